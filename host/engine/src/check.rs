@@ -91,7 +91,7 @@ fn check_own_pod(
 }
 
 impl PlanFault {
-    /// What is wrong, with the name of the pod where it is one of these.
+    /// The error, with the pod's name if it is one of these.
     pub fn describe<'a>(&self, pods: impl IntoIterator<Item = &'a Pod>) -> String {
         let mut pods = pods.into_iter();
         let mut name = |uid: &Uid| match pods.find(|pod| pod.id.uid == *uid) {

@@ -31,7 +31,7 @@ pub enum Phase {
     Finished,
 }
 
-/// What survives the process.
+/// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The node it was written for: what it says of the cordon is not about another node of the same name. `None`: an
@@ -73,7 +73,7 @@ pub struct Checkpoint {
     pub stays: BTreeSet<Uid>,
     /// This drain has ended well before: a process that resumes it never rolls it back.
     pub ended_well: bool,
-    /// What had been counted when it was saved.
+    /// The counts when it was saved.
     pub counts: Counts,
 }
 
@@ -107,9 +107,9 @@ pub struct SavedHook {
     pub policy: String,
     /// Its phase.
     pub phase: HookPhase,
-    /// What it was called for.
+    /// The subject of the hook's call.
     pub subject: Subject,
-    /// What its last step left behind.
+    /// The state that its last step returned.
     pub state: Vec<u8>,
     /// Which version of the policy's state that is: another one may not be able to read it. `None`: there is no state,
     /// or an older build saved it.
@@ -167,10 +167,10 @@ impl Checkpoint {
         }
     }
 
-    /// Where a process goes on that has just been given the right to work at the node. `node` was read after that and is
-    /// the only truth about this request; `None`: there is no such node. `remembered` was read before, while another process
-    /// may still have been at work: it only counts when the node that it was written for is not there any more, so that the
-    /// request is not begun anew at another node of the same name.
+    /// Where a process resumes that has just gained the right to work on the node. `node` was read after that and is
+    /// the only truth about this request; `None`: the node does not exist. `remembered` was read before, when another
+    /// process may still have been working: it only counts if its node no longer exists, so that the request does not
+    /// begin again on another node of the same name.
     pub fn to_go_on_from(request: &str, remembered: Option<Self>, node: Option<&Node>) -> Option<Self> {
         let of_request = |mark: &Self| mark.id == request;
         let remembered = remembered.filter(of_request);
@@ -183,7 +183,7 @@ impl Checkpoint {
         }
     }
 
-    /// What was to become of the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
+    /// The intended result for the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
     pub fn intent(&self) -> Intent {
         if self.phase == Phase::Uncordoning {
             Intent::Uncordon

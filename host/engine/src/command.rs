@@ -1,4 +1,4 @@
-//! What the engine wants done. The driver answers each command with one [`Answer`](crate::Answer) that has its id.
+//! The commands of the engine. The driver answers each with one [`Answer`](crate::Answer) that has its id.
 
 use alloc::string::String;
 
@@ -13,7 +13,7 @@ pub struct CommandId(pub u64);
 pub struct Command {
     /// For the answer.
     pub id: CommandId,
-    /// What to do.
+    /// The task.
     pub task: Task,
 }
 
@@ -31,7 +31,7 @@ pub enum Task {
     Step {
         /// The step.
         step: HookStep,
-        /// Which version of the policy's state it is given; `None`: there is no state, or its version is unknown.
+        /// The version of the policy's state in this step; `None`: there is no state, or its version is unknown.
         state_version: Option<u32>,
     },
     /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.

@@ -146,7 +146,7 @@ impl Drain {
         self.outbox.next_notice()
     }
 
-    /// What was asked for, with the deadline as it is now.
+    /// The request, with its current deadline.
     pub fn request(&self) -> &Request {
         &self.request
     }

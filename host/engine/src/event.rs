@@ -1,4 +1,4 @@
-//! What the engine is told. Events may come late, twice or out of order; answers come once, or never after a crash.
+//! The engine's inputs. Events may come late, twice or out of order; answers come once, or never after a crash.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -60,7 +60,7 @@ impl HookPhase {
     }
 }
 
-/// What a hook is called for.
+/// The subject of a hook's call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// The node.
@@ -78,13 +78,13 @@ pub struct HookStep {
     pub policy: String,
     /// The moment.
     pub phase: HookPhase,
-    /// What it is called for.
+    /// The subject of the call.
     pub subject: Subject,
-    /// What the last step of the same hook left behind; empty at the first.
+    /// The state that the last step of the same hook returned; empty at the first step.
     pub state: Vec<u8>,
 }
 
-/// What a step answers.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
     /// The hook has finished.
@@ -112,9 +112,9 @@ pub enum StepOutcome {
 /// Something a hook waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingOn {
-    /// What it is: `namespace/pod`, a job, a server.
+    /// The object: `namespace/pod`, a job, a server.
     pub what: String,
-    /// What is awaited of it.
+    /// The awaited change.
     pub detail: String,
     /// Since when, if the policy knows.
     pub since: Option<Time>,

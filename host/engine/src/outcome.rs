@@ -73,7 +73,7 @@ pub struct Blocker {
     pub pod: PodRef,
     /// Why it may not leave.
     pub reason: String,
-    /// Who says so: a policy's name, or `kubectl` for the host's own first draft.
+    /// The author of the decision: a policy's name, or `kubectl` for the host's own first draft.
     pub policy: String,
 }
 

@@ -1,11 +1,11 @@
-//! Who asked for a drain.
+//! The triggers of a drain.
 
-/// Who asked for a drain. Requests, checkpoints and reports hold its name.
+/// The trigger of a drain. Requests, checkpoints and reports hold its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A LifecycleEvent. A name that this version does not know counts as one: the driver continues such a drain.
     LifecycleEvent,
-    /// Somebody cordoned the node.
+    /// A cordon by a user or another program.
     Cordon,
     /// A command that drains in its own process.
     Command,

@@ -1,4 +1,4 @@
-//! What the answer to an eviction or a deletion means for the pod, and when it is asked for again.
+//! The meaning of an answer to an eviction or a deletion for the pod, and when to ask again.
 
 use alloc::string::String;
 

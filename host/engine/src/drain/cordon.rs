@@ -19,8 +19,8 @@ impl Drain {
         }
     }
 
-    /// Cordons the node, or finds it cordoned. Decided anew for every state of the node that is seen: whoever cordons
-    /// first owns the cordon.
+    /// Cordons the node, or finds it cordoned. It decides again for every observed state of the node: the first to
+    /// cordon owns the cordon.
     pub(super) fn cordon(&mut self) {
         let Some(node) = self.cluster.node() else {
             return;
@@ -76,7 +76,7 @@ impl Drain {
         );
     }
 
-    /// What this drain has left on the node.
+    /// This drain's checkpoint on the node.
     fn mark(&self) -> Option<&Checkpoint> {
         let mark = self.cluster.node()?.checkpoint.as_ref()?;
         (mark.id == self.request.id).then_some(mark)

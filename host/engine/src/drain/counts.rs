@@ -6,7 +6,7 @@ use super::wave_run::WaveRun;
 use crate::{Counts, Time};
 
 impl Drain {
-    /// What would be saved now.
+    /// The counts to save now.
     pub(super) fn counts(&self) -> Counts {
         let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
         let running = self.plan_state.waves().iter().filter(is_running).count();

@@ -1,4 +1,4 @@
-//! What each event changes in the state. What follows from it is decided afterwards, by looking at the state.
+//! The state change for each event. Its consequences are decided afterwards, from the state.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;

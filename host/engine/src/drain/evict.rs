@@ -1,4 +1,4 @@
-//! Asking pods to leave. This is the only place from which an eviction or a deletion goes out.
+//! Requests evictions and deletions of pods. No other code requests them.
 
 use alloc::vec::Vec;
 
@@ -182,7 +182,7 @@ impl Drain {
         cap.filter(|cap| *cap < wanted).or(settings)
     }
 
-    /// What was asked and not picked up yet is taken back when it must not be asked any more.
+    /// Withdraws removals that are no longer allowed and that the driver has not started.
     pub(super) fn take_back_removals(&mut self) {
         let mut queued = self.outbox.queued_removals();
         queued.retain(|uid| !self.may_remove(uid));
@@ -197,7 +197,7 @@ impl Drain {
         }
     }
 
-    /// A job that was not picked up is as if it had never been given.
+    /// Treats a withdrawn job as if it had never been issued.
     pub(super) fn job_taken_back(&mut self, job: Job) {
         match job {
             Job::Remove { uid, reserved } => {

@@ -28,9 +28,9 @@ pub(super) struct EvictionTarget {
     refusal: Option<Reason>,
     /// How many requests in a row failed for the same reason.
     tries: u32,
-    /// No request goes out before.
+    /// The earliest time of the next request.
     not_before: Time,
-    /// Why no request goes out just now.
+    /// Why no request may be sent now.
     hold: Option<Reason>,
     /// Since when a budget has been holding it up.
     budget_since: Option<Time>,
@@ -157,7 +157,7 @@ impl EvictionTarget {
         self.hold.as_ref().or(self.refusal.as_ref()).cloned()
     }
 
-    /// Why no request goes out just now; `None`: nothing holds it.
+    /// Sets why no request may be sent now; `None`: requests may be sent.
     pub(super) fn hold(&mut self, reason: Option<Reason>) {
         self.hold = reason;
     }

@@ -8,7 +8,7 @@ use super::Drain;
 use crate::{Checkpoint, HookPhase, Outcome, Phase};
 
 impl Drain {
-    /// What would be saved now.
+    /// The checkpoint to save now.
     pub(super) fn checkpoint(&self, phase: Phase, own_cordon: bool) -> Checkpoint {
         let hooks = self.hooks.open().map(|(key, hook)| hook.saved(key));
         let done = self.hooks.done();

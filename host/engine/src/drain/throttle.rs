@@ -14,7 +14,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// Why no eviction goes out now.
+    /// Why no eviction may be requested now.
     pub(super) fn holds(&self, now: Time) -> Option<Reason> {
         (now < self.until).then(|| Reason::Throttled {
             message: self.message.clone(),

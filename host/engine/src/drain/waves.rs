@@ -16,7 +16,7 @@ impl Drain {
         }
     }
 
-    /// Begins waves and ends them, as far as it goes now.
+    /// Starts and ends waves as far as possible now.
     fn advance_waves(&mut self) {
         for place in 0..self.plan_state.waves().len() {
             if !self.advance_wave(place) {

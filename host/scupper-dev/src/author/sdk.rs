@@ -1,4 +1,4 @@
-//! The SDK as a crate that needs nothing around it: what a new policy is built with, whoever has only the programs.
+//! The SDK as a self-contained crate, so that users who only have the programs can build a new policy.
 
 use std::collections::BTreeMap;
 
