@@ -15,7 +15,7 @@ const NAME_BYTES: usize = 63;
 /// Bytes of a wrong prefix that are shown.
 const SHOWN_BYTES: usize = 100;
 
-/// Why a prefix is no prefix of annotations that can be granted.
+/// Why a prefix of annotations cannot be granted.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PrefixError {
     /// No key can begin with it, or keys of many domains can.
@@ -59,7 +59,8 @@ pub fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
     }
 }
 
-/// Whether the policy may set an annotation with this key. `wants` are covered by grants, or the policy is not loaded.
+/// Whether the policy may set an annotation with this key. `wants` are covered by grants: otherwise the policy would
+/// not be loaded.
 pub fn allows_annotation(wants: &[Grant], capability: Capability, key: &str) -> bool {
     let wanted = wants
         .iter()
@@ -67,12 +68,12 @@ pub fn allows_annotation(wants: &[Grant], capability: Capability, key: &str) -> 
     wanted && is_annotation_key(key) && check_prefix(key).is_ok()
 }
 
-/// Whether the grant gives what is wanted.
+/// Whether the grant covers the request.
 pub fn covers(grant: &Grant, want: &Grant) -> bool {
     grant.capability == want.capability && want.target.starts_with(&grant.target)
 }
 
-/// `DOMAIN/NAME`, as the API server wants it.
+/// `DOMAIN/NAME`, as the API server requires it.
 fn is_annotation_key(key: &str) -> bool {
     key.split_once('/')
         .is_some_and(|(domain, name)| is_domain(domain) && is_name(name))

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Bytes of a wrong grant that are shown.
 const SHOWN_BYTES: usize = 100;
 
-/// Something a policy can be given.
+/// A capability that an operator can grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
     /// To set and remove annotations of the node.

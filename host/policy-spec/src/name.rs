@@ -24,7 +24,7 @@ pub const SECRET_NAME_RULE: &str = "1 to 63 letters, digits, '-' and '_'";
 /// The same for a schema.
 pub const SECRET_NAME_PATTERN: &str = "^[A-Za-z0-9_-]{1,63}$";
 
-/// Why a policy cannot be called that.
+/// Why a policy cannot have this name.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum NameError {
     /// It is empty or too long, or has other characters.
@@ -35,7 +35,7 @@ pub enum NameError {
     Reserved,
 }
 
-/// Whether a policy can be called that.
+/// Whether a policy can have this name.
 pub fn check_policy_name(name: &str) -> Result<(), NameError> {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if !(1..=POLICY_BYTES).contains(&name.len()) || !name.bytes().all(letter) {
@@ -47,7 +47,7 @@ pub fn check_policy_name(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// Whether a secret can be called that.
+/// Whether a secret can have this name.
 pub fn is_secret_name(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=SECRET_BYTES).contains(&name.len()) && name.bytes().all(letter)

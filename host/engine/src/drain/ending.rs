@@ -114,7 +114,7 @@ impl Drain {
     }
 
     /// Nothing was left behind for this drain, and it has changed nothing: what bears its mark is from a process that
-    /// died before anybody saw the mark.
+    /// died before any process saw the mark.
     fn may_succeed_another(&self) -> bool {
         self.phase == Phase::Planning && self.request.intent == Intent::Drain && self.resumed.is_none()
     }

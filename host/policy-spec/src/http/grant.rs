@@ -24,7 +24,7 @@ pub struct HttpGrant {
     pub paths: Vec<String>,
     /// Which addresses the origin's name may resolve to besides public ones.
     pub networks: Networks,
-    /// The certificates (PEM) that the origin is believed by, besides those of the system.
+    /// The CA certificates (PEM) to trust for this origin, besides those of the system.
     pub ca: Option<PathBuf>,
 }
 
@@ -38,13 +38,14 @@ pub struct Networks {
 }
 
 impl HttpGrant {
-    /// Whether a driver takes it. The file of certificates is not looked at. Fails with the field and what is wrong.
+    /// Whether the driver accepts it. The file of certificates is not read. Fails with the field and its error.
     pub fn check(&self) -> Result<(), HttpGrantError> {
         HttpRule::of(self).map(drop)
     }
 }
 
-/// The origin as it is compared: the host in lower case, the usual port left out. Fails where a driver refuses it.
+/// The origin in the form for comparison: the host in lower case, without the default port. Fails if the driver refuses
+/// it.
 pub fn read_http_origin(text: &str) -> Result<String, UrlError> {
     Origin::parse(text).map(|origin| origin.to_string())
 }

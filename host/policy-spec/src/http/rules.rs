@@ -1,4 +1,4 @@
-//! What the operator granted, ready to be asked.
+//! The operator's grants, parsed.
 
 use std::path::PathBuf;
 
@@ -15,19 +15,19 @@ const READING: [Method; 2] = [Method::GET, Method::HEAD];
 /// Bytes of a wrong method or path that are shown.
 const SHOWN_BYTES: usize = 80;
 
-/// What is wrong with a grant of `http`.
+/// The errors of a grant of `http`.
 #[derive(Debug, Error)]
 pub enum HttpGrantError {
-    /// The origin is none.
+    /// The origin is invalid.
     #[error("origin")]
     Origin(#[source] UrlError),
-    /// There is no such method, or it is never granted.
+    /// The method does not exist, or is never granted.
     #[error("methods: `{}` is none of {}", .0, HTTP_METHODS.join(", "))]
     Method(String),
-    /// A path begins otherwise.
+    /// The path is invalid.
     #[error("paths: `{}` is not how a path begins: it must be {}", .0, HTTP_PATH_RULE)]
     Path(String),
-    /// An origin without TLS cannot be believed by a certificate.
+    /// An origin without TLS has no certificate to verify.
     #[error("ca: the origin is http, which has no certificates; write https, or leave ca out")]
     CaWithoutTls,
 }

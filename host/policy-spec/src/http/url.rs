@@ -1,4 +1,4 @@
-//! URLs, read strictly: what is written is what is sent, so that one URL cannot mean two things.
+//! Parses URLs strictly: a URL must be written exactly as it is sent, so that it cannot have two meanings.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ const SHOWN_BYTES: usize = 120;
 /// The kubelet's ports, with authentication and without: access to them means control of the node.
 const KUBELET_PORTS: [u16; 2] = [10250, 10255];
 
-/// Why a text is no URL that can be used here. What follows a `?` is never shown.
+/// Why a URL cannot be used here. The part after a `?` is never shown.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UrlError {
-    /// It is none at all.
+    /// It is not a URL.
     #[error("`{shown}` is not a valid URL: {reason}")]
     Syntax {
         /// Its beginning.
         shown: String,
-        /// What the parser says.
+        /// The parser's error.
         reason: String,
     },
     /// It is longer than any server takes.
@@ -40,7 +40,7 @@ pub enum UrlError {
     /// It has a `#`.
     #[error("`{0}` has a fragment, which is never sent")]
     Fragment(String),
-    /// It means something else than it says: `0x7f.1`, `:0443`, `a/../b`, a space.
+    /// It is not canonical: `0x7f.1`, `:0443`, `a/../b`, a space.
     #[error("`{shown}` is a non-canonical URL, use {canonical}")]
     Written {
         /// Its beginning.
@@ -59,7 +59,7 @@ pub enum UrlError {
     /// A port that is never granted.
     #[error("port {0} can never be granted: it is the kubelet's, or not a valid port")]
     Port(u16),
-    /// An origin with more behind it.
+    /// It has more parts than an origin.
     #[error("`{0}` is more than an origin: write https://HOST or https://HOST:PORT")]
     NotOrigin(String),
 }
@@ -216,7 +216,7 @@ fn is_plain_segment(segment: &str) -> bool {
         && !segment.split('%').skip(1).any(hides)
 }
 
-/// The standard lets a host have stars and more.
+/// The standard allows stars and other characters in a host.
 fn is_host(host: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -225,7 +225,7 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// The standard lets a URL be written in many ways; one will do, but for the default port and the first slash.
+/// The standard allows many forms of a URL; only one is accepted, apart from the default port and the first slash.
 fn is_as_written(text: &str, url: &Url, origin: &Origin) -> bool {
     let host_and_port = format!("{}:{}", origin.host, origin.port);
     let written = authority(text);
