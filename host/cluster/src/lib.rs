@@ -57,6 +57,9 @@ mod watch_health;
 mod wire;
 mod write;
 
+// `kube` builds only where one version of the API is chosen.
+use k8s_openapi as _;
+
 pub use api_requests::{ApiRequest, RequestObserver};
 pub use client::{Cluster, ConnectOptions};
 pub use conditions::NodeCondition;
