@@ -1,18 +1,18 @@
-//! A node whose annotations are full: what fills them, and what to delete.
+//! Reports why a node's annotations are full: the largest ones, and what to delete.
 
 use super::Cluster;
 use super::node::DRAIN_ANNOTATION;
 use super::transport::{Fault, escaped};
 use super::wire::{MetaOnly, Texts};
 
-/// All annotations of an object together, as the API server counts.
+/// Maximum total size of an object's annotations, as the API server counts it.
 const ALL_BYTES: usize = 256 * 1024;
 
-/// So many are named.
+/// Maximum number of annotations to name.
 const NAMED: usize = 3;
 
 impl Fault {
-    /// 422 to a write after which an object would have more annotations than the API server takes.
+    /// True for a 422 to a write after which the annotations would exceed the API server's limit.
     pub(super) fn is_of_full_annotations(&self) -> bool {
         matches!(self, Self::Refused(422, status)
             if status.message.contains("metadata.annotations") && status.message.contains("Too long"))
@@ -20,12 +20,12 @@ impl Fault {
 }
 
 impl Cluster {
-    /// Why the checkpoint of a drain, of so many bytes, does not fit, and what to do.
+    /// Explains why a drain's checkpoint of this many bytes does not fit, and what to do.
     pub(super) async fn full_annotations(&self, node: &str, checkpoint: usize) -> String {
         let path = format!("/api/v1/nodes/{}", escaped(node));
         let annotations = match self.get::<MetaOnly>(&path).await {
             Ok(found) => found.metadata.annotations,
-            // The message then has no names.
+            // The message then names no annotations.
             Err(_unread) => Texts::new(),
         };
         words(node, checkpoint, annotations)

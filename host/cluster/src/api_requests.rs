@@ -1,11 +1,11 @@
-//! Requests to the API server as they are counted: by verb, resource and answer, all words of closed lists.
+//! Counts requests to the API server by verb, resource and answer, all from closed lists.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::{Method, Request};
 
-/// Called for each request once it is answered or has failed.
+/// Called for each request when it is answered or has failed.
 #[derive(Clone)]
 pub struct RequestObserver(Arc<dyn Fn(ApiRequest) + Send + Sync>);
 
@@ -14,13 +14,13 @@ pub struct RequestObserver(Arc<dyn Fn(ApiRequest) + Send + Sync>);
 pub struct ApiRequest {
     /// `get`, `list`, `watch`, `create`, `patch`, `update`, `delete` or `other`.
     pub verb: &'static str,
-    /// `pods/eviction` and the like; `other`: one that the driver has no business with.
+    /// The resource, such as `pods/eviction`; `other` for one that the driver does not use.
     pub resource: &'static str,
-    /// The HTTP status; `None`: there was no answer.
+    /// The HTTP status; `None` if no answer came.
     pub code: Option<u16>,
 }
 
-/// What the driver asks for.
+/// The resources that the driver uses.
 const RESOURCES: [&str; 11] = [
     "nodes",
     "nodes/status",
@@ -36,7 +36,7 @@ const RESOURCES: [&str; 11] = [
 ];
 
 impl RequestObserver {
-    /// Calls this.
+    /// Creates an observer from this function.
     pub fn new(observe: impl Fn(ApiRequest) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observe))
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for RequestObserver {
 }
 
 impl ApiRequest {
-    /// One that has not been answered yet.
+    /// Describes a request before its answer.
     pub(super) fn of<B>(request: &Request<B>) -> Self {
         let (resource, named) = target(request.uri().path());
         let is_watch = request
@@ -78,7 +78,7 @@ impl ApiRequest {
     }
 }
 
-/// The resource that a path is about, and whether it names one object.
+/// Returns the resource of a path, and whether the path names one object.
 fn target(path: &str) -> (&'static str, bool) {
     let mut parts = path.trim_matches('/').split('/');
     let skipped = match parts.next() {

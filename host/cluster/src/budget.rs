@@ -1,11 +1,11 @@
-//! PodDisruptionBudgets: from the API's to the engine's.
+//! Converts PodDisruptionBudgets from the API's form to the engine's.
 
 use scupper_engine::{Budget, Operator, Requirement, Selector, UnhealthyPods};
 use serde::Deserialize;
 
 use super::wire::{Meta, Object, Texts, nullable};
 
-/// A budget, as little of it as we need.
+/// The fields of a budget that the driver needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireBudget {
@@ -57,7 +57,7 @@ impl Object for WireBudget {
 }
 
 impl WireBudget {
-    /// As the engine has it.
+    /// Converts to the engine's type.
     pub(super) fn into_engine(self) -> Budget {
         let Self {
             metadata: meta,
@@ -83,7 +83,8 @@ impl WireBudget {
 }
 
 impl WireSelector {
-    /// A term that we do not know selects nothing: better a budget that explains too little than a wrong one.
+    /// Converts to the engine's type. An unknown term selects nothing: a missing explanation is better than a wrong
+    /// budget.
     fn into_engine(self) -> Selector {
         let expressions: Option<Vec<_>> = self
             .match_expressions

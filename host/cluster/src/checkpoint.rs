@@ -1,7 +1,7 @@
-//! The checkpoint's wire format: compact JSON for one annotation of the node.
+//! The checkpoint's wire format: compact JSON in one annotation of the node.
 //!
-//! Bounded by what goes in: 500 pods whose hooks are through take 11 KiB. A reader passes over fields that it does
-//! not know, and takes nothing from a version that it does not know.
+//! Its size is bounded by its content: 500 pods with finished hooks take 11 KiB. A reader ignores unknown fields, and
+//! rejects unknown versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,22 @@ use super::packed_uids;
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
 
-/// The API server takes 256 KiB of annotations a node; others want some of it.
+/// The API server accepts 256 KiB of annotations per node; other writers need some of it.
 const MAX_BYTES: usize = 192 * 1024;
 
-/// Why a checkpoint cannot be read or written.
+/// The reason why a checkpoint cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum CheckpointFault {
-    /// It is not ours, or broken.
+    /// The text is damaged, or not a checkpoint.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// A newer build wrote it.
     #[error("it has version {0}, and this build knows version {VERSION}")]
     Version(u32),
-    /// It names something that this build does not know.
+    /// It names something unknown to this build.
     #[error("it has an unknown {0}")]
     Unknown(&'static str),
-    /// Somebody has copied it here.
+    /// It was copied from another node.
     #[error("it was written for another node of this name")]
     OtherNode,
     /// It does not fit into an annotation.
@@ -116,7 +116,7 @@ struct WireHook {
     started: u64,
 }
 
-/// What is through of one policy in one phase.
+/// The finished work of one policy in one phase.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct WireDone {
@@ -134,7 +134,7 @@ struct WireDone {
     others: Vec<String>,
 }
 
-/// As the annotation keeps it. What is `done` comes back sorted: it is a set.
+/// Encodes a checkpoint for the annotation. Decoding returns `done` sorted: it is a set.
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
     let (stays, stays_others) =
         packed_uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
@@ -170,7 +170,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
     }
 }
 
-/// From what the annotation keeps.
+/// Decodes the annotation's text.
 pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     let unreadable = |error: serde_json::Error| CheckpointFault::Unreadable(error.to_string());
     let Versioned { v } = serde_json::from_str(text).map_err(unreadable)?;
@@ -337,7 +337,7 @@ const PHASES: [Phase; 9] = [
     Phase::Finished,
 ];
 
-/// The words of the format, which outlive those for people.
+/// The names in the format, which must not change when the texts for users do.
 const fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Planning => "planning",

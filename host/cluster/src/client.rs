@@ -1,4 +1,4 @@
-//! The handle on the API server that the whole edge hangs on.
+//! The handle on the API server that the whole edge uses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,26 +15,26 @@ use super::kubeconfig::Connection;
 use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
 
-/// Long enough for a server under load, short enough that people see what is wrong.
+/// Long enough for a server under load, short enough for users to notice a fault.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What `kubectl` asks for.
+/// The page size of `kubectl`.
 const DEFAULT_PAGE: u32 = 500;
 
-/// How to reach the API server.
+/// Options for connecting to the API server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Which server, and as whom.
+    /// The server and the user.
     pub connection: Connection,
-    /// The limit of one eviction request.
+    /// Time limit of one eviction request.
     pub eviction_timeout: Duration,
-    /// The limit of every other request.
+    /// Time limit of every other request.
     pub request_timeout: Duration,
-    /// Objects a page of a list; 0: all in one.
+    /// Number of objects per page of a list; 0 requests all at once.
     pub page_size: u32,
-    /// Who counts the requests.
+    /// Counts the requests.
     pub observer: Option<RequestObserver>,
-    /// The user as whom pods are evicted, such as `system:node:worker-1`; `None`: as the connected user.
+    /// The user to impersonate for evictions, such as `system:node:worker-1`; `None` evicts as the connected user.
     pub evict_as: Option<String>,
 }
 
@@ -69,17 +69,17 @@ struct Shared {
     watch_health: WatchHealth,
     event_cache: EventCache,
     in_flight: Mutex<InFlight>,
-    /// The UID of each budget by namespace and name, as the watch has shown it.
+    /// The UID of each budget by namespace and name, from the watch.
     budgets: Mutex<BTreeMap<(String, String), String>>,
 }
 
 impl Cluster {
-    /// Over a client that is there already.
+    /// Creates a handle over an existing client.
     pub fn from_client(client: kube::Client, options: ConnectOptions, clock: Clock) -> Self {
         Self::at(None, client, options, clock)
     }
 
-    /// Over a client of the server with this host and port.
+    /// Creates a handle over a client of the server with this host and port.
     pub(super) fn at(
         server: Option<(String, u16)>,
         client: kube::Client,
@@ -106,13 +106,13 @@ impl Cluster {
         }
     }
 
-    /// The API server's host and port, where they are known.
+    /// The API server's host and port, if known.
     pub fn server(&self) -> Option<(&str, u16)> {
         let (host, port) = self.shared.server.as_ref()?;
         Some((host, *port))
     }
 
-    /// The same with the lifecycle objects in another API group.
+    /// Uses another API group for the lifecycle objects.
     #[must_use]
     pub fn with_lifecycle_group(self, group: &str) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Cluster {
         }
     }
 
-    /// The same with another limit of one eviction request.
+    /// Uses another time limit for eviction requests.
     #[must_use]
     pub fn with_eviction_timeout(self, eviction_timeout: Duration) -> Self {
         Self {
@@ -130,13 +130,13 @@ impl Cluster {
         }
     }
 
-    /// How many evictions at once the API server bears just now, by how it has answered all drains of this connection;
-    /// at least one.
+    /// How many concurrent evictions the API server can currently handle, judged by its answers to all drains of this
+    /// connection; at least one.
     pub fn evictions_at_once(&self) -> usize {
         self.in_flight(|in_flight| in_flight.limit())
     }
 
-    /// What is known of how the API server answers evictions.
+    /// Accesses the statistics on eviction answers.
     pub(super) fn in_flight<T>(&self, look: impl FnOnce(&mut InFlight) -> T) -> T {
         let mut in_flight = self
             .shared
@@ -162,12 +162,12 @@ impl Cluster {
         &self.shared.watch_health
     }
 
-    /// The Events that were written.
+    /// The cache of written Events.
     pub(super) fn event_cache(&self) -> &EventCache {
         &self.shared.event_cache
     }
 
-    /// What is written for others to read.
+    /// The current time, for timestamps in API objects.
     pub(super) fn now(&self) -> Time {
         self.shared.clock.wall()
     }
@@ -181,21 +181,21 @@ impl Cluster {
         &self.shared.daemon_sets
     }
 
-    /// Remembers the conditions of a node as they were seen last.
+    /// Remembers the conditions of a node.
     pub(super) fn remember_conditions(&self, node: &Node) {
         if let Ok(mut seen) = self.shared.conditions.lock() {
             seen.insert(node.name.clone(), node.conditions.clone());
         }
     }
 
-    /// Remembers the UIDs of all budgets that there are.
+    /// Remembers the UIDs of all existing budgets.
     pub(super) fn remember_budgets(&self, all: BTreeMap<(String, String), String>) {
         if let Ok(mut seen) = self.shared.budgets.lock() {
             *seen = all;
         }
     }
 
-    /// Remembers the UID of one more budget; `None`: it is gone.
+    /// Remembers the UID of one more budget; `None` if it was deleted.
     pub(super) fn remember_budget(&self, budget: (String, String), uid: Option<String>) {
         if let Ok(mut seen) = self.shared.budgets.lock() {
             match uid {
@@ -205,13 +205,13 @@ impl Cluster {
         }
     }
 
-    /// The UID of a budget as it was seen last.
+    /// The last known UID of a budget.
     pub(super) fn budget_uid(&self, namespace: &str, name: &str) -> Option<String> {
         let key = (namespace.to_owned(), name.to_owned());
         self.shared.budgets.lock().ok()?.get(&key).cloned()
     }
 
-    /// The conditions of a node as they were seen last.
+    /// The last known conditions of a node.
     pub(super) fn seen_conditions(&self, node: &str) -> Option<Vec<Condition>> {
         self.shared.conditions.lock().ok()?.get(node).cloned()
     }

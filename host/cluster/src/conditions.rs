@@ -1,4 +1,4 @@
-//! Conditions of the node that say where its drain stands.
+//! Conditions of the node that report the state of its drain.
 
 use scupper_engine::Condition;
 use serde_json::{Value, json};
@@ -16,14 +16,14 @@ pub struct NodeCondition {
     pub kind: String,
     /// `True`, `False` or `Unknown`
     pub status: String,
-    /// One CamelCase word.
+    /// The reason, one CamelCase word.
     pub reason: String,
-    /// For people.
+    /// The message, for users.
     pub message: String,
 }
 
 impl Cluster {
-    /// Sets conditions of the node, all in one write. The others stay as they are.
+    /// Sets conditions of the node in one write. Other conditions stay as they are.
     pub async fn set_node_conditions(
         &self,
         node: &str,
@@ -47,7 +47,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What the watch or the last write has shown, else what the server says.
+    /// The conditions from the watch or the last write, else from the server.
     async fn conditions_before(&self, node: &str) -> Result<Vec<Condition>, ReadError> {
         match self.seen_conditions(node) {
             Some(conditions) => Ok(conditions),
@@ -60,7 +60,7 @@ impl Cluster {
     }
 }
 
-/// The moment of the last transition is left as it is unless the status changes.
+/// Converts to the wire form. The transition time changes only with the status.
 fn to_wire(condition: &NodeCondition, seen: &[Condition], now: &str) -> Value {
     let mut wire = json!({
         "type": condition.kind,

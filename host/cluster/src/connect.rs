@@ -1,7 +1,7 @@
-//! From a kubeconfig or a service account to a connection.
+//! Connects to the API server with a kubeconfig or a service account.
 //!
-//! The stack is our own rather than kube's default one: that one repeats refused requests (429, 503, 504) by itself
-//! up to fifteen times, evictions included, and speaks HTTP/1.1 only, which costs a connection a pending eviction.
+//! The HTTP stack is our own, not kube's default: that one repeats refused requests (429, 503, 504) up to fifteen
+//! times, evictions included, and speaks only HTTP/1.1, which needs a connection for each pending eviction.
 
 use http::{HeaderValue, Request, header};
 use kube::config::{InClusterError, KubeconfigError};
@@ -14,24 +14,24 @@ use super::transport::{self, Fault};
 use super::{Cluster, ConnectOptions, http_client};
 use scupper_common::clock::Clock;
 
-/// How we call ourselves in the API server's audit log.
+/// The client's name in the API server's audit log.
 const USER_AGENT: &str = concat!("scupper/", env!("CARGO_PKG_VERSION"));
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// There is nothing to read it from.
+    /// No configuration was found.
     #[error("no cluster configuration found; tried {}; name one with --kubeconfig", tried.join(", "))]
     NoConfig {
-        /// Everything that was tried, and why it did not do.
+        /// The sources that were tried, each with the reason why it failed.
         tried: Vec<String>,
     },
-    /// The kubeconfig is missing, broken, or names files that are.
+    /// The kubeconfig, or a file that it names, is missing or broken.
     #[error("cannot use the kubeconfig {path}")]
     Kubeconfig {
         /// Its path, or the value of `KUBECONFIG`.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: Box<KubeconfigError>,
     },
@@ -42,66 +42,66 @@ pub enum ConnectError {
         path: String,
         /// `context`, `cluster` or `user`.
         what: &'static str,
-        /// The name that it does not have.
+        /// The missing name.
         name: String,
-        /// Those that it has.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The kubeconfig has contexts, and none of them is the current one.
+    /// The kubeconfig has contexts, but no current one.
     #[error("the kubeconfig {path} has no current context; {}", choices("context", known))]
     NoCurrentContext {
         /// Its path, or the value of `KUBECONFIG`.
         path: String,
-        /// The contexts that it has.
+        /// The existing contexts.
         known: Vec<String>,
     },
-    /// The service account of the pod cannot be used.
+    /// The pod's service account cannot be used.
     #[error("cannot use the pod's service account")]
     ServiceAccount(#[source] Box<InClusterError>),
-    /// The kubeconfig or the environment name a proxy that there cannot be.
+    /// The kubeconfig or the environment has an invalid proxy URL.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// Keys, certificates or credentials do not work.
+    /// Keys, certificates or credentials are invalid.
     #[error("cannot set up the connection to {url} ({origin})")]
     Setup {
         /// The server's URL.
         url: String,
-        /// What names the server: the kubeconfig and its context.
+        /// The source of the URL: the kubeconfig and its context.
         origin: String,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: BoxError,
     },
-    /// Nobody answers there.
+    /// The server does not answer.
     #[error("cannot reach the API server at {url}{}: {message} ({origin})", through(proxy.as_deref()))]
     Unreachable {
         /// The server's URL.
         url: String,
-        /// What names the server: the kubeconfig and its context.
+        /// The source of the URL: the kubeconfig and its context.
         origin: String,
-        /// The URL of the proxy on the way to it.
+        /// The URL of the proxy, if one is used.
         proxy: Option<String>,
-        /// What the client says.
+        /// The client's error.
         message: String,
     },
-    /// 401: the server does not know us.
+    /// 401: the server rejects the credentials.
     #[error("the API server at {url} does not accept our credentials: {message}; renew them ({origin})")]
     Unauthorized {
         /// The server's URL.
         url: String,
-        /// What names the server and the user: the kubeconfig and its context.
+        /// The source of the URL and the user: the kubeconfig and its context.
         origin: String,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// Something answers there that is no API server, or a broken one.
+    /// The answer is not from an API server, or from a broken one.
     #[error("no API server answers at {url}: {message} ({origin})")]
     Unexpected {
         /// The server's URL.
         url: String,
-        /// What names the server: the kubeconfig and its context.
+        /// The source of the URL: the kubeconfig and its context.
         origin: String,
-        /// What came.
+        /// The answer.
         message: String,
     },
 }
@@ -112,7 +112,7 @@ fn through(proxy: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// What to type instead.
+/// Suggests what to type instead.
 fn choices(what: &str, known: &[String]) -> String {
     if known.is_empty() {
         format!("it has no {what} at all")
@@ -122,7 +122,7 @@ fn choices(what: &str, known: &[String]) -> String {
 }
 
 impl Cluster {
-    /// Reads the configuration and asks the server for its version, so that a wrong address shows at once.
+    /// Reads the configuration and requests the server's version, so that a wrong address fails at once.
     pub async fn connect(options: &ConnectOptions) -> Result<Self, ConnectError> {
         let mut options = options.clone();
         options.request_timeout = options
@@ -141,7 +141,7 @@ impl Cluster {
             source: error.into(),
         })?;
         match transport::call::<serde_json::Value>(&client, request, options.request_timeout).await {
-            // One who may not ask for the version is known all the same.
+            // A refusal of the version still proves that the server knows the user.
             Ok(_) | Err(Fault::Refused(403, _)) => Ok(Self::at(server, client, options, Clock::System)),
             Err(Fault::Refused(401, status)) => Err(ConnectError::Unauthorized {
                 url,

@@ -1,6 +1,6 @@
-//! Which DaemonSets exist: a pod whose DaemonSet is gone is nobody's, as `kubectl drain` sees it.
+//! Finds out which DaemonSets exist: a pod whose DaemonSet is gone counts as unmanaged, as for `kubectl drain`.
 //!
-//! One list of their metadata serves a whole drain, where `kubectl` asks once for each pod.
+//! One list of their metadata serves a whole drain, where `kubectl` sends one request per pod.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,23 +18,24 @@ use super::wire::{MetaOnly, Page};
 const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// What a list is worth to the drains that begin at about the same time, and how long a failed one is not repeated.
+/// Time for which a list is reused by drains that begin at about the same time, and for which a failed one is not
+/// repeated.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// What is known of DaemonSets.
+/// The cached knowledge of DaemonSets.
 #[derive(Debug, Default)]
 pub(super) struct DaemonSets {
-    /// Namespace and name of those that exist.
+    /// Namespace and name of existing DaemonSets.
     present: BTreeSet<(String, String)>,
-    /// UIDs of controllers that a list did not have. They never come back: another one has another UID.
+    /// UIDs of controllers missing from a list. They never return: a new DaemonSet has a new UID.
     absent: BTreeSet<String>,
     listed: Option<Instant>,
     failed: Option<Instant>,
 }
 
 impl Cluster {
-    /// Marks the pods whose DaemonSet does not exist. `anew`: what is known from before is not good enough. When
-    /// nobody can tell, the DaemonSet counts as being there: its pods then stay, which harms nothing.
+    /// Marks the pods whose DaemonSet does not exist. `anew` ignores cached knowledge. If the list fails, the DaemonSet
+    /// counts as existing: its pods then stay, which is harmless.
     pub(super) async fn mark_missing(&self, pods: &mut [Pod], anew: bool) {
         if !pods.iter().any(can_be_missing) {
             return;
@@ -81,7 +82,7 @@ impl Cluster {
     }
 }
 
-/// Only DaemonSets of Kubernetes itself are listed. One of another API group counts as being there.
+/// True for DaemonSets of Kubernetes itself, the only ones listed. One of another API group counts as existing.
 fn can_be_missing(pod: &Pod) -> bool {
     let owner = pod.controller.as_ref().filter(|_| pod.is_daemon());
     owner.is_some_and(|owner| owner.api_version == "apps/v1")

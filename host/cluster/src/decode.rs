@@ -1,4 +1,4 @@
-//! Objects that somebody wrote down, such as `kubectl get -o json` prints them: the same types as those of the watch.
+//! Decodes objects from files, such as the output of `kubectl get -o json`, into the same types as those of the watch.
 
 use scupper_engine::{Budget, Node, Pod};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use super::node::WireNode;
 use super::pod::WirePod;
 use super::wire::Meta;
 
-/// An object that a drain has to do with.
+/// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// A node.
@@ -20,30 +20,30 @@ pub enum Object {
     Pod(Pod),
     /// A PodDisruptionBudget.
     Budget(Budget),
-    /// Something else.
+    /// Any other object.
     Other {
         /// Its `kind`.
         kind: String,
     },
 }
 
-/// Why an object cannot be read.
+/// The reason why an object cannot be read.
 #[derive(Debug, Error)]
 pub enum DecodeError {
-    /// It is none.
+    /// It has no `kind`, so it is not an object.
     #[error("there is an object without a kind")]
     NoKind,
     /// It has no name.
     #[error("there is a {0} without a metadata.name")]
     NoName(String),
-    /// One of its fields has another type than the API's.
+    /// A field has the wrong type.
     #[error("the {kind} {name} is not as the API has it")]
     Field {
         /// Its `kind`.
         kind: String,
         /// Its `metadata.name`.
         name: String,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -55,7 +55,7 @@ struct Head {
     metadata: Meta,
 }
 
-/// Reads an object, or every item of a list.
+/// Decodes an object, or every item of a list.
 pub fn decode(value: Value) -> Result<Vec<Object>, DecodeError> {
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     if kind.is_empty() {
@@ -74,7 +74,7 @@ pub fn decode(value: Value) -> Result<Vec<Object>, DecodeError> {
     }
 }
 
-/// The items of a `PodList` do not say that they are pods.
+/// Adds the kind: the items of a `PodList` do not have one.
 fn with_kind(mut item: Value, kind: &str) -> Value {
     if let Value::Object(fields) = &mut item
         && !kind.is_empty()

@@ -1,5 +1,5 @@
-//! What a person asks about a pod that is not evicted: the workload behind it, whose budget blocks it, and which pods
-//! that budget counts are not ready. Read for `scupper status` with the caller's rights; a drain reads none of it.
+//! Details for users about a pod that is not evicted: its workload, the origin of the budget that blocks it, and which
+//! pods of that budget are not ready. `scupper status` reads them with the caller's rights; a drain reads none of them.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use super::transport::escaped;
 use super::wire::{Condition, Meta, moment, nullable};
 use super::{Cluster, ReadError};
 
-/// What manages the pods of a workload.
+/// The workload that manages a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Its kind, such as `Deployment`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// How many of its pods are ready, and how many it wants; `None`: it counts none.
+    /// The number of ready pods and the number wanted; `None` if it counts none.
     pub ready: Option<(u32, u32)>,
 }
 
-/// What a PodDisruptionBudget says beyond its figures.
+/// Details of a PodDisruptionBudget beyond its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BudgetOrigin {
-    /// What made it: its owner, its Helm release, or the tool that manages it.
+    /// Its origin: its owner, its Helm release, or the tool that manages it.
     pub owner: Option<String>,
-    /// Since when it has allowed no eviction.
+    /// The time since which it has allowed no eviction.
     pub since: Option<Time>,
-    /// Pods whose eviction it has granted and that it has not seen go, and when that was.
+    /// Pods whose eviction it has granted without seeing them deleted, with the time of the grant.
     pub granted: BTreeMap<String, Time>,
 }
 
@@ -38,16 +38,16 @@ pub struct BudgetOrigin {
 pub struct UnreadyPod {
     /// Its name.
     pub name: String,
-    /// Its node; empty: none yet.
+    /// Its node; empty if it has none yet.
     pub node: String,
-    /// Since when it has not been ready.
+    /// The time since which it has not been ready.
     pub since: Option<Time>,
-    /// In the words of the API server and the kubelet.
+    /// The reason, as the API server or the kubelet states it.
     pub why: String,
 }
 
 impl Cluster {
-    /// What manages the pods of this controller: the Deployment behind a ReplicaSet, else the controller itself.
+    /// Returns the workload of this controller: the Deployment behind a ReplicaSet, else the controller itself.
     pub async fn workload(&self, namespace: &str, controller: &Controller) -> Result<Workload, ReadError> {
         let bare = |kind: &str, name: &str| Workload {
             kind: kind.to_owned(),
@@ -81,7 +81,7 @@ impl Cluster {
         ))
     }
 
-    /// Where a budget comes from; `None`: there is none of that name.
+    /// Returns the origin of a budget; `None` if it does not exist.
     pub async fn budget_origin(
         &self,
         namespace: &str,
@@ -97,8 +97,8 @@ impl Cluster {
         Ok(found.map(WireOrigin::into_origin))
     }
 
-    /// The pods that a budget counts and that are not ready, on whatever node. Those that have finished or are being
-    /// deleted are not expected to become ready.
+    /// Returns the pods of a budget that are not ready, on any node. Pods that have finished or are being deleted do
+    /// not count: they will not become ready.
     pub async fn unready_pods(&self, budget: &Budget) -> Result<Vec<UnreadyPod>, ReadError> {
         let Some(selector) = selector_text(&budget.selector) else {
             return Ok(Vec::new());
@@ -114,7 +114,7 @@ impl Cluster {
     }
 }
 
-/// Where an object of the built-in workload kinds is; `None`: of another kind.
+/// The path of an object of a built-in workload kind; `None` for another kind.
 fn path_of(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option<String> {
     let resource = match kind {
         "ReplicaSet" => "replicasets",
@@ -131,7 +131,7 @@ fn path_of(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option
     })
 }
 
-/// As the API takes it in a query; `None`: it selects nothing, or cannot be written so.
+/// The selector as a query parameter; `None` if it selects nothing or cannot be expressed.
 fn selector_text(selector: &Selector) -> Option<String> {
     if selector.nothing {
         return None;
@@ -218,7 +218,7 @@ impl WireOrigin {
     }
 }
 
-/// The strongest hint first: an owner deletes it, a Helm release or another tool writes it again.
+/// Returns the owner, by the strongest hint first: an owner deletes it, a Helm release or another tool rewrites it.
 fn owner_of(meta: &Meta) -> Option<String> {
     let owner = meta.owner_references.first();
     let owner = owner.map(|owner| format!("{} {}", owner.kind, owner.name));
@@ -233,7 +233,7 @@ fn owner_of(meta: &Meta) -> Option<String> {
     owner.or_else(release).or_else(tool)
 }
 
-/// A pod, as little of it as tells why it is not ready.
+/// The fields of a pod that show why it is not ready.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireReplica {
@@ -305,7 +305,7 @@ impl WireReplica {
         })
     }
 
-    /// What the scheduler says, else what a container waits for, else the pod's own condition.
+    /// Returns the scheduler's reason, else a container's, else that of the pod's own condition.
     fn why(&self) -> String {
         let condition = |kind: &str| {
             let refused = |it: &&Condition| it.kind == kind && it.status == "False";

@@ -1,4 +1,4 @@
-//! What the engine hears of the cluster: three watches made into one stream of its events.
+//! The engine's view of the cluster: three watches merged into one stream of its events.
 
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt as _};
@@ -15,13 +15,13 @@ use super::watch::{Change, watch};
 use super::wire::Object as _;
 
 impl Cluster {
-    /// What happens to the node, its pods and the budgets, beginning with one full list of each. Never ends; breaks
-    /// are healed with back-off and show as a fresh full list.
+    /// Streams changes of the node, its pods and the budgets, starting with a full list of each. The stream never ends;
+    /// after a break it retries with back-off and sends a new full list.
     pub fn watch(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
         stream::select(self.watch_pods(node), self.node_events(node))
     }
 
-    /// The same without the node, for whoever watches that already.
+    /// Like [`Self::watch`] without the node, for callers that already watch it.
     pub fn watch_pods(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
         stream::select_all([self.pod_events(node).boxed(), self.budget_events().boxed()])
     }
@@ -45,7 +45,8 @@ impl Cluster {
         })
     }
 
-    /// Evictions respect budgets whether we can read them or not; then only the words for people are poorer.
+    /// Streams the budgets. Evictions respect budgets even if the driver cannot read them; only its messages are then
+    /// less detailed.
     fn budget_events(&self) -> impl Stream<Item = Event> + Send + use<> {
         let source = Source {
             path: "/apis/policy/v1/poddisruptionbudgets".to_owned(),
@@ -74,7 +75,7 @@ impl Cluster {
         })
     }
 
-    /// What happens to the node alone; `None`: there is none. Never ends.
+    /// Streams the node alone; `None` if it does not exist. Never ends.
     pub fn node_changes(&self, node: &str) -> impl Stream<Item = Option<Node>> + Send + 'static + use<> {
         self.node_events(node).filter_map(|event| {
             ready(match event {
@@ -100,14 +101,14 @@ impl Cluster {
         })
     }
 
-    /// As the engine has them, with what is known of their DaemonSets.
+    /// Converts pods to the engine's type, with the knowledge of their DaemonSets.
     pub(super) async fn to_pods(&self, pods: Vec<WirePod>, anew: bool) -> Vec<Pod> {
         let mut pods: Vec<_> = pods.into_iter().map(WirePod::into_engine).collect();
         self.mark_missing(&mut pods, anew).await;
         pods
     }
 
-    /// As the engine has it. A checkpoint that cannot be read is told once.
+    /// Converts the node to the engine's type. An unreadable checkpoint is reported once.
     pub(super) fn to_node(&self, node: WireNode, reported: &mut Option<CheckpointFault>) -> Node {
         let (node, fault) = node.into_engine();
         if let Some(fault) = &fault

@@ -1,98 +1,98 @@
-//! Why a call to the API server did not do what it was made for.
+//! The errors of calls to the API server.
 
 use thiserror::Error;
 
-/// Why something could not be read.
+/// The reason why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// 404: there is no such object.
     #[error("there is no {what}")]
     NotFound {
-        /// What was asked for: `node worker-1`.
+        /// The object: `node worker-1`.
         what: String,
     },
-    /// 401: the API server does not know us.
+    /// 401: the API server rejects the credentials.
     #[error("the API server does not accept our credentials: {message}; renew the kubeconfig or the token")]
     Unauthorized {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// 403: we may not.
+    /// 403: the user lacks the right.
     #[error("no right to {what}: {message}; grant it with a ClusterRole")]
     Forbidden {
-        /// What was tried: `list pods`.
+        /// The operation: `list pods`.
         what: String,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// No answer, or one that says to try again.
+    /// No answer, or a temporary error.
     #[error("the API server did not answer to `{what}`: {message}")]
     Unavailable {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the client or the server says.
+        /// The message of the client or the server.
         message: String,
     },
-    /// An answer that we do not understand or expect.
+    /// An unexpected or malformed answer.
     #[error("unexpected answer to `{what}`: {message}")]
     Unexpected {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What is wrong with it.
+        /// The problem with it.
         message: String,
     },
 }
 
-/// Why something could not be written.
+/// The reason why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// 409: the object is another one now, or has changed.
+    /// 409: the object has changed or was replaced.
     #[error("{what}: it has changed meanwhile: {message}")]
     Conflict {
-        /// What was tried: `annotate pod ns/p`.
+        /// The operation: `annotate pod ns/p`.
         what: String,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// 401, 403, 404, 405, 422: it will never work, unless [`Self::is_forbidden`].
+    /// 401, 403, 404, 405, 422: permanent, unless [`Self::is_forbidden`].
     #[error("{what}: {message}")]
     Rejected {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// The HTTP status.
         code: u16,
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// No answer, or one that says to try again. It may have happened all the same.
+    /// No answer, or a temporary error. The write may have happened all the same.
     #[error("{what}: no answer from the API server: {message}")]
     Unavailable {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the client or the server says.
+        /// The message of the client or the server.
         message: String,
     },
 }
 
 impl ReadError {
-    /// 401, 403: the API server answers so for a moment also after a restart, or while keys rotate.
+    /// True for 401 and 403, which also happen briefly after a restart, or while keys rotate.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Unauthorized { .. } | Self::Forbidden { .. })
     }
 }
 
 impl WriteError {
-    /// The object does not exist (any more).
+    /// True if the object does not exist.
     pub const fn is_not_found(&self) -> bool {
         matches!(self, Self::Rejected { code: 404, .. })
     }
 
-    /// 401, 403: the API server answers so for a moment also after a restart, or while keys rotate.
+    /// True for 401 and 403, which also happen briefly after a restart, or while keys rotate.
     pub const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Rejected { code: 401 | 403, .. })
     }
 
-    /// Trying the same again may help.
+    /// True if a retry may help.
     pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }

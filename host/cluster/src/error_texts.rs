@@ -1,4 +1,4 @@
-//! Every error of the cluster edge as a person reads it.
+//! Tests the text of every error of the cluster edge.
 
 use std::io;
 

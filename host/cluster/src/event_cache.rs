@@ -1,30 +1,30 @@
-//! Which Events were written of late, so that the same again is counted up on the one that is there.
+//! Remembers recently written Events, so that a repetition increases the count of the existing one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// More than a few drains come to. What is forgotten is written as a new Event when it comes back.
+/// More than a few drains write. A forgotten Event that recurs is written as a new one.
 const MOST: usize = 256;
 
-/// What makes two Events the same.
+/// The fields in which two equal Events agree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EventKey {
-    /// The namespace, the name and the UID of what it is about.
+    /// Namespace, name and UID of the regarded object.
     pub(super) about: [String; 3],
-    /// What it says in words: how severe it is, why, what was done, and what else sets it apart.
+    /// Severity, reason, action, and any further distinction.
     pub(super) words: [String; 4],
 }
 
-/// An Event that was written.
+/// A written Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CachedEvent {
     /// Its name in its namespace.
     pub(super) name: String,
-    /// How often it has happened, as it says there.
+    /// Its count as written.
     pub(super) count: u32,
 }
 
-/// The Events that were written, the latest of them.
+/// The most recently written Events.
 #[derive(Debug, Default)]
 pub(super) struct EventCache(Mutex<Latest>);
 
@@ -35,13 +35,13 @@ struct Latest {
 }
 
 impl EventCache {
-    /// The same one, if it was written.
+    /// Returns the equal Event, if one was written.
     pub(super) fn find(&self, same: &EventKey) -> Option<CachedEvent> {
         let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.known.get(same).map(|(_, written)| written.clone())
     }
 
-    /// It stands there as this.
+    /// Remembers an Event as written.
     pub(super) fn remember(&self, same: EventKey, written: CachedEvent) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.writes += 1;
@@ -55,7 +55,7 @@ impl EventCache {
         }
     }
 
-    /// It is not there any more.
+    /// Forgets an Event that no longer exists.
     pub(super) fn forget(&self, same: &EventKey) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         latest.known.remove(same);

@@ -1,5 +1,5 @@
-//! Kubernetes Events about the node, its pods and the budgets that block them, as `kubectl describe` shows them. What happens again is counted up on the
-//! Event that is there.
+//! Kubernetes Events about the node, its pods and the budgets that block them, as `kubectl describe` shows them. A
+//! repetition increases the count of the existing Event.
 
 use scupper_engine::{PodRef, Time};
 use serde_json::{Value, json};
@@ -10,52 +10,52 @@ use super::wire::{MetaOnly, micros};
 use super::write::Merge;
 use super::{Cluster, WriteError};
 
-/// Whether somebody should look.
+/// The severity of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should be.
+    /// Normal operation.
     Normal,
-    /// Somebody should look.
+    /// The operator should look at it.
     Warning,
 }
 
 /// A Kubernetes Event about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubernetesEvent {
-    /// The node it is about.
+    /// The regarded node.
     pub node: String,
     /// Normal or Warning.
     pub severity: Severity,
-    /// One CamelCase word: why.
+    /// The reason, one CamelCase word.
     pub reason: String,
-    /// One CamelCase word: what was done.
+    /// The action, one CamelCase word.
     pub action: String,
-    /// For people; cut after 1024 bytes. An Event that is counted up keeps the one it was written with.
+    /// The note for users, cut after 1024 bytes. A repeated Event keeps its first note.
     pub note: String,
-    /// How often it has happened. `None`: once, just now; and it is the same as another that says the same.
+    /// Describes a repetition. `None`: it happened once, just now, and equals any Event with the same content.
     pub series: Option<Series>,
 }
 
-/// Something that happens again and again, of which not each time is told.
+/// A repetition of which not every occurrence is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Events of one reason about one object are the same if this is, whatever their notes say.
+    /// Events of one reason about one object are equal if their keys are, whatever their notes.
     pub key: String,
-    /// How often it has happened since it was last told.
+    /// The number of occurrences since the last report.
     pub times: u32,
-    /// When it last happened.
+    /// The time of the last occurrence.
     pub last: Time,
 }
 
-/// What the API server takes.
+/// The API server's limit for a note.
 const MAX_NOTE: usize = 1024;
 const MAX_WORD: usize = 128;
 
-/// Events about what has no namespace live here.
+/// The namespace of Events about objects without one.
 const NAMESPACE: &str = "default";
 
 impl Severity {
-    /// Whether somebody should look.
+    /// Returns `Warning` if true, else `Normal`.
     pub const fn of(warning: bool) -> Self {
         if warning { Self::Warning } else { Self::Normal }
     }
@@ -69,7 +69,7 @@ impl Severity {
 }
 
 impl Cluster {
-    /// Emits a Kubernetes Event about a node: a new one, or the same once more.
+    /// Emits a Kubernetes Event about a node: a new one, or a repetition.
     pub async fn emit(&self, event: &KubernetesEvent) -> Result<(), WriteError> {
         let about = EventSubject {
             namespace: NAMESPACE,
@@ -83,7 +83,7 @@ impl Cluster {
         self.emit_about(event, &about).await
     }
 
-    /// Emits a Kubernetes Event about a pod of the event's node: a new one, or the same once more.
+    /// Emits a Kubernetes Event about a pod of the event's node: a new one, or a repetition.
     pub async fn emit_about_pod(&self, event: &KubernetesEvent, pod: &PodRef) -> Result<(), WriteError> {
         let PodRef { namespace, name, uid } = pod;
         let about = EventSubject {
@@ -97,8 +97,7 @@ impl Cluster {
         self.emit_about(event, &about).await
     }
 
-    /// Emits a Kubernetes Event about a budget that blocks this pod of the event's node: a new one, or the same once
-    /// more.
+    /// Emits a Kubernetes Event about a budget that blocks this pod of the event's node: a new one, or a repetition.
     pub async fn emit_about_budget(
         &self,
         event: &KubernetesEvent,
@@ -106,7 +105,7 @@ impl Cluster {
         pod: &PodRef,
     ) -> Result<(), WriteError> {
         let namespace = &pod.namespace;
-        // `kubectl describe` finds it by the UID. One that no watch has shown goes by its name.
+        // `kubectl describe` finds it by the UID. A budget that no watch has shown is found by its name.
         let uid = self.budget_uid(namespace, budget).unwrap_or_default();
         let about = EventSubject {
             namespace,
@@ -154,7 +153,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether it was still there: Events expire, after an hour in most clusters.
+    /// Increases the count of an Event. Returns false if it is gone: Events expire, in most clusters after an hour.
     async fn count_up(
         &self,
         about: &EventSubject<'_>,
@@ -171,15 +170,15 @@ impl Cluster {
     }
 }
 
-/// What an Event is about.
+/// The regarded object of an Event.
 struct EventSubject<'a> {
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
     regarding: Value,
-    /// For people.
+    /// Its description for users.
     words: String,
-    /// What else it has to do with.
+    /// A related object.
     related: Option<Value>,
 }
 
@@ -199,7 +198,7 @@ fn event_key(event: &KubernetesEvent, about: &EventSubject<'_>) -> EventKey {
     }
 }
 
-/// The API takes one from twice on.
+/// The series of an Event. The API accepts one from a count of two on.
 fn series(count: u32, last: Time) -> Value {
     json!({"count": count, "lastObservedTime": micros(last)})
 }

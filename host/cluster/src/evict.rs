@@ -1,4 +1,4 @@
-//! Evicting and deleting one pod, and what the API server's answers mean.
+//! Evicts or deletes one pod, and interprets the API server's answers.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::client::Cluster;
 use super::in_flight::Answered;
 use super::transport::{self, Fault, escaped, names_an_object};
 
-/// The server goes through with everything but the last step.
+/// The server does everything but the last step.
 const DRY_RUN: &str = "?dryRun=All";
-/// Evictions are for the API server to judge as another user's.
+/// The API server checks evictions as those of this user.
 const IMPERSONATE_USER: &str = "Impersonate-User";
 
 impl Cluster {
-    /// Asks for the eviction of the pod with this UID.
+    /// Requests the eviction of the pod with this UID.
     pub(super) async fn evict(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
         self.ask_to_evict(pod, grace_seconds, "").await
     }
 
-    /// Deletes the pod with this UID, past its budgets.
+    /// Deletes the pod with this UID, bypassing its budgets.
     pub(super) async fn delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
         self.ask_to_delete(pod, grace_seconds, "").await
     }
 
-    /// What the API server would say to its eviction just now. Nothing is changed, and no budget spent.
+    /// Returns the API server's current answer to an eviction of the pod. Changes nothing, and consumes no budget.
     pub async fn would_evict(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
         self.ask_to_evict(pod, grace_seconds, DRY_RUN).await
     }
 
-    /// What the API server would say to its deletion just now. Nothing is changed.
+    /// Returns the API server's current answer to a deletion of the pod. Changes nothing.
     pub async fn would_delete(&self, pod: &PodRef, grace_seconds: Option<u64>) -> EvictAnswer {
         self.ask_to_delete(pod, grace_seconds, DRY_RUN).await
     }
@@ -88,7 +88,7 @@ impl Cluster {
     }
 }
 
-/// What an answer says of how much the server bears.
+/// Derives the server's load from an answer.
 const fn pace(answer: &EvictAnswer, after: Duration) -> Answered {
     match answer {
         EvictAnswer::Unreachable { .. }
@@ -114,7 +114,7 @@ fn options(pod: &PodRef, grace_seconds: Option<u64>) -> Value {
     options
 }
 
-/// What an answer to an eviction or a deletion means.
+/// Interprets the answer to an eviction or a deletion.
 fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictAnswer {
     let message = status.message.clone();
     let details = status.details.as_ref();
@@ -127,7 +127,7 @@ fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictA
     match code {
         200..300 => EvictAnswer::Accepted,
         _ if is_by_webhook(&message) => refused(code, message, retry_after),
-        // A wrong path or a proxy answers 404, too: only one that names the object says that the pod is gone.
+        // A wrong path or a proxy also answers 404: only an answer that names the object shows that the pod is gone.
         404 if names_an_object(status) => EvictAnswer::NotFound,
         409 if message.contains("UID in the precondition") => EvictAnswer::UidMismatch { message },
         401 => EvictAnswer::Forbidden { message },
@@ -159,7 +159,7 @@ const fn refused(code: u16, message: String, retry_after: Option<scupper_engine:
     }
 }
 
-/// An admission webhook or policy has refused it, with whatever code it likes.
+/// True if an admission webhook or policy has refused it, with whatever code.
 fn is_by_webhook(message: &str) -> bool {
     message.starts_with("admission webhook ")
         || message.starts_with("failed calling webhook")
@@ -167,13 +167,13 @@ fn is_by_webhook(message: &str) -> bool {
         || message.contains("ValidatingAdmissionPolicy '")
 }
 
-/// The name in "The disruption budget NAME needs …"; empty when the text is another one.
+/// Returns the name in "The disruption budget NAME needs …"; empty for any other text.
 fn budget_name(cause: &str) -> &str {
     let rest = cause.strip_prefix("The disruption budget ").unwrap_or_default();
     rest.split_whitespace().next().unwrap_or_default()
 }
 
-/// Both of the server's sentences: the first says what, the second which budget and why.
+/// Joins the server's two sentences: the first says what, the second which budget and why.
 fn joined(message: &str, cause: &str) -> String {
     if cause.is_empty() {
         message.to_owned()

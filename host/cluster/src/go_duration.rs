@@ -1,4 +1,4 @@
-//! Durations as Go writes them: `30m0s`, `1h30m`, `1.5s`.
+//! Durations in Go's notation: `30m0s`, `1h30m`, `1.5s`.
 
 use scupper_engine::Duration;
 
@@ -14,7 +14,7 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3.6e6),
 ];
 
-/// Reads one. What is negative is over at once, so it counts as zero.
+/// Parses a duration. A negative one expires at once, so it counts as zero.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     })
 }
 
-/// Writes one as Go does, so that the server stores what we compare with.
+/// Formats a duration as Go does, so that the server stores the text that we compare with.
 pub(super) fn format(span: Duration) -> String {
     let millis = span.as_millis();
     if millis == 0 {

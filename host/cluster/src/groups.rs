@@ -1,8 +1,8 @@
-//! In which API group LifecycleEvents and LifecycleTransitions are served.
+//! Finds the API group in which LifecycleEvents and LifecycleTransitions are served.
 //!
-//! Their own group belongs to Kubernetes. A server that knows that group without knowing them (it has EvictionRequests
-//! there) takes their CRDs, calls them Established, and serves them not. So the resources are looked up, never the
-//! group, never the CRD, and a group of ours takes their place.
+//! Their official group belongs to Kubernetes. A server that uses that group for other resources (EvictionRequests)
+//! accepts their CRDs, reports them as Established, and does not serve them. So this module looks up the resources,
+//! never the group or the CRD, and the project's own group serves as the fallback.
 
 use serde::Deserialize;
 
@@ -10,9 +10,9 @@ use super::lifecycle_wire::VERSION;
 use super::transport::{Fault, escaped};
 use super::{Cluster, ReadError};
 
-/// Where they belong.
+/// The official group.
 pub const OFFICIAL_GROUP: &str = "lifecycle.k8s.io";
-/// Where they are installed when the server keeps that group for itself.
+/// The project's own group, for servers that reserve the official one.
 pub const OWN_GROUP: &str = "lifecycle.scupper.dev";
 
 #[derive(Debug, Deserialize)]
@@ -26,22 +26,22 @@ struct Resource {
     name: String,
 }
 
-/// What a server serves of a group, in the version that we speak.
+/// The resources that a server serves in a group, in the supported version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleGroup {
     /// Its name.
     pub group: String,
-    /// The resources in it; none: it is not served.
+    /// Its resources; empty if it is not served.
     pub resources: Vec<String>,
 }
 
 impl LifecycleGroup {
-    /// It has both kinds of ours.
+    /// True if it has both lifecycle kinds.
     pub fn is_whole(&self) -> bool {
         self.has("lifecycleevents") && self.has("lifecycletransitions")
     }
 
-    /// The server knows the group, and has other things in it.
+    /// True if the server uses the group for other resources.
     pub fn is_taken(&self) -> bool {
         !self.resources.is_empty() && !self.is_whole()
     }
@@ -52,7 +52,7 @@ impl LifecycleGroup {
 }
 
 impl Cluster {
-    /// What the server serves of a group.
+    /// Returns the resources that the server serves in a group.
     pub async fn lifecycle_group_as_served(&self, group: &str) -> Result<LifecycleGroup, ReadError> {
         let path = format!("/apis/{}/{VERSION}", escaped(group));
         let resources = match self.get::<Resources>(&path).await {
@@ -66,8 +66,8 @@ impl Cluster {
         })
     }
 
-    /// The same with the lifecycle objects in the group in which they are served; the official one if there are two.
-    /// `None`: they are served nowhere.
+    /// Uses the group in which the lifecycle objects are served; the official one if there are two. Returns `None` if
+    /// no group serves them.
     pub async fn in_served_group(self) -> Result<Option<Self>, ReadError> {
         for group in [OFFICIAL_GROUP, OWN_GROUP] {
             if self.lifecycle_group_as_served(group).await?.is_whole() {

@@ -1,4 +1,4 @@
-//! The client's layers, from the socket up: TCP, the proxy if there is one, TLS, HTTP, and what goes with each request.
+//! The client's layers, from the socket up: TCP, the proxy if there is one, TLS, HTTP, and headers.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use super::proxy::{Protocol, Proxy};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection that is silently gone must show while a drain waits on its watches, not after TCP's quarter of an hour.
+/// A dead connection must be detected while a drain waits on its watches, not after TCP's quarter of an hour.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// A client of the server that the configuration names.
+/// Creates a client of the configured server.
 pub(super) fn client(
     config: &Config,
     proxy: Option<&Proxy>,
@@ -64,7 +64,7 @@ fn tcp() -> HttpConnector {
     tcp
 }
 
-/// An `https://` proxy is known by the system's certificates: those of the cluster say nothing of it.
+/// Connects to an `https://` proxy, verified with the system's certificates: those of the cluster do not apply to it.
 fn to_proxy(proxy: &Proxy, tcp: HttpConnector) -> Result<HttpsConnector<HttpConnector>, BoxError> {
     let mut roots = RootCertStore::empty();
     if proxy.address.scheme_str() == Some("https") {
@@ -79,7 +79,7 @@ fn to_proxy(proxy: &Proxy, tcp: HttpConnector) -> Result<HttpsConnector<HttpConn
     Ok(https.https_or_http().enable_http1().wrap_connector(tcp))
 }
 
-/// Credentials, then our headers, then the server's address, then HTTP/2 where the server speaks it.
+/// Adds credentials, then our headers, then the server's address, then HTTP/2 if the server supports it.
 fn over<C>(config: &Config, connector: C, observer: Option<RequestObserver>) -> Result<kube::Client, BoxError>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,

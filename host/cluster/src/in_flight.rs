@@ -1,44 +1,44 @@
-//! How many evictions at once the API server bears, by how long it takes to answer them: one more while it keeps its
-//! pace, half as many when it does not. It must not know who evicts, nor read a clock.
+//! Limits concurrent evictions by the API server's response time: one more while it keeps its speed, half as many when
+//! it does not. It must not know which drain evicts, nor read a clock.
 
 use std::time::Duration;
 
-/// How many are begun with: a server that bears more shows it within a few answers.
+/// The initial limit: a server that can handle more shows it within a few answers.
 const FIRST: usize = 8;
-/// More than any drain asks for.
+/// Maximum limit, more than any drain needs.
 const MOST: usize = 64;
-/// An answer is late when it takes four times as long as the usual one, and this long on top: a machine may be busy.
+/// An answer is late if it takes four times the usual time plus this: a machine may be busy.
 const TIMES: u32 = 4;
 const LEEWAY: Duration = Duration::from_millis(500);
 /// How slowly the usual time follows answers that take longer. It follows shorter ones at once.
 const INERTIA: u32 = 8;
 
-/// The limit, and what it was learnt from.
+/// The limit, and the measurements behind it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     limit: usize,
-    /// Answers in time since the limit was last raised.
+    /// Number of timely answers since the limit was last raised.
     in_time: usize,
-    /// No answer has been late yet: each one in time raises the limit.
+    /// No answer has been late yet: each timely one raises the limit.
     is_new: bool,
     /// How often the limit was halved.
     cuts: u64,
-    /// How long an answer takes that waits for no other of ours: the shortest seen, or what it takes one by one.
+    /// The response time without other requests of ours: the shortest seen, or the time of single requests.
     usual: Option<Duration>,
 }
 
-/// A request that is on its way.
+/// A request under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     cuts: u64,
 }
 
-/// How a request was answered.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// After so long, whatever the answer was.
+    /// Answered after this time, whatever the answer.
     After(Duration),
-    /// Not at all, or by an error that says "not now".
+    /// Not answered, or answered with "not now".
     Overloaded,
 }
 
@@ -55,20 +55,20 @@ impl Default for InFlight {
 }
 
 impl InFlight {
-    /// How many requests may be on their way at once; at least one.
+    /// Maximum number of concurrent requests; at least one.
     pub(super) const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// A request sets out.
+    /// Records the start of a request.
     pub(super) const fn sent(&self) -> Ticket {
         Ticket { cuts: self.cuts }
     }
 
-    /// It was answered.
+    /// Records its answer.
     pub(super) fn answered(&mut self, ticket: Ticket, answered: Answered) {
         let is_late = self.is_late(answered);
-        // What was sent before the limit was halved tells nothing of the new one.
+        // A request sent before the limit was halved says nothing about the new one.
         if ticket.cuts != self.cuts {
             return;
         }
@@ -91,7 +91,7 @@ impl InFlight {
         };
         let usual = self.usual.unwrap_or(time);
         self.usual = Some(match time.checked_sub(usual) {
-            // A server that has become slower by itself shows it when it is asked one by one.
+            // A server that has become slower by itself also answers single requests more slowly.
             Some(longer) if self.limit == 1 => usual + longer / INERTIA,
             Some(_) => usual,
             None => time,

@@ -1,4 +1,4 @@
-//! Which server to connect to, and as whom: kubectl's connection flags, the kubeconfig, or the pod's service account.
+//! Finds the server and the user: from kubectl's connection flags, the kubeconfig, or the pod's service account.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::ConnectError;
 use super::proxy::{self, Proxy};
 
-/// In place of the proxy that a kubeconfig names, so that the library looks for none in the environment.
+/// Replaces the kubeconfig's proxy, so that the library does not search the environment for one.
 const NOT_IN_USE: &str = "http://not-in-use";
 
-/// The connection flags, which mean what they mean for `kubectl`. The default is what the environment says.
+/// The connection flags, with the same meaning as for `kubectl`. The default follows the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// `--kubeconfig`; `None`: `KUBECONFIG`, `~/.kube/config` or the pod's own service account.
@@ -43,16 +43,16 @@ impl From<PathBuf> for Connection {
     }
 }
 
-/// What the configuration says.
+/// The configuration that was found.
 pub(super) struct FoundConfig {
     pub(super) config: Config,
     pub(super) proxy: Option<Proxy>,
-    /// Where it says so, for errors.
+    /// Its source, for errors.
     pub(super) origin: String,
 }
 
-/// `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account. What is named must work:
-/// falling back to another cluster would drain the wrong one.
+/// Finds the configuration: `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's service account. A
+/// named file must work: falling back to another cluster would drain the wrong one.
 pub(super) async fn find(connection: &Connection) -> Result<FoundConfig, ConnectError> {
     let (mut config, named, origin) = read(connection).await?;
     if let Some(user) = &connection.impersonate {
@@ -74,7 +74,7 @@ pub(super) async fn find(connection: &Connection) -> Result<FoundConfig, Connect
     })
 }
 
-/// The configuration, the proxy that it names, and where it is from.
+/// The configuration, its proxy, and its source.
 type Read = (Config, Option<String>, String);
 
 async fn read(connection: &Connection) -> Result<Read, ConnectError> {
@@ -138,7 +138,7 @@ async fn from_kubeconfig(
     ))
 }
 
-/// What is named must be there, and what is there is named. Returns the name of the context.
+/// Checks that all names exist. Returns the name of the context.
 fn check(
     kubeconfig: &Kubeconfig,
     path: &str,
@@ -161,7 +161,7 @@ fn check(
         .as_ref()
         .or(kubeconfig.current_context.as_ref());
     let Some(name) = name.filter(|name| !name.is_empty()) else {
-        // The library says what is wrong with an empty file.
+        // The library reports what is wrong with an empty file.
         return if contexts.is_empty() {
             Ok(None)
         } else {
@@ -182,7 +182,7 @@ fn check(
         let known = kubeconfig.clusters.iter().map(|it| it.name.clone()).collect();
         is_there("cluster", cluster, known)?;
     }
-    // A context may name a user that is not there, as for `kubectl`.
+    // A context may name a missing user, as for `kubectl`.
     if let Some(user) = &connection.user {
         let known = kubeconfig.auth_infos.iter().map(|it| it.name.clone()).collect();
         is_there("user", user, known)?;
@@ -190,8 +190,8 @@ fn check(
     Ok(Some(name.clone()))
 }
 
-/// The proxy that the chosen cluster names. The library would look into the environment for one that names none, and
-/// compare `NO_PROXY` with the proxy instead of the server.
+/// Removes and returns the chosen cluster's proxy. Without one, the library would search the environment, and compare
+/// `NO_PROXY` with the proxy instead of the server.
 fn take_proxy(kubeconfig: &mut Kubeconfig, connection: &Connection) -> Option<String> {
     let context = connection
         .context

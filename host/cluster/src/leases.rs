@@ -1,5 +1,5 @@
-//! Leases (`coordination.k8s.io/v1`): who may work at a node, kept by writes that name the version they were decided on.
-//! It must not know what a lease means, nor when one is over.
+//! Leases (`coordination.k8s.io/v1`): every write names the version on which its decision was based. It must not know
+//! what a lease means, nor when it expires.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use super::wire::{Meta, micros, moment, nullable};
 use super::write::Merge;
 use super::{Cluster, ReadError, WriteError};
 
-/// Where leases are kept unless somebody says otherwise: the namespace that the driver is installed in.
+/// The default namespace of the leases: that in which the driver is installed.
 pub const LEASE_NAMESPACE: &str = "scupper";
 
-/// A lease in one version of it.
+/// One version of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// `metadata.namespace`
     pub namespace: String,
     /// `metadata.name`
     pub name: String,
-    /// `spec.holderIdentity`; empty: nobody's.
+    /// `spec.holderIdentity`; empty if it has no holder.
     pub holder: String,
     /// `spec.leaseDurationSeconds`
     pub length: Duration,
@@ -55,7 +55,7 @@ struct Spec {
 }
 
 impl Cluster {
-    /// The lease of this name, if there is one.
+    /// Reads the lease of this name, if it exists.
     pub async fn lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>, ReadError> {
         let path = path(namespace, Some(name));
         let what = format!("lease {namespace}/{name}");
@@ -63,7 +63,7 @@ impl Cluster {
         Ok(found.map(WireLease::into_lease))
     }
 
-    /// Makes a lease. That there is one already is a conflict.
+    /// Creates a lease. An existing one is a conflict.
     pub async fn make_lease(
         &self,
         namespace: &str,
@@ -86,7 +86,7 @@ impl Cluster {
         Ok(made.map_err(|fault| fault.write(&what))?.into_lease())
     }
 
-    /// Makes a lease this holder's. Whose it was before must not have changed since it was seen.
+    /// Sets the holder of a lease that has not changed since it was read.
     pub async fn take_lease(
         &self,
         seen: &Lease,
@@ -101,7 +101,7 @@ impl Cluster {
         self.write_lease(seen, &spec, "take").await
     }
 
-    /// Says that its holder is still there.
+    /// Renews the lease for its holder.
     pub async fn renew_lease(&self, seen: &Lease) -> Result<Lease, WriteError> {
         let spec = json!({ "renewTime": micros(self.now()) });
         self.write_lease(seen, &spec, "renew").await
@@ -125,7 +125,7 @@ impl Cluster {
         }
     }
 
-    /// Takes a lease away, if it is as it was seen.
+    /// Deletes a lease that has not changed since it was read.
     pub async fn drop_lease(&self, seen: &Lease) -> Result<(), WriteError> {
         let path = path(&seen.namespace, Some(&seen.name));
         let what = format!("lease {}/{}", seen.namespace, seen.name);

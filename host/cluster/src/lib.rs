@@ -1,7 +1,7 @@
 //! The cluster edge: the only part of the driver that writes to the API server.
 //!
-//! It turns API objects into the engine's types, and the engine's tasks into API calls. It must not know why
-//! anything is done, nor the other edges: `app` feeds it tasks and takes its streams.
+//! It converts API objects to the engine's types, and the engine's tasks to API calls. It must not know why a task is
+//! done, nor the other edges: `app` passes it tasks and reads its streams.
 //!
 //! ```text
 //!  connect (kubeconfig, proxy, stack)

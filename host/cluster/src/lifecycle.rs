@@ -1,19 +1,19 @@
-//! `lifecycle.k8s.io/v1alpha1`: the objects by which people ask for a drain, as this edge hands them out.
+//! `lifecycle.k8s.io/v1alpha1`: the objects that request and offer drains, as this edge returns them.
 
 use scupper_engine::{Duration, Time, Uid};
 
 use super::Change;
 
-/// What a LifecycleEvent says of the drain besides which one it is.
+/// The annotation with the drain settings of a LifecycleEvent.
 pub const FLAGS_ANNOTATION: &str = "scupper.dev/drain-flags";
 
-/// What the stream of LifecycleEvents tells.
+/// A change in the stream of LifecycleEvents.
 pub type LifecycleChange = Change<LifecycleEvent>;
 
-/// What the stream of LifecycleTransitions tells.
+/// A change in the stream of LifecycleTransitions.
 pub type TransitionChange = Change<LifecycleTransition>;
 
-/// Somebody's wish that a node goes through a transition.
+/// A request that a node goes through a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifecycleEvent {
     /// `metadata.name`
@@ -26,15 +26,15 @@ pub struct LifecycleEvent {
     pub transition_name: String,
     /// `spec.bindingNode`
     pub binding_node: String,
-    /// `status.claimStatus` as it is written there; compare it without regard to case. Empty means `Pending`.
+    /// `status.claimStatus` as written; compare it ignoring case. Empty means `Pending`.
     pub claim_status: String,
-    /// `status.driver`: the string, or the name of the object that newer texts make of it. Empty when absent.
+    /// `status.driver`: the string, or the name in the object that newer versions use. Empty when absent.
     pub driver: String,
     /// `status.sla`: the deadline.
     pub sla: Option<Time>,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// The annotation [`FLAGS_ANNOTATION`], as it is there.
+    /// The raw annotation [`FLAGS_ANNOTATION`].
     pub flags: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct LifecycleTransition {
     pub start: String,
     /// `spec.end`
     pub end: String,
-    /// Which nodes it is for.
+    /// The nodes to which it applies.
     pub scope: Scope,
     /// `spec.sla`
     pub sla: Option<Duration>,
@@ -55,32 +55,32 @@ pub struct LifecycleTransition {
     pub driver: String,
 }
 
-/// Which nodes a transition is for.
+/// The nodes to which a transition applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// `spec.allNodes`
     AllNodes,
     /// `spec.nodeName`
     Node(String),
-    /// `spec.nodeSelector`, which we never publish.
+    /// `spec.nodeSelector`, which the driver never publishes.
     Selector,
 }
 
-/// What publishing a transition came to.
+/// The result of publishing a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// There was none.
+    /// It did not exist and was created.
     Created,
     /// Its mutable fields were changed.
     Updated,
-    /// It was there as wanted.
+    /// It already was as wanted.
     Unchanged,
-    /// Its nodes, which are immutable, were others: deleted and created.
+    /// Its immutable node selection differed, so it was deleted and created.
     Recreated,
 }
 
 impl LifecycleEvent {
-    /// Whether `status.claimStatus` is this one, whatever its spelling.
+    /// True if `status.claimStatus` is this one, ignoring case.
     pub fn is(&self, claim_status: &str) -> bool {
         let own = if self.claim_status.is_empty() {
             "Pending"

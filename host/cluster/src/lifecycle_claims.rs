@@ -1,6 +1,6 @@
-//! LifecycleEvents as whoever claims them needs them: read one by one, and written only in the version that was read.
+//! LifecycleEvents for self-claim: read one by one, and written only in the version that was read.
 //!
-//! Every write names the object's UID and version, so that of two writers one is told that the object has changed.
+//! Every write names the object's UID and version, so that the slower of two writers gets a conflict.
 
 use scupper_engine::Time;
 use serde_json::{Map, Value, json};
@@ -12,13 +12,13 @@ use super::wire::{Object as _, seconds};
 use super::write::Merge;
 use super::{Cluster, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
 
-/// The type of the node condition whose reason says where a transition stands.
+/// The type of the node condition whose reason is the state of a transition.
 pub const TRANSITION_CONDITION: &str = "LifecycleTransition";
 
-/// A LifecycleEvent in one version of it.
+/// One version of a LifecycleEvent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// What it says.
+    /// Its content.
     pub event: LifecycleEvent,
     /// `metadata.resourceVersion`
     pub version: String,
@@ -26,7 +26,7 @@ pub struct StoredEvent {
     pub finalizers: Vec<String>,
 }
 
-/// What to write into an event's status. What is `None` stays as it is.
+/// The status fields to write. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventStatus {
     /// `status.claimStatus`
@@ -38,14 +38,14 @@ pub struct EventStatus {
 }
 
 impl Cluster {
-    /// One LifecycleEvent, with what a write of it must name.
+    /// Reads one LifecycleEvent with the version that a write must name.
     pub async fn stored_event(&self, name: &str) -> Result<Option<StoredEvent>, ReadError> {
         let path = self.lifecycle_path("lifecycleevents", Some(name));
         let found = self.find(&path, &format!("lifecycleevent {name}")).await?;
         Ok(found.map(stored))
     }
 
-    /// One LifecycleTransition by name.
+    /// Reads one LifecycleTransition by name.
     pub async fn lifecycle_transition(&self, name: &str) -> Result<Option<LifecycleTransition>, ReadError> {
         let path = self.lifecycle_path("lifecycletransitions", Some(name));
         let found = self.find(&path, &format!("lifecycletransition {name}")).await?;
@@ -104,14 +104,14 @@ impl Cluster {
         patched.map(stored).map_err(|fault| changed(fault, what))
     }
 
-    /// Deletes an event, if it still is the one with this UID. One that is gone is fine.
+    /// Deletes an event that still has this UID. A missing one is no error.
     pub async fn delete_event(&self, seen: &LifecycleEvent) -> Result<(), WriteError> {
         let path = self.lifecycle_path("lifecycleevents", Some(&seen.name));
         let what = format!("lifecycleevent {}", seen.name);
         self.delete_object(&path, Some(&seen.uid.0), &what).await
     }
 
-    /// Writes the reason of the node's condition, as a kubelet does: both times are the present, whatever was there.
+    /// Writes the reason of the node's condition. As with a kubelet, both timestamps become the present.
     pub async fn set_transition_reason(
         &self,
         node: &str,
@@ -145,7 +145,7 @@ fn stored(event: WireEvent) -> StoredEvent {
     }
 }
 
-/// An object of another UID under the same name is a changed one.
+/// Reports an object with the same name but another UID as a conflict.
 fn changed(fault: Fault, what: &str) -> WriteError {
     if fault.is_of_another_uid() {
         let what = what.to_owned();

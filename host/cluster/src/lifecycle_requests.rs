@@ -1,4 +1,4 @@
-//! LifecycleEvents that we make ourselves: what can be asked for, asking, and what is told of the end.
+//! Creates LifecycleEvents: lists the available transitions, creates a request, and reads the reports of its end.
 
 use scupper_engine::Time;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use super::transport::escaped;
 use super::wire::{moment, nullable};
 use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
 
-/// A LifecycleEvent to be made.
+/// A LifecycleEvent to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLifecycleEvent {
-    /// How its name begins; the server makes the rest.
+    /// The prefix of its name; the server generates the rest.
     pub begins: String,
     /// `spec.transitionName`
     pub transition: String,
@@ -23,7 +23,7 @@ pub struct NewLifecycleEvent {
     pub flags: Option<String>,
 }
 
-/// A Kubernetes Event as it is read.
+/// A Kubernetes Event as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedEvent {
     /// `reason`
@@ -54,7 +54,7 @@ struct WireObservedEvent {
 }
 
 impl Cluster {
-    /// The transitions that a driver offers just now.
+    /// Lists the transitions that a driver offers.
     pub async fn transitions_of(&self, driver: &str) -> Result<Vec<LifecycleTransition>, ReadError> {
         let source = self.all("lifecycletransitions");
         let listed = listing::list::<WireTransition>(self.client(), &source, self.options()).await;
@@ -65,9 +65,9 @@ impl Cluster {
             .collect())
     }
 
-    /// The LifecycleEvents that are bound to the node just now.
+    /// Lists the LifecycleEvents bound to the node.
     pub async fn events_of(&self, node: &str) -> Result<Vec<LifecycleEvent>, ReadError> {
-        // Not every server can select them by their node.
+        // Not every server can select them by node.
         let source = self.all("lifecycleevents");
         let listed = listing::list::<WireEvent>(self.client(), &source, self.options()).await;
         let (listed, _) = listed.map_err(|fault| fault.read("list lifecycleevents"))?;
@@ -75,7 +75,7 @@ impl Cluster {
         Ok(events.filter(|event| event.binding_node == node).collect())
     }
 
-    /// Makes a LifecycleEvent.
+    /// Creates a LifecycleEvent.
     pub async fn create_lifecycle_event(
         &self,
         new: &NewLifecycleEvent,
@@ -98,7 +98,7 @@ impl Cluster {
         Ok(created.map_err(|fault| fault.write(&what))?.into_event())
     }
 
-    /// The Kubernetes Events about a node that there are.
+    /// Lists the Kubernetes Events about a node.
     pub async fn events_about_node(&self, node: &str) -> Result<Vec<ObservedEvent>, ReadError> {
         let source = Source {
             path: "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),

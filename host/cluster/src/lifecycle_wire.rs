@@ -1,4 +1,4 @@
-//! LifecycleEvents and LifecycleTransitions: from the API's form to ours, and back.
+//! Converts LifecycleEvents and LifecycleTransitions between the API's form and ours.
 
 use scupper_engine::{Time, Uid};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::go_duration;
 use super::wire::{Meta, Object, moment, nullable};
 use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, Scope};
 
-/// The version that we speak.
+/// The supported version.
 pub(super) const VERSION: &str = "v1alpha1";
 
 /// A LifecycleEvent.
@@ -39,7 +39,7 @@ struct EventStatus {
     sla: Option<Time>,
 }
 
-/// The prototype writes a string, newer texts an object.
+/// The prototype writes a string, newer versions an object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum WireDriver {
@@ -83,7 +83,7 @@ impl Object for WireTransition {
 }
 
 impl WireEvent {
-    /// As we hand it out.
+    /// Converts to the edge's type.
     pub(super) fn into_event(self) -> LifecycleEvent {
         let Self {
             metadata: mut meta,
@@ -109,7 +109,7 @@ impl WireEvent {
 }
 
 impl WireTransition {
-    /// As we hand it out. A deadline that cannot be read counts as none, as an SLA that is told to nobody.
+    /// Converts to the edge's type. An unreadable time limit counts as none.
     pub(super) fn into_transition(self) -> LifecycleTransition {
         let Self { metadata: meta, spec } = self;
         let scope = match (spec.all_nodes, spec.node_name) {
@@ -135,7 +135,7 @@ impl WireTransition {
     }
 }
 
-/// A transition to create. Transitions with a node selector are never ours to make.
+/// Returns a transition to create. The driver never creates transitions with a node selector.
 pub(super) fn to_create(transition: &LifecycleTransition, group: &str) -> Option<Value> {
     let mut spec = mutable(transition);
     let fields = spec.as_object_mut()?;
@@ -155,7 +155,7 @@ pub(super) fn to_create(transition: &LifecycleTransition, group: &str) -> Option
     }))
 }
 
-/// The part of `spec` that may be changed later, as a merge patch has it.
+/// Returns the mutable part of `spec`, as a merge patch.
 pub(super) fn mutable(transition: &LifecycleTransition) -> Value {
     json!({
         "start": transition.start,

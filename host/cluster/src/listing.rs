@@ -1,5 +1,5 @@
-//! The requests behind a watch: a full list, through a watch where the server can do that, and what changes after a
-//! version.
+//! The requests behind a watch: a full list, through the watch itself if the server supports that, and the changes
+//! after a version.
 
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Request;
@@ -11,54 +11,54 @@ use super::ConnectOptions;
 use super::transport::{self, Fault, words};
 use super::wire::{Object, Page};
 
-/// How long a watch may last before the server ends it.
+/// Time after which the server ends a watch.
 const WATCH_SECONDS: u32 = 600;
 
 /// The annotation of the bookmark after the last object of the initial list.
 const END_OF_LIST: &str = "k8s.io/initial-events-end";
 
-/// Which objects to follow.
+/// The objects to follow.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     /// `/api/v1/pods`
     pub(super) path: String,
-    /// `fieldSelector=spec.nodeName=worker-1`, already fit for a URL.
+    /// The selector, such as `fieldSelector=spec.nodeName=worker-1`, escaped for a URL.
     pub(super) selector: Option<String>,
-    /// Without the right to read them there are none to be seen, and the stream says so once.
+    /// Without the right to read them the stream reports them as empty, once.
     pub(super) optional: bool,
 }
 
-/// What can be followed.
+/// An object type that can be followed.
 pub(super) trait WatchedObject: Object + DeserializeOwned + Clone + Send + 'static {}
 
 impl<T: Object + DeserializeOwned + Clone + Send + 'static> WatchedObject for T {}
 
-/// What a watch sends.
+/// The events of a watch.
 pub(super) type Events<T> = BoxStream<'static, kube::Result<WatchEvent<T>>>;
 
-/// Why a watch does not go on.
+/// The reason why a watch broke.
 pub(super) enum WatchBreak {
-    /// The server does not send lists through watches.
+    /// The server does not support lists through watches.
     NoStreamingList(String),
-    /// It cannot select by this field.
+    /// The server cannot select by this field.
     NoSuchField,
-    /// The version is too old: list anew at once.
+    /// The version is too old: list again at once.
     Expired,
-    /// We may not.
+    /// The user lacks the right.
     Forbidden(String),
     /// Anything else.
     Failed(String),
 }
 
-/// How to go on after a full list.
+/// How the watch continues after a full list.
 pub(super) enum ListResult<T> {
-    /// The same request goes on telling what changes; the list's version.
+    /// The same request continues with changes; the list's version.
     Followed(String, Events<T>),
-    /// It is complete until this version.
+    /// The list is complete up to this version.
     Until(String),
 }
 
-/// Makes the requests.
+/// Sends the requests.
 pub(super) struct WatchRequests {
     client: kube::Client,
     source: Source,
@@ -67,7 +67,7 @@ pub(super) struct WatchRequests {
 }
 
 impl WatchRequests {
-    /// For these objects.
+    /// Creates the requests for these objects.
     pub(super) const fn new(client: kube::Client, source: Source, options: ConnectOptions) -> Self {
         Self {
             client,
@@ -77,27 +77,27 @@ impl WatchRequests {
         }
     }
 
-    /// What is followed.
+    /// The path of the followed objects.
     pub(super) fn path(&self) -> &str {
         &self.source.path
     }
 
-    /// Whether the reader can do without them.
+    /// True if the reader can do without them.
     pub(super) const fn optional(&self) -> bool {
         self.source.optional
     }
 
-    /// From now on whoever reads must select.
+    /// From now on the reader selects the objects, not the server.
     pub(super) fn select_here(&mut self) {
         self.source.selector = None;
     }
 
-    /// From now on with a LIST before the watch.
+    /// From now on sends a LIST before the watch.
     pub(super) const fn list_first(&mut self) {
         self.streaming = false;
     }
 
-    /// A full list, and how to go on from it.
+    /// Reads a full list, and returns how to continue after it.
     pub(super) async fn list<T: WatchedObject>(&self) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
         if self.streaming {
             return self.streaming_list().await;
@@ -150,7 +150,7 @@ impl WatchRequests {
         }
     }
 
-    /// What changes after a version.
+    /// Opens a watch of the changes after a version.
     pub(super) async fn open<T: WatchedObject>(&self, version: &str) -> Result<Events<T>, WatchBreak> {
         self.request(&format!("resourceVersion={version}")).await
     }
@@ -176,7 +176,7 @@ impl WatchRequests {
     }
 }
 
-/// All objects, from the source of truth and not from a cache, and the list's version.
+/// Reads all objects, consistently instead of from a cache, with the list's version.
 pub(super) async fn list<T: DeserializeOwned>(
     client: &kube::Client,
     source: &Source,

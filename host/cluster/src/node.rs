@@ -1,4 +1,4 @@
-//! The node: from the API's to the engine's.
+//! Converts the node from the API's form to the engine's.
 
 use scupper_engine::{Node, Uid};
 use serde::Deserialize;
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::checkpoint::{self, CheckpointFault};
 use super::wire::{self, Condition, Meta, Object, nullable};
 
-/// The annotation that keeps the checkpoint and says that the cordon is ours.
+/// The annotation with the checkpoint, which also marks the cordon as ours.
 pub(super) const DRAIN_ANNOTATION: &str = "scupper.dev/drain";
 
-/// A node, as little of it as we need.
+/// The fields of a node that the driver needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireNode {
@@ -41,7 +41,7 @@ impl Object for WireNode {
 }
 
 impl WireNode {
-    /// As the engine has it, and what is wrong with its checkpoint: one that we cannot read counts as none.
+    /// Converts to the engine's type, with the problem of its checkpoint: an unreadable one counts as none.
     pub(super) fn into_engine(self) -> (Node, Option<CheckpointFault>) {
         let Self {
             metadata: mut meta,

@@ -1,4 +1,4 @@
-//! UIDs in little space: sixteen bytes each where they are UUIDs as the API server makes them.
+//! Packs UIDs: sixteen bytes each if they are UUIDs in the API server's form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 /// Where a UUID's text has its dashes.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// The UUIDs among them in one text, sorted; and the others as they are, sorted.
+/// Packs the UUIDs into one text, sorted; returns the other UIDs unchanged, sorted.
 pub(super) fn pack(mut uids: Vec<&str>) -> (String, Vec<String>) {
     uids.sort_unstable();
     let mut bytes = Vec::with_capacity(uids.len() * 16);
@@ -20,7 +20,7 @@ pub(super) fn pack(mut uids: Vec<&str>) -> (String, Vec<String>) {
     (STANDARD_NO_PAD.encode(bytes), others)
 }
 
-/// The UIDs that [`pack`] has packed; `None` when the text is broken.
+/// Unpacks the result of [`pack`]; `None` if the text is broken.
 pub(super) fn unpack(text: &str) -> Option<Vec<String>> {
     let bytes = STANDARD_NO_PAD.decode(text).ok()?;
     let (uuids, rest) = bytes.as_chunks::<16>();
@@ -47,7 +47,7 @@ fn to_bytes(uid: &str) -> Option<[u8; 16]> {
     Some(uuid)
 }
 
-/// Small letters only: what is packed must come back letter for letter.
+/// The value of a hexadecimal digit. Lower case only: unpacking must restore the exact text.
 const fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

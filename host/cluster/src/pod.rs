@@ -1,4 +1,4 @@
-//! Pods: from the API's to the engine's.
+//! Converts pods from the API's form to the engine's.
 
 use scupper_engine::{Controller, Deletion, Pod, PodPhase, PodRef, Time, Uid};
 use serde::Deserialize;
@@ -6,13 +6,13 @@ use serde::de::IgnoredAny;
 
 use super::wire::{self, Condition, Meta, Object, nullable};
 
-/// What the API server fills in where a pod says nothing.
+/// The API server's default for a pod without a grace period.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// The taint that the API server puts on a cordoned node.
 const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 
-/// A pod, as little of it as we need.
+/// The fields of a pod that the driver needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WirePod {
@@ -72,7 +72,7 @@ struct Toleration {
 }
 
 impl Toleration {
-    /// As people write it, if it tolerates the taint of a cordon by the API's rules.
+    /// Formats the toleration for users, if it tolerates the taint of a cordon by the API's rules.
     fn of_a_cordon(&self) -> Option<String> {
         let exists = self.operator == "Exists";
         let of_effect = self.effect.is_empty() || self.effect == "NoSchedule";
@@ -95,7 +95,7 @@ impl Object for WirePod {
 }
 
 impl WirePod {
-    /// As the engine has it. `missing` of its controller is not known here.
+    /// Converts to the engine's type. Whether its controller is missing is not known here.
     pub(super) fn into_engine(self) -> Pod {
         let Self {
             metadata: meta,

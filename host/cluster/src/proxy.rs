@@ -1,5 +1,5 @@
-//! Which proxy the API server is reached through: what the kubeconfig names, else what the environment says, with the
-//! rules of `kubectl`, whose library is Go's `net/http`. It must not connect anywhere.
+//! Chooses the proxy to the API server: the kubeconfig's, else that of the environment, by the rules of `kubectl`,
+//! whose library is Go's `net/http`. It must not connect anywhere.
 
 mod bypass;
 #[cfg(test)]
@@ -16,15 +16,15 @@ use thiserror::Error;
 
 use self::bypass::bypasses;
 
-/// A proxy URL that cannot be used.
+/// An invalid proxy URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{source_name} is {url}, which is not a proxy URL; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"
 )]
 pub struct ProxyError {
-    /// Where it stands: `HTTPS_PROXY`, `proxy-url`.
+    /// Its source: `HTTPS_PROXY`, `proxy-url`.
     pub source_name: &'static str,
-    /// What stands there, without its password.
+    /// The URL without its password.
     pub url: String,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Proxy {
     login: Option<(String, String)>,
 }
 
-/// How a connection is asked of it.
+/// The protocol for requesting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// `CONNECT`, over TCP or TLS.
@@ -47,7 +47,7 @@ pub(super) enum Protocol {
 }
 
 impl Proxy {
-    /// For an HTTP proxy that wants to know us.
+    /// The `Proxy-Authorization` header for an HTTP proxy, if it has credentials.
     pub(super) fn authorization(&self) -> Option<HeaderValue> {
         let (user, password) = self.login.as_ref()?;
         let basic = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
@@ -56,7 +56,7 @@ impl Proxy {
         Some(value)
     }
 
-    /// For a SOCKS proxy that wants to know us.
+    /// User and password for a SOCKS proxy, if it has credentials.
     pub(super) const fn login(&self) -> Option<&(String, String)> {
         self.login.as_ref()
     }
@@ -76,7 +76,7 @@ impl Proxy {
         let (protocol, scheme, port) = match uri.scheme_str() {
             Some("http") => (Protocol::Http, Scheme::HTTP, 80),
             Some("https") => (Protocol::Http, Scheme::HTTPS, 443),
-            // To the connector the scheme says whether there is TLS.
+            // The scheme tells the connector whether to use TLS.
             Some("socks5" | "socks5h") => (Protocol::Socks5, Scheme::HTTP, 1080),
             _ => return Err(wrong()),
         };
@@ -100,7 +100,7 @@ impl Proxy {
     }
 }
 
-/// The proxy on the way to `server`. One that the kubeconfig names is used whatever the environment says.
+/// Chooses the proxy on the way to `server`. The kubeconfig's takes precedence over the environment.
 pub(super) fn choose(
     named: Option<&str>,
     server: &Uri,
@@ -130,7 +130,7 @@ pub(super) fn choose(
     Proxy::parse(name, text.trim()).map(Some)
 }
 
-/// User and password, where there are any.
+/// User and password, if there are any.
 fn login(authority: &str) -> Option<(String, String)> {
     let (login, _) = authority.rsplit_once('@')?;
     let (user, password) = login.split_once(':').unwrap_or((login, ""));

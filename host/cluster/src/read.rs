@@ -1,4 +1,4 @@
-//! Single questions: the node, its pods, and whether we may ask.
+//! Single reads: the node, its pods, and whether the user may read them.
 
 use http::Request;
 use scupper_engine::{Node, Pod};
@@ -12,14 +12,14 @@ use super::wire::{MetaOnly, Page};
 use super::{Cluster, ReadError};
 
 impl Cluster {
-    /// The node, or `None` when there is none of that name.
+    /// Reads the node; `None` if it does not exist.
     pub async fn node(&self, name: &str) -> Result<Option<Node>, ReadError> {
         let path = format!("/api/v1/nodes/{}", escaped(name));
         let found = self.find::<WireNode>(&path, &format!("node {name}")).await?;
         Ok(found.map(|node| self.to_node(node, &mut None)))
     }
 
-    /// The names of the nodes with these labels.
+    /// Reads the names of the nodes with these labels.
     pub async fn nodes_with(&self, selector: &str) -> Result<Vec<String>, ReadError> {
         let source = Source {
             path: "/api/v1/nodes".to_owned(),
@@ -31,8 +31,8 @@ impl Cluster {
         Ok(nodes.into_iter().map(|node| node.metadata.name).collect())
     }
 
-    /// Whether the node is there and its pods may be read: tells an unknown node, a missing right and a dead server
-    /// apart.
+    /// Checks that the node exists and its pods are readable: distinguishes an unknown node, a missing right and a dead
+    /// server.
     pub async fn preflight(&self, node: &str) -> Result<(), ReadError> {
         let found = self.node(node).await?;
         found.ok_or_else(|| ReadError::NotFound {
@@ -46,14 +46,14 @@ impl Cluster {
         page.map(|_| ()).map_err(|fault| fault.read("list pods"))
     }
 
-    /// The node's pods, from the source of truth and not from a cache.
+    /// Reads the node's pods, consistently instead of from a cache.
     pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
         let listed = listing::list::<WirePod>(self.client(), &pods_of(node), self.options()).await;
         let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
         Ok(self.to_pods(pods, false).await)
     }
 
-    /// Reads one object; `None`: there is none of that name.
+    /// Reads one object; `None` if it does not exist.
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         path: &str,

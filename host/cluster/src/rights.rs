@@ -1,4 +1,4 @@
-//! What the driver must be allowed to do, and whether it is: asked of the API server, which knows.
+//! The rights that the driver needs, and a check of them by the API server.
 
 use futures::future::try_join_all;
 use serde::Deserialize;
@@ -15,13 +15,13 @@ pub struct Right {
     pub group: String,
     /// The resource.
     pub resource: &'static str,
-    /// Its subresource, or nothing.
+    /// Its subresource, or empty.
     pub subresource: &'static str,
-    /// The namespace; empty: all, or none because the resource has no namespace.
+    /// The namespace; empty for all, or for a resource without namespaces.
     pub namespace: String,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
-    /// Without it the driver does not work; else it only tells less.
+    /// The driver cannot work without it; otherwise it only reports less.
     pub required: bool,
 }
 
@@ -35,7 +35,7 @@ impl Right {
     }
 }
 
-/// Verbs, group, resource with subresource, what it is for, whether it is required.
+/// Verbs, group, resource with subresource, purpose, and whether it is required.
 type Row = (
     &'static [&'static str],
     &'static str,
@@ -44,7 +44,7 @@ type Row = (
     bool,
 );
 
-/// What every drain needs.
+/// The rights for every drain.
 const DRAIN: &[Row] = &[
     (&["get", "list", "watch"], "", "nodes", "to see the node", true),
     (
@@ -94,7 +94,7 @@ const DRAIN: &[Row] = &[
     ),
 ];
 
-/// What hearing of LifecycleEvents needs, in whichever group they are.
+/// The rights for reading LifecycleEvents, in either group.
 const LIFECYCLE: &[Row] = &[
     (
         &["get", "list", "watch", "create", "patch", "delete"],
@@ -112,7 +112,7 @@ const LIFECYCLE: &[Row] = &[
     ),
 ];
 
-/// What claiming them needs besides.
+/// The further rights for claiming them.
 const CLAIM: &[Row] = &[
     (
         &["get", "patch", "delete"],
@@ -130,8 +130,8 @@ const CLAIM: &[Row] = &[
     ),
 ];
 
-/// Everything that the driver needs, with its lifecycle objects in `group` and its leases in the namespace `leases`.
-/// `claims`: it claims events itself.
+/// Returns all rights that the driver needs, with its lifecycle objects in `group` and its leases in the namespace
+/// `leases`. `claims`: it claims events itself.
 pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
     let claim = if claims { CLAIM } else { &[] };
     let lifecycle = LIFECYCLE.iter().chain(claim).map(|row| (group, row));
@@ -156,7 +156,7 @@ pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
     rights.collect()
 }
 
-/// The same where the driver evicts as its node, by impersonation.
+/// Replaces the eviction right with those to evict as the node, by impersonation.
 pub fn evicting_as_node(rights: Vec<Right>) -> Vec<Right> {
     let right = |verb, group: &str, resource, subresource| Right {
         verb,
@@ -197,7 +197,7 @@ struct ReviewStatus {
 }
 
 impl Cluster {
-    /// Those of the rights that we do not have. `node`: on this node alone, where a right is about nodes.
+    /// Returns the rights that the user lacks. `node`: rights on nodes are checked for this node alone.
     pub async fn missing_rights(&self, rights: Vec<Right>, node: &str) -> Result<Vec<Right>, ReadError> {
         let asked = rights.into_iter().map(|right| async move {
             let allowed = self.may(&right, node).await?;

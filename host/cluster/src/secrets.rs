@@ -1,4 +1,4 @@
-//! One key of a Kubernetes Secret, for policies that were granted it. Nothing of it is ever shown.
+//! Reads one key of a Kubernetes Secret, for policies with that grant. Its value is never shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::transport::{Fault, escaped};
 use super::{Cluster, ReadError};
 
-/// What we read of a Secret.
+/// The fields of a Secret that the driver needs.
 #[derive(Default, Deserialize)]
 struct WireSecret {
     #[serde(default)]
@@ -18,7 +18,7 @@ struct WireSecret {
 }
 
 impl Cluster {
-    /// The value of a key of a Secret, read now.
+    /// Reads the current value of a key of a Secret.
     pub async fn secret(&self, namespace: &str, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
         let what = format!("secret {namespace}/{name}");
         let path = format!(

@@ -1,4 +1,4 @@
-//! The engine's tasks, carried out.
+//! Carries out the engine's tasks.
 
 use scupper_engine::{Answer, Checkpoint, Task, Uid};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use super::wire::Object as _;
 use super::write::Merge;
 
 impl Cluster {
-    /// Carries out a task for the node, once. A write is for the node with the task's UID, not for another one of the name. `Plan` and `Step` are the policy edge's business and are answered with
-    /// `Rejected`.
+    /// Carries out a task for the node, once. A write applies only to the node with the task's UID, not to another one
+    /// of the same name. `Plan` and `Step` belong to the policy edge and are answered with `Rejected`.
     pub async fn perform(&self, node: &str, task: &Task) -> Answer {
         match task {
             Task::Cordon {
@@ -50,9 +50,9 @@ impl Cluster {
         }
     }
 
-    /// Writes the checkpoint and, if asked to, the cordon in the same patch. With a cordon goes the version on which
-    /// it was decided: the patch fails when anything has changed since, which covers somebody else's cordon and
-    /// checkpoint alike. The kubelet's heartbeats are such changes, too; they cost one more try.
+    /// Writes the checkpoint and, if requested, the cordon in the same patch. A cordon includes the version on which
+    /// the decision was based: the patch fails if anything has changed since, such as a cordon or a checkpoint from
+    /// elsewhere. The kubelet's heartbeats are also such changes; they cost one more try.
     async fn write_node(
         &self,
         (node, uid): (&str, &Uid),
@@ -84,8 +84,8 @@ impl Cluster {
     }
 }
 
-/// The UID cannot be changed, so the server refuses the patch when it is another node's.
-/// `spec.unschedulable` is removed rather than set to `false`, as `kubectl uncordon` leaves it.
+/// The UID is immutable, so the server refuses the patch for another node. `spec.unschedulable` is removed rather than
+/// set to `false`, as `kubectl uncordon` does.
 fn patch(uid: &Uid, note: Value, cordon: Option<(&str, bool)>) -> Value {
     let annotations = json!({DRAIN_ANNOTATION: note});
     match cordon {

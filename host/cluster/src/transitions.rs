@@ -1,4 +1,4 @@
-//! The lifecycle objects on the API server: following them, and publishing transitions.
+//! Follows the lifecycle objects on the API server, and publishes transitions.
 
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
@@ -12,11 +12,11 @@ use super::wire::Object as _;
 use super::write::Merge;
 use super::{Change, Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
 
-/// How often somebody else may create or delete the transition while we publish it.
+/// Maximum number of tries if another writer creates or deletes the transition meanwhile.
 const TRIES: usize = 3;
 
 impl Cluster {
-    /// The LifecycleEvents that are bound to the node. Never ends.
+    /// Streams the LifecycleEvents bound to the node. Never ends.
     pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
         let selector = format!("fieldSelector=spec.bindingNode={}", escaped(node));
         let source = Source {
@@ -33,7 +33,7 @@ impl Cluster {
             .boxed()
     }
 
-    /// The LifecycleTransitions of a driver. Never ends.
+    /// Streams the LifecycleTransitions of a driver. Never ends.
     pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
         let source = Source {
             path: self.lifecycle_path("lifecycletransitions", None),
@@ -48,7 +48,7 @@ impl Cluster {
             .boxed()
     }
 
-    /// Makes a transition be there as given. One of the same name that belongs to another driver is left alone.
+    /// Creates or updates a transition. One of the same name that belongs to another driver is left unchanged.
     pub async fn publish_transition(&self, wanted: &LifecycleTransition) -> Result<Published, WriteError> {
         let what = format!("publish lifecycletransition {}", wanted.name);
         let mut recreated = false;
@@ -123,7 +123,7 @@ impl Cluster {
         created.map(|_| ()).map_err(|fault| fault.write(what))
     }
 
-    /// Removes a transition; it is fine when there is none.
+    /// Deletes a transition; a missing one is no error.
     pub async fn delete_transition(&self, name: &str) -> Result<(), WriteError> {
         self.remove_transition(name, None).await
     }
@@ -148,7 +148,7 @@ fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
     }
 }
 
-/// What of a change is about wanted objects. One that is not wanted any more is gone as far as the reader cares.
+/// Reduces a change to the wanted objects. An object that is no longer wanted counts as deleted.
 fn keep<T>(change: Change<T>, wanted: impl Fn(&T) -> bool) -> Option<Change<T>> {
     match change {
         Change::Listed(mut objects) => {

@@ -1,7 +1,7 @@
-//! One request, one answer: with a limit of time, and without any retry.
+//! One request, one answer: with a time limit, and without retries.
 //!
-//! Whoever asks decides whether to ask again. The engine does so for everything it orders; a client that repeated
-//! requests by itself would multiply that.
+//! The caller decides whether to retry. The engine does so for all its tasks; a client that repeated requests by itself
+//! would multiply that.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 
 use super::{ReadError, WriteError};
 
-/// Longest text of a server that we pass on.
+/// Maximum length of a server's text that is passed on.
 const MAX_WORDS: usize = 2048;
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     /// The HTTP status.
@@ -28,14 +28,14 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// Why there is no object.
+/// The reason why there is no object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
     /// No answer.
     Unreachable(String),
-    /// An answer that is not a success: the HTTP status and what the server says.
+    /// A refusal: the HTTP status and the server's message.
     Refused(u16, Box<Status>),
-    /// A success whose body we do not understand.
+    /// A success with an unreadable body.
     Malformed(String),
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn send(
     }
 }
 
-/// Sends a request and reads the object that answers it.
+/// Sends a request and parses the object in the answer.
 pub(super) async fn call<T: DeserializeOwned>(
     client: &kube::Client,
     request: Request<Vec<u8>>,
@@ -80,12 +80,12 @@ pub(super) async fn call<T: DeserializeOwned>(
 }
 
 impl Reply {
-    /// Whether it is a success.
+    /// True if it is a success.
     pub(super) const fn is_success(&self) -> bool {
         matches!(self.code, 200..300)
     }
 
-    /// The `Status` that a failure carries, or one made from whatever else came.
+    /// The `Status` in a failure, or one made from any other body.
     pub(super) fn status(&self) -> Box<Status> {
         if let Ok(status) = serde_json::from_slice::<Status>(&self.body)
             && !(status.message.is_empty() && status.reason.is_empty())
@@ -104,7 +104,7 @@ impl Reply {
         })
     }
 
-    /// The object it carries.
+    /// Parses the object in the answer.
     pub(super) fn object<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         if !self.is_success() {
             return Err(Fault::Refused(self.code, self.status()));
@@ -114,18 +114,18 @@ impl Reply {
 }
 
 impl Fault {
-    /// 404 by an API server that names the missing object: a proxy's or a wrong path's 404 does not count.
+    /// True for a 404 from an API server that names the missing object: that of a proxy or a wrong path does not count.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(404, status) if names_an_object(status))
     }
 
-    /// 422 to a patch that names another UID than the object's: the object that was meant is gone, and another one has
+    /// True for a 422 to a patch with another UID than the object's: the intended object is gone, and another one has
     /// its name.
     pub(super) fn is_of_another_uid(&self) -> bool {
         matches!(self, Self::Refused(422, status) if status.message.contains("metadata.uid"))
     }
 
-    /// As the reader of `what` sees it.
+    /// Converts to the error of reading `what`.
     pub(super) fn read(self, what: &str) -> ReadError {
         let not_found = self.is_not_found();
         let what = what.to_owned();
@@ -151,7 +151,7 @@ impl Fault {
         }
     }
 
-    /// As the writer of `what` sees it.
+    /// Converts to the error of writing `what`.
     pub(super) fn write(self, what: &str) -> WriteError {
         let what = what.to_owned();
         match self {
@@ -175,7 +175,7 @@ impl Fault {
     }
 }
 
-/// Whether a `Status` with code 404 speaks of one object (or its namespace) that is not there.
+/// True if a `Status` with code 404 names one missing object, or its namespace.
 pub(super) fn names_an_object(status: &Status) -> bool {
     status.reason == "NotFound"
         && status
@@ -184,7 +184,7 @@ pub(super) fn names_an_object(status: &Status) -> bool {
             .is_some_and(|details| !details.name.is_empty())
 }
 
-/// An error and what caused it, in one line.
+/// Formats an error and its causes in one line.
 pub(super) fn words(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -199,12 +199,12 @@ pub(super) fn words(error: &dyn Error) -> String {
     text
 }
 
-/// At most `limit` bytes of a text, at a character's end.
+/// Cuts a text to at most `limit` bytes, at a character boundary.
 pub(super) fn cut(text: &str, limit: usize) -> &str {
     text.get(..text.floor_char_boundary(limit)).unwrap_or(text)
 }
 
-/// A name as it may stand in a URL. Kubernetes' names pass unchanged; what a user mistypes changes no other part.
+/// Escapes a name for a URL. Kubernetes' names pass unchanged; a mistyped one cannot change other parts.
 pub(super) fn escaped(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {

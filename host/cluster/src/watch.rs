@@ -1,8 +1,8 @@
-//! Following one kind of objects: one full list, then what changes, for as long as somebody listens.
+//! Follows one kind of objects: one full list, then the changes, until the stream is dropped.
 //!
-//! The list comes with the watch itself where the server can do that (one request), else as a LIST before it. A watch
-//! that ends by itself goes on where it was. One that breaks begins anew with a full list: after a break nothing is
-//! certain, not even that the server still counts versions as before.
+//! The list comes with the watch itself if the server supports that (one request), else as a LIST before it. A watch
+//! that ends normally resumes where it was. A broken one restarts with a full list: after a break nothing is certain,
+//! not even that the server's versions are comparable.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -16,34 +16,34 @@ use super::listing::{Events, ListResult, Source, WatchBreak, WatchRequests, Watc
 use super::transport::words;
 use super::watch_health::WatchStatus;
 
-/// Bookmarks come every minute or two: after such a silence we ask anew.
+/// Bookmarks arrive every minute or two; after this much silence the watch restarts.
 const SILENCE: Duration = Duration::from_secs(180);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Rights are granted by people.
+/// Long, because rights are granted by people.
 const BARRED_PAUSE: Duration = Duration::from_secs(60);
 
-/// What a stream of objects tells. Breaks of the watch are healed and show as a fresh `Listed`.
+/// A change in a stream of objects. Watches recover from breaks and then send a fresh `Listed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<T> {
-    /// All of them, as one consistent list.
+    /// All objects, as one consistent list.
     Listed(Vec<T>),
-    /// One is new or has changed.
+    /// An object that is new or has changed.
     Applied(T),
-    /// One is gone. Its last state.
+    /// An object was deleted; its last state.
     Deleted(T),
 }
 
 enum State<T> {
     /// A full list is needed.
     Start,
-    /// We may not read them, and need not; asked again after a while.
+    /// The user lacks the right to read them, which is tolerated; tried again after a while.
     Barred,
-    /// Go on after this version.
+    /// Resume after this version.
     Resume(String),
-    /// Listening; the last version heard of.
+    /// The watch is open; the last received version.
     Open(String, Events<T>),
 }
 
@@ -110,7 +110,7 @@ impl<T: WatchedObject> Watch<T> {
                         Err(fault) => self.heal(fault).await,
                     },
                     Ok(Some(Err(error))) => self.heal(WatchBreak::Failed(words(&error))).await,
-                    // An end without a word: its time is over, or we were too slow for a burst of changes.
+                    // A silent end: the time limit passed, or we were too slow for a burst of changes.
                     Ok(None) => {
                         self.pause().await;
                         self.state = State::Resume(version);
@@ -145,7 +145,7 @@ impl<T: WatchedObject> Watch<T> {
         Ok(change)
     }
 
-    /// What we may not read counts as empty, which is told once.
+    /// Reports unreadable objects as empty, once.
     fn none(&mut self, message: &str) -> Option<Change<T>> {
         if std::mem::replace(&mut self.barred, true) {
             return None;
@@ -158,7 +158,7 @@ impl<T: WatchedObject> Watch<T> {
         Some(Change::Listed(Vec::new()))
     }
 
-    /// After a break; the state is `Start` here.
+    /// Recovers from a break; the state is `Start` here.
     async fn heal(&mut self, fault: WatchBreak) {
         let path = self.requests.path().to_owned();
         match fault {
@@ -176,7 +176,7 @@ impl<T: WatchedObject> Watch<T> {
                 self.requests.list_first();
             }
             WatchBreak::Forbidden(error) | WatchBreak::Failed(error) => {
-                // Not by the count of pauses: finding out how to list takes some of them.
+                // The count of pauses does not show this: finding out how to list takes some of them.
                 if !std::mem::replace(&mut self.event_cache, true) {
                     tracing::warn!(path, error, "watch broke, trying again");
                 } else {
@@ -201,7 +201,7 @@ impl<T: WatchedObject> Watch<T> {
         }
     }
 
-    /// Longer each time, and not at the same moment as everybody else.
+    /// Pauses, longer each time, with jitter so that drivers do not retry together.
     async fn pause(&mut self) {
         let pause = FIRST_PAUSE
             .saturating_mul(1 << self.pauses.min(16))

@@ -1,12 +1,11 @@
-//! Watches that are broken just now. A watch heals itself; whoever is asked whether the driver can be relied on must
-//! know that it has not yet.
+//! Tracks broken watches. A watch recovers by itself; the readiness check must know that it has not yet.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cluster;
 
-/// Which watches are broken, by the number of the watch. Clones show the same.
+/// The broken watches, by the number of the watch. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WatchHealth(Arc<Mutex<BrokenWatches>>);
 
@@ -16,7 +15,7 @@ struct BrokenWatches {
     broken: BTreeMap<u64, String>,
 }
 
-/// One watch's word. Dropped with the watch.
+/// The status of one watch. Dropped with the watch.
 #[derive(Debug)]
 pub(super) struct WatchStatus {
     number: u64,
@@ -24,7 +23,7 @@ pub(super) struct WatchStatus {
 }
 
 impl WatchHealth {
-    /// For a watch that is about to begin.
+    /// Creates the status of a new watch.
     pub(super) fn of_one(&self) -> WatchStatus {
         let mut broken_watches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         broken_watches.next += 1;
@@ -36,7 +35,7 @@ impl WatchHealth {
 }
 
 impl WatchStatus {
-    /// It is broken, or not any more.
+    /// Sets whether the watch is broken, with the reason.
     pub(super) fn is(&self, broken: Option<String>) {
         let mut broken_watches = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         match broken {
@@ -53,7 +52,7 @@ impl Drop for WatchStatus {
 }
 
 impl Cluster {
-    /// The watches that broke and could not be mended at once: what is watched and what went wrong.
+    /// Lists the watches that broke and did not recover at once, each with its error.
     pub fn broken_watches(&self) -> Vec<String> {
         let broken_watches = self
             .watch_health()

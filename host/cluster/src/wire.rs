@@ -1,7 +1,7 @@
-//! What the API's objects have in common, as little of it as we need.
+//! The common parts of API objects, reduced to the fields that the driver needs.
 //!
-//! These types are tolerant (what is null or missing is empty) because bookmarks carry half-empty objects, and lean
-//! because a node's pods are held in memory while it drains.
+//! These types are tolerant (null or missing fields are empty) because bookmarks carry half-empty objects, and small
+//! because a node's pods stay in memory during its drain.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 /// A map of labels or annotations.
 pub(super) type Texts = BTreeMap<String, String>;
 
-/// What `kubectl apply` leaves behind: the whole object once more. Nobody here needs it.
+/// The annotation of `kubectl apply`: a copy of the whole object, which the driver does not need.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// `metadata`
@@ -67,7 +67,7 @@ pub(super) struct Condition {
     pub(super) last_transition_time: Option<Time>,
 }
 
-/// An object of which only the metadata matters.
+/// The metadata of any object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MetaOnly {
@@ -94,7 +94,7 @@ pub(super) struct PageMeta {
     pub(super) continue_token: String,
 }
 
-/// An object that a watch can follow.
+/// An object type that a watch can follow.
 pub(super) trait Object {
     /// Its metadata.
     fn meta(&self) -> &Meta;
@@ -107,7 +107,7 @@ impl Object for MetaOnly {
 }
 
 impl Condition {
-    /// As the engine has it.
+    /// Converts to the engine's type.
     pub(super) fn into_engine(self) -> scupper_engine::Condition {
         let Self {
             kind,
@@ -126,20 +126,20 @@ impl Condition {
     }
 }
 
-/// The annotations without what nobody needs.
+/// Removes the annotations that the driver does not need.
 pub(super) fn trimmed(mut annotations: Texts) -> Texts {
     annotations.remove(LAST_APPLIED);
     annotations
 }
 
-/// `null` as the type's default.
+/// Reads `null` as the type's default.
 pub(super) fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A moment as RFC 3339 has it. Those before 1970 count as its first.
+/// Parses an RFC 3339 time. Times before 1970 count as its start.
 pub(super) fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     text.map(|text| parse_moment(&text).map_err(serde::de::Error::custom))
@@ -153,12 +153,12 @@ fn parse_moment(text: &str) -> Result<Time, jiff::Error> {
     ))
 }
 
-/// A moment as the API writes it: whole seconds.
+/// Formats a time for the API in whole seconds.
 pub(super) fn seconds(time: Time) -> String {
     stamp(time).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A moment as the API writes it where it wants microseconds.
+/// Formats a time for the API fields with microseconds.
 pub(super) fn micros(time: Time) -> String {
     stamp(time).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

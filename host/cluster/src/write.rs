@@ -1,4 +1,4 @@
-//! Writes: patches only, so that nobody else's fields are touched, each as `scupper` in the managed fields.
+//! Writes as patches only, so that fields of other writers stay unchanged, each as `scupper` in the managed fields.
 
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -10,7 +10,7 @@ use super::transport::{self, Fault, escaped};
 use super::wire::MetaOnly;
 use super::{Cluster, WriteError};
 
-/// Who we are in `metadata.managedFields`.
+/// The driver's name in `metadata.managedFields`.
 pub(super) const FIELD_MANAGER: &str = "scupper";
 
 /// How a patch is merged.
@@ -42,12 +42,12 @@ impl Cluster {
         self.annotate_node(node, key, Value::Null).await
     }
 
-    /// Sets an annotation of a pod, if it still is the one with this UID.
+    /// Sets an annotation of a pod that still has this UID.
     pub async fn set_pod_annotation(&self, pod: &PodRef, key: &str, value: &str) -> Result<(), WriteError> {
         self.annotate_pod(pod, key, json!(value)).await
     }
 
-    /// Removes an annotation of a pod, if it still is the one with this UID.
+    /// Removes an annotation of a pod that still has this UID.
     pub async fn remove_pod_annotation(&self, pod: &PodRef, key: &str) -> Result<(), WriteError> {
         self.annotate_pod(pod, key, Value::Null).await
     }
@@ -64,7 +64,7 @@ impl Cluster {
 
     async fn annotate_pod(&self, pod: &PodRef, key: &str, value: Value) -> Result<(), WriteError> {
         let what = format!("annotate pod {pod}");
-        // The UID cannot be changed, so the server refuses the patch (422) when it is another pod's.
+        // The UID is immutable, so the server refuses the patch (422) for another pod.
         let patch = json!({"metadata": {"uid": pod.uid.0, "annotations": {key: value}}});
         let path = format!(
             "/api/v1/namespaces/{}/pods/{}",
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// Patches one object and reads what it became.
+    /// Patches one object and returns the result.
     pub(super) async fn patch<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -100,7 +100,7 @@ impl Cluster {
             .await
     }
 
-    /// Deletes one object, if it still has this UID; `None`: whichever it is. One that is gone is fine.
+    /// Deletes one object if it still has this UID; `None` accepts any. A missing one is no error.
     pub(super) async fn delete_object(
         &self,
         path: &str,
@@ -111,7 +111,7 @@ impl Cluster {
         self.delete_if(path, preconditions, what).await
     }
 
-    /// Deletes one object, if it meets the preconditions. One that is gone is fine.
+    /// Deletes one object if it meets the preconditions. A missing one is no error.
     pub(super) async fn delete_if(
         &self,
         path: &str,

@@ -1,11 +1,11 @@
-//! `NO_PROXY`: which servers are reached without a proxy, as Go's `net/http` reads it.
+//! `NO_PROXY`: the servers to reach without a proxy, by the rules of Go's `net/http`.
 
 use std::net::IpAddr;
 
 use http::Uri;
 use ipnet::IpNet;
 
-/// The server is reached without a proxy. This machine always is.
+/// True if the server is reached without a proxy. This machine always is.
 pub(super) fn bypasses(list: &str, server: &Uri) -> bool {
     let Some(host) = server.host() else { return true };
     let host = host
@@ -27,7 +27,7 @@ pub(super) fn bypasses(list: &str, server: &Uri) -> bool {
     entries.any(|entry| entry == "*" || matches(&entry.to_ascii_lowercase(), host, address, port))
 }
 
-/// A network, an address or a domain, the last two perhaps with a port.
+/// Matches a network, an address or a domain, the last two optionally with a port.
 fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if let Ok(network) = entry.parse::<IpNet>() {
         return address.is_some_and(|address| network.contains(&address));
@@ -49,7 +49,7 @@ fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool 
     if let Ok(single) = name.parse::<IpAddr>() {
         return address == Some(single);
     }
-    // `*.example.com` is `.example.com`: what is below it. `example.com` is itself as well.
+    // `*.example.com` is `.example.com`: its subdomains. `example.com` also matches itself.
     let name = name.strip_prefix('*').unwrap_or(name);
     match name.strip_prefix('.') {
         Some(domain) => is_below(host, domain),
