@@ -26,7 +26,7 @@ pub struct DrainLines {
     pods: BTreeMap<Uid, PodRef>,
     /// Names of the pods that may come back in spite of the cordon.
     returning: BTreeMap<Uid, String>,
-    /// When each pod was first asked to leave.
+    /// When the API server accepted the eviction or deletion of each pod.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
     hooks: BTreeMap<(String, HookPhase, Subject), ReportedWait>,

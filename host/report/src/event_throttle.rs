@@ -64,7 +64,7 @@ impl<K: Ord + Clone> EventThrottle<K> {
         due.collect()
     }
 
-    /// Whether this has happened before.
+    /// Whether an occurrence of this key was recorded before.
     pub(super) fn contains(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }

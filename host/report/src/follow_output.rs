@@ -44,7 +44,7 @@ pub enum FollowEvent {
     },
     /// The node is not ready.
     NotReady {
-        /// Since when and why.
+        /// Since when and why, as text.
         words: String,
     },
     /// A condition of the node has changed.
@@ -83,7 +83,7 @@ pub enum FollowEvent {
         phase: String,
         /// Its progress, if known.
         progress: String,
-        /// What it waits for.
+        /// The objects that it waits for.
         waiting_for: Vec<String>,
     },
     /// A hook that delayed the drain has finished.

@@ -46,7 +46,7 @@ pub struct WaveStatus {
     pub name: String,
     /// Its position, from 1.
     pub number: u32,
-    /// How many waves there are.
+    /// The number of waves.
     pub of: u32,
 }
 
@@ -57,13 +57,13 @@ pub struct HookStatus {
     pub policy: String,
     /// Its phase.
     pub phase: HookPhase,
-    /// What it was called for.
+    /// The subject of the call.
     pub subject: Subject,
-    /// When it first answered that it is pending.
+    /// Time of its first `pending` answer.
     pub since: Time,
     /// Its progress.
     pub progress: String,
-    /// What it waits for.
+    /// The objects that it waits for.
     pub waiting_for: Vec<WaitingOn>,
 }
 
@@ -82,7 +82,7 @@ impl HookStatus {
 pub struct PodStatus {
     /// The pod.
     pub uid: Uid,
-    /// Its wave; empty: none.
+    /// Its wave; empty if it has none.
     pub wave: String,
     /// Why it is still there.
     pub reason: Reason,

@@ -37,7 +37,7 @@ impl Screen {
     }
 
     /// Redraws these lines in place whenever they change, until the returned display is dropped. Does nothing if the
-    /// output is not a terminal.
+    /// output cannot redraw lines.
     pub fn show(
         &self,
         clock: Clock,

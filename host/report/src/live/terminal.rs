@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// A tick that is late by this much shows that the process was stopped.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Standard output, and standard error if it is the same terminal.
+/// Standard output, and standard error if it is a terminal as well.
 #[derive(Debug)]
 pub(super) struct Terminal {
     term: Term,
@@ -66,7 +66,7 @@ impl Terminal {
     }
 
     /// Redraws these lines in place whenever they change, until the returned display is dropped. Does nothing if the
-    /// output is not a terminal.
+    /// output cannot redraw lines.
     pub(super) fn show(
         self: &Arc<Self>,
         clock: Clock,

@@ -46,7 +46,7 @@ pub enum TraceSettingsError {
     Endpoint {
         /// The flag or the variable.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         wrong: &'static str,
     },
     /// An unsupported value.
@@ -56,7 +56,7 @@ pub enum TraceSettingsError {
         name: String,
         /// Its value.
         value: String,
-        /// What to set instead.
+        /// The correction.
         fix: &'static str,
     },
     /// Not a list of pairs. The values may be secret and are not repeated.
@@ -68,7 +68,7 @@ pub enum TraceSettingsError {
         name: String,
         /// The position of the pair, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The problem.
         wrong: &'static str,
     },
     /// Not a duration.
