@@ -1,4 +1,4 @@
-//! Pitfalls of the real slurmrestd, by number. `host/tests/real_slurm` tests them on a real one.
+//! Pitfalls of the real slurmrestd, by number. `host/scupper/tests/real_slurm` tests them on a real one.
 
 use std::time::Duration;
 
