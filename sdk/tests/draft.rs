@@ -137,7 +137,7 @@ fn a_pod_that_newly_leaves_joins_the_last_wave_before_the_drivers() {
 }
 
 #[test]
-fn the_driver_leaves_last_and_alone_whatever_a_policy_does() {
+fn the_driver_is_evicted_last_and_alone_whatever_a_policy_does() {
     let pods = [driver(), named("a"), named("b")];
     for (edit, expected) in [
         (

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_target_is_noticed_and_one_that_is_there_is_not() {
+    fn a_missing_build_target_is_detected_and_an_installed_one_is_not() {
         assert!(
             is_missing("wasm64-unknown-unknown"),
             "this repository is not built for it"

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_the_export_macro_is_no_policy() {
+    fn a_module_without_the_export_macro_is_not_a_policy() {
         let component = encode(b"\0asm\x01\0\0\0").unwrap();
         assert!(!exports_about(&component));
     }

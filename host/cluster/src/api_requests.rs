@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_by_resource_and_verb() {
+    fn paths_are_labelled_by_resource_and_verb() {
         for (method, path, verb, resource) in [
             ("GET", "/api/v1/pods?watch=1&x=y", "watch", "pods"),
             ("GET", "/api/v1/nodes/worker-1", "get", "nodes"),

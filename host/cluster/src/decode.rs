@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_by_name() {
+    fn unreadable_objects_are_named() {
         let wrong = |value| decode(value).unwrap_err().to_string();
         assert_eq!(
             wrong(json!({"metadata": {}})),

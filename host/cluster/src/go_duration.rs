@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_looks_like_go() {
+    fn durations_survive_a_round_trip_and_print_as_go_prints_them() {
         for (millis, text) in [
             (0, "0s"),
             (500, "500ms"),

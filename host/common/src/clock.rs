@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_others_read_is_a_wall_time() {
+    async fn timestamps_for_others_are_wall_clock_times() {
         let clock = Clock::starting_at(at(100_000));
         clock.step_wall(-HOUR);
         assert_eq!(clock.wall(), at(96_400));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_what_moves_the_cursor() {
+    fn escapes_characters_that_move_the_cursor() {
         assert_eq!(one_line("a\nb\u{1b}[2J\u{202e}", 64), r"a\nb\u{1b}[2J\u{202e}");
     }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unseen_comes_through() {
+    fn every_invisible_character_is_escaped() {
         for char in unseen() {
             let (text, escaped) = (format!("a{char}b"), format!("a{}b", char.escape_default()));
             assert_eq!(one_line(&text, 64), escaped);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_stays() {
+    fn natural_language_text_is_kept() {
         for text in [
             "größer, 日本語, עברית, ไทย, हिन्दी",
             "⚠\u{fe0f} drained ✔\u{fe0e} ©",

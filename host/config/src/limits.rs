@@ -168,7 +168,7 @@ mod tests {
 
     /// What a default is called in the file, so that the words beside each limit are true.
     #[test]
-    fn every_limit_has_a_name_and_tells_its_default() {
+    fn every_limit_has_a_name_and_states_its_default() {
         let mut limits = Limits::default();
         let slots = slots(&mut limits);
         let names: Vec<_> = slots.iter().map(|(name, _)| *name).collect();

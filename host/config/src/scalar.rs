@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_mean_what_yaml_says() {
+    fn scalars_have_their_yaml_meaning() {
         let table = [
             (Kind::Nothing, &["", "~", "null"][..]),
             (Kind::Bool, &["true", "False"]),

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn units_survive_a_round_trip() {
         for count in [0, 1, 1_000, 1_024, 65_536, 3 << 20, (1 << 30) + 1] {
             assert_eq!(quantity(&bytes(count)), Some(count));
         }

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_counts_and_where_it_lies_does_not() {
+    fn a_revision_depends_on_the_settings_and_not_on_the_path() {
         let spec = PolicySpec {
             name: "p".to_owned(),
             file: "/a/p.wasm".into(),

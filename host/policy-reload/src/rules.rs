@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_to_compile_is_slowed_down_like_anything_else() {
+    fn slow_compilations_are_rate_limited_like_any_other() {
         let quick = tried_in_ten_minutes(50);
         assert!((10..=20).contains(&quick), "{quick}");
         for takes in [3_900, 4_100, 6_000, 30_000] {

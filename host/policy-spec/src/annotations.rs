@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_want_needs_a_grant_of_its_kind_that_is_no_narrower() {
+    fn a_request_needs_a_grant_of_its_kind_that_is_at_least_as_wide() {
         let granted = grant("node-annotations:example.com/a");
         let wants = ["node-annotations:example.com/ab", "node-annotations:example.com/"].map(grant);
         assert_eq!(wants.map(|want| covers(&granted, &want)), [true, false]);

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_and_the_patterns_say_what_is_checked() {
+    fn the_rule_texts_and_the_patterns_match_the_check() {
         for (most, texts) in [
             (POLICY_BYTES, [POLICY_NAME_RULE, POLICY_NAME_PATTERN]),
             (SECRET_BYTES, [SECRET_NAME_RULE, SECRET_NAME_PATTERN]),

@@ -8,7 +8,7 @@ use xtask::policies;
 use xtask::workspace::Workspace;
 
 #[test]
-fn drains_that_are_stuck_in_three_ways_say_what_holds_each_pod_and_what_to_type_next() {
+fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     let slurm = policies::build(&Workspace::read().unwrap(), &["slurm".to_owned()], None).unwrap();
     let begun = Instant::now();
     let demo = Command::new(env!("CARGO_BIN_EXE_scupper-dev"))

@@ -151,7 +151,7 @@ fn a_wrong_configuration_of_a_policy_names_every_key() {
 }
 
 #[test]
-fn a_policy_that_traps_is_told_with_its_own_function() {
+fn a_trap_in_a_policy_names_the_policys_own_function() {
     let fixture = Fixture::new();
     let flag = format!("broken={}", guests::guest("panics").display());
     let run = fixture.plan(&["--policy", &flag]);
@@ -176,7 +176,7 @@ fn a_policy_that_never_returns() {
 }
 
 #[test]
-fn all_flags_that_are_wrong_are_told_at_once() {
+fn all_wrong_flags_are_reported_at_once() {
     let fixture = Fixture::new();
     let run = fixture.plugin(&[
         "--sla",

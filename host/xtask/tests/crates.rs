@@ -157,7 +157,7 @@ fn libraries_with_power_are_used_where_they_belong() {
 
 /// The image's binary has neither a toolchain nor a simulated cluster.
 #[test]
-fn the_driver_is_built_without_what_only_authors_need() {
+fn the_driver_is_built_without_dependencies_that_only_authors_need() {
     let tree = Command::new(env!("CARGO"))
         .args([
             "tree",

@@ -85,7 +85,7 @@ fn pods_below_the_lowest_group_belong_to_it() {
 }
 
 #[test]
-fn it_does_not_change_which_pods_leave() {
+fn it_does_not_change_which_pods_are_evicted() {
     let host = Host::new();
     host.pods([
         pod("shop/cart"),

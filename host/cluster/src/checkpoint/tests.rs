@@ -121,7 +121,7 @@ fn as_set(mut checkpoint: Checkpoint) -> Checkpoint {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_checkpoint_survives_a_round_trip() {
     for seed in 1..3000 {
         let checkpoint = Numbers(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed)).checkpoint();
         let text = encode(&checkpoint).unwrap();
@@ -251,7 +251,7 @@ fn an_older_one_that_names_no_node_is_read() {
 
 /// A build that did not say whether a drain had ended well kept what its hooks had done only in that case.
 #[test]
-fn of_an_older_one_the_hooks_tell_whether_it_ended_well() {
+fn an_older_checkpoints_completed_hooks_show_whether_the_drain_succeeded() {
     let done = vec![("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node)];
     for (phase, done, ended_well) in [
         (Phase::Finished, done.clone(), true),
@@ -277,7 +277,7 @@ fn a_newer_one_s_additions_are_passed_over() {
 }
 
 #[test]
-fn what_is_not_ours_to_read_is_a_fault_and_no_panic() {
+fn an_unreadable_checkpoint_is_an_error_and_does_not_panic() {
     let with = |key: &str, value: serde_json::Value| {
         let mut wire: serde_json::Value = serde_json::from_str(&encode(&plain()).unwrap()).unwrap();
         wire[key] = value;
@@ -326,7 +326,7 @@ fn what_is_not_ours_to_read_is_a_fault_and_no_panic() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_before_the_api_server_says_it() {
+fn an_oversized_checkpoint_is_refused_before_the_api_server_sees_it() {
     let hook = SavedHook {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,

@@ -69,7 +69,7 @@ fn no_proxy_is_read_as_kubectl_reads_it() {
 }
 
 #[test]
-fn what_the_kubeconfig_names_is_used_whatever_the_environment_says() {
+fn the_kubeconfigs_proxy_takes_precedence_over_the_environment() {
     let env = |name: &str| (name == "NO_PROXY").then(|| "*".to_owned());
     let server = "https://localhost:6443".parse().unwrap();
     let found = choose(Some("socks5://user:p%40ss@proxy"), &server, env)
@@ -87,7 +87,7 @@ fn what_the_kubeconfig_names_is_used_whatever_the_environment_says() {
 }
 
 #[test]
-fn what_is_no_proxy_names_the_variable_and_hides_the_password() {
+fn an_invalid_proxy_names_the_variable_and_hides_the_password() {
     for text in [
         "ftp://proxy",
         "http://",

@@ -78,7 +78,7 @@ async fn one_list_serves_the_drain_and_unknown_ones_ask_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_look_up_does_not_mean_missing() {
+async fn a_failed_lookup_does_not_mean_missing() {
     let (cluster, mut server) = cluster();
     let mut feed = Feed::of(cluster.watch("n1"));
     let (lines, _others) = begin(&mut server, &mut feed, &[daemon_pod("a", "logs")]).await;

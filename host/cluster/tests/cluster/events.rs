@@ -211,7 +211,7 @@ fn uncordoned(times: u32, second: u64) -> KubernetesEvent {
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_again_is_counted_up_on_the_event_that_is_there() {
+async fn a_repeated_event_increments_the_count_of_the_existing_one() {
     let (cluster, mut server) = cluster();
     let first = uncordoned(1, 0);
     let (written, ()) = tokio::join!(cluster.emit(&first), async {
@@ -321,7 +321,7 @@ async fn a_node_that_is_there_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn preflight_tells_the_reasons_apart() {
+async fn preflight_distinguishes_the_reasons() {
     let (cluster, mut server) = cluster();
     let (checked, ()) = tokio::join!(cluster.preflight("n1"), async {
         server

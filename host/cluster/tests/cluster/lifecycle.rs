@@ -40,7 +40,7 @@ async fn served(cluster: &Cluster) -> Result<bool, ReadError> {
 }
 
 #[tokio::test]
-async fn served_means_both_resources_whatever_the_group_says() {
+async fn served_means_both_resources_whatever_the_group_lists() {
     let (cluster, mut server) = cluster();
     let own = [
         "lifecycleevents",
@@ -91,7 +91,7 @@ async fn publish<F: Future<Output = Script>>(
 }
 
 #[tokio::test]
-async fn publishing_creates_what_is_not_there() {
+async fn publishing_creates_missing_transitions() {
     let published = publish(drain(), async |mut server: Script| {
         server
             .expect("GET", DRAIN)
@@ -107,7 +107,7 @@ async fn publishing_creates_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn publishing_changes_only_what_differs() {
+async fn publishing_changes_only_fields_that_differ() {
     let published = publish(drain(), async |mut server: Script| {
         server.expect("GET", DRAIN).await.answer(200, stored());
         server
@@ -149,7 +149,7 @@ async fn other_nodes_need_a_new_object() {
 }
 
 #[tokio::test]
-async fn a_race_with_the_other_nodes_is_no_fault() {
+async fn a_race_with_other_nodes_is_not_an_error() {
     let published = publish(drain(), async |mut server: Script| {
         server
             .expect("GET", DRAIN)
@@ -166,7 +166,7 @@ async fn a_race_with_the_other_nodes_is_no_fault() {
 }
 
 #[tokio::test]
-async fn a_transition_of_another_driver_is_left_alone() {
+async fn another_drivers_transition_stays_unchanged() {
     let ours = LifecycleTransition {
         driver: "ours".into(),
         ..drain()
@@ -182,7 +182,7 @@ async fn a_transition_of_another_driver_is_left_alone() {
 }
 
 #[tokio::test]
-async fn deleting_what_is_not_there_is_fine() {
+async fn deleting_a_missing_transition_succeeds() {
     let (cluster, mut server) = cluster();
     for (code, body) in [(200, stored()), (404, not_found("lifecycletransitions", "drain"))] {
         let (deleted, ()) = tokio::join!(cluster.delete_transition("drain"), async {

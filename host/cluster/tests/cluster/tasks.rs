@@ -161,7 +161,7 @@ async fn refused_writes_of_the_node() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_that_does_not_fit_names_what_to_delete() {
+async fn an_oversized_checkpoint_names_what_to_delete() {
     let save = Task::Save {
         node: uid(),
         checkpoint: checkpoint(),
@@ -203,7 +203,7 @@ async fn writes_of_a_node_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_that_nobody_answers() {
+async fn unanswered_writes_time_out() {
     let answer = one(cordon(), async |mut server: Script| {
         let waiting = server.next().await.hang();
         tokio::time::sleep(std::time::Duration::from_secs(11)).await;
@@ -360,7 +360,7 @@ async fn a_pod_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_eviction_that_nobody_answers_has_its_own_limit() {
+async fn an_unanswered_eviction_has_its_own_limit() {
     let answer = one(evict(), async |mut server: Script| {
         let waiting = server.next().await.hang();
         tokio::time::sleep(std::time::Duration::from_secs(6)).await;
@@ -426,7 +426,7 @@ async fn a_list_that_fails_is_not_an_empty_one() {
 }
 
 #[tokio::test]
-async fn what_the_api_server_has_no_part_in() {
+async fn tasks_that_do_not_concern_the_api_server_are_rejected() {
     let (cluster, server) = cluster();
     let task = Task::Plan {
         policy: "p".into(),

@@ -81,7 +81,7 @@ async fn one_request_each_lists_and_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_by_itself_goes_on_where_it_was() {
+async fn a_watch_that_the_server_ends_resumes_from_its_last_version() {
     let (cluster, mut server) = cluster();
     let mut feed = Feed::of(cluster.watch("n1"));
     let (call, _others) = pods_only(&mut server, &mut feed).await;

@@ -26,7 +26,7 @@ fn exhausted() -> Answer {
 }
 
 #[test]
-fn no_more_pods_are_asked_than_the_budget_allows() {
+fn no_more_evictions_are_requested_than_the_budget_allows() {
     let pods = [pod("a"), pod("b"), pod("c")];
     let mut host = under(&[budget(2)], &pods);
     host.does("evict a\nevict b").waits(
@@ -50,7 +50,7 @@ fn no_more_pods_are_asked_than_the_budget_allows() {
 }
 
 #[test]
-fn what_was_counted_before_the_answer_is_not_counted_twice() {
+fn a_pod_counted_before_the_answer_is_not_counted_twice() {
     let mut host = under(&[budget(2)], &[pod("a"), pod("b"), pod("c")]);
     host.does("evict a\nevict b");
     host.hear(Event::BudgetApplied(budget(0)))

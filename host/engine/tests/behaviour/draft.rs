@@ -229,7 +229,7 @@ fn numbers_are_compared_as_numbers() {
 }
 
 #[test]
-fn the_drivers_own_pod_stays_whatever_the_filters_say() {
+fn the_drivers_own_pod_is_kept_whatever_the_filters_match() {
     let mut own = pod("driver");
     bare(&mut own);
     // A pod of the same name on this node, made anew, is not the driver.

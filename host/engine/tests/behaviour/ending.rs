@@ -47,7 +47,7 @@ fn ours(host: &Host, version: u64) -> Node {
 }
 
 #[test]
-fn at_the_deadline_nothing_is_asked_any_more_and_the_cordon_is_kept() {
+fn at_the_deadline_requests_stop_and_the_cordon_is_kept() {
     let mut host = Host::new(Request {
         deadline: deadline(60),
         ..request()
@@ -68,7 +68,7 @@ fn at_the_deadline_nothing_is_asked_any_more_and_the_cordon_is_kept() {
 }
 
 #[test]
-fn what_was_not_picked_up_before_the_deadline_is_not_asked() {
+fn a_task_not_taken_before_the_deadline_is_withdrawn() {
     let mut host = Host::new(Request {
         deadline: deadline(60),
         ..request()
@@ -148,7 +148,7 @@ fn of_a_dead_process() -> Node {
 }
 
 #[test]
-fn a_cancel_before_the_node_is_seen_waits_for_what_a_dead_process_may_have_left() {
+fn a_cancel_before_the_node_is_seen_waits_for_what_a_dead_process_may_have_changed() {
     let mut host = Host::new(request());
     host.hear(Event::Pods(vec![pod("a")])).hear(cancel());
     assert!(host.drain.phase() != Phase::Finished);
@@ -159,7 +159,7 @@ fn a_cancel_before_the_node_is_seen_waits_for_what_a_dead_process_may_have_left(
 }
 
 #[test]
-fn a_cancel_before_the_node_is_seen_ends_when_there_is_nothing_of_ours_or_no_news() {
+fn a_cancel_before_the_node_is_seen_ends_when_nothing_is_ours_or_nothing_arrives() {
     let foreign = Node {
         unschedulable: true,
         ..node()

@@ -22,7 +22,7 @@ fn message() -> String {
 }
 
 #[test]
-fn a_refused_pod_is_asked_again_later_and_holds_up_no_other() {
+fn a_refused_eviction_is_retried_later_and_delays_no_other_pod() {
     let refused = |retry_after| EvictAnswer::Refused {
         code: 500,
         message: message(),
@@ -136,7 +136,7 @@ fn a_uid_that_was_disproved_is_never_asked_again() {
 }
 
 #[test]
-fn silence_after_an_accepted_eviction_is_looked_into() {
+fn silence_after_an_accepted_eviction_makes_it_list_the_pods() {
     let mut host = asking(&[pod("a")]);
     host.accepted("evict a")
         .wait(29_999)
@@ -327,7 +327,7 @@ fn no_more_are_unanswered_than_the_server_bears() {
 }
 
 #[test]
-fn what_was_asked_and_not_picked_up_is_taken_back() {
+fn a_task_that_was_not_taken_is_withdrawn() {
     let lifted = Node {
         resource_version: "150".to_owned(),
         ..node()

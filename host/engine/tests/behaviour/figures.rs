@@ -29,7 +29,7 @@ fn exhausted() -> Answer {
 }
 
 #[test]
-fn a_drain_that_ends_inside_its_hook_says_how_long_the_hook_held_it_up() {
+fn a_drain_that_ends_inside_its_hook_reports_how_long_the_hook_blocked_it() {
     let mut host = Host::new(Request {
         deadline: Some(START + Duration::from_secs(40)),
         ..with_hook()

@@ -238,7 +238,7 @@ fn a_pod_that_another_client_deleted_is_evicted_when_it_comes_back() {
 }
 
 #[test]
-fn what_stays_stays_after_a_restart_and_its_siblings_leave() {
+fn kept_pods_are_kept_after_a_restart_and_their_siblings_are_evicted() {
     let sibling = Pod {
         controller: Some(controller("StatefulSet", "db")),
         ..tolerating(pod("db-1"))
@@ -283,7 +283,7 @@ fn a_bare_pod_that_comes_in_spite_of_the_cordon_stays() {
 }
 
 #[test]
-fn a_deleted_pod_is_not_raised_by_late_news() {
+fn late_events_do_not_revive_a_deleted_pod() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a")
         .gone(&["a"])
@@ -330,7 +330,7 @@ fn a_name_belongs_to_the_younger_pod_whatever_comes_first() {
 }
 
 #[test]
-fn what_came_after_a_list_was_asked_for_is_newer_than_the_list() {
+fn a_pod_seen_after_a_list_was_requested_is_newer_than_the_list() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).does("list-pods");
     // A pod comes while the list is on its way, and the list is from before.
@@ -349,7 +349,7 @@ fn what_came_after_a_list_was_asked_for_is_newer_than_the_list() {
 }
 
 #[test]
-fn a_list_from_the_watch_says_who_is_gone() {
+fn a_list_from_the_watch_shows_which_pods_are_gone() {
     let mut host = draining(&[pod("a"), pod("b")]);
     host.notices();
     host.hear(Event::Pods(vec![pod("b")]))

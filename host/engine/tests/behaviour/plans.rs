@@ -167,7 +167,7 @@ fn with_planners(names: &[&str]) -> Request {
 }
 
 #[test]
-fn each_planner_gets_the_draft_of_the_one_before_and_signs_what_it_changed() {
+fn each_planner_gets_the_previous_draft_and_signs_its_changes() {
     let mut host = Host::new(with_planners(&["first", "second"]));
     host.begin(&[pod("a"), pod("b")]).does("plan first");
     host.planned("first", |plan| decide_and_explain(plan, "a", "first says so"))

@@ -118,7 +118,7 @@ fn a_hook_continues_with_its_state() {
 }
 
 #[test]
-fn a_cordon_that_was_lifted_in_between_is_not_ours_any_more() {
+fn a_cordon_lifted_in_between_no_longer_counts_as_ours() {
     let checkpoint = left(Phase::Evicting, true);
     let mut host = Host::resume(request(), checkpoint.clone());
     let lifted = Node {
@@ -153,7 +153,7 @@ fn a_pod_that_may_not_leave_is_waited_for_once_the_node_is_cordoned() {
 }
 
 #[test]
-fn a_roll_back_continues() {
+fn a_rollback_continues() {
     let lost = Outcome::Lost {
         reason: "the driver restarted while rolling back".to_owned(),
     };
@@ -194,7 +194,7 @@ fn orders() -> [Event; 3] {
 }
 
 #[test]
-fn what_had_ended_well_is_not_rolled_back_whatever_comes() {
+fn a_successful_drain_is_never_rolled_back() {
     for order in orders() {
         // Whether the order or the node comes first.
         for first in [true, false] {
@@ -245,7 +245,7 @@ fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
 
 /// Its hooks have undone their changes; a cancel lifts the cordon as well.
 #[test]
-fn a_cancel_of_what_had_failed_lifts_the_cordon_that_it_had_left() {
+fn cancelling_a_failed_drain_lifts_the_cordon_that_it_left() {
     let reason = "cancelled by scupper cancel".to_owned();
     let failed = left(Phase::Finished, true);
     let mut host = Host::resume(with_hooks(), failed.clone());
@@ -279,7 +279,7 @@ fn giving_back(uncordon_on_failure: bool) -> Request {
 
 /// A configuration that changes in the middle of it changes neither what policies hear nor what becomes of the cordon.
 #[test]
-fn a_resumed_roll_back_tells_hooks_the_same_of_the_cordon() {
+fn a_resumed_rollback_reports_the_same_cordon_to_hooks() {
     for (held, configured, last) in [
         (Some(true), true, "save finished, ours"),
         (Some(false), false, "uncordon at 200"),
@@ -301,7 +301,7 @@ fn a_resumed_roll_back_tells_hooks_the_same_of_the_cordon() {
 
 /// Its policies have kept what they changed; a cancel asks for that as well as for the cordon.
 #[test]
-fn a_cancel_of_what_was_held_lets_policies_undo_their_changes() {
+fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
     let reason = "cancelled by scupper cancel".to_owned();
     let failed = Checkpoint {
         held: Some(true),

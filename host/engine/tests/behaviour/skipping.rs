@@ -41,7 +41,7 @@ fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
 }
 
 #[test]
-fn it_holds_up_no_wave_and_takes_no_place() {
+fn it_blocks_no_wave_and_uses_no_slot() {
     let mut host = impatient(vec![planner("waves")]);
     let wave = |name: &str, pods: &[&str]| Wave {
         name: name.to_owned(),
@@ -75,7 +75,7 @@ fn without_a_timeout_a_drain_waits_for_terminating_pods() {
 }
 
 #[test]
-fn late_news_does_not_take_a_deletion_back() {
+fn late_events_do_not_undo_a_deletion() {
     let mut host = impatient(Vec::new());
     let web = pod("web");
     // Its grace ends after 30 seconds.

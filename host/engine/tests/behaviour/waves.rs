@@ -80,7 +80,7 @@ fn a_wave_whose_time_is_over_holds_the_next_no_longer_and_is_still_asked() {
 }
 
 #[test]
-fn no_more_pods_of_a_wave_leave_at_once_than_it_says() {
+fn a_wave_evicts_no_more_pods_at_once_than_it_allows() {
     let apps = Wave {
         max_parallel: Some(2),
         ..wave("apps", &["a", "b", "c", "d"])

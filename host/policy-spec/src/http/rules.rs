@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_grant_says_which_field_and_what_would_be_right() {
+    fn a_wrong_grant_names_the_field_and_the_valid_values() {
         let refused = |grant: HttpGrant| HttpRule::of(&grant).unwrap_err();
         let origin = "https://example.com";
         assert!(matches!(

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_two_things_is_refused() {
+    fn ambiguous_urls_are_refused() {
         for text in [
             "https://EXAMPLE.com/",
             "HTTPS://example.com/",
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_no_more_than_that() {
+    fn an_origin_has_no_other_parts() {
         assert_eq!(
             Origin::parse("https://example.com:443").unwrap(),
             Origin::parse("https://example.com").unwrap()

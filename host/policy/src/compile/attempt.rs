@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_died_of_is_known_until_something_changes() {
+    fn the_cause_of_a_drivers_death_is_remembered_until_something_changes() {
         let dir = dir();
         killed(begin(dir.path(), "a", Some(1000)));
         for _ in 0..2 {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_can_be_deleted_by_hand_and_one_of_another_boot_is_no_mark() {
+    fn the_mark_can_be_deleted_by_hand_and_a_mark_of_another_boot_does_not_count() {
         let dir = dir();
         killed(begin(dir.path(), "a", None));
         let Marked::DiedOf(mark) = begin(dir.path(), "a", None) else {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_of_a_living_driver_stops_nobody() {
+    fn the_mark_of_a_live_driver_counts_as_compiling_elsewhere() {
         let dir = dir();
         let first = begin(dir.path(), "a", None);
         assert!(matches!(begin(dir.path(), "a", None), Marked::Elsewhere));

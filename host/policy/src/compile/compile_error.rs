@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_of_a_component_comes_through_as_it_is() {
+    fn every_fault_of_a_component_arrives_unchanged() {
         let words = "größer \"x\" \\n".to_owned();
         let all = [
             SourceError::NotWasm,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_complaint_is_read_whole() {
+    fn the_longest_report_is_read_completely() {
         let names = ["\"\\".repeat(50), "n".repeat(100)].concat();
         let names = vec![names; 9].join(", ");
         let line = ChildReport::Source(SourceError::NotAPolicy { exports: names }).line();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_could_not_give_up_comes_apart_from_the_complaint() {
+    fn missing_confinement_is_separated_from_the_report() {
         let report = ChildReport::TooLarge.line();
         let line = unconfined_line(vec![
             "Landlock (none)".to_owned(),

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_child_says_comes_back_as_it_was_meant() {
+    fn the_childs_report_is_decoded_to_the_same_error() {
         let failed = ExitStatus::from_raw(1 << 8);
         let fault = |said: &str| refused(failed, said.as_bytes(), &usual());
         assert!(matches!(
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_not_itself_any_more_moves_no_cursor() {
+    fn a_compromised_childs_report_moves_no_cursor() {
         let failed = ExitStatus::from_raw(1 << 8);
         let long = format!(
             r#"{{"source":{{"imports":{{"imports":"\u001b[2J{}"}}}}}}"#,

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_needs_still_works() {
+    fn everything_the_compiler_needs_still_works() {
         let grow = act("take and give back memory", || {
             let mut many: Vec<Vec<u8>> = (0..64).map(|size| vec![1; size << 14]).collect();
             many.iter_mut().for_each(|one| one.resize(one.len() * 2, 2));

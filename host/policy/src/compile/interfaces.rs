@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_named_wherever_they_stand() {
+    fn other_versions_are_named_wherever_they_occur() {
         for (imports, exports) in [
             (
                 [ABOUT, HOOKS].as_slice(),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_native_code_together_fit_into_what_the_container_leaves() {
+    fn memory_and_native_code_together_fit_into_the_containers_free_memory() {
         let limits = CompileLimits::default();
         for left in [130, 200, 400, 700, 5000] {
             for wasm in [0, 1, 18, 32] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_container_bounds_is_told_with_its_limit() {
+    fn a_bound_set_by_the_container_names_the_containers_limit() {
         let limits = CompileLimits::default();
         let told = "compiling it takes more than the 336 MiB that the memory limit of 768 MiB leaves: raise the memory \
                     limit of the driver's container (`resources.limits.memory`) or make the policy smaller";

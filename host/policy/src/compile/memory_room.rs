@@ -165,7 +165,7 @@ mod tests {
     const MOUNTED_V2: &str = "30 24 0:26 / MOUNT/v2 rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 
     #[test]
-    fn of_v2_counts_what_the_kernel_can_take_back_as_left() {
+    fn reclaimable_memory_counts_as_free_in_cgroup_v2() {
         let machine = Machine::new(MOUNTED_V2, "0::/\n").with(
             "v2",
             &[

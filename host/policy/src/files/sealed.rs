@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_was_read_and_can_be_read_again() {
+    fn a_sealed_copy_equals_its_source_and_can_be_read_repeatedly() {
         let bytes: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let sealed = sealed(&bytes);
         assert_eq!((sealed.length(), sealed.digest()), (800_000, &*sha256(&bytes)));
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_held() {
+    fn an_oversized_file_is_not_kept() {
         assert!(Sealed::copy("test", [0; 9].as_slice(), 8).unwrap().is_none());
         assert!(Sealed::copy("test", [0; 8].as_slice(), 8).unwrap().is_some());
     }
 
     #[test]
-    fn nobody_can_change_it_not_even_who_had_it_before() {
+    fn a_sealed_file_cannot_be_changed_even_through_an_older_descriptor() {
         let draft = Draft::new("test").unwrap();
         let mut before = draft.file().unwrap();
         before.write_all(b"as it was").unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_no_news_and_costs_nothing() {
+    fn a_repeated_event_is_dropped_and_costs_nothing() {
         let mut emitted = EventLimiter::new(at(0));
         assert_eq!(emitted.take(1, at(0)), Ok(()));
         for second in 0..599 {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn each_remedy_of_a_planner() {
+    fn each_failure_policy_of_a_planner() {
         let decision = Decision {
             pod: Uid("a".to_owned()),
             verdict: Verdict::Keep,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_remedy_of_a_hook_that_traps_or_gives_up() {
+    fn each_failure_policy_of_a_hook_that_traps_or_fails() {
         let rows = [
             (FailurePolicy::Refuse, failed(None)),
             (FailurePolicy::Hold, failed(Some(RETRY))),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_says_otherwise_stands() {
+    fn other_results_of_a_hook_stay_unchanged() {
         let later = failed(Some(Duration::from_secs(3)));
         for failure_policy in [FailurePolicy::Refuse, FailurePolicy::Hold, FailurePolicy::Ignore] {
             let stands = |phase, outcome: StepOutcome| {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_no_path_and_moves_no_cursor() {
+    fn a_name_cannot_be_a_path_or_move_the_cursor() {
         for name in [
             "",
             " ",

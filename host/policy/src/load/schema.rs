@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told_with_its_place() {
+    fn an_invalid_schema_is_reported_with_its_path() {
         for (value, told) in [
             (json!("text"), "it must be an object, true or false, not \"text\""),
             (json!([]), "it must be an object"),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_add_up_and_what_lies_between_them_does_not_count() {
+    fn the_cpu_time_of_polls_adds_up_without_the_pauses_between_them() {
         let cpu = CpuTime::default();
         let part = Duration::from_millis(20);
         cpu.count(|| compute(part));

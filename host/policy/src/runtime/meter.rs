@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_growth_that_failed_is_given_back() {
+    fn a_failed_growth_is_not_charged() {
         let mut meter = meter();
         assert!(meter.memory_growing(0, 100, None).unwrap());
         meter
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guests_own_maximum_is_no_overrun() {
+    fn reaching_the_guests_own_maximum_is_not_an_overrun() {
         let mut meter = meter();
         assert!(!meter.memory_growing(0, 60, Some(50)).unwrap());
         assert!(!meter.table_growing(0, 6, Some(5)).unwrap());

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn results_have_words_of_their_own() {
+    fn every_call_result_has_its_own_label() {
         let words: std::collections::BTreeSet<&str> = CallResult::ALL.map(CallResult::as_str).into();
         assert_eq!(words.len(), CallResult::ALL.len());
     }

@@ -90,7 +90,7 @@ fn waiting(subject: Subject, count: usize) -> Notice {
 }
 
 #[test]
-fn what_is_kept_comes_back() {
+fn kept_fields_survive_a_round_trip() {
     let mut builder = StatusBuilder::default();
     let started = Notice::WaveStarted {
         name: "all".into(),
@@ -184,7 +184,7 @@ fn it_is_never_too_large() {
 }
 
 #[test]
-fn what_is_not_ours_is_nothing() {
+fn an_unreadable_status_counts_as_none() {
     for text in ["", "{}", "[]", "null", r#"{"v":2,"drain":"id","at":1}"#] {
         assert_eq!(status_from_text(text), None, "{text}");
     }

@@ -81,7 +81,7 @@ fn stuck() -> NodeStatus {
 }
 
 #[test]
-fn what_holds_a_pod_is_told_as_far_as_it_shows() {
+fn a_pods_blocker_is_reported_as_far_as_it_is_visible() {
     let mut status = stuck();
     let held = [
         ("calm", "-"),
@@ -125,7 +125,7 @@ fn hooks_hold_the_node_or_one_pod() {
 }
 
 #[test]
-fn people_read_what_to_do() {
+fn the_text_names_the_next_step() {
     let mut status = stuck();
     status.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".into(),
@@ -207,7 +207,7 @@ fn view() -> DrainStatus {
 }
 
 #[test]
-fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
     let mut status = stuck();
     status.driver = Some(view());
     let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
@@ -223,7 +223,7 @@ fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
 }
 
 #[test]
-fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
+fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
     let mut status = stuck();
     status.driver = Some(view());
     // Termination is visible without the driver; a pod that the driver does not name is kept.
@@ -262,7 +262,7 @@ fn what_the_driver_knows_comes_before_what_is_guessed_while_it_is_fresh() {
 
 /// A status from 4 s ago is not presented as the current state.
 #[test]
-fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
+fn an_abandoned_drain_is_not_called_live() {
     let mut status = stuck();
     status.driver = Some(view());
     status.lease_holder = LeaseHolder::Abandoned {
@@ -300,7 +300,7 @@ fn a_drain_that_nobody_is_at_any_more_is_not_called_live() {
 }
 
 #[test]
-fn what_the_driver_knew_at_the_end_stays() {
+fn the_drivers_last_status_is_kept() {
     let mut status = stuck();
     status.node = fixture::node(mark(Phase::Finished, Vec::new()));
     status.driver = Some(DrainStatus {

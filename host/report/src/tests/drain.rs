@@ -262,7 +262,7 @@ fn with(kind: &str, status: &str, reason: &str, message: &str) -> Node {
 
 /// The conditions and Events for each reason why pods wait, one by one and all together.
 #[test]
-fn conditions_and_events_of_what_holds_a_drain_up() {
+fn conditions_and_events_of_blockers() {
     let later = NOW + Duration::from_secs(31);
     let all = waiting();
     let each = all.iter().map(|it| (it.1.name(), std::slice::from_ref(it)));

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_overwritten() {
+    fn existing_files_are_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         new("mine", Kind::Both, dir.path()).unwrap();
         let error = new("mine", Kind::Both, dir.path()).unwrap_err();

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_takes_over_what_it_inherits() {
+    fn a_manifest_inlines_inherited_values() {
         let workspace = "[workspace.package]\nversion = \"1.2.3\"\n\n[workspace.dependencies]\nplain = \"1\"\n\
                          rich = { version = \"2\", features = [\"a\"] }\n\n[profile.dev]\nversion = \"no\"\n";
         let manifest = "[package]\nname = \"x\"\nversion.workspace = true\n\n[lints]\nworkspace = true\n\n\
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_sdk_inherits_any_more() {
+    fn the_copied_sdk_inherits_nothing() {
         let files: BTreeMap<String, String> = files().collect();
         let manifest = files.get("sdk/scupper-sdk/Cargo.toml").unwrap();
         assert!(!manifest.contains("workspace"), "{manifest}");

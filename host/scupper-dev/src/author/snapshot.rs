@@ -173,7 +173,7 @@ status: {disruptionsAllowed: 1}
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn an_unsuitable_snapshot_is_reported_with_the_reason() {
         let told = |text, node| {
             let told = read(text, node).unwrap_err().to_string();
             told.split_once(" has ")

@@ -21,7 +21,7 @@ fn path(file: &Path) -> &str {
 }
 
 #[test]
-fn check_tells_everything_that_is_wrong_at_once() {
+fn check_reports_all_problems_at_once() {
     let slurm = component("plugins/slurm");
     let told = policy(
         &repository(),
@@ -44,7 +44,7 @@ fn check_tells_everything_that_is_wrong_at_once() {
 }
 
 #[test]
-fn check_reads_what_the_operator_says() {
+fn check_reads_the_operators_configuration() {
     let slurm = component("plugins/slurm");
     let dir = tempfile::tempdir().unwrap();
     let text = format!(
@@ -148,7 +148,7 @@ fn a_description_that_cannot_be_is_refused_with_its_field() {
 }
 
 #[test]
-fn a_plan_that_does_not_hold_is_told_with_the_pods_name() {
+fn an_invalid_plan_is_reported_with_the_pods_name() {
     let told = policy(
         &repository(),
         &["run", path(&guest("decides_twice")), "--on", SNAPSHOT],
@@ -165,7 +165,7 @@ fn a_plan_that_does_not_hold_is_told_with_the_pods_name() {
 }
 
 #[test]
-fn what_imports_wasi_is_told_how_to_build_it_without() {
+fn a_policy_that_imports_wasi_learns_how_to_build_without_it() {
     for name in ["wasi_polite", "wasi_rude"] {
         let told = policy(&repository(), &["check", path(&wasi_guest(name))]).ends(3);
         for words in [
@@ -181,7 +181,7 @@ fn what_imports_wasi_is_told_how_to_build_it_without() {
 }
 
 #[test]
-fn what_is_no_policy_is_told_with_what_to_do() {
+fn a_file_that_is_not_a_policy_is_reported_with_the_remedy() {
     for (name, words) in [
         ("other_world", ["it is not a policy"; 2]),
         // On a busy machine the wall-clock limit comes before the CPU limit.
@@ -201,7 +201,7 @@ fn what_is_no_policy_is_told_with_what_to_do() {
 }
 
 #[test]
-fn inspect_shows_what_a_policy_wants_although_nobody_has_granted_it() {
+fn inspect_shows_requested_capabilities_that_are_not_granted() {
     let slurm = component("plugins/slurm");
     let told = policy(&repository(), &["inspect", &slurm]);
     let told = told.good();
@@ -254,7 +254,7 @@ fn run_shows_a_plan_the_steps_of_a_hook_and_a_whole_drain_on_a_snapshot() {
 }
 
 #[test]
-fn a_policy_that_panics_is_told_by_its_own_functions() {
+fn a_panic_in_a_policy_names_the_policys_own_functions() {
     let guest = guest("panics");
     let run = |args: &[&str]| {
         let args: Vec<&str> = ["run", path(&guest), "--on", SNAPSHOT]
@@ -283,7 +283,7 @@ fn a_policy_that_panics_is_told_by_its_own_functions() {
 }
 
 #[test]
-fn bench_measures_and_tells_the_limits() {
+fn bench_measures_and_reports_the_limits() {
     let announce = component("examples/policies/announce");
     let told = policy(
         &repository(),

@@ -52,7 +52,7 @@ fn nothing_is_overwritten_and_names_must_fit() {
 }
 
 #[test]
-fn what_is_no_crate_cannot_be_built() {
+fn a_directory_without_a_crate_cannot_be_built() {
     let dir = tempfile::tempdir().unwrap();
     let told = policy(dir.path(), &["build"]).ends(3);
     assert!(told.contains("there is no Cargo.toml in ."), "{told}");

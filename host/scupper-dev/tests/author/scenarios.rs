@@ -87,7 +87,7 @@ fn a_chain_is_played_in_its_order_and_each_planner_gets_the_plan_of_the_one_befo
 }
 
 #[test]
-fn a_plan_that_is_not_as_expected_is_told_with_its_line_and_both_sides() {
+fn an_unexpected_plan_is_reported_with_its_line_and_both_sides() {
     let (code, told) = played(
         "about: The wrong way round\n\
          pods:\n\
@@ -111,7 +111,7 @@ fn a_plan_that_is_not_as_expected_is_told_with_its_line_and_both_sides() {
 }
 
 #[test]
-fn a_drain_that_goes_otherwise_is_told_with_its_story() {
+fn an_unexpected_drain_is_reported_with_its_history() {
     let (code, told) = played(
         "pods: [shop/cart]\n\
          budgets: [{name: shop/all, allowed: 0}]\n\
@@ -150,7 +150,7 @@ fn a_drain_that_goes_otherwise_is_told_with_its_story() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_told_where() {
+fn an_invalid_scenario_is_reported_with_its_place() {
     for (text, words) in [
         ("pods: [shop/cart]\nplans: {}\n", &["line 2", "plans", "plan"][..]),
         ("steps:\n- wait: 10s\n", &["line 2", "wait", "pass"]),
@@ -173,7 +173,7 @@ fn a_scenario_that_makes_no_sense_is_told_where() {
 }
 
 #[test]
-fn a_folder_without_scenarios_is_told() {
+fn a_folder_without_scenarios_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let told = policy(dir.path(), &["test"]).ends(3);
     assert!(told.contains("there are no scenarios in"), "{told}");

@@ -185,7 +185,7 @@ impl Walk {
 }
 
 #[test]
-fn the_walk_through_the_readme_of_the_sdk_goes_as_it_is_written() {
+fn the_walkthrough_in_the_sdks_readme_works_as_written() {
     let root = repository();
     let readme = std::fs::read_to_string(root.join("sdk/README.md")).unwrap();
     let mut walk = Walk {

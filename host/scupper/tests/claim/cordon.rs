@@ -85,7 +85,7 @@ async fn without_the_label_a_cordon_is_only_a_cordon() {
 }
 
 #[tokio::test]
-async fn our_own_cordon_is_no_wish() {
+async fn our_own_cordon_requests_no_drain() {
     let node = labelled().await;
     node.pods(&["a"]);
     node.apply(closed_budget());
@@ -127,7 +127,7 @@ async fn an_uncordon_in_mid_drain_stops_it() {
 }
 
 #[tokio::test]
-async fn a_driver_that_starts_drains_what_is_cordoned_and_not_drained() {
+async fn a_starting_driver_drains_a_cordoned_node_that_is_not_drained() {
     let node = labelled().await;
     node.pods(&["a"]);
     cordon(&node, true);
@@ -146,7 +146,7 @@ async fn a_driver_that_starts_drains_what_is_cordoned_and_not_drained() {
 }
 
 #[tokio::test]
-async fn killed_in_mid_drain_it_goes_on() {
+async fn a_driver_killed_in_mid_drain_continues_the_drain() {
     let node = labelled().await;
     node.apply(slow(pod("a"), Duration::from_secs(2)));
     node.pods(&["b"]);
@@ -166,7 +166,7 @@ async fn killed_in_mid_drain_it_goes_on() {
 }
 
 #[tokio::test]
-async fn uncordoned_while_the_driver_was_away_it_is_not_gone_on_with() {
+async fn a_drain_is_not_continued_if_the_node_was_uncordoned_while_the_driver_was_down() {
     let node = labelled().await;
     node.pods(&["a"]);
     node.apply(closed_budget());
@@ -184,7 +184,7 @@ async fn uncordoned_while_the_driver_was_away_it_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn both_doors_at_once_are_one_drain_at_a_time() {
+async fn both_triggers_at_once_run_one_drain_at_a_time() {
     let node = labelled().await;
     node.apply(slow(pod("a"), Duration::from_secs(1)));
     node.pods(&["b", "c"]);

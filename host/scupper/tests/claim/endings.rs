@@ -64,7 +64,7 @@ async fn a_finished_event_stays_as_long_as_the_operator_says() {
 }
 
 #[tokio::test]
-async fn an_error_ends_the_event_and_is_told() {
+async fn an_error_ends_the_event_and_is_reported() {
     // From Start: another transition that names this driver is none of its own.
     let node = Node::start().await;
     node.pods(&["a"]);
@@ -187,7 +187,7 @@ async fn a_deleted_event_is_cancelled_and_rolled_back() {
 }
 
 #[tokio::test]
-async fn a_foreign_finalizer_keeps_the_ended_event_visible_and_holds_up_nothing() {
+async fn a_foreign_finalizer_keeps_the_ended_event_visible_and_blocks_nothing() {
     for (blocker, status) in [(false, "Succeeded"), (true, "Failed")] {
         let node = Node::start().await;
         node.pods(&["a"]);

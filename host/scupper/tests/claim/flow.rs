@@ -151,7 +151,7 @@ async fn only_events_of_our_own_driver_are_claimed() {
 }
 
 #[tokio::test]
-async fn while_the_kubelet_is_silent_nobody_claims_unless_told_so() {
+async fn while_the_kubelet_is_silent_the_driver_claims_only_if_configured_to() {
     let node = Node::start().await;
     node.kubelet.stop().await;
     node.pods(&["a"]);

@@ -114,7 +114,7 @@ async fn where_both_are_served_the_official_one_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_group_without_ours_is_told_with_its_remedy() {
+async fn a_reserved_group_without_ours_is_reported_with_the_remedy() {
     let rig = rig(taken(Vec::new())).await;
     let (findings, code) = doctor(&rig, &[]);
     assert_eq!(code, 8, "{findings:#?}");
@@ -189,7 +189,7 @@ async fn the_doctor_names_the_flags_that_may_override_the_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_doctor_tells_each_right_that_is_missing() {
+async fn the_doctor_reports_each_missing_permission() {
     let rig = Rig::start().await;
     let forbid = |verb: &str, resource: &str| {
         rig.api.set_forbidden(Forbidden {

@@ -41,7 +41,7 @@ fn doctor(rig: &Rig, more: &[&str]) -> Run {
 }
 
 #[test]
-fn the_doctor_has_each_policy_look_and_changes_nothing() {
+fn the_doctor_runs_each_policys_check_and_changes_nothing() {
     let rig = Rig::new();
     config(
         &rig,
@@ -95,7 +95,7 @@ fn check_events(rig: &Rig) -> Vec<Value> {
 }
 
 #[test]
-fn the_driver_looks_at_load_and_after_a_reload_and_tells_each_finding_once() {
+fn the_driver_checks_at_load_and_after_a_reload_and_reports_each_finding_once() {
     let rig = Rig::new();
     let error = "error|token|slurmrestd answers 401|renew the token";
     let file = config(&rig, &[error, "warning|API|v39 is old|update it"]);

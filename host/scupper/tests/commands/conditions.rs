@@ -39,7 +39,7 @@ fn held_up(rig: &Rig) -> (Running, Pairs) {
 
 /// A drain that is done, one that is late, one that is cancelled, and what an uncordon makes of each.
 #[test]
-fn they_are_a_pair_at_every_step_and_go_with_an_uncordon_of_anybody() {
+fn the_conditions_stay_a_pair_and_disappear_with_any_uncordon() {
     for flag in [None, Some("--local")] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, false);
@@ -100,7 +100,7 @@ fn a_drain_that_is_refused_changes_none_of_them() {
 
 /// Nobody else would ever say that a drain whose terminal was killed is not in progress.
 #[test]
-fn a_driver_takes_back_what_a_killed_terminal_left_and_nothing_of_one_that_lives() {
+fn a_driver_reverts_a_killed_terminals_changes_but_not_a_live_ones() {
     let rig = Rig::new();
     let (drain, pairs) = held_up(&rig);
     let _agent = Agent::start(&rig, false);

@@ -124,7 +124,7 @@ fn status_names_the_workload_the_budgets_owner_and_the_replica_that_is_not_ready
 
 /// A person who may read the node and its pods sees those, and which right the rest needs.
 #[test]
-fn status_says_what_it_may_not_read() {
+fn status_names_what_it_may_not_read() {
     let rig = Rig::new();
     cart(&rig);
     let _drain = blocked(&rig, "shop/cart-1");

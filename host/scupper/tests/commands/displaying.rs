@@ -32,7 +32,7 @@ const HEAD: &str = "worker-1  pods leave  [##########----------] 1/2 gone  wave 
 const POD: &str = "  shop/db  BudgetExhausted  disruption budget keep-db does not allow it: ";
 
 #[test]
-fn a_terminal_shows_what_a_drain_waits_for_below_the_lines_and_then_nothing_of_it() {
+fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
     let rig = held();
     let mut drain = Terminal::start(&rig, &["drain", "worker-1", "--timeout", "1h"], WIDE, &[]);
     let screen = drain.until("the pod that is held stands at the bottom", |screen| {
@@ -84,7 +84,7 @@ fn is_the_story_and_nothing_else(lines: &[String]) {
 }
 
 #[test]
-fn a_narrow_and_low_terminal_shows_it_too() {
+fn a_narrow_and_low_terminal_also_shows_it() {
     let rig = held();
     for number in 0..12 {
         let name = format!("stuck-with-a-long-name-{number:02}");

@@ -53,7 +53,7 @@ fn asked(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn what_comes_back_is_counted_up_on_the_same_event_and_costs_few_requests() {
+fn a_recurring_blocker_updates_one_event_with_few_requests() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);

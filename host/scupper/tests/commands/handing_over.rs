@@ -285,7 +285,7 @@ fn invalid_flags_fail_the_event_and_change_nothing() {
 }
 
 #[test]
-fn ctrl_c_leaves_the_drain_to_the_driver_and_cancel_takes_it_back() {
+fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
     for slm in [true, false] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, slm);

@@ -144,7 +144,7 @@ fn a_drain_that_waited_uses_the_node_as_it_is_then() {
 
 /// The order was not written anywhere when the lease was lost.
 #[test]
-fn what_was_ordered_before_the_lease_was_lost_counts_when_it_is_had_again() {
+fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     let rig = Rig::new();
     let drain = stuck(&rig);
     let node = Fault::new(Action::Status(503, None)).path("/api/v1/nodes/*");
@@ -171,7 +171,7 @@ fn what_was_ordered_before_the_lease_was_lost_counts_when_it_is_had_again() {
 
 /// A stopped process is none that is dead: only time tells. It wakes up, and asks no pod to leave any more.
 #[test]
-fn one_that_sleeps_loses_the_lease_and_goes_on_only_after_the_other() {
+fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1").grace(1));
     rig.budget("all", "web");

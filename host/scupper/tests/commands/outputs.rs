@@ -113,7 +113,7 @@ fn doctor_is_as_its_schema_says() {
 }
 
 #[test]
-fn a_schema_refuses_what_it_does_not_describe() {
+fn a_schema_refuses_undescribed_fields() {
     let faults = |change: fn(&mut Value)| {
         let mut value = snapshot("doctor-json").remove(0);
         change(&mut value);

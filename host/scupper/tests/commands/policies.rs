@@ -51,7 +51,7 @@ fn is_quiet(status: &str) {
 }
 
 #[test]
-fn the_end_names_what_the_drain_waited_for_and_status_shows_no_running_hook() {
+fn the_end_names_the_drains_blockers_and_status_shows_no_running_hook() {
     let rig = Rig::new();
     let file = config(&rig, "waits: \"job 21|on slurm-worker-3\"");
     rig.apply(rig.pod("web", "worker-1"));
@@ -91,7 +91,7 @@ fn the_end_of_a_drain_that_was_handed_over_says_it_as_well() {
 }
 
 #[test]
-fn what_a_policy_says_at_an_uncordon_is_one_line_and_one_event() {
+fn a_policys_message_at_an_uncordon_is_one_line_and_one_event() {
     let rig = Rig::new();
     let file = config(&rig, "");
     assert_eq!(
@@ -105,7 +105,7 @@ fn what_a_policy_says_at_an_uncordon_is_one_line_and_one_event() {
 }
 
 #[test]
-fn what_a_policy_says_at_an_uncordon_that_was_handed_over_reaches_the_terminal() {
+fn a_policys_message_at_a_delegated_uncordon_reaches_the_terminal() {
     for slm in [false, true] {
         let rig = Rig::new();
         let file = config(&rig, "");

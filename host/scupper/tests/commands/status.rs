@@ -13,7 +13,7 @@ fn status(rig: &Rig) -> Value {
 }
 
 #[test]
-fn a_drain_that_is_held_up_says_what_holds_each_pod() {
+fn a_blocked_drain_names_what_blocks_each_pod() {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::rig::Rig;
 
 #[test]
-fn the_first_signal_takes_everything_back_in_order() {
+fn the_first_signal_reverts_everything_in_order() {
     for signal in [Signal::INT, Signal::TERM] {
         let rig = Rig::new();
         rig.apply(rig.pod("stuck", "worker-1").stuck());
@@ -37,7 +37,7 @@ fn a_cordon_that_was_there_before_stays() {
 }
 
 #[test]
-fn the_second_signal_ends_it_at_once_and_another_process_goes_on_if_told_so() {
+fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
@@ -54,7 +54,7 @@ fn the_second_signal_ends_it_at_once_and_another_process_goes_on_if_told_so() {
 }
 
 #[test]
-fn what_was_killed_is_gone_on_with() {
+fn a_killed_drain_is_continued() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);

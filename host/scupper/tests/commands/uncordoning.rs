@@ -17,7 +17,7 @@ fn our_own_cordon_is_lifted_and_nothing_stays_behind() {
 }
 
 #[test]
-fn somebody_elses_cordon_is_lifted_only_by_force() {
+fn a_foreign_cordon_is_lifted_only_by_force() {
     let rig = Rig::new();
     rig.apply(objects::node("worker-4").cordoned());
     let run = rig.run(&["uncordon", "worker-4"]);

@@ -15,7 +15,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn what_a_driver_would_refuse_is_refused_with_its_field() {
+fn grants_that_a_driver_would_refuse_are_refused_with_their_field() {
     let origin = "policies[0].grants.http[0].origin";
     let path = "policies[0].grants.http[0].paths[0]";
     for (grant, field, words) in [

@@ -32,7 +32,7 @@ fn an_alias_bomb_is_refused_before_it_goes_off() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_refused() {
+fn too_deep_nesting_is_refused() {
     let deep = |open: &str, close: &str, count: usize| {
         format!(
             "policies: []\ndrain: {}{}\n",

@@ -54,7 +54,7 @@ fn the_published_schema_is_the_one_that_is_printed() {
 }
 
 #[test]
-fn a_name_that_no_policy_can_have_is_refused_in_the_same_words_everywhere() {
+fn an_invalid_policy_name_gets_the_same_message_everywhere() {
     let (long, fits) = ("a".repeat(41), "a".repeat(40));
     let rule = "must be 1 to 40 lower-case letters, digits and '-'";
     let reserved = "the name `kubectl` stands for the driver's own first draft of a plan; choose another";
@@ -88,7 +88,7 @@ fn a_right_file_is_called_right() {
 }
 
 #[test]
-fn everything_wrong_is_told_with_its_place() {
+fn every_problem_is_reported_with_its_place() {
     let folder =
         Folder::new("policies:\n- name: a\n  modul: a.wasm\n  grants: {htp: []}\ndrain: {sla: soon}\n");
     let run = folder.check(&[]);
@@ -152,7 +152,7 @@ fn the_file_and_the_flags_of_policies_exclude_each_other() {
 }
 
 #[test]
-fn every_policy_that_does_not_load_is_told_with_what_to_add() {
+fn every_policy_that_fails_to_load_is_reported_with_what_to_add() {
     let folder = Folder::new(&format!(
         "policies:
 - {{name: good, module: {good}, config: {{mode: fast}}}}
@@ -200,7 +200,7 @@ fn every_policy_that_does_not_load_is_told_with_what_to_add() {
 }
 
 #[test]
-fn what_is_added_as_told_makes_it_load_and_a_right_pin_is_no_hindrance() {
+fn adding_the_suggested_grants_makes_it_load_and_a_correct_digest_is_accepted() {
     let greedy = guest("annotates");
     let digest = scupper_digest(&greedy);
     let folder = Folder::new(&format!(
@@ -279,7 +279,7 @@ impl Cluster {
 }
 
 #[test]
-fn a_chain_of_planners_says_who_decided_what() {
+fn a_chain_of_planners_names_the_planner_of_each_decision() {
     let cluster = Cluster::new();
     let folder = Folder::new(&format!(
         "policies:
@@ -345,7 +345,7 @@ fn a_drain_that_is_blocked_says_by_whom() {
 }
 
 #[test]
-fn what_the_file_says_of_the_drain_gives_way_to_a_flag() {
+fn a_flag_overrides_the_files_drain_settings() {
     let cluster = Cluster::new();
     let folder = Folder::new("policies: []\ndrain: {force: true}\n");
     let run = cluster.plan(&folder, &[]);

@@ -129,7 +129,7 @@ fn requests_and_secrets() {
 }
 
 #[test]
-fn limits_that_are_not_said_stay_as_they_are() {
+fn unset_limits_keep_their_defaults() {
     let limits = all().policies[0].limits.clone();
     let expected = Limits {
         memory: 128 << 20,

@@ -18,7 +18,7 @@ fn check_policy(rest: &str, expected: &[&str]) {
 }
 
 #[test]
-fn an_unknown_key_and_what_was_meant() {
+fn an_unknown_key_is_reported_with_a_suggestion() {
     check_policy(
         "  grants:\n    htp: []\n  confg: {}\n  onFailure: {}\n  node_selector: {}\n",
         &[
@@ -278,7 +278,7 @@ fn a_file_with_nothing_in_it() {
 }
 
 #[test]
-fn many_problems_are_told_up_to_a_number() {
+fn many_problems_are_reported_up_to_a_maximum() {
     let keys: String = (0..150).map(|number| format!("key{number}: 1\n")).collect();
     let file = std::path::Path::new("x.yaml");
     let error = scupper_config::read_text(file, &format!("{HEAD}policies: []\n{keys}")).unwrap_err();

@@ -138,7 +138,7 @@ async fn witness_sees_every_field_of_a_pod() {
 }
 
 #[tokio::test]
-async fn witness_hooks_are_told_phase_subject_and_state() {
+async fn witness_hooks_receive_phase_subject_and_state() {
     let policies = load("witness").await;
     let [info] = policies.infos().try_into().unwrap();
     assert!(info.planner);
@@ -203,7 +203,7 @@ async fn a_failed_step_says_when_to_try_again_or_never() {
 }
 
 #[tokio::test]
-async fn configured_reads_its_configuration_and_says_who_it_is() {
+async fn configured_reads_its_configuration_and_describes_itself() {
     let mut spec = spec("configured");
     spec.config = BTreeMap::from([("mode".to_owned(), "slow".to_owned())]);
     let policies = load_spec(spec).await.unwrap();
@@ -281,7 +281,7 @@ async fn annotates_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_policy_has_its_part_of_the_nodes_annotations_and_no_more() {
+async fn a_policy_reads_only_its_granted_part_of_the_nodes_annotations() {
     let annotations = [
         ("drain.example.com/a", 20_000),
         ("drain.example.com/b", 30_000),
@@ -325,7 +325,7 @@ async fn a_step_writes_only_so_often() {
 }
 
 #[tokio::test]
-async fn a_step_looks_at_the_cluster_and_is_told_when_it_is_away() {
+async fn a_step_reads_the_cluster_and_learns_when_it_is_unavailable() {
     assert_eq!(
         script(&Arc::new(FakeCluster::default()), "look").await,
         "node-1 3 true"
@@ -359,7 +359,7 @@ async fn the_cluster_is_closed_to_planners() {
 }
 
 #[tokio::test]
-async fn nobody_else_answers_for_a_policy_that_is_not_there() {
+async fn no_other_policy_answers_for_a_missing_one() {
     let policies = Policies::load(&runtime(), &[], Arc::new(FakeCluster::default()))
         .await
         .unwrap();

@@ -136,7 +136,7 @@ fn it_takes_no_more_memory_than_it_was_given() {
 }
 
 #[test]
-fn it_refuses_what_is_no_component_in_one_line() {
+fn it_refuses_a_file_that_is_not_a_component_in_one_line() {
     for wasm in [
         b"".as_slice(),
         b"nonsense",
@@ -155,7 +155,7 @@ fn it_refuses_what_is_no_component_in_one_line() {
 }
 
 #[test]
-fn it_refuses_what_is_too_large() {
+fn it_refuses_oversized_files() {
     let (succeeded, native, complaint) = Compiler::start().give(&vec![0; (32 << 20) + 1]);
     assert!(!succeeded && native == 0, "{complaint}");
     assert_eq!(complaint.trim(), r#"{"source":"too-large"}"#);

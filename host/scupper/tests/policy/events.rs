@@ -48,7 +48,7 @@ async fn emits_about_its_node_and_its_pods() {
 }
 
 #[tokio::test]
-async fn emits_nothing_that_is_no_event() {
+async fn emits_no_invalid_event() {
     let cluster = Arc::new(FakeCluster::default());
     let policies = emits(&cluster).await;
     let lines = [
@@ -101,7 +101,7 @@ async fn an_event_that_the_api_server_did_not_take_may_be_emitted_again() {
 }
 
 #[tokio::test]
-async fn events_are_granted_by_what_they_are_about_and_only_to_hooks() {
+async fn events_are_granted_by_subject_and_only_to_hooks() {
     let mut narrow = spec("emits");
     narrow.grants = vec![grant("events:node")];
     let Err(error) = load_spec(narrow).await else {

@@ -235,7 +235,7 @@ async fn wants_import() {
 }
 
 #[tokio::test]
-async fn what_is_wanted_must_be_granted_and_the_flags_to_add_are_told() {
+async fn requested_capabilities_must_be_granted_and_the_error_names_the_flags() {
     let (fault, text) = refused("annotates").await;
     assert!(
         matches!(&fault, LoadFault::NotGranted(missing) if missing.len() == 2),
@@ -297,7 +297,7 @@ async fn wants_unknown() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_with_a_configuration_is_told_at_once() {
+async fn all_problems_of_a_configuration_are_reported_at_once() {
     let mut wrong = spec("configured");
     wrong.config = BTreeMap::from(
         [("mode", "loud"), ("moed", "slow")].map(|(key, value)| (key.to_owned(), value.to_owned())),

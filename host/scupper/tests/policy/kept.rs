@@ -185,7 +185,7 @@ async fn a_compiler_that_refuses_is_quoted() {
 }
 
 #[tokio::test]
-async fn what_is_no_code_is_not_loaded_even_from_the_compiler() {
+async fn invalid_code_is_not_loaded_even_from_the_compiler() {
     let dir = private_dir();
     let Err((fault, text)) = load_from(dir.path(), Some("/bin/echo")).await else {
         panic!("it was loaded")

@@ -63,7 +63,7 @@ async fn a_policy_of_the_image_is_not_compiled() {
 }
 
 #[tokio::test]
-async fn code_that_is_not_what_was_written_is_not_used() {
+async fn modified_code_is_not_used() {
     let (dir, file) = shipped();
     let whole = fs::read(&file).unwrap();
     let mut flipped = whole.clone();

@@ -65,7 +65,7 @@ async fn a_plain_standard_library_works_and_finds_nothing() {
 }
 
 #[tokio::test]
-async fn what_it_prints_is_logged_line_by_line() {
+async fn printed_output_is_logged_line_by_line() {
     let log = Lines::collect();
     let name = "wasi-prints";
     let spec = PolicySpec {
@@ -197,7 +197,7 @@ async fn exit_and_abort_are_errors_with_names() {
 }
 
 #[tokio::test]
-async fn more_random_bytes_than_anybody_needs() {
+async fn too_many_random_bytes_are_refused() {
     let message = failed_step(&load(granted("wasi_rude", "random")).await).await;
     assert!(message.contains("exceeds limit 4096"), "{message}");
 }

@@ -8,7 +8,7 @@ use crate::installed::{Driver, Installed, event, transition, until};
 use crate::{ALONE, skip};
 
 #[tokio::test]
-async fn every_door_drains_with_the_rights_of_the_manifests() {
+async fn every_trigger_drains_with_the_permissions_of_the_manifests() {
     if skip::left_out("real-apiserver") {
         return;
     }

@@ -18,7 +18,7 @@ struct Deprived {
 }
 
 #[tokio::test]
-async fn a_driver_without_one_of_its_rights_says_which_and_so_does_the_doctor() {
+async fn a_driver_and_the_doctor_name_a_missing_permission() {
     if skip::left_out("real-apiserver") {
         return;
     }

@@ -108,7 +108,7 @@ async fn a_failed_drain_that_lifts_its_cordon_gives_the_node_back_in_slurm() {
 }
 
 #[tokio::test]
-async fn in_driver_mode_what_stays_drained_is_named() {
+async fn in_driver_mode_a_node_that_stays_drained_is_named() {
     let Some(testbed) = Testbed::up("named", &[]) else {
         return;
     };

@@ -15,7 +15,7 @@ fn shown(testbed: &Testbed) -> String {
 }
 
 #[tokio::test]
-async fn a_check_finds_what_a_drain_would_and_changes_nothing() {
+async fn a_check_finds_the_problems_of_a_drain_and_changes_nothing() {
     let Some(testbed) = Testbed::up("checked", &[]) else {
         return;
     };

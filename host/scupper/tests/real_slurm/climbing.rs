@@ -60,7 +60,7 @@ async fn jobs_get_a_signal_and_are_cancelled_before_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_node_set_down_by_the_ladder_is_given_back_whole() {
+async fn a_node_set_down_by_the_ladder_is_restored_completely() {
     let Some(testbed) = Testbed::up("down", &[]) else {
         return;
     };
@@ -112,7 +112,7 @@ async fn trap_10_a_token_that_lost_its_right_cancels_nothing_and_hangs_nothing()
 }
 
 #[tokio::test]
-async fn on_a_node_that_somebody_else_drains_no_rung_is_climbed() {
+async fn on_a_node_drained_by_another_user_no_rung_is_climbed() {
     let Some(testbed) = Testbed::up("foreign-ladder", &[]) else {
         return;
     };

@@ -56,7 +56,7 @@ async fn drains(testbed: &Testbed, rig: &Rig) {
 }
 
 #[tokio::test]
-async fn a_thousand_jobs_that_wait_hold_no_node_up() {
+async fn a_thousand_pending_jobs_block_no_node() {
     let Some(testbed) = Testbed::up("crowded", &["--max-jobs", "2000"]) else {
         return;
     };
@@ -76,7 +76,7 @@ async fn rig_again(testbed: &Testbed) -> Rig {
 }
 
 #[tokio::test]
-async fn a_long_array_that_runs_elsewhere_holds_no_free_node_up() {
+async fn a_long_array_that_runs_elsewhere_blocks_no_free_node() {
     let Some(testbed) = Testbed::up("array", &["--max-jobs", "2000"]) else {
         return;
     };

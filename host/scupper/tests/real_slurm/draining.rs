@@ -89,7 +89,7 @@ async fn trap_02_a_suspended_job_counts() {
 }
 
 #[tokio::test]
-async fn a_job_counts_until_its_epilog_is_through() {
+async fn a_job_counts_until_its_epilog_has_finished() {
     let Some(testbed) = Testbed::up("epilog", &["--epilog", "4"]) else {
         return;
     };

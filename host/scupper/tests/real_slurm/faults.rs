@@ -25,7 +25,7 @@ async fn trap_07_a_drain_that_a_frozen_controller_took_late_is_found() {
 }
 
 #[tokio::test]
-async fn trap_08_a_controller_that_is_away_is_said_to_be_and_waited_for() {
+async fn trap_08_an_unreachable_controller_is_reported_and_retried() {
     let Some(testbed) = Testbed::up("stopped", &[]) else {
         return;
     };
@@ -56,7 +56,7 @@ async fn trap_08_a_controller_that_is_away_is_said_to_be_and_waited_for() {
 }
 
 #[tokio::test]
-async fn trap_15_a_controller_that_was_just_started_is_not_believed_too_soon() {
+async fn trap_15_a_freshly_started_controller_is_not_trusted_too_soon() {
     let Some(testbed) = Testbed::up("restarted", &[]) else {
         return;
     };

@@ -76,7 +76,7 @@ async fn cancel_gives_the_node_back_and_its_job_never_noticed() {
 }
 
 #[tokio::test]
-async fn trap_05_the_reason_that_slurm_keeps_is_no_drain_of_ours() {
+async fn trap_05_a_reason_that_slurm_keeps_does_not_make_the_drain_ours() {
     let Some(testbed) = Testbed::up("kept-reason", &[]) else {
         return;
     };

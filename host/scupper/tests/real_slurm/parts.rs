@@ -58,7 +58,7 @@ async fn a_part_of_a_heterogeneous_job_holds_its_node_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_job_of_two_nodes_holds_both_until_its_epilog_is_through() {
+async fn a_job_of_two_nodes_blocks_both_until_its_epilog_has_finished() {
     let Some(testbed) = Testbed::up("two-nodes", &["--epilog", "3"]) else {
         return;
     };
@@ -82,7 +82,7 @@ async fn a_job_of_two_nodes_holds_both_until_its_epilog_is_through() {
 }
 
 #[tokio::test]
-async fn a_job_that_gave_a_node_back_holds_it_no_more() {
+async fn a_job_that_released_a_node_no_longer_blocks_it() {
     let Some(testbed) = Testbed::up("shrunk", &[]) else {
         return;
     };

@@ -29,7 +29,7 @@ async fn a_good_one_is_taken() {
 }
 
 #[tokio::test]
-async fn a_bad_one_changes_nothing_and_is_told_once() {
+async fn a_bad_candidate_changes_nothing_and_is_reported_once() {
     let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     let whole = bytes("revision_2");

@@ -201,7 +201,7 @@ async fn only_one_that_was_good_as_a_whole_is_kept() {
 }
 
 #[tokio::test]
-async fn it_is_kept_privately_and_what_was_changed_is_not_used() {
+async fn the_saved_configuration_is_private_and_not_used_if_modified() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
     folder.say("note two\n");
@@ -220,7 +220,7 @@ async fn it_is_kept_privately_and_what_was_changed_is_not_used() {
 }
 
 #[tokio::test]
-async fn without_one_the_driver_says_what_is_wrong() {
+async fn without_a_saved_configuration_the_driver_reports_the_problems() {
     let folder = Folder::new("note ?\n");
     assert!(!has_saved_configuration(&folder.state()));
     assert!(!folder.state().exists(), "asking makes no directory");

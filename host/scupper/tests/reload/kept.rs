@@ -78,7 +78,7 @@ async fn a_file_that_is_gone_or_broken_is_replaced_by_the_last_good_one() {
 }
 
 #[tokio::test]
-async fn there_is_a_way_back_after_a_restart() {
+async fn roll_back_works_after_a_restart() {
     let state = tempfile::tempdir().unwrap();
     let dir = killed(state.path()).await;
     let rig = restarted(dir, state.path()).await;
@@ -104,7 +104,7 @@ async fn there_is_a_way_back_after_a_restart() {
 }
 
 #[tokio::test]
-async fn two_editions_are_kept_and_nobody_else_can_read_them() {
+async fn two_revisions_are_kept_and_only_their_owner_can_read_them() {
     let state = tempfile::tempdir().unwrap();
     let rig = Rig::of("revision_1", keeping(state.path())).await;
     for guest in ["revision_2", "revision_3", "revision_1", "revision_2"] {
@@ -127,7 +127,7 @@ async fn two_editions_are_kept_and_nobody_else_can_read_them() {
 }
 
 #[tokio::test]
-async fn what_was_tampered_with_is_refused() {
+async fn a_modified_revision_is_refused() {
     let state = tempfile::tempdir().unwrap();
     let dir = killed(state.path()).await;
     fs::remove_file(dir.path().join("p.wasm")).unwrap();
@@ -164,7 +164,7 @@ async fn a_broken_index_and_an_open_directory() {
 }
 
 #[tokio::test]
-async fn without_anything_good_the_driver_says_what_is_wrong() {
+async fn without_a_good_revision_the_driver_reports_the_problem() {
     let state = tempfile::tempdir().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;

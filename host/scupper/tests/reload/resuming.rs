@@ -61,7 +61,7 @@ async fn restarted(state: &Path, had: &[&str], now: &str) -> Rig {
 }
 
 #[tokio::test]
-async fn the_active_revision_goes_on_where_it_reads_the_state() {
+async fn the_active_revision_continues_the_hook_if_it_reads_the_state() {
     let state = tempfile::tempdir().unwrap();
     let mut rig = restarted(state.path(), &["revision_1"], "revision_2").await;
     let session = rig.catalogue.resume(&[saved(b"x", Some(1))]).await;
@@ -74,7 +74,7 @@ async fn the_active_revision_goes_on_where_it_reads_the_state() {
 }
 
 #[tokio::test]
-async fn an_earlier_revision_goes_on_where_the_active_one_does_not_read_the_state() {
+async fn an_earlier_revision_continues_the_hook_if_the_active_one_cannot_read_the_state() {
     // The last one before the restart, and the one before that.
     for had in [&["revision_1"][..], &["revision_1", "revision_3"]] {
         let state = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ async fn an_earlier_revision_goes_on_where_the_active_one_does_not_read_the_stat
 }
 
 #[tokio::test]
-async fn without_a_revision_that_reads_it_the_hook_begins_again_and_that_is_told_once() {
+async fn without_a_revision_that_reads_the_state_the_hook_restarts_and_reports_it_once() {
     let state = tempfile::tempdir().unwrap();
     let mut rig = restarted(state.path(), &["revision_1"], "revision_3").await;
     for (wrote, hook) in [(Some(7), saved(b"x", Some(7))), (None, saved(b"x", None))] {
@@ -135,7 +135,7 @@ async fn a_pin_is_more_than_an_earlier_revision() {
 }
 
 #[tokio::test]
-async fn after_a_roll_back_a_running_drain_begins_its_hook_again_on_the_good_edition() {
+async fn after_a_rollback_a_running_drain_restarts_its_hook_on_the_good_revision() {
     let mut rig = Rig::with_config("revision_1", TELLS, still()).await;
     rig.put("revision_3");
     rig.rescan().await;
@@ -154,7 +154,7 @@ async fn after_a_roll_back_a_running_drain_begins_its_hook_again_on_the_good_edi
 }
 
 #[tokio::test]
-async fn what_the_good_revision_does_not_do_is_left_out_after_a_roll_back() {
+async fn after_a_rollback_hooks_missing_from_the_good_revision_are_skipped() {
     let rig = Rig::with_config("revision_5", TELLS, still()).await;
     rig.put("revision_3");
     rig.rescan().await;

@@ -124,7 +124,7 @@ async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
 }
 
 #[tokio::test]
-async fn by_hand_it_stays_away_until_there_is_another() {
+async fn a_revision_rolled_back_by_hand_stays_out_until_a_new_one_arrives() {
     let mut rig = Rig::of("revision_1", still()).await;
     assert!(
         rig.catalogue
@@ -173,7 +173,7 @@ async fn by_hand_it_stays_away_until_there_is_another() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_no_fault_of_the_edition() {
+async fn an_unresponsive_server_does_not_count_against_the_revision() {
     let mut rig = Rig::of("revision_1", still()).await;
     let looking = PolicySpec {
         limits: Limits {

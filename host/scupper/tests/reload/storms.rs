@@ -75,7 +75,7 @@ fn slow_compiler(dir: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_time_that_a_candidate_is_compiled_for_is_no_calm() {
+async fn compile_time_does_not_count_as_calm() {
     let hour = Duration::from_secs(3600);
     let options = ReloadOptions {
         rules: ReloadRules {

@@ -196,7 +196,7 @@ async fn scenario_21_killed_while_pods_terminate() {
 }
 
 #[tokio::test]
-async fn scenario_21_killed_at_the_last_look() {
+async fn scenario_21_killed_at_the_last_list() {
     let rig = rig_with_pods().await;
     rig.apply(closed_budget());
     let mut driver = rig.driver(&[]).await;
@@ -292,7 +292,7 @@ async fn scenario_21_killed_between_waves() {
 }
 
 #[tokio::test]
-async fn scenario_21_killed_during_the_roll_back_of_a_cancel() {
+async fn scenario_21_killed_during_the_rollback_of_a_cancel() {
     for action in [Action::Hang, Action::HangAfter] {
         let rig = rig_with_pods().await;
         rig.apply(closed_budget());

@@ -9,7 +9,7 @@ use crate::policies;
 use crate::rig::{DRIVER, Rig};
 
 #[tokio::test]
-async fn metrics_tell_what_policies_did_and_which_version_is_active() {
+async fn metrics_show_policy_calls_and_the_active_version() {
     let rig = Rig::start().await;
     rig.pods(&["a", "b"]);
     let policy = policies::argument("priority");

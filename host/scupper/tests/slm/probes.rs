@@ -43,7 +43,7 @@ async fn the_driver_is_ready_when_the_kubelet_calls_it_and_the_watches_are_in_sy
 }
 
 #[tokio::test]
-async fn without_a_word_of_the_kubelet_the_driver_is_alive_and_not_ready() {
+async fn without_a_kubelet_the_driver_is_alive_and_not_ready() {
     let never = Duration::from_secs(3600);
     let rig = Rig::with(|options| options.timing.registry_tick = never).await;
     let driver = rig.spawn(&["--metrics-address", "0"]);

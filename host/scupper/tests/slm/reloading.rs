@@ -228,7 +228,7 @@ async fn a_config_maps_volume_is_swapped_under_a_running_driver() {
 }
 
 #[tokio::test]
-async fn the_node_says_which_revision_is_active_and_which_one_was_refused_and_says_it_once() {
+async fn the_node_reports_the_active_and_the_refused_revision_once() {
     let rig = Rig::start().await;
     let mounted = Mounted::new(Place::File, &loads(&["first"]));
     let good = mounted.digest();

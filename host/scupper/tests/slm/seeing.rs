@@ -30,7 +30,7 @@ async fn becomes(rig: &Rig, progress: &str, drained: &str, reason: &str) {
 }
 
 #[tokio::test]
-async fn the_conditions_of_a_drain_come_in_pairs_and_go_with_an_uncordon_of_anybody() {
+async fn a_drains_conditions_come_in_pairs_and_disappear_with_any_uncordon() {
     let rig = Rig::start().await;
     rig.apply(crate::objects::slow(
         crate::objects::pod("a"),

@@ -73,7 +73,7 @@ async fn a_driver_that_is_there_before_the_api_server_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_driver_that_waits_to_start_stops_when_it_is_told_to() {
+async fn a_driver_that_waits_to_start_stops_on_request() {
     let rig = Rig::start().await;
     rig.api.faults([fault(Action::DropBefore, "/version")]);
     let mut driver = waits(&rig, &["could not connect to the cluster"]).await;

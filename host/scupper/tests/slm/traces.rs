@@ -187,7 +187,7 @@ async fn an_endpoint_that_is_none_is_one_clear_error() {
 }
 
 #[tokio::test]
-async fn a_drain_at_the_command_line_goes_where_the_environment_says_and_says_what_was_wrong() {
+async fn a_local_drain_sends_its_trace_where_the_environment_says_and_reports_failures() {
     let collector = Collector::start(Manner::Takes).await;
     let rig = Rig::start().await;
     rig.pods(&["a"]);
@@ -248,7 +248,7 @@ async fn secure_drain(rig: &Rig, url: &str, protocol: &str, believed: &str) -> O
 }
 
 #[tokio::test]
-async fn a_collector_over_tls_is_believed_by_the_certificate_that_is_named_and_by_no_other() {
+async fn a_collector_over_tls_is_trusted_only_by_the_named_certificate() {
     let stranger = Collector::secure().await.authority.unwrap();
     for protocol in ["http/protobuf", "grpc"] {
         let collector = Collector::secure().await;

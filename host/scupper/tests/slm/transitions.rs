@@ -105,7 +105,7 @@ async fn scenario_17_transition_edited_mid_way_still_ends_right() {
 
 /// An admission policy that holds shared transitions to the operator's words refuses those of another configuration.
 #[tokio::test]
-async fn a_transition_that_the_server_refuses_is_told_to_people() {
+async fn a_transition_that_the_server_refuses_is_reported() {
     let rig = Rig::start().await;
     rig.api.set_forbidden(Forbidden {
         verb: "create".to_owned(),

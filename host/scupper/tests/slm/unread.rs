@@ -8,7 +8,7 @@ use crate::objects::closed_budget;
 use crate::rig::{DRIVER, LIMIT, NODE, Rig};
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_stops_no_drain() {
+async fn an_unread_log_stops_no_drain() {
     let rig = Rig::start().await;
     rig.pods(&["a", "b"]);
     rig.apply(closed_budget());

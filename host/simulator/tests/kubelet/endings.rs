@@ -35,7 +35,7 @@ async fn an_expired_event_ends_without_a_call() {
 }
 
 #[tokio::test]
-async fn by_the_proposal_the_driver_is_told_of_expiry() {
+async fn by_the_proposal_the_driver_learns_of_expiry() {
     let hands = Hands::at("2026-09-01T10:00:00Z");
     let (cluster, world) = world_with(|options| {
         options.now = hands.now();

@@ -39,7 +39,7 @@ async fn the_folders_are_made() {
 }
 
 #[tokio::test]
-async fn a_driver_is_registered_and_told_once() {
+async fn a_driver_is_registered_and_notified_once() {
     let world = World::start().await;
     let service = Service::serve(&world.service("a"), []);
     let front = Registered::serve(&world.registry("a"), Plugin::new(NAME, &service.path));
@@ -223,7 +223,7 @@ async fn sockets_in_folders_below_are_found() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_to_get_info_is_not_told() {
+async fn a_slow_answer_to_get_info_gets_no_notification() {
     let world = World::with(|options| options.timing.info = Duration::from_millis(50)).await;
     let plugin = Plugin {
         info_delay: Duration::from_secs(60),
@@ -240,7 +240,7 @@ async fn a_slow_answer_to_get_info_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_dead_socket_costs_the_time_for_dialling_and_is_told_nothing() {
+async fn a_dead_socket_costs_the_dial_timeout_and_gets_no_notification() {
     let world = World::with(|options| options.timing.dial = Duration::from_millis(200)).await;
     let front = Registered::serve(&world.registry("a"), Plugin::new(NAME, &world.service("a")));
     let path = front.path.clone();

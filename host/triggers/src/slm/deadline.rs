@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_with_a_margin_is_all_there() {
+    fn the_margin_leaves_the_requested_time_intact() {
         let claimed = Time::from_millis(1_000_000);
         for seconds in [1, 4, 10, 60, 75, 3600] {
             let wanted = Duration::from_secs(seconds);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_written_is_a_wall_time_of_whole_seconds() {
+    async fn written_deadlines_are_wall_clock_times_in_whole_seconds() {
         let clock = Clock::starting_at(Time::from_millis(100_000_000));
         clock.step_wall(-3_599_700);
         let seen = VersionedEvent {

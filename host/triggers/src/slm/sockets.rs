@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_be_written_is_told_with_its_directory_and_the_cure() {
+    fn an_unwritable_directory_is_reported_with_the_remedy() {
         for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem] {
             let error = failed("/k/plugins".into(), "/k/plugins/d/one.sock".into(), kind.into());
             assert!(matches!(error, SlmError::NotWritable { .. }), "{error:?}");

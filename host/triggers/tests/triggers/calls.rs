@@ -46,7 +46,7 @@ async fn a_drain_from_start_to_end() {
 }
 
 #[tokio::test]
-async fn the_short_path_is_served_too() {
+async fn the_short_path_is_also_served() {
     let root = Root::new();
     let (mut trigger, kubelet) = SlmTrigger::registered(&root).await;
     trigger.apply(claimed("u1", "drain-1"));
@@ -191,7 +191,7 @@ async fn the_deadline_follows_the_event() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_goes_on_or_is_lost() {
+async fn a_checkpoint_is_resumed_or_lost() {
     let resume = || {
         Some(ResumePoint {
             id: "u1".to_owned(),
@@ -225,7 +225,7 @@ async fn a_checkpoint_goes_on_or_is_lost() {
 }
 
 #[tokio::test]
-async fn a_success_that_is_not_ours_is_told() {
+async fn a_foreign_success_is_reported() {
     let root = Root::new();
     let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
     trigger.apply(claimed("u1", "drain-1"));

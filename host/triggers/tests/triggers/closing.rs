@@ -8,7 +8,7 @@ use scupper_triggers::slm::SlmError;
 use crate::fixture::{Answer, Kubelet, Root, SlmTrigger, claimed, eventually, still, within};
 
 #[tokio::test]
-async fn an_idle_door_closes_at_once_and_leaves_nothing_behind() {
+async fn an_idle_slm_closes_at_once_and_leaves_nothing_behind() {
     let root = Root::new();
     let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
     trigger.stop.cancel();
@@ -43,7 +43,7 @@ async fn a_claimed_event_is_answered_until_the_grace_is_nearly_over_and_nothing_
 }
 
 #[tokio::test]
-async fn a_drain_that_ends_while_closing_is_still_told() {
+async fn a_drain_that_ends_while_closing_is_still_reported() {
     let root = Root::new();
     let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     trigger.apply(claimed("u1", "drain-1"));
@@ -91,7 +91,7 @@ async fn a_successor_takes_over() {
 }
 
 #[tokio::test]
-async fn a_driver_that_vanishes_closes_the_door() {
+async fn a_driver_that_vanishes_closes_its_server() {
     let root = Root::new();
     let (mut trigger, _kubelet) = SlmTrigger::registered(&root).await;
     let (_, closed) = tokio::sync::mpsc::channel(1);

@@ -76,7 +76,7 @@ async fn is_published(trigger: &SlmTrigger) {
 }
 
 #[tokio::test]
-async fn what_a_starting_kubelet_deletes_comes_back_when_it_has_taken_us_again() {
+async fn transitions_that_a_starting_kubelet_deletes_are_restored_after_registration() {
     let root = Root::new();
     let trigger = SlmTrigger::open(
         SlmOptions {
@@ -112,7 +112,7 @@ async fn what_a_starting_kubelet_deletes_comes_back_when_it_has_taken_us_again()
 }
 
 #[tokio::test]
-async fn what_somebody_deletes_or_changes_is_put_back() {
+async fn deleted_or_changed_transitions_are_restored() {
     let root = Root::new();
     let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
     let first = count(&trigger, 2).await;

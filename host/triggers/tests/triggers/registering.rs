@@ -10,7 +10,7 @@ use scupper_triggers::slm::{Registration, Scope, SlmError, SlmOptions};
 use crate::fixture::{DRIVER, Kubelet, Root, SlmTrigger, eventually, still, wait_for_socket};
 
 #[tokio::test]
-async fn says_who_it_is_and_where_it_serves() {
+async fn reports_its_name_and_its_endpoint() {
     let root = Root::new();
     let (mut trigger, kubelet) = SlmTrigger::registered(&root).await;
     let info = &kubelet.info;
@@ -32,7 +32,7 @@ async fn says_who_it_is_and_where_it_serves() {
 }
 
 #[tokio::test]
-async fn tells_a_kubelet_without_slm_from_one_that_refuses() {
+async fn distinguishes_a_kubelet_without_slm_from_one_that_refuses() {
     let root = Root::new();
     let mut trigger = SlmTrigger::open(root.options("one"), None);
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
@@ -55,7 +55,7 @@ async fn tells_a_kubelet_without_slm_from_one_that_refuses() {
 }
 
 #[tokio::test]
-async fn silence_is_told_after_thirty_seconds() {
+async fn silence_is_reported_after_thirty_seconds() {
     let root = Root::new();
     let mut trigger = SlmTrigger::open(root.options("one"), None);
     wait_for_socket(&root).await;

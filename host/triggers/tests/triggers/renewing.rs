@@ -78,7 +78,7 @@ async fn nothing_is_renewed_while_an_event_is_claimed() {
 }
 
 #[tokio::test]
-async fn an_event_that_nobody_claims_holds_it_back_only_for_a_while() {
+async fn an_unclaimed_event_delays_it_only_for_a_while() {
     let root = Root::new();
     let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
     trigger.apply(LifecycleEvent {

@@ -95,7 +95,7 @@ fn nothing_is_left_over() {
 }
 
 #[test]
-fn every_module_says_what_it_is_for() {
+fn every_module_states_its_purpose() {
     let rules = |path: &str, text: &str| check(&[Source::new(path, text)]).len();
     assert_eq!(rules("sdk/src/a.rs", "use std::fmt;\n"), 1);
     assert_eq!(rules("sdk/src/a.rs", "\n#![no_std]\n//! What for.\n"), 0);
@@ -123,7 +123,7 @@ fn nothing_names_a_place_outside() {
 }
 
 #[test]
-fn code_is_what_is_neither_comment_nor_literal() {
+fn code_excludes_comments_and_literals() {
     for (text, code) in [
         ("a // b\nc", "a     \nc"),
         ("a /* b /* c */ d */ e", "a                   e"),

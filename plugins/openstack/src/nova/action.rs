@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_action_says_which_user_requested_the_migration() {
+    fn only_the_newest_action_names_the_user_who_requested_the_migration() {
         let action = |action: &str, at: u32| {
             format!(
                 r#"{{"action": "{action}", "request_id": "r", "user_id": "u{at}", "start_time": "2026-01-01T00:00:{at:02}"}}"#

@@ -30,7 +30,7 @@ fn the_wanted_grants_follow_from_the_configuration() {
 }
 
 #[test]
-fn the_problem_with_a_wrong_value_says_what_is_valid() {
+fn a_wrong_value_is_reported_with_the_valid_ones() {
     for (key, value, words) in [
         ("auth-url", "keystone", "https://"),
         ("auth-url", "https://user@keystone", "https://"),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_problem_with_a_wrong_rung_says_what_is_valid() {
+    fn a_wrong_rung_is_reported_with_the_valid_ones() {
         for (text, words) in [
             ("cancel", "`15m signal USR1`"),
             ("5 cancel", "`15m signal USR1`"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misfit_says_what_the_ladder_needs_and_what_the_drain_has() {
+    fn a_misfit_names_the_time_the_ladder_needs_and_the_drain_has() {
         let ladder = read("15m signal USR1, 1m cancel").unwrap();
         assert_eq!(misfit(&ladder, &drain(Some(1_900_000))), None);
         assert_eq!(misfit(&ladder, &drain(None)), None);

@@ -15,7 +15,7 @@ fn an_empty_configuration_is_valid() {
 }
 
 #[test]
-fn the_problem_with_a_wrong_value_says_what_is_valid() {
+fn a_wrong_value_is_reported_with_the_valid_ones() {
     for (key, value, words) in [
         ("hold", "nodes", "`slurm-pods`"),
         ("label", "slurmd", "app.kubernetes.io/name=slurmd"),

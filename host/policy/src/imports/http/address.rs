@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn some_addresses_nobody_is_given() {
+    fn some_addresses_can_never_be_granted() {
         for (text, refusal) in [
             ("169.254.169.254", Refusal::Metadata),
             ("::ffff:169.254.169.254", Refusal::Metadata),

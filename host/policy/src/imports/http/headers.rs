@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_headers() {
+    fn headers_have_a_size_limit() {
         let mut many = headers();
         for number in 0..HEADERS {
             many.text("x-same", &number.to_string()).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_or_a_device_is_no_secret() {
+    fn a_directory_or_a_device_is_not_accepted_as_a_secret() {
         assert!(read(Path::new("/")).unwrap().is_none());
         assert!(read(Path::new("/dev/zero")).unwrap().is_none());
         assert!(read(Path::new("/nowhere")).is_err());

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_over_each_other_is_taken_out_whole() {
+    fn overlapping_secrets_are_removed_together() {
         let secrets = [("first", "abc%64"), ("second", "cdef")];
         assert_eq!(clean(&secrets, "<abc%64ef>"), "<[secret first]>");
         // Nothing here is encoded, and nothing is removed.
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_too_long_is_given_up() {
+    fn text_that_grows_too_long_is_dropped() {
         let redaction = Redaction::of(&[SecretString::new("a-long-name", "abcd")]).unwrap();
         assert!(redaction.apply(b"abcd".repeat(100), 1000).is_none());
         assert!(redaction.apply(b"abcd".repeat(10), 1000).is_some());

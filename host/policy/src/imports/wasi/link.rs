@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_harmless_has_a_version_and_no_socket() {
+    fn harmless_interfaces_have_a_version_and_no_socket() {
         assert!(is_harmless("wasi:cli/stdout@0.2.6"));
         for other in [
             "wasi:cli/stdout",

@@ -82,7 +82,7 @@ fn shows(nodes: &[NodeSnapshot], count: (usize, usize), room: Size, expected: &[
 }
 
 #[test]
-fn what_matters_most_comes_first_and_turns_are_counted() {
+fn the_most_important_blockers_come_first_and_turns_are_counted() {
     shows(
         &[drain()],
         (0, 1),
@@ -176,7 +176,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
 }
 
 #[test]
-fn what_is_not_known_is_not_said() {
+fn unknown_values_are_not_shown() {
     let without_facts = NodeSnapshot {
         phase_text: "asked for".to_owned(),
         deadline: None,
@@ -200,7 +200,7 @@ fn what_is_not_known_is_not_said() {
 }
 
 #[test]
-fn nothing_is_wider_or_higher_than_the_room_whatever_others_wrote() {
+fn nothing_exceeds_the_screen_whatever_others_wrote() {
     let wild = Reason::EvictionRefused {
         code: 500,
         message: "\u{1b}[2J日本語\n".repeat(50),

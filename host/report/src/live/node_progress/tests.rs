@@ -112,7 +112,7 @@ fn it_stands_where_its_driver_says() {
 }
 
 #[test]
-fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
+fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
     let hook = HookStatus {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
@@ -145,7 +145,7 @@ fn a_hook_began_when_the_node_says_so_whoever_carries_it_on() {
 }
 
 #[test]
-fn what_stands_there_of_another_drain_says_nothing_of_this_one() {
+fn another_drains_status_does_not_count_for_this_one() {
     let mut progress = progress();
     let snapshot = stands(&mut progress, "other", status(&["a"], Some(&["a"])));
     assert_eq!((snapshot.phase_text.as_str(), snapshot.pods), ("taken up", None));

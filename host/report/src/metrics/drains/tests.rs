@@ -41,7 +41,7 @@ fn shown(metrics: &Metrics, name: &str) -> Vec<String> {
 const MINUTE: Time = Time::from_millis(60_000);
 
 #[test]
-fn a_drain_under_way_shows_its_phase_its_pods_by_reason_and_what_hooks_wait_since() {
+fn a_running_drain_shows_its_phase_its_pods_by_reason_and_since_when_hooks_wait() {
     let metrics = Metrics::new();
     assert_eq!(shown(&metrics, "scupper_drain_in_progress"), [" 0"]);
     let mut meter = DrainMeter::begin(&metrics, &request(), MINUTE);
@@ -139,7 +139,7 @@ fn drains_are_counted_by_how_they_ended() {
 }
 
 #[test]
-fn requests_are_counted_by_what_was_asked_and_how_it_was_answered() {
+fn requests_are_counted_by_kind_and_answer() {
     let metrics = Metrics::new();
     metrics.api_requested("create", "pods/eviction", Some(429));
     metrics.api_requested("create", "pods/eviction", Some(429));

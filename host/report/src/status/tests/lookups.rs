@@ -4,7 +4,7 @@ use super::*;
 
 /// The event ends later than the drain, which needs time to roll back: one deadline is enough.
 #[test]
-fn one_deadline_is_told_and_the_other_relative_to_it() {
+fn one_deadline_is_shown_and_the_other_relative_to_it() {
     let mut status = stuck();
     let event = |deadline| LifecycleEventStatus {
         name: "drain-worker-1".into(),
@@ -61,7 +61,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
 
 /// The kubelet never clears this condition.
 #[test]
-fn a_transition_without_an_event_is_said_to_be_left() {
+fn a_transition_without_an_event_is_reported_as_left_over() {
     let mut status = stuck();
     status.node.conditions = vec![scupper_engine::Condition {
         kind: "LifecycleTransition".into(),
@@ -92,7 +92,7 @@ fn a_transition_without_an_event_is_said_to_be_left() {
 }
 
 #[test]
-fn budgets_that_are_too_many_are_named_whoever_says_so() {
+fn overlapping_budgets_are_named_whatever_the_source() {
     let mut status = stuck();
     let refused = PodStatus {
         uid: Uid("twice".into()),
@@ -117,7 +117,7 @@ fn budgets_that_are_too_many_are_named_whoever_says_so() {
 }
 
 #[test]
-fn pods_of_one_budget_are_one_group_with_what_was_looked_up() {
+fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
     let mut status = stuck();
     let controller = Controller {
         api_version: "apps/v1".into(),

@@ -23,7 +23,7 @@ fn where_there_is_room_nothing_differs_from_the_lines() {
 }
 
 #[test]
-fn what_is_stuck_comes_first_where_there_is_not() {
+fn stuck_pods_come_first_where_there_is_no_room() {
     let expected = [
         "node worker-1: cordoned by Scupper",
         "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",

@@ -114,7 +114,7 @@ fn a_pod_is_a_span_over_its_evictions_and_waits() {
 }
 
 #[test]
-fn who_goes_on_with_a_drain_finds_the_numbers_that_the_first_one_used() {
+fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
     let (mut first, mut queue) = trace(None);
     first.notice(at(1), &Notice::Phase(Phase::Holding));
     first.asked(at(2), &step(1));
@@ -213,7 +213,7 @@ fn how_it_ended_is_its_status() {
 }
 
 #[test]
-fn what_is_asked_for_a_day_is_counted_and_not_told_each_time() {
+fn a_task_repeated_for_a_day_is_counted_and_not_traced_each_time() {
     let (mut trace, mut queue) = trace(None);
     for number in 0..5000 {
         trace.asked(at(number), &step(number));

@@ -20,7 +20,7 @@ fn wrong(env: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn traces_are_sent_nowhere_unless_somebody_says_where() {
+fn traces_are_sent_nowhere_unless_an_endpoint_is_configured() {
     assert_eq!(of(None, &[]), Ok(None));
     let rest = [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "nonsense"),
@@ -62,7 +62,7 @@ fn the_flag_and_the_variable_of_traces_win() {
 }
 
 #[test]
-fn what_is_said_of_us_and_of_the_way() {
+fn the_resource_and_the_connection_come_from_the_environment() {
     let settings = of(
         None,
         &[
@@ -99,7 +99,7 @@ fn what_is_said_of_us_and_of_the_way() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_and_no_secret_with_it() {
+fn all_problems_are_reported_at_once_without_secrets() {
     let told = wrong(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hunter2@a:4318"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),

@@ -48,7 +48,7 @@ mod tests {
     use super::NewPolicy;
 
     #[test]
-    fn a_busy_pod_holds_the_drain_up() {
+    fn a_busy_pod_blocks_the_drain() {
         let host = Host::new();
         host.pods([pod("shop/cart").with_annotation("example.com/busy", "")]);
         let outcome = host.step::<NewPolicy>(Phase::BeforeDrain, Subject::Node);

@@ -132,7 +132,7 @@ pub(super) async fn row_14_compile_bombs() {
 }
 
 #[tokio::test]
-async fn row_14_what_is_told_names_the_limit() {
+async fn row_14_the_message_names_the_limit() {
     // Where much else goes on its time on the wall is over first.
     let usual = CompileLimits {
         wall: Duration::from_secs(600),

@@ -22,7 +22,7 @@ fn granted(origin: &str, networks: Networks) -> Rig {
 }
 
 #[tokio::test]
-async fn every_address_of_a_name_is_looked_at_before_one_is_used() {
+async fn every_address_of_a_name_is_checked_before_one_is_used() {
     let server = Server::echo().await;
     let origin = format!("http://name.test:{}", server.port);
     let rig = Rig::new().origin(&origin);
@@ -124,7 +124,7 @@ async fn the_api_server_is_closed_under_every_name() {
 }
 
 #[tokio::test]
-async fn a_request_line_means_what_it_says() {
+async fn a_request_line_is_unambiguous() {
     let server = Server::echo().await;
     let port = server.port;
     let origin = format!("http://jobs.test:{port}");

@@ -27,7 +27,7 @@ fn say_and_stall(text: &str) -> Vec<Act> {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_whole_is_told_as_sent() {
+async fn an_incomplete_response_is_reported_as_sent() {
     for text in [
         "",
         "HTTP/1.1 200 OK\r\n",
@@ -47,7 +47,7 @@ async fn an_answer_that_is_not_whole_is_told_as_sent() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_told_as_sent() {
+async fn a_slow_response_is_reported_as_sent() {
     for text in [
         "",
         "HTTP/1.1 200 OK\r\nX-",
@@ -94,7 +94,7 @@ async fn a_long_head_is_cut_off() {
 }
 
 #[tokio::test]
-async fn what_is_packed_cannot_be_searched_and_is_refused() {
+async fn a_compressed_response_cannot_be_searched_and_is_refused() {
     let told = told(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
     assert_eq!(
         told,
@@ -103,7 +103,7 @@ async fn what_is_packed_cannot_be_searched_and_is_refused() {
 }
 
 #[tokio::test]
-async fn where_nobody_is_nothing_is_sent() {
+async fn without_a_listener_the_request_is_reported_as_not_sent() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -133,7 +133,7 @@ async fn where_nobody_is_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_connection_that_closes_at_once_is_not_told_as_an_answer() {
+async fn a_connection_that_closes_at_once_is_not_reported_as_a_response() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let closing = tokio::spawn(async move {
@@ -184,7 +184,7 @@ async fn a_step_that_is_over_takes_its_request_along() {
 }
 
 #[tokio::test]
-async fn a_step_sends_so_many_requests_and_no_more() {
+async fn a_step_sends_a_limited_number_of_requests() {
     let server = Server::start(|_| ok("")).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let mut rig = Rig::new().origin(&origin);
@@ -202,7 +202,7 @@ async fn a_step_sends_so_many_requests_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_policy_has_so_many_requests_under_way_and_no_more() {
+async fn a_policy_has_a_limited_number_of_requests_in_flight() {
     let server = Server::start(|_| vec![Act::Stall]).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = std::sync::Arc::new(Rig::new().origin(&origin).load().await);
@@ -225,7 +225,7 @@ async fn a_policy_has_so_many_requests_under_way_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_request_has_bounds_too() {
+async fn a_request_has_size_limits() {
     let server = Server::echo().await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;

@@ -35,7 +35,7 @@ fn file() -> SecretSource {
 }
 
 #[tokio::test]
-async fn a_wrong_grant_of_requests_says_which_field_and_what_would_be_right() {
+async fn a_wrong_grant_of_requests_names_the_field_and_the_valid_values() {
     let with = |change: fn(&mut HttpGrant)| {
         let mut grant = http("https://a.example.com");
         change(&mut grant);
@@ -85,7 +85,7 @@ impl WithCa for HttpGrant {
 }
 
 #[tokio::test]
-async fn a_wrong_grant_of_a_secret_says_which_field_and_what_would_be_right() {
+async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
     let a = "https://a.example.com";
     let captured = |origin: &str, header: &str| SecretSource::Captured {
         origin: origin.to_owned(),
@@ -131,7 +131,7 @@ async fn a_wrong_grant_of_a_secret_says_which_field_and_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn what_is_wanted_and_not_granted_is_told_as_the_operator_would_say_it() {
+async fn missing_grants_are_reported_as_the_operator_would_write_them() {
     let rig = || {
         Rig::new()
             .wants("http GET,POST https://keystone.example.com:5000/v3/")
@@ -184,7 +184,7 @@ async fn a_want_that_cannot_be_granted_says_why() {
 }
 
 #[tokio::test]
-async fn what_is_granted_and_not_wanted_is_not_given() {
+async fn grants_that_a_policy_did_not_request_are_not_given() {
     let server = Server::echo().await;
     let origin = format!("http://jobs.test:{}", server.port);
     let mut rig = Rig::new().origin(&origin);

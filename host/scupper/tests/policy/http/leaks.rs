@@ -65,7 +65,7 @@ fn rig(origin: &str) -> Rig {
 }
 
 #[tokio::test]
-async fn nobody_sees_a_secret_wherever_they_look() {
+async fn no_output_contains_a_secret() {
     let ear = Ear::default();
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)

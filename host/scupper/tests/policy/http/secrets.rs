@@ -143,7 +143,7 @@ async fn a_secret_goes_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_file_is_read_again_and_what_it_held_before_is_still_a_secret() {
+async fn a_secret_file_is_reread_and_its_old_content_is_still_redacted() {
     let server = Server::start(|_| ok("old-password and new-password")).await;
     let origin = format!("http://a.test:{}", server.port);
     let file = secret_file("old-password");

@@ -55,7 +55,7 @@ async fn a_post_of_nothing_says_so_and_a_get_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_told_and_not_followed() {
+async fn a_redirect_is_returned_and_not_followed() {
     let server = Server::start(|_| response("302 Found\r\nLocation: http://jobs.test/elsewhere", "")).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;

@@ -60,7 +60,7 @@ fn rig(origin: &str, ca: Option<PathBuf>) -> Rig {
 }
 
 #[tokio::test]
-async fn an_origin_is_believed_by_the_certificate_that_the_operator_named() {
+async fn an_origin_is_trusted_by_the_certificate_that_the_operator_named() {
     let authority = Authority::new();
     let server = Server::start_tls(authority.acceptor("secure.test"), |_| ok("whispered")).await;
     let ca = secret_file(&authority.pem);
@@ -72,7 +72,7 @@ async fn an_origin_is_believed_by_the_certificate_that_the_operator_named() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_believed_and_nothing_is_sent() {
+async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
     let authority = Authority::new();
     let server = Server::start_tls(authority.acceptor("secure.test"), |_| ok("whispered")).await;
     let port = server.port;

@@ -97,7 +97,7 @@ fn a_cordon_drains_and_an_uncordon_reverses_it() {
 }
 
 #[test]
-fn wishes_have_limits_and_names_of_their_own() {
+fn drain_requests_have_a_deadline_and_a_name() {
     let mut state = state();
     let [DrainCommand::Begin(request)] = &commands(&mut state, &cordoned())[..] else {
         panic!("not begun")
@@ -133,7 +133,7 @@ fn without_the_label_and_for_our_own_cordon_nothing_happens() {
 }
 
 #[test]
-fn an_uncordon_in_mid_drain_takes_the_wish_back() {
+fn an_uncordon_in_mid_drain_withdraws_the_request() {
     let labelless = NodeFacts {
         labelled: false,
         ..cordoned()
@@ -154,7 +154,7 @@ fn an_uncordon_in_mid_drain_takes_the_wish_back() {
 }
 
 #[test]
-fn a_wish_that_was_taken_back_before_its_turn_is_forgotten() {
+fn a_queued_request_that_was_withdrawn_is_forgotten() {
     let mut state = state();
     assert_eq!(commands(&mut state, &cordoned()).len(), 1);
     // Another door was quicker, so that this wish waits.
@@ -180,7 +180,7 @@ fn a_cordon_is_tried_once() {
 }
 
 #[test]
-fn one_drain_at_a_time_whoever_asked() {
+fn one_drain_at_a_time_whatever_the_trigger() {
     let mut state = state();
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
@@ -200,7 +200,7 @@ fn one_drain_at_a_time_whoever_asked() {
 }
 
 #[test]
-fn an_event_that_failed_leaves_the_wish_of_the_cordon_standing() {
+fn a_failed_event_keeps_the_request_of_the_cordon() {
     let mut state = state();
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
@@ -226,7 +226,7 @@ fn resume_point(intent: Intent, node: NodeFacts) -> NodeFacts {
 }
 
 #[test]
-fn what_another_process_was_at_goes_on_while_it_is_asked_for() {
+fn another_processs_drain_continues_while_it_is_requested() {
     for (intent, asking) in [(Intent::Drain, cordoned()), (Intent::Uncordon, node())] {
         assert_eq!(begins(&mut state(), &resume_point(intent, asking), intent), "old");
     }
@@ -240,7 +240,7 @@ fn what_another_process_was_at_goes_on_while_it_is_asked_for() {
 }
 
 #[test]
-fn what_stands_there_is_of_another_process_only_the_first_time() {
+fn a_resume_point_belongs_to_another_process_only_the_first_time() {
     let mut state = state();
     quiet(&mut state, &node());
     // Of our own by now: it has its wish already.
@@ -250,7 +250,7 @@ fn what_stands_there_is_of_another_process_only_the_first_time() {
 }
 
 #[test]
-fn what_another_process_has_drained_meanwhile_is_not_drained_again() {
+fn a_node_drained_by_another_process_is_not_drained_again() {
     let mut state = state();
     // As the watch still shows it, and as it is.
     state.handle_node(&resume_point(Intent::Drain, cordoned()));
@@ -263,7 +263,7 @@ fn what_another_process_has_drained_meanwhile_is_not_drained_again() {
 }
 
 #[test]
-fn an_end_that_was_not_seen_is_no_new_wish() {
+fn a_missed_end_is_not_a_new_request() {
     let mut state = state();
     begins(&mut state, &cordoned(), Intent::Drain);
     state.handle_driver_state(DriverState::Running {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_remembered_is_spelled_out_later() {
+    fn indexed_headers_are_spelled_out_later() {
         let mut rewriter = Rewriter::default();
         let first = [
             &[0x83, 0x40, 10][..],

@@ -170,7 +170,7 @@ async fn headers_in_several_frames_with_padding_and_priority_are_answered() {
 
 /// What has come before it is not lost, and what comes behind it is not waited for.
 #[tokio::test]
-async fn what_breaks_the_protocol_ends_the_connection() {
+async fn a_protocol_violation_ends_the_connection() {
     let begun = frame(1, 0, 1, &[0x83]);
     let too_long = [&[0, 0x40, 1, 1, 0x4, 0, 0, 0, 1][..], &[0x83; 0x4001]].concat();
     for (what, bytes) in [

@@ -85,14 +85,14 @@ fn start_begins_once_and_answers_start() {
 }
 
 #[test]
-fn end_begins_what_is_not_begun_and_is_empty_while_it_runs() {
+fn end_starts_a_drain_that_has_not_begun_and_is_empty_while_it_runs() {
     let begun = CallDecision::Answer(Reply::Empty, Some(CallEffect::Begin(Intent::Drain)));
     check(&call(END), &event(), EventProgress::NotBegun, &begun);
     check(&call(END), &event(), EventProgress::Running, &EMPTY);
 }
 
 #[test]
-fn the_transition_tells_what_is_wanted() {
+fn the_transition_decides_the_intent() {
     for (transition, intent) in [
         ("drain", Intent::Drain),
         ("drain-uncordon", Intent::Uncordon),
@@ -319,7 +319,7 @@ fn an_event_that_is_over_begins_nothing() {
 }
 
 #[test]
-fn what_is_not_for_us_is_refused_by_name() {
+fn calls_for_others_are_refused_by_name() {
     let other_node = Call {
         node: "worker-2".to_owned(),
         ..call(Method::Start)
@@ -386,7 +386,7 @@ fn transitions_that_cannot_work_are_refused() {
 }
 
 #[test]
-fn edited_words_are_taken_from_the_call() {
+fn edited_reasons_are_taken_from_the_call() {
     let edited = Call {
         start: "s2".to_owned(),
         end: "x2".to_owned(),

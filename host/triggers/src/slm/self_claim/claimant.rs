@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kubelet_claims_what_it_can_and_silence_is_no_word() {
+    fn the_kubelet_claims_where_it_can_and_silence_is_not_an_answer() {
         let message = String::new;
         let unsupported = Registration::Unsupported { message: message() };
         let refused = Registration::Refused { message: message() };

@@ -95,7 +95,7 @@ fn calls_come_any_number_of_times_and_begin_once() {
 }
 
 #[test]
-fn what_the_driver_dropped_is_begun_again() {
+fn a_drain_that_the_driver_dropped_is_restarted() {
     let mut state = state(None);
     apply(&mut state, claimed("u1", "e"));
     end(&mut state, "e");
@@ -150,7 +150,7 @@ fn a_standing_that_skips_an_end_does_not_stop_the_next_event() {
 }
 
 #[test]
-fn another_doors_work_is_waited_for() {
+fn another_triggers_work_is_waited_for() {
     let mut state = state(None);
     working(&mut state, "other");
     apply(&mut state, claimed("u1", "e"));
@@ -217,7 +217,7 @@ fn an_event_that_is_over_ends_the_work_once() {
 }
 
 #[test]
-fn what_a_new_list_does_not_show_is_gone() {
+fn an_event_missing_from_a_new_list_is_gone() {
     let mut state = state(None);
     state.handle_change(
         LifecycleChange::Listed(vec![claimed("u1", "e"), claimed("u2", "f")]),
@@ -279,7 +279,7 @@ fn a_checkpoint_is_looked_up_by_name_and_uid() {
 }
 
 #[test]
-fn a_stale_end_is_told_and_nothing_else_is() {
+fn only_a_stale_end_is_reported() {
     let succeeded = |event: LifecycleEvent| LifecycleEvent {
         claim: ClaimStatus::Succeeded,
         ..event
@@ -346,7 +346,7 @@ fn a_deadline_that_comes_late_is_passed_on() {
 }
 
 #[test]
-fn a_stopping_door_begins_nothing_and_still_cancels() {
+fn a_stopping_slm_begins_nothing_and_still_cancels() {
     let mut state = state(None);
     apply(&mut state, claimed("u1", "e"));
     end(&mut state, "e");
@@ -360,7 +360,7 @@ fn a_stopping_door_begins_nothing_and_still_cancels() {
 }
 
 #[test]
-fn a_held_door_begins_nothing_until_it_is_released() {
+fn a_paused_slm_begins_nothing_until_it_is_resumed() {
     let rows: [(Vec<LifecycleEvent>, &[&str]); 3] = [
         (vec![claimed("u1", "e")], &["begin u1"]),
         (
@@ -394,7 +394,7 @@ fn a_held_door_begins_nothing_until_it_is_released() {
 
 /// The kubelet calls another one as long as there is one.
 #[test]
-fn a_held_door_does_not_wonder_at_an_end_that_another_one_brought_about() {
+fn a_paused_slm_reports_no_stale_end_that_another_driver_brought_about() {
     let mut state = state(None);
     state.pause(true);
     apply(&mut state, claimed("u1", "e"));

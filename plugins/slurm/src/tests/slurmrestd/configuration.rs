@@ -15,7 +15,7 @@ fn only_the_url_is_required() {
 }
 
 #[test]
-fn the_problem_with_a_wrong_value_says_what_is_valid() {
+fn a_wrong_value_is_reported_with_the_valid_ones() {
     for (key, value, words) in [
         ("way", "rest", "`slurmrestd`"),
         ("url", "slurm.example.com:6820", "https://"),

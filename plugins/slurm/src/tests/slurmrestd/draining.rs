@@ -171,7 +171,7 @@ fn a_node_that_is_down_is_drained_as_well_and_gets_its_reason_back() {
 }
 
 #[test]
-fn a_node_that_does_not_respond_gets_back_the_reason_with_which_it_returns() {
+fn a_node_that_does_not_respond_gets_the_reason_with_which_it_returns() {
     for reason in [
         format!("{OURS}; was down: Not responding"),
         format!("{OURS} : Not responding"),

@@ -234,7 +234,7 @@ fn trap_10_a_token_without_permission_cancels_no_job() {
 }
 
 #[test]
-fn trap_11_a_200_is_no_proof() {
+fn trap_11_a_200_does_not_prove_success() {
     let failure =
         json!({"errors": [{"description": "Failure to query node", "error_number": 0, "error": "No error"}]});
     for begins in ["GET nodes/", "GET jobs/", "POST"] {

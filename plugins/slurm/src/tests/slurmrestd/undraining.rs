@@ -7,7 +7,7 @@ use scupper_sdk::{Outcome, Phase};
 use super::fake::{Fake, NODE, OURS, error};
 
 #[test]
-fn cancel_undrains_what_this_drain_drained() {
+fn cancel_undrains_the_node_that_this_drain_drained() {
     let fake = Fake::busy();
     fake.waits();
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);

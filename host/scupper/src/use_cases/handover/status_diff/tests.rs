@@ -54,7 +54,7 @@ fn reported(diff: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
 }
 
 #[test]
-fn the_plan_and_the_waves_are_told_once_each() {
+fn the_plan_and_each_wave_are_reported_once() {
     let mut diff = StatusDiff::default();
     let mut now = status(mark("id"), Some(view("id")));
     let expected = [
@@ -79,7 +79,7 @@ fn the_plan_and_the_waves_are_told_once_each() {
 }
 
 #[test]
-fn another_drains_story_is_not_told_as_this_ones() {
+fn another_drains_progress_is_not_reported_as_this_ones() {
     let mut diff = StatusDiff::default();
     for (of_mark, of_view) in [("other", "other"), ("other", "id"), ("id", "other")] {
         let mut reported = reported(&mut diff, &status(mark(of_mark), Some(view(of_view))));
@@ -90,7 +90,7 @@ fn another_drains_story_is_not_told_as_this_ones() {
 }
 
 #[test]
-fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
+fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
     let wish = |name: &str, state: &str| scupper_report::LifecycleEventStatus {
         name: name.into(),
         transition: "drain".into(),
@@ -131,7 +131,7 @@ fn what_is_queued_says_behind_whom_and_tells_nothing_of_that_one() {
 }
 
 #[test]
-fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_through() {
+fn a_hooks_start_progress_and_end_are_reported() {
     let mut diff = StatusDiff::default();
     let hook = SavedHook {
         policy: "slurm".into(),
@@ -184,7 +184,7 @@ fn a_hook_is_told_when_it_begins_when_it_says_something_else_and_when_it_is_thro
 }
 
 #[test]
-fn a_cordon_that_somebody_lifts_is_told_once_for_each_time() {
+fn a_lifted_cordon_is_reported_once_each_time() {
     let mut diff = StatusDiff::default();
     let mut now = status(mark("id"), None);
     let held =

@@ -90,7 +90,7 @@ fn at_rest(machine: &mut ClaimMachine, event: &LifecycleEvent, now: Time) {
 }
 
 #[test]
-fn a_whole_life_is_one_look_until_the_work_begins_and_one_when_it_ends() {
+fn an_events_whole_life_needs_one_read_before_the_work_and_one_after() {
     let pending = event("e", ClaimStatus::Pending);
     let claimed = event("e", ClaimStatus::Claimed);
     let over = event("e", ClaimStatus::Succeeded);
@@ -156,7 +156,7 @@ fn a_whole_life_is_one_look_until_the_work_begins_and_one_when_it_ends() {
 }
 
 #[test]
-fn what_comes_while_it_is_called_is_not_missed() {
+fn a_change_during_a_call_is_not_missed() {
     let claimed = event("e", ClaimStatus::Claimed);
     let mut machine = machine(vec![claimed.clone()]);
     looks_at(&mut machine, "e", START);
@@ -168,7 +168,7 @@ fn what_comes_while_it_is_called_is_not_missed() {
 }
 
 #[test]
-fn an_event_at_rest_is_looked_at_again_after_ten_seconds_or_at_its_deadline() {
+fn an_idle_event_is_read_again_after_ten_seconds_or_at_its_deadline() {
     let mut claimed = event("e", ClaimStatus::Claimed);
     let mut idle = machine(vec![claimed.clone()]);
     at_rest(&mut idle, &claimed, START);
@@ -196,7 +196,7 @@ fn an_event_at_rest_is_looked_at_again_after_ten_seconds_or_at_its_deadline() {
 }
 
 #[test]
-fn failures_are_tried_again_ever_later_and_told_once() {
+fn failures_are_retried_with_backoff_and_reported_once() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending]);
     let mut now = START;
@@ -217,7 +217,7 @@ fn failures_are_tried_again_ever_later_and_told_once() {
 }
 
 #[test]
-fn what_was_done_in_between_makes_the_next_pause_short_again() {
+fn progress_in_between_resets_the_backoff() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending.clone()]);
     looks_at(&mut machine, "e", START);
@@ -238,7 +238,7 @@ fn what_was_done_in_between_makes_the_next_pause_short_again() {
 }
 
 #[test]
-fn a_conflict_is_looked_at_anew() {
+fn a_conflict_is_read_again() {
     let pending = event("e", ClaimStatus::Pending);
     let mut machine = machine(vec![pending.clone()]);
     looks_at(&mut machine, "e", START);
@@ -317,7 +317,7 @@ fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
 }
 
 #[test]
-fn claimed_events_come_first_and_hold_up_the_others() {
+fn claimed_events_come_first_and_block_the_others() {
     let mut younger = event("a", ClaimStatus::Pending);
     younger.created = Some(after(5));
     let older = event("b", ClaimStatus::Pending);
@@ -344,7 +344,7 @@ fn claimed_events_come_first_and_hold_up_the_others() {
 }
 
 #[test]
-fn another_drivers_event_holds_up_ours_until_it_is_long_over() {
+fn another_drivers_event_blocks_ours_until_well_after_its_end() {
     let mut foreign = event("f", ClaimStatus::Claimed);
     foreign.driver = Some("other".to_owned());
     foreign.sla = Some(after(1000));
@@ -413,7 +413,7 @@ fn nothing_is_done_before_the_first_list() {
 }
 
 #[test]
-fn an_error_of_the_door_is_told_and_ends_the_event() {
+fn an_error_answer_is_reported_and_ends_the_event() {
     let claimed = event("e", ClaimStatus::Claimed);
     let mut machine = machine(vec![claimed.clone()]);
     looks_at(&mut machine, "e", START);
@@ -508,7 +508,7 @@ fn of_many_finished_events_the_newest_are_kept() {
 }
 
 #[test]
-fn a_kept_event_that_somebody_deletes_or_that_is_not_ours_is_not_waited_for() {
+fn a_kept_event_that_is_deleted_or_not_ours_is_not_waited_for() {
     let mut deleted = event("e", ClaimStatus::Succeeded);
     deleted.deleting = true;
     let mut machine = machine(vec![deleted]).with_retention(Duration::from_secs(60));

@@ -148,7 +148,7 @@ fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
 }
 
 #[test]
-fn claims_only_what_is_its_own() {
+fn claims_only_its_own_events() {
     let mut missing = snapshot(&pending(), "");
     missing.transition = None;
     left(&missing, "no LifecycleTransition t");
@@ -197,7 +197,7 @@ fn the_reason_decides_what_comes_next() {
 }
 
 #[test]
-fn the_words_of_another_transition_say_nothing_of_this_one() {
+fn the_reasons_of_another_transition_do_not_count_for_this_one() {
     for reason in ["s", "x"] {
         let mut of_another = snapshot(&claimed(), reason);
         of_another.condition.message = message("other");
@@ -210,7 +210,7 @@ fn the_words_of_another_transition_say_nothing_of_this_one() {
 }
 
 #[test]
-fn what_the_end_of_another_event_left_behind_ends_none() {
+fn another_events_end_reason_ends_no_event() {
     for reason in ["s", "x"] {
         let snapshot = snapshot(&claimed(), reason);
         assert_eq!(
@@ -240,7 +240,7 @@ fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
 }
 
 #[test]
-fn a_deadline_is_looked_at_before_the_condition() {
+fn the_deadline_is_checked_before_the_condition() {
     let mut late = claimed();
     late.event.sla = Some(NOW);
     assert_eq!(
@@ -250,14 +250,14 @@ fn a_deadline_is_looked_at_before_the_condition() {
 }
 
 #[test]
-fn what_is_deleted_without_our_finalizer_is_driven_to_its_end() {
+fn an_event_deleted_without_our_finalizer_is_driven_to_its_end() {
     let mut deleted = seen(ClaimStatus::Claimed, &["example.com/hold"]);
     deleted.event.deleting = true;
     calls(&snapshot(&deleted, "s"), Method::End { expired: false });
 }
 
 #[test]
-fn what_another_driver_claimed_is_left_alone() {
+fn an_event_claimed_by_another_driver_stays_unchanged() {
     for driver in [Some("other".to_owned()), None] {
         for claim in [ClaimStatus::Claimed, ClaimStatus::Failed] {
             let mut foreign = seen(claim, &[FINALIZER]);
@@ -293,7 +293,7 @@ fn answers_are_followed_as_the_kubelet_does() {
 }
 
 #[test]
-fn what_is_over_is_let_go_and_then_deleted() {
+fn an_ended_event_is_released_and_then_deleted() {
     for claim in [
         ClaimStatus::Failed,
         ClaimStatus::SlaExpired,
