@@ -81,7 +81,7 @@ mod tests {
             count,
         };
         for number in 0..=MOST {
-            // The first comes back again and again.
+            // The first key recurs.
             counted.remember(same(0), written(2));
             counted.remember(same(number), written(1));
         }

@@ -107,7 +107,7 @@ mod tests {
     const SOON: Answered = Answered::After(Duration::from_millis(10));
     const LATE: Answered = Answered::After(Duration::from_secs(2));
 
-    /// As many rounds, each with as many requests at once as the limit lets.
+    /// This many rounds, each with as many concurrent requests as the limit allows.
     fn rounds(in_flight: &mut InFlight, count: usize, answered: impl Fn(usize) -> Answered) {
         for _ in 0..count {
             let at_once = in_flight.limit();
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(in_flight.limit(), cut + 3);
     }
 
-    /// Each answer waits for all others that are on their way: 200 ms of work for each, one after the other.
+    /// Each answer waits for all other requests in flight: 200 ms of work each, one after the other.
     #[test]
     fn a_server_that_answers_one_after_the_other_is_not_flooded() {
         let mut in_flight = InFlight::default();
@@ -164,7 +164,7 @@ mod tests {
         assert!(in_flight.limit() <= 10, "{in_flight:?}");
     }
 
-    /// A webhook that is added later and takes two seconds for each.
+    /// A webhook that is added later and takes two seconds per request.
     #[test]
     fn a_server_that_becomes_slower_by_itself_is_learnt_anew() {
         let mut in_flight = InFlight::default();
@@ -174,7 +174,7 @@ mod tests {
         assert!(in_flight.limit() > 8, "{in_flight:?}");
     }
 
-    /// A webhook that takes two seconds for each does not mean that the server is under load.
+    /// A webhook that takes two seconds per request does not mean that the server is overloaded.
     #[test]
     fn an_answer_that_always_takes_long_is_not_late() {
         let mut in_flight = InFlight::default();

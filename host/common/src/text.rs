@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(one_line("a\nb\u{1b}[2J\u{202e}", 64), r"a\nb\u{1b}[2J\u{202e}");
     }
 
-    /// What is named where the question was asked, and some more of the same properties.
+    /// The characters that the original report named, and more with the same properties.
     fn unseen() -> impl Iterator<Item = char> {
         let ranges = [
             '\u{200b}'..='\u{200f}',

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::units;
 
-    /// What a default is called in the file, so that the words beside each limit are true.
+    /// Checks the defaults that the descriptions state.
     #[test]
     fn every_limit_has_a_name_and_states_its_default() {
         let mut limits = Limits::default();

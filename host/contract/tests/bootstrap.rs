@@ -1,5 +1,5 @@
-//! The generated code in `src/gen` is what the files in `proto` say. `SCUPPER_BOOTSTRAP=1 cargo test -p
-//! scupper-contract` writes it anew.
+//! The generated code in `src/gen` matches the files in `proto`. `SCUPPER_BOOTSTRAP=1 cargo test -p scupper-contract`
+//! regenerates it.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The engine asks nothing of its host: no dependencies, and as a bare wasm module no imports.
+//! The engine needs nothing from its host: no dependencies, and no imports as a bare wasm module.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 use std::path::{Path, PathBuf};

@@ -96,7 +96,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Tries of a candidate every so many milliseconds for a minute.
+    /// The tries of a candidate that arrives every this many milliseconds, for a minute.
     fn tried_in_a_minute(every: u64) -> usize {
         let (mut pace, rules) = (Pace::default(), ReloadRules::default());
         (0..60_000 / every)
@@ -118,7 +118,7 @@ mod tests {
         assert!((3..=10).contains(&tried), "{tried}");
     }
 
-    /// Candidates that are tried in ten minutes if there is always another one, and each takes so long.
+    /// The candidates tried in ten minutes if there is always another one, and each takes this long.
     fn tried_in_ten_minutes(takes: u64) -> usize {
         let (mut pace, rules) = (Pace::default(), ReloadRules::default());
         let (mut now, mut tried) = (1, 0);

@@ -1,4 +1,4 @@
-//! `make demo-stuck`, as it is printed: would it tell an engineer at night what to do?
+//! The output of `make demo-stuck`: does it tell an engineer at night what to do?
 #![expect(clippy::panic, reason = "helpers of tests")]
 
 use std::process::Command;
@@ -27,7 +27,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     let (_, status) = text.split_once("$ scupper status worker-1 worker-2\n").unwrap();
     let (status, after) = status.split_once("\nThe three next commands").unwrap();
     let (one, two) = status.split_once("node worker-2: ").unwrap();
-    // The budget: its name, what it needs and has, which pods it blocks, and where to look.
+    // The budget: its name, its needed and current healthy pods, the pods it blocks, and the command to diagnose it.
     facts(
         one,
         "budget shop/cart blocks 1 pod",
@@ -43,7 +43,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
             "needs 1 healthy pods and has 1",
         ],
     );
-    // The finalizer: which, since when.
+    // The finalizer: its name, and since when it blocks.
     facts(
         one,
         "reports/monthly-1",
@@ -54,7 +54,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         ],
         "kubectl -n reports describe pod monthly-1",
     );
-    // The hook: whose, what it waits for, since when, and how to give up.
+    // The hook: its policy, its blocker, since when, and how to give up.
     facts(
         two,
         "hook       slurm before-drain, running for ",
@@ -75,7 +75,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
 }
 
-/// One line has all the facts, and one of the next few says what to type.
+/// One line has all the facts, and one of the next few has the command.
 #[track_caller]
 fn facts(status: &str, of: &str, facts: &[&str], next: &str) {
     let at = line(status, of, facts);
@@ -83,7 +83,7 @@ fn facts(status: &str, of: &str, facts: &[&str], next: &str) {
     assert!(told, "{next} is not what to type next in\n{status}");
 }
 
-/// The number of the line about it, which has all the facts.
+/// The number of the line that has all the facts.
 #[track_caller]
 fn line(status: &str, of: &str, facts: &[&str]) -> usize {
     let mut lines = status.lines().enumerate();

@@ -65,7 +65,7 @@ impl Fixture {
         scupper(&args, LIMIT)
     }
 
-    /// `scupper kubelet-plugin` with these flags, which may override those that are right.
+    /// `scupper kubelet-plugin` with these flags, which may override valid ones.
     fn plugin(&self, flags: &[&str]) -> Run {
         let (kubeconfig, root) = (self.path("kubeconfig"), self.path(""));
         let mut args = vec!["kubelet-plugin"];
@@ -265,7 +265,7 @@ fn a_kubelet_root_without_plugin_folders() {
 fn a_plugin_folder_that_cannot_be_written() {
     let fixture = Fixture::new();
     let (kubeconfig, root) = (fixture.path("kubeconfig"), fixture.path(""));
-    // Root may write everywhere but on a file system that is mounted read-only, in a namespace of our own.
+    // Root may write everywhere except on a file system that is mounted read-only, in a namespace of our own.
     let mut command = std::process::Command::new("unshare");
     let script =
         "mount -t tmpfs tmpfs \"$1/plugins\" && mount -o remount,ro \"$1/plugins\" && shift && exec \"$@\"";

@@ -1,4 +1,4 @@
-//! What is written is read; what is not ours is passed over; it stays small.
+//! Checkpoints survive a round trip, foreign or invalid ones are ignored, and the text stays small.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A small generator of numbers, so that a failure comes back with its seed.
+/// A small random number generator, so that a failure can be reproduced from its seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -249,7 +249,7 @@ fn an_older_one_that_names_no_node_is_read() {
     );
 }
 
-/// A build that did not say whether a drain had ended well kept what its hooks had done only in that case.
+/// Old builds did not record whether a drain had succeeded; they kept completed hooks only if it had.
 #[test]
 fn an_older_checkpoints_completed_hooks_show_whether_the_drain_succeeded() {
     let done = vec![("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node)];

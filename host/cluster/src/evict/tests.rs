@@ -1,4 +1,4 @@
-//! Every answer that a real API server has been seen to give, to the letter.
+//! Every eviction answer seen from a real API server, verbatim.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which proxy is chosen, by the cases of Go's own tests and by what people write.
+//! The choice of the proxy, by the cases of Go's own tests and by common settings.
 
 use super::*;
 

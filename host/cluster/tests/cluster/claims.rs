@@ -1,4 +1,4 @@
-//! LifecycleEvents as whoever claims them writes them: each write names the version that it was decided on.
+//! A claimant's writes of LifecycleEvents: each write names the version that it was decided on.
 
 use scupper_cluster::{EventStatus, OFFICIAL_GROUP, OWN_GROUP, StoredEvent, WriteError, needed};
 use scupper_engine::Time;

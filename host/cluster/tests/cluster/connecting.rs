@@ -1,4 +1,4 @@
-//! From a kubeconfig to a connection, over real sockets: what goes wrong is named, and nothing is asked twice.
+//! From a kubeconfig to a connection, over real sockets: each error names its cause, and no request is repeated.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -206,8 +206,8 @@ async fn a_server_that_does_not_know_us_or_is_none() {
     );
 }
 
-/// A proxy that answers one connection's `CONNECT` or SOCKS greeting with `answers`, one for each message, and notes what
-/// it was sent.
+/// A proxy that answers one connection's `CONNECT` or SOCKS greeting with `answers`, one for each message, and records
+/// the messages.
 async fn proxy(answers: &'static [&'static [u8]]) -> (String, tokio::task::JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Which DaemonSets exist: one list a drain, and never a guess that harms.
+//! Which DaemonSets exist: one list per drain, and no guess that could do harm.
 
 use scupper_engine::{Answer, Event, Pod, Task};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ async fn one_list_serves_the_drain_and_unknown_ones_ask_again() {
     };
     assert_eq!(missing(&pods), [false, true]);
 
-    // Known ones, existing or not, are not asked for again.
+    // Known DaemonSets, existing or not, are not requested again.
     for (name, set, wanted) in [("a", "logs", false), ("b", "gone", true), ("d", "other", false)] {
         lines.send("MODIFIED", &daemon_pod(name, set));
         assert!(
@@ -66,7 +66,7 @@ async fn one_list_serves_the_drain_and_unknown_ones_ask_again() {
         matches!(feed.next().await, Event::PodApplied(pod) if missing(std::slice::from_ref(&pod)) == [false])
     );
 
-    // Nor does the fresh list of pods at the end ask.
+    // The fresh list of pods at the end does not request them either.
     let (answer, ()) = tokio::join!(cluster.perform("n1", &Task::ListPods), async {
         let items = [daemon_pod("a", "logs"), daemon_pod("e", "new")];
         let page = json!({"metadata": {"resourceVersion": "9"}, "items": items});
@@ -86,7 +86,7 @@ async fn a_failed_lookup_does_not_mean_missing() {
         .await
         .fail(403, "Forbidden", "daemonsets.apps is forbidden");
     assert!(matches!(feed.next().await, Event::Pods(pods) if missing(&pods) == [false]));
-    // It is not asked again for each pod, but later it is.
+    // It is not requested again for each pod, but later it is.
     lines.send("MODIFIED", &daemon_pod("a", "logs"));
     assert!(matches!(feed.next().await, Event::PodApplied(_)));
     tokio::time::sleep(std::time::Duration::from_secs(11)).await;

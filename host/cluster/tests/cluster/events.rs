@@ -1,4 +1,4 @@
-//! Annotations, conditions and Kubernetes Events; and questions about the node.
+//! Annotations, conditions, Kubernetes Events, and reads of the node.
 
 use scupper_cluster::{KubernetesEvent, NodeCondition, ReadError, Series, Severity, WriteError};
 use scupper_engine::{PodRef, Time, Uid};
@@ -111,7 +111,7 @@ async fn conditions_keep_their_moment_unless_their_status_changes() {
     });
     assert_eq!(written, Ok(()));
     let drained = [condition("Drained", "True")];
-    // The answer to the last write says what is there: no need to ask again.
+    // The answer to the last write contains the current state: no need to read it again.
     let (written, ()) = tokio::join!(cluster.set_node_conditions("n1", &drained), async {
         let call = server.expect("PATCH", "/api/v1/nodes/n1/status").await;
         assert!(call.body["status"]["conditions"][0]["lastTransitionTime"].is_string());
@@ -198,7 +198,7 @@ fn uncordoned(times: u32, second: u64) -> KubernetesEvent {
         severity: Severity::Warning,
         reason: "UncordonedByOthers".into(),
         action: "Drain".into(),
-        // Not what makes it another.
+        // This difference does not make it another Event.
         note: format!("as of {second}"),
         series: Some(Series {
             key: "drain-1".into(),
@@ -224,7 +224,7 @@ async fn a_repeated_event_increments_the_count_of_the_existing_one() {
     for (times, second, count, time) in [(1, 5, 2, "10:00:05"), (4, 65, 6, "10:01:05")] {
         let again = uncordoned(times, second);
         let (written, ()) = tokio::join!(cluster.emit(&again), async {
-            // What was not written is counted with the next that is.
+            // An occurrence that was not written is counted with the next write.
             let call = server.expect("PATCH", &patched).await;
             assert_eq!(call.content_type, "application/merge-patch+json");
             let time = format!("2026-09-01T{time}.000000Z");
@@ -236,7 +236,7 @@ async fn a_repeated_event_increments_the_count_of_the_existing_one() {
         });
         assert_eq!(written, Ok(()));
     }
-    // Another drain, another reason, another severity, a pod: each is another Event.
+    // Another drain, reason, severity or pod: each makes another Event.
     let mut others = vec![uncordoned(1, 70); 3];
     others[0].series.as_mut().unwrap().key = "drain-2".into();
     others[1].reason = "Drained".into();

@@ -1,5 +1,5 @@
-//! The cluster edge against a scripted API server: each request is expected in its place, with its path, query and
-//! body, and answered by the test. A missing request fails after a moment, a surplus one at the end.
+//! The cluster adapter against a scripted API server: the test expects each request in its place, with its path, query
+//! and body, and answers it. A missing request fails after a moment, a surplus one at the end.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

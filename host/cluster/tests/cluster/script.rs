@@ -20,7 +20,7 @@ use tower_test::mock::{self, SendResponse};
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// 2026-09-01T10:00:00Z: what time it is when a test begins.
+/// The time when a test begins, 2026-09-01T10:00:00Z.
 pub(crate) const TEN: u64 = 1_788_256_800_000;
 
 pub(crate) struct Script {
@@ -28,7 +28,7 @@ pub(crate) struct Script {
     peeked: Option<(Request<Body>, SendResponse<Answer>)>,
 }
 
-/// A request that came and waits for its answer.
+/// A request that has arrived and waits for its answer.
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -40,14 +40,14 @@ pub(crate) struct Call {
     reply: SendResponse<Answer>,
 }
 
-/// The open end of a watch.
+/// The sending end of an open watch.
 pub(crate) struct Lines(mpsc::UnboundedSender<Result<Bytes, io::Error>>);
 
 pub(crate) fn cluster() -> (Cluster, Script) {
     cluster_evicting_as(None)
 }
 
-/// Pods are evicted as this user.
+/// The user that evicts pods.
 pub(crate) fn cluster_evicting_as(user: Option<&str>) -> (Cluster, Script) {
     let (service, handle) = mock::pair::<Request<Body>, Answer>();
     let options = ConnectOptions {
@@ -102,7 +102,7 @@ impl Script {
         }
     }
 
-    /// The next request, which must be this one.
+    /// The next request, which must match.
     pub(crate) async fn expect(&mut self, method: &str, path: &str) -> Call {
         let call = self.next().await;
         assert_eq!(
@@ -114,7 +114,7 @@ impl Script {
         call
     }
 
-    /// Whether a request is there already. It stays there.
+    /// Whether a request has arrived. It stays in the queue.
     pub(crate) async fn is_waiting(&mut self) -> bool {
         tokio::task::yield_now().await;
         self.peeked.is_some() || {
@@ -124,7 +124,7 @@ impl Script {
         }
     }
 
-    /// No request is on its way, and none has been left out.
+    /// No request is in flight, and none was missed.
     pub(crate) async fn finish(mut self, cluster: Cluster) {
         drop(cluster);
         let next = tokio::time::timeout(Duration::from_millis(50), self.handle.next_request()).await;
@@ -164,7 +164,7 @@ impl Call {
         self.answer(code, status(code, reason, message));
     }
 
-    /// Answers as a connection that breaks.
+    /// Answers with a broken connection.
     pub(crate) fn break_off(self) {
         self.reply
             .send_error(io::Error::other("connection reset by peer"));
@@ -214,7 +214,7 @@ impl Lines {
     }
 }
 
-/// What a real server puts into a bookmark.
+/// The content of a bookmark of a real server.
 fn half_a_pod(version: &str, annotations: Value) -> Value {
     json!({
         "kind": "Pod", "apiVersion": "v1",
@@ -230,7 +230,7 @@ pub(crate) fn status(code: u16, reason: &str, message: &str) -> Value {
     })
 }
 
-/// A 404 as the API server gives it.
+/// A 404 in the API server's format.
 pub(crate) fn not_found(kind: &str, name: &str) -> Value {
     let mut body = status(404, "NotFound", &format!("{kind} \"{name}\" not found"));
     body["details"] = json!({"name": name, "kind": kind});
@@ -257,7 +257,7 @@ pub(crate) fn node(version: &str) -> Value {
     json!({"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": version}, "spec": {}, "status": {}})
 }
 
-/// A stream that is read all the time, as the driver does.
+/// A stream that is read continuously, as in the driver.
 pub(crate) struct Feed<T> {
     items: mpsc::UnboundedReceiver<T>,
     reader: tokio::task::JoinHandle<()>,
@@ -283,7 +283,7 @@ impl<T: Send + 'static> Feed<T> {
             .expect("the stream has ended")
     }
 
-    /// Stops reading. What was not looked at is a surprise.
+    /// Stops reading. Unread items are unexpected.
     pub(crate) async fn stop(mut self) {
         self.reader.abort();
         assert!(
@@ -297,7 +297,7 @@ impl<T: Send + 'static> Feed<T> {
     }
 }
 
-/// The three watches of a drain, when they are asked for.
+/// The three watches of a drain, once they are requested.
 pub(crate) struct Watches {
     pub(crate) pods: Call,
     pub(crate) budgets: Call,

@@ -1,4 +1,4 @@
-//! The engine's tasks: one request each, never more, and what its answers become.
+//! The engine's tasks: exactly one request each, and the meaning of its answers.
 
 use scupper_cluster::Cluster;
 use scupper_engine::{Answer, Checkpoint, Duration, EvictAnswer, Phase, PodRef, Task, Time, Uid};
@@ -68,7 +68,7 @@ async fn one<F: Future<Output = Script>>(task: Task, script: impl FnOnce(Script)
     answer
 }
 
-/// Performs a write of the node and looks at its patch.
+/// Performs a write of the node and returns its patch.
 async fn patch_of(task: Task, wanted: Value) {
     let answer = one(task, async |mut server: Script| {
         let call = server.expect("PATCH", "/api/v1/nodes/n1").await;
@@ -259,7 +259,7 @@ async fn evictions_carry_the_uid() {
     }
 }
 
-/// Nothing else is asked as that user.
+/// Other requests are not sent as that user.
 #[tokio::test]
 async fn evictions_alone_are_asked_as_another_user() {
     let (cluster, mut server) = cluster_evicting_as(Some("system:node:n1"));
@@ -278,7 +278,7 @@ async fn evictions_alone_are_asked_as_another_user() {
     }
 }
 
-/// A server that lets evictions run into its time limit is asked for fewer at once.
+/// A server that lets evictions time out gets fewer requests at once.
 #[tokio::test]
 async fn a_server_under_load_is_asked_for_fewer_evictions_at_once() {
     let (cluster, mut server) = cluster();

@@ -1,4 +1,4 @@
-//! The three watches: one request each, and every way in which they break.
+//! The three watches: one request each, and every way they break.
 
 use scupper_engine::{Event, Uid};
 use serde_json::json;
@@ -135,7 +135,7 @@ async fn every_break_is_healed_with_a_full_list() {
         break_it(pods);
         call = server.next().await;
     }
-    // Before the list is complete nothing is told, however often it breaks.
+    // Before the list is complete nothing is reported, however often it breaks.
     for _ in 0..3 {
         assert_lists_by_watch(&call);
         let pods = call.stream();

@@ -1,4 +1,4 @@
-//! Evictions, deletions and disruption budgets, as the API server and the disruption controller have them.
+//! Evictions, deletions and disruption budgets, as the API server and the disruption controller handle them.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::timers::Chore;
 #[derive(Clone, Debug)]
 pub(crate) struct BudgetTruth {
     pub(crate) budget: Budget,
-    /// Healthy pods of it on other nodes.
+    /// Its healthy pods on other nodes.
     pub(crate) elsewhere: i32,
-    /// Whether its pods are replaced elsewhere, and after how long.
+    /// Whether its pods are replaced elsewhere, and after what time.
     pub(crate) recovers: Option<u64>,
-    /// How long the disruption controller takes to notice.
+    /// The delay until the disruption controller reacts.
     pub(crate) lag: u64,
-    /// `status.disruptedPods`: name and when the entry is forgotten.
+    /// `status.disruptedPods`: the name, and when the entry expires.
     pub(crate) disrupted: BTreeMap<String, u64>,
 }
 
@@ -33,7 +33,7 @@ impl Cluster {
         self.budgets.insert(name, truth);
     }
 
-    /// What `POST eviction` answers, how long that takes beyond the usual, and whether it had an effect.
+    /// The answer to `POST eviction`, its delay beyond the usual, and whether it had an effect.
     pub(crate) fn evict(&mut self, now: u64, id: &PodRef, grace: Option<u64>) -> (EvictAnswer, u64, bool) {
         if self.dying.contains(&id.namespace) && self.named(&id.namespace, &id.name).is_some() {
             let message = String::from("namespace is being terminated");
@@ -60,7 +60,7 @@ impl Cluster {
         (EvictAnswer::Accepted, 0, effect)
     }
 
-    /// What `DELETE` answers, and whether it had an effect.
+    /// The answer to `DELETE`, and whether it had an effect.
     pub(crate) fn delete_named(
         &mut self,
         now: u64,
@@ -80,7 +80,7 @@ impl Cluster {
         }
     }
 
-    /// Takes one disruption from the pod's budget, or says why not.
+    /// Takes one disruption from the pod's budget, or returns why it cannot.
     fn spend(&mut self, now: u64, pod: &Pod) -> Option<EvictAnswer> {
         let names: Vec<String> = self
             .budgets
@@ -121,7 +121,7 @@ impl Cluster {
         None
     }
 
-    /// The disruption controller brings a budget's status up to date.
+    /// The disruption controller updates a budget's status.
     pub(crate) fn sync(&mut self, now: u64, name: &str) {
         let Some(truth) = self.budgets.get_mut(name) else {
             return;

@@ -1,5 +1,5 @@
-//! The wall clock of the machine that the driver runs on, which somebody sets now and then, and the time line of the
-//! running process. Everything else in a world happens by the true time, which also is what the API server's clock shows.
+//! The wall clock of the driver's machine, which a fault may set, and the time line of the running process. Everything
+//! else in a world happens by the true time, which the API server's clock also shows.
 
 use scupper_engine::{Drain, Duration, Event, Reading, Request, Time, Timeline};
 
@@ -8,9 +8,9 @@ use crate::world::{START, World};
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// How far the wall clock is ahead of the true time.
+    /// The offset of the wall clock from the true time.
     ahead: i64,
-    /// Of the running process.
+    /// The time line of the running process.
     line: Timeline,
 }
 
@@ -27,12 +27,12 @@ impl Clock {
         clock
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock.
     pub(crate) const fn step(&mut self, millis: i64) {
         self.ahead += millis;
     }
 
-    /// Another process begins.
+    /// Another process starts.
     pub(crate) fn begin_process(&mut self, now: u64) {
         self.line = Timeline::starting(self.reading(now));
     }
@@ -44,17 +44,17 @@ impl Clock {
         }
     }
 
-    /// What the process takes for now.
+    /// The current time, according to the process.
     pub(crate) fn now(&self, now: u64) -> Time {
         self.line.now(self.reading(now))
     }
 
-    /// The moment of the process that a time of the API server means to it.
+    /// Converts a time of the API server to the process's time line.
     fn moment_of_wall(&self, now: u64, wall: Time) -> Time {
         self.line.moment_of_wall(wall, self.reading(now))
     }
 
-    /// When a moment of the process is in truth.
+    /// Converts a moment of the process to the true time.
     fn truly(&self, now: u64, moment: Time) -> u64 {
         let line = self.now(now);
         let (ahead, behind) = (moment.since(line).as_millis(), line.since(moment).as_millis());
@@ -63,19 +63,19 @@ impl Clock {
 }
 
 impl World {
-    /// What the running process takes for now.
+    /// The current time, according to the running process.
     pub(crate) fn process_now(&self) -> Time {
         self.clock.now(self.now)
     }
 
-    /// When the engine wants to be woken, in truth.
+    /// The true time at which the engine wants to be woken.
     pub(crate) fn timer(&self) -> Option<u64> {
         let timer = self.drain.as_ref().and_then(Drain::poll_timeout)?;
         Some(self.clock.truly(self.now, timer))
     }
 
-    /// The request as the engine gets it, and as it is in truth: its deadline stands on the API server as a wall time, and
-    /// the process translates it when it first sees it.
+    /// The request as the engine sees it, and as it truly is: the API server stores its deadline as a wall-clock time,
+    /// which the process translates when it first sees it.
     pub(crate) fn requests_of_process(&self) -> (Request, Request) {
         let of = |deadline| Request {
             deadline,
@@ -85,7 +85,7 @@ impl World {
         (of(moment), of(truth))
     }
 
-    /// An order likewise.
+    /// The same for an order.
     pub(crate) fn orders_of_process(&self, event: Event) -> (Event, Event) {
         match event {
             Event::Deadline(deadline) => {

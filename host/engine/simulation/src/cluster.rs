@@ -1,4 +1,5 @@
-//! The truth: the node, its pods and budgets as the API server has them, and what kubelets and controllers do.
+//! The true state: the node, its pods and budgets as the API server has them, and the actions of kubelets and
+//! controllers.
 //!
 //! It must not know the engine's opinion of any of it.
 
@@ -11,7 +12,7 @@ use crate::timers::Chore;
 
 pub(crate) const NODE: &str = "node-1";
 
-/// Whose cordon it is.
+/// The owner of the cordon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Nobody,
@@ -24,12 +25,12 @@ pub(crate) struct NodeTruth {
     pub(crate) uid: Uid,
     pub(crate) version: u64,
     pub(crate) owner: Owner,
-    /// A cordon of ours was ever on it.
+    /// The node once had a cordon of ours.
     pub(crate) ever_ours: bool,
     pub(crate) checkpoint: Option<Checkpoint>,
 }
 
-/// A pod and how it will fare.
+/// A pod and its fate.
 #[derive(Clone, Debug)]
 pub(crate) struct PodTruth {
     pub(crate) pod: Pod,
@@ -37,35 +38,35 @@ pub(crate) struct PodTruth {
     pub(crate) ended: bool,
 }
 
-/// A pod that is going to be.
+/// A future pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Newborn {
     pub(crate) pod: Pod,
     pub(crate) script: Script,
 }
 
-/// How a pod fares.
+/// A pod's fate.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// From its deletion until its containers have ended; `None`: never.
+    /// The time from its deletion until its containers have ended; `None`: never.
     pub(crate) ends_after: Option<u64>,
-    /// From then until its object goes, finalizers included; `None`: never.
+    /// The time from then until its object is removed, finalizers included; `None`: never.
     pub(crate) goes_after: Option<u64>,
-    /// From its birth until its containers end by themselves.
+    /// The time from its creation until its containers end by themselves.
     pub(crate) finishes_after: Option<u64>,
     pub(crate) returns: Returns,
 }
 
-/// What its controller does once it is gone.
+/// The reaction of its controller to its removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Returns {
     Never,
-    /// Another pod on another node.
+    /// Creates another pod on another node.
     Elsewhere {
         same_name: bool,
         after: u64,
     },
-    /// Another pod on this node, so many times.
+    /// Creates another pod on this node, this many times.
     Here {
         same_name: bool,
         after: u64,
@@ -73,7 +74,7 @@ pub(crate) enum Returns {
     },
 }
 
-/// What has changed and must reach the watches, or happens later.
+/// A change that must reach the watches, or that happens later.
 #[derive(Debug)]
 pub(crate) enum Change {
     Node,
@@ -88,7 +89,7 @@ pub(crate) enum Change {
 pub(crate) struct Cluster {
     pub(crate) node: Option<NodeTruth>,
     pub(crate) pods: BTreeMap<Uid, PodTruth>,
-    /// Every pod that ever was, as it was last, and when its object went.
+    /// Every pod that ever existed, in its last state, and when its object was removed.
     pub(crate) gone: BTreeMap<Uid, (Pod, u64)>,
     pub(crate) budgets: BTreeMap<String, BudgetTruth>,
     pub(crate) dying: BTreeSet<String>,
@@ -141,7 +142,7 @@ impl Cluster {
         self.on_node().map(|truth| truth.pod.clone()).collect()
     }
 
-    /// Changes the node, which gives it a new version.
+    /// Changes the node and increments its version.
     pub(crate) fn write_node(&mut self, edit: impl FnOnce(&mut NodeTruth)) -> Option<u64> {
         self.version += 1;
         let version = self.version;
@@ -165,7 +166,7 @@ impl Cluster {
         self.changes.push(Change::Node);
     }
 
-    /// A pod comes to be, unless one of its name is there. Its UID is given here.
+    /// Creates a pod, unless one of its name exists. Assigns its UID.
     pub(crate) fn born(&mut self, now: u64, newborn: Newborn) -> Option<Uid> {
         let Newborn { mut pod, script } = newborn;
         let taken = self.named(&pod.id.namespace, &pod.id.name).is_some();
@@ -198,7 +199,7 @@ impl Cluster {
             .find(|truth| truth.pod.id.namespace == namespace && truth.pod.id.name == name)
     }
 
-    /// A pod has changed: reports it to its watchers and budgets.
+    /// Reports a changed pod to its watchers and budgets.
     fn changed(&mut self, now: u64, uid: &Uid) {
         if let Some(truth) = self.pods.get(uid) {
             for (name, budget) in &self.budgets {
@@ -213,7 +214,7 @@ impl Cluster {
         }
     }
 
-    /// Marks a pod for deletion. Says whether that had an effect.
+    /// Marks a pod for deletion. Returns whether that had an effect.
     pub(crate) fn delete(&mut self, now: u64, uid: &Uid, grace: Option<u64>) -> bool {
         let Some(truth) = self.pods.get_mut(uid) else {
             return false;
@@ -309,7 +310,7 @@ impl Cluster {
         self.changed(now, uid);
     }
 
-    /// A pod's object goes, and its controller sees to a new one.
+    /// Removes a pod's object, and lets its controller create a new one.
     pub(crate) fn remove(&mut self, now: u64, uid: &Uid) {
         self.changed(now, uid);
         let Some(truth) = self.pods.remove(uid) else {
@@ -346,7 +347,7 @@ impl Cluster {
     }
 }
 
-/// The pod that a controller makes in place of one that is gone.
+/// The pod that a controller creates in place of a removed one.
 fn successor(truth: &PodTruth) -> Option<(u64, Newborn)> {
     let mut newborn = Newborn {
         pod: truth.pod.clone(),

@@ -1,4 +1,4 @@
-//! What the worlds have exercised, counted: a simulation that never meets a fault proves nothing about it.
+//! Counts of everything that the worlds have exercised: a simulation that never meets a fault proves nothing about it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ pub struct Coverage {
     counts: BTreeMap<(&'static str, &'static str), u64>,
 }
 
-/// What must have happened at least once in a good number of worlds.
+/// The things that must have happened at least once in a large number of worlds.
 pub const EXPECTED: &[(&str, &[&str])] = &[
     (
         "outcome",
@@ -190,14 +190,14 @@ impl Coverage {
         *self.counts.entry((group, name)).or_default() += 1;
     }
 
-    /// Adds another count to this one.
+    /// Adds another coverage to this one.
     pub fn add(&mut self, other: &Self) {
         for (key, count) in &other.counts {
             *self.counts.entry(*key).or_default() += count;
         }
     }
 
-    /// Everything that was expected and never happened.
+    /// Every expected thing that never happened.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for (group, names) in EXPECTED {

@@ -1,4 +1,4 @@
-//! The driver around the engine: events in, commands out, as the real one does it, and its deaths.
+//! The driver around the engine: events in, commands out, as in the real driver, and its crashes.
 
 use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Phase, Task, Time};
 
@@ -10,7 +10,7 @@ use crate::violation::{Checked, broken};
 use crate::world::World;
 
 impl World {
-    /// Something is asked of the driver: first a drain, then perhaps an uncordon or another drain.
+    /// Gives the driver an order: first a drain, then perhaps an uncordon or another drain.
     pub(crate) fn begin_episode(&mut self) -> Checked {
         self.episode += 1;
         self.request.id = format!("request-{}", self.episode);
@@ -43,7 +43,7 @@ impl World {
         self.start()
     }
 
-    /// A process begins: it reads the node's annotation and continues from there, or begins anew.
+    /// Starts a process: it reads the node's annotation and continues from there, or begins anew.
     pub(crate) fn start(&mut self) -> Checked {
         self.incarnation += 1;
         self.clock.begin_process(self.now);
@@ -75,7 +75,7 @@ impl World {
         self.settle()
     }
 
-    /// The process dies: what it has sent may or may not arrive, and a little later another one begins.
+    /// Kills the process: its sent commands may or may not arrive, and a little later another process starts.
     pub(crate) fn kill(&mut self, why: &'static str) {
         let Some(drain) = self.drain.take() else {
             return;
@@ -89,7 +89,7 @@ impl World {
         }
         self.spoilt.clear();
         self.invariants.crashes += 1;
-        // Answers and events of this process arrive nowhere.
+        // Answers and events of this process are lost.
         self.incarnation += 1;
         let at = self.now + self.rng.span(1_000, 60_000);
         self.queue.push(
@@ -106,7 +106,7 @@ impl World {
         dies
     }
 
-    /// Takes everything out of the engine that it has, and holds it against the invariants.
+    /// Takes all commands and notices out of the engine, and checks them against the invariants.
     pub(crate) fn settle(&mut self) -> Checked {
         let counted = self.invariants.finished;
         self.invariants.process_now = self.process_now();
@@ -281,7 +281,7 @@ impl World {
         self.hand_over(event, None, snapshot)
     }
 
-    /// An order from outside. The trigger repeats it to a process that begins later.
+    /// An order from outside. The trigger repeats it to a process that starts later.
     pub(crate) fn deliver_order(&mut self, event: Event) -> Checked {
         if let Event::Deadline(deadline) = event {
             self.request.deadline = deadline;

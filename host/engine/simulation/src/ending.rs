@@ -1,4 +1,4 @@
-//! The state of a drain after each event, and how it ends, held against the invariants.
+//! Checks the state of a drain after each event, and its end, against the invariants.
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -11,9 +11,9 @@ use crate::invariants::Invariants;
 use crate::scenario::Mood;
 use crate::violation::{Checked, broken};
 
-/// Between an outcome and the end: cancel hooks, and the node's last write.
+/// The limit between an outcome and the end: cancel hooks, and the last write of the node.
 const WINDING_UP: u64 = 31_000;
-/// The same while no deadline presses: the last write may be tried for longer.
+/// The same without a deadline: the last write may be retried for longer.
 const PATIENT: u64 = 320_000;
 
 impl Invariants {
@@ -31,7 +31,7 @@ impl Invariants {
             && let Some(outcome) = drain.outcome()
         {
             self.decided = Some(now);
-            // What an earlier process had seen drained is not looked at again for an order that comes too late.
+            // A node that an earlier process had seen drained is not checked again for an order that comes too late.
             let stands = self.ended_well && *outcome == Outcome::Drained && self.knowledge.is_over(now);
             if !stands {
                 self.decision(outcome, request, truth)?;
@@ -45,7 +45,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// Invariants 3 and 6: what the outcome says must be true.
+    /// Invariants 3 and 6: the outcome must be true.
     fn decision(&self, outcome: &Outcome, request: &Request, truth: &Cluster) -> Checked {
         match outcome {
             Outcome::Drained => self.drained(truth),
@@ -179,7 +179,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// Invariant 7: hooks are called again in time. Looked at before anything happens at this time.
+    /// Invariant 7: hooks are called again in time. Checked before anything happens at this time.
     pub(crate) fn punctual(&self, now: u64) -> Checked {
         if self.knowledge.paused.is_some() || self.decided.is_some() || !self.knowledge.is_complete() {
             return Ok(());
@@ -190,7 +190,7 @@ impl Invariants {
         }
     }
 
-    /// Invariant 7: a drain that waits has asked for something or set a timer.
+    /// Invariant 7: a waiting drain has requested something or set a timer.
     fn no_silence(&self, drain: &Drain, outstanding: &BTreeMap<CommandId, Task>) -> Checked {
         if self.knowledge.paused.is_some() || !self.knowledge.is_complete() {
             return Ok(());
@@ -214,7 +214,7 @@ impl Invariants {
         }
     }
 
-    /// The drive is over.
+    /// The drive has ended.
     pub(crate) fn end(
         &self,
         drain: &Drain,
@@ -269,15 +269,15 @@ impl Invariants {
     }
 }
 
-/// In which world a drive ended.
+/// The kind of world in which a drive ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
     pub(crate) mood: Mood,
-    /// How many requests the API server got, where they are to be counted.
+    /// The number of requests to the API server, where they are counted.
     pub(crate) requests: Option<u32>,
-    /// Nobody has removed our mark.
+    /// No client has removed our mark.
     pub(crate) mark_stands: bool,
-    /// Writes and watch of the node work in time, and the cordon is not an earlier drain's.
+    /// Writes and watches of the node work in time, and the cordon does not belong to an earlier drain.
     pub(crate) writes_work: bool,
 }
 
@@ -285,7 +285,7 @@ fn is_cancelled(outcome: &Outcome, said: &str) -> bool {
     matches!(outcome, Outcome::Cancelled { reason } if reason == said)
 }
 
-/// Nothing that the world does by itself ends this wait.
+/// Nothing in the world ends this wait by itself.
 const fn needs_a_timer(reason: &Reason) -> bool {
     matches!(
         reason,

@@ -1,4 +1,4 @@
-//! Faults: what other clients do, and what breaks.
+//! Faults: actions of other clients, and failures.
 
 use scupper_engine::{Event, Time, Uid, UnhealthyPods};
 
@@ -8,7 +8,7 @@ use crate::violation::Checked;
 use crate::world::World;
 
 impl World {
-    /// Does what was planned for this moment.
+    /// Performs the fault planned for this moment.
     pub(crate) fn inject(&mut self, fault: Fault) -> Checked {
         if let Fault::Order(episode, event) = fault {
             return if episode == self.episode {
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Somebody deletes a pod of the node, as `kubectl delete pod` does; with force now and then.
+    /// Another client deletes a pod of the node, as `kubectl delete pod` does; sometimes with force.
     fn delete_any_pod(&mut self, lot: u64) {
         let pods: Vec<Uid> = self
             .cluster

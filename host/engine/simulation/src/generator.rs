@@ -1,4 +1,4 @@
-//! Generates what is on the node: pods of all kinds with their fates, and the budgets over them.
+//! Generates the content of the node: pods of all kinds with their fates, and their budgets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::cluster::{NODE, Newborn, Returns, Script};
 use crate::rng::Rng;
 use crate::scenario::Mood;
 
-/// The pods and budgets of the beginning.
+/// The initial pods and budgets.
 #[derive(Clone, Debug)]
 pub(crate) struct Population {
     pub(crate) pods: Vec<InitialPod>,
@@ -18,7 +18,7 @@ pub(crate) struct Population {
     pub(crate) budgets: Vec<(Budget, i32, Option<u64>, u64)>,
 }
 
-/// A pod of the beginning.
+/// An initial pod.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialPod {
     pub(crate) newborn: Newborn,
@@ -54,7 +54,7 @@ pub(crate) fn generate(rng: &mut Rng, mood: Mood) -> Population {
     Population { pods, budgets }
 }
 
-/// A pod that comes while the drain runs: mostly one whose name sorts among the others.
+/// A pod that arrives while the drain runs: mostly one whose name sorts among the others.
 pub(crate) fn late(rng: &mut Rng, mood: Mood) -> Newborn {
     let name = format!("late{}", rng.below(1000));
     part(rng, mood, &name).newborn
@@ -107,8 +107,8 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> InitialPod {
     }
 }
 
-/// Most of those that come back here tolerate the cordon, and few others do. Nothing is drawn for it, so that the seeds
-/// of former worlds stay what they are.
+/// Most pods that return here tolerate the cordon; few others do. This draws no random number, so that the worlds of
+/// older seeds stay the same.
 fn toleration(newborn: &Newborn) -> Option<String> {
     let comes_back = matches!(newborn.script.returns, Returns::Here { .. });
     let tolerates = match newborn.pod.grace_seconds % 10 {
@@ -181,7 +181,7 @@ fn replica(rng: &mut Rng, mood: Mood, name: &str) -> Newborn {
     newborn
 }
 
-/// A StatefulSet gives the same name again, and its next pod may well land here when it tolerates the cordon.
+/// A StatefulSet reuses the name, and its next pod may well land here if it tolerates the cordon.
 fn stateful(rng: &mut Rng, mood: Mood, name: &str) -> Newborn {
     let mut newborn = owned(name, "apps/v1", "StatefulSet");
     let after = if rng.chance(500) {
@@ -260,7 +260,7 @@ fn budgets(rng: &mut Rng, mood: Mood, pods: &[InitialPod]) -> Vec<(Budget, i32, 
         if !rng.chance(350) {
             continue;
         }
-        // Two budgets over one pod can never be drained: that is for wild worlds.
+        // A pod with two budgets can never be evicted: only wild worlds have one.
         let namespace = if mood == Mood::Wild { rng.below(3) } else { number };
         let namespace = format!("ns{namespace}");
         let everything = rng.chance(150);
@@ -294,7 +294,7 @@ fn budgets(rng: &mut Rng, mood: Mood, pods: &[InitialPod]) -> Vec<(Budget, i32, 
         let elsewhere = i32::try_from(rng.below(4)).unwrap_or(0);
         let allowed = i32::try_from(rng.below(3)).unwrap_or(0);
         budget.current_healthy = here + elsewhere;
-        // A budget that never lets go is for wild worlds.
+        // A budget that never allows an eviction is only for wild worlds.
         let hopeless = mood == Mood::Wild && rng.chance(250);
         let allowed = if hopeless { allowed } else { allowed.max(1) };
         budget.desired_healthy = (here + elsewhere - allowed).max(0);

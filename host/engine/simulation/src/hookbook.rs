@@ -1,4 +1,4 @@
-//! Which hook steps were taken and answered, across crashes.
+//! Records which hook steps were taken and answered, across crashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use scupper_engine::{Checkpoint, HookPhase, HookStep, StepOutcome, Subject};
 use crate::policies::HookId;
 use crate::violation::{Checked, broken};
 
-/// A hook may be called again no later than this after it asked for it: the host's bound and some lateness.
+/// The latest time at which a hook may be called again after it asked for it: the host's bound and some delay.
 const LATEST: u64 = 600_000;
 
 #[derive(Debug, Default)]
@@ -16,13 +16,13 @@ pub(crate) struct HookBook {
     taken: BTreeMap<(HookId, Vec<u8>), (u32, u32)>,
     /// How often hooks have failed.
     pub(crate) failed: BTreeMap<HookId, u8>,
-    /// Through, as far as the running process knows.
+    /// Completed, as far as the running process knows.
     done: BTreeSet<HookId>,
-    /// Done by what an earlier process saved.
+    /// Completed according to an earlier process's checkpoint.
     recalled: BTreeSet<HookId>,
-    /// The least state that may be handed to a hook that an earlier process saved.
+    /// The oldest state that a hook may receive after an earlier process's checkpoint.
     saved: BTreeMap<HookId, Vec<u8>>,
-    /// Not finished, and when it last answered.
+    /// Not completed, and when it last answered.
     waiting: BTreeMap<HookId, u64>,
     in_flight: BTreeSet<HookId>,
 }
@@ -32,7 +32,7 @@ fn id(step: &HookStep) -> HookId {
 }
 
 impl HookBook {
-    /// Another process begins.
+    /// Another process starts.
     pub(crate) fn restart(&mut self, checkpoint: Option<&Checkpoint>) {
         self.done.clear();
         self.waiting.clear();
@@ -50,7 +50,7 @@ impl HookBook {
             .collect();
     }
 
-    /// A step is asked for.
+    /// The engine requests a step.
     pub(crate) fn ask(&mut self, step: &HookStep, crashes: u32) -> Checked {
         let id = id(step);
         if self.recalled.contains(&id) {
@@ -116,9 +116,9 @@ impl HookBook {
         self.done.contains(&id) || self.recalled.contains(&id)
     }
 
-    /// Hooks that have waited longer for their next step than the host promises.
+    /// Hooks that have waited for their next step longer than the host promises.
     pub(crate) fn overdue(&self, now: u64) -> Option<&HookId> {
-        // Others lose their occasion when pods leave or come: a wave that is empty, a drain that is not at its end.
+        // Others lose their trigger when pods go or arrive: a wave becomes empty, or a drain has not ended.
         let steady = |id: &HookId| match id {
             (_, _, Subject::Wave(_)) | (_, HookPhase::AfterDrain | HookPhase::OnCancel, _) => false,
             (_, _, Subject::Node | Subject::Pod(_)) => true,
@@ -130,7 +130,7 @@ impl HookBook {
         late.map(|(id, _)| id)
     }
 
-    /// A pod is gone: its hooks do not matter any more.
+    /// A pod is gone: its hooks no longer matter.
     pub(crate) fn forget(&mut self, gone: impl Fn(&Subject) -> bool) {
         self.waiting.retain(|(_, _, subject), _| !gone(subject));
     }

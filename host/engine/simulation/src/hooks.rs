@@ -1,4 +1,4 @@
-//! Scripted hooks, which take their time, fail, or never end.
+//! Scripted hooks, which take time, fail, or never end.
 
 use scupper_engine::{Duration, HookStep, StepOutcome, WaitingOn};
 
@@ -26,7 +26,7 @@ impl HookScript {
             1 if wild => 100_000_000,
             _ => rng.span(5_000, 60_000),
         };
-        // What never ends must not be asked every moment, or worlds take as long.
+        // A hook that never ends must not be called continuously, or worlds take as long.
         let slowly = again_after.max(15_000);
         match rng.below(16) {
             0..5 => Self::Done,
@@ -42,7 +42,7 @@ impl HookScript {
         }
     }
 
-    /// Takes a step. `failed` is how often this hook has failed already, whatever process asked.
+    /// Takes a step. `failed`: how often this hook has failed already, under any process.
     pub(crate) fn step(self, step: &HookStep, failed: u8) -> StepOutcome {
         let count = step.state.as_slice().try_into().map_or(0, u32::from_be_bytes);
         let message = String::from("scripted");
@@ -76,7 +76,7 @@ impl HookScript {
     }
 }
 
-/// Each state is a version of its own, so that one that comes back with another's version is noticed.
+/// Each state has its own version, so that a state returned under another version is noticed.
 pub(crate) fn version_of(state: &[u8]) -> Option<u32> {
     state.try_into().ok().map(u32::from_be_bytes)
 }

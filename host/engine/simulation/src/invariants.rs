@@ -1,4 +1,5 @@
-//! Holds what the engine does against the invariants, by the truth and by what the process has been told.
+//! Checks the engine's commands against the invariants, by the true state and by the events that the process has
+//! received.
 
 use std::collections::BTreeMap;
 use std::mem::Discriminant;
@@ -23,27 +24,27 @@ pub(crate) struct Invariants {
     pub(crate) knowledge: Knowledge,
     pub(crate) plans: Plans,
     pub(crate) hooks: HookBook,
-    /// Of this episode.
+    /// The request of this episode.
     pub(crate) crashes: u32,
-    /// The engine has said that it is over.
+    /// The engine has reported the end.
     pub(crate) finished: bool,
     /// When an outcome was first seen.
     pub(crate) decided: Option<u64>,
-    /// What this process takes for now.
+    /// The current time, according to this process.
     pub(crate) process_now: Time,
-    /// When this process began.
+    /// The start of this process.
     pub(crate) since: u64,
-    /// An event since then cannot have been looked at.
+    /// Events since then cannot have been processed.
     pub(crate) last_look: u64,
-    /// No planner is to be asked before: one has failed and said when.
+    /// No planner may be called before this time: one failed and set it.
     planners_rest: u64,
     /// An earlier process was rolling back.
     pub(crate) rolls_back: bool,
     /// An earlier process was rolling back after a cancel with this reason.
     pub(crate) cancelled: Option<String>,
-    /// An earlier process had ended this drain well.
+    /// An earlier process had completed this drain successfully.
     pub(crate) ended_well: bool,
-    /// Reasons that were seen.
+    /// The reasons seen.
     pub(crate) reasons: Vec<Discriminant<Reason>>,
 }
 
@@ -52,7 +53,7 @@ impl Invariants {
         *self = Self::default();
     }
 
-    /// Another process begins.
+    /// Another process starts.
     pub(crate) fn restart(&mut self, now: u64, request: &Request, checkpoint: Option<&Checkpoint>) {
         self.knowledge = Knowledge::new(request.deadline, checkpoint.and_then(|mark| mark.node.clone()));
         self.plans = Plans::resumed(checkpoint);
@@ -82,7 +83,7 @@ impl Invariants {
         let deleting = &self.knowledge.deleting;
         let cordoned = self.knowledge.is_cordoned();
         self.hooks.forget(|subject| match subject {
-            // The driver's own pod may have been last for a moment only.
+            // The driver's own pod may have been the last one only briefly.
             Subject::Pod(uid) if Some(uid) == own => true,
             Subject::Pod(uid) => {
                 !there.contains_key(uid) || deleting.contains(uid) || !cordoned || !was_cordoned
@@ -91,7 +92,7 @@ impl Invariants {
         });
     }
 
-    /// An answer is about to be delivered.
+    /// Before an answer is delivered.
     pub(crate) fn answer(
         &mut self,
         now: u64,
@@ -135,7 +136,7 @@ impl Invariants {
         }
     }
 
-    /// A command was picked up.
+    /// The driver has taken a command.
     pub(crate) fn command(
         &mut self,
         now: u64,
@@ -177,7 +178,7 @@ impl Invariants {
         }
     }
 
-    /// Invariant 8: a roll-back resumes with the outcome that it was begun with.
+    /// Invariant 8: a rollback resumes with the outcome with which it began.
     pub(crate) fn saves_the_cancel(task: &Task, outcome: Option<&Outcome>) -> Checked {
         let (Task::Save { checkpoint, .. } | Task::Cordon { checkpoint, .. }) = task else {
             return Ok(());
@@ -197,7 +198,7 @@ impl Invariants {
         }
     }
 
-    /// Invariant 5: policies undo their changes when the cordon is to go, and only then.
+    /// Invariant 5: policies undo their changes if the cordon is to be lifted, and only then.
     pub(crate) fn says_what_is_held(
         task: &Task,
         outcome: Option<&Outcome>,
@@ -221,8 +222,8 @@ impl Invariants {
         }
     }
 
-    /// Invariant 1: a planner is shown every pod of its draft. A chain plans for the pods as they were when it began, so
-    /// only the first planner must see the latest deletions.
+    /// Invariant 1: a planner receives every pod of its draft. A chain plans for the pods present at its start, so only
+    /// the first planner must see the latest deletions.
     pub(crate) fn shows_the_draft(&self, draft: &Plan, pods: &[Pod], is_first: bool) -> Checked {
         let shown = |uid: &Uid| pods.iter().find(|pod| pod.id.uid == *uid);
         for Decision { pod: uid, .. } in &draft.decisions {
@@ -282,7 +283,7 @@ impl Invariants {
         self.plans.ask(uid, &self.knowledge.there)
     }
 
-    /// Invariant 1, and the word of the plan.
+    /// Invariant 1, and the verdict of the plan.
     fn removal_is_right(&self, pod: &PodRef, verdict: Verdict, truth: &Cluster) -> Checked {
         let uid = &pod.uid;
         let known = truth
@@ -379,7 +380,7 @@ impl Invariants {
         self.hooks.ask(step, self.crashes)
     }
 
-    /// Invariant 5: who asked for that? Whose cordon it is, the server checks.
+    /// Invariant 5: the origin of the uncordon. The server checks the owner of the cordon.
     fn uncordon(&mut self, now: u64, request: &Request) -> Checked {
         if request.intent == Intent::Uncordon {
             return self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node);
@@ -397,9 +398,9 @@ impl Invariants {
         Ok(())
     }
 
-    /// Every policy that wants this phase has finished it.
+    /// Every policy with this phase has finished it.
     fn all_done(&self, request: &Request, phase: HookPhase, subject: &Subject) -> Checked {
-        // On a node that others had cordoned there is nothing to do before the cordon.
+        // On a node that other clients had cordoned there is nothing to do before the cordon.
         let policies = request
             .policies
             .iter()

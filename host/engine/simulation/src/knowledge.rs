@@ -1,4 +1,4 @@
-//! What the running process has been told: by events, answers and its own checkpoint. Nothing that it concluded.
+//! Everything the running process has received: events, answers and its own checkpoint. None of its conclusions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use crate::cluster::Cluster;
 
 #[derive(Debug, Default)]
 pub(crate) struct Knowledge {
-    /// Pods that were reported and that nothing has disproved since.
+    /// Pods that were reported and not disproved since.
     pub(crate) there: BTreeMap<Uid, Pod>,
-    /// Pods that were reported gone, and are gone.
+    /// Pods that were reported gone.
     pub(crate) disproved: BTreeSet<Uid>,
     /// Pods that the watch reported gone.
     pub(crate) buried: BTreeSet<Uid>,
@@ -18,15 +18,15 @@ pub(crate) struct Knowledge {
     pub(crate) deleting: BTreeSet<Uid>,
     /// Pods whose containers were reported as ended.
     pub(crate) finished: BTreeSet<Uid>,
-    /// The node's state of the highest version reported, unless only our own save reported that version.
+    /// The reported state of the node with the highest version, unless only our own save reported that version.
     pub(crate) cordoned: Option<(u64, bool)>,
-    /// Somebody was seen to lift the cordon.
+    /// The cordon was seen lifted.
     pub(crate) saw_uncordon: bool,
     pub(crate) node_told_gone: bool,
     pub(crate) heard_node: bool,
     pub(crate) heard_pods: bool,
     pub(crate) heard_budgets: bool,
-    /// Cancelled or lost, since when.
+    /// Cancelled or lost, and since when.
     pub(crate) stopped: Option<u64>,
     pub(crate) paused: Option<u64>,
     pub(crate) deadline: Option<u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Knowledge {
 }
 
 impl Knowledge {
-    /// `node_uid`: the node that an earlier process has dealt with.
+    /// `node_uid`: the node that an earlier process has handled.
     pub(crate) fn new(deadline: Option<Time>, node_uid: Option<Uid>) -> Self {
         Self {
             node_uid,
@@ -58,17 +58,17 @@ impl Knowledge {
         self.cordoned.is_some_and(|(_, cordoned)| cordoned)
     }
 
-    /// Nothing may be evicted any more.
+    /// Evictions are no longer allowed.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         self.stopped.is_some() || self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// A list is asked for: events from now on may be newer than it.
+    /// A list is requested: later events may be newer than it.
     pub(crate) fn asks_for_list(&mut self, id: CommandId) {
         self.lists.insert(id, self.heard);
     }
 
-    /// Takes an event that is about to be delivered; `asked` is the task it answers.
+    /// Processes an event before its delivery; `asked` is the task it answers.
     pub(crate) fn hear(
         &mut self,
         now: u64,
@@ -89,7 +89,7 @@ impl Knowledge {
                 self.disprove(uid);
             }
             Event::Budgets(_) => self.heard_budgets = true,
-            // A deadline that moves in the last moment has moved.
+            // A deadline moved at the last moment counts as moved.
             Event::Deadline(deadline) if self.stopped.is_none() => {
                 self.deadline = deadline.map(Time::as_millis)
             }
@@ -192,7 +192,7 @@ impl Knowledge {
         let namesake = self.there.values().find(|other| {
             other.id.uid != *uid && other.id.name == pod.id.name && other.id.namespace == pod.id.namespace
         });
-        // Of two pods with one name the younger one lives, whichever was reported last.
+        // Of two pods with one name the younger one exists, whichever was reported last.
         if let Some(other) = namesake {
             let older = if other.created > pod.created {
                 uid
@@ -213,7 +213,7 @@ impl Knowledge {
         }
         self.heard += 1;
         self.told_at.insert(uid.clone(), self.heard);
-        // A pod does not come back to life, and no deletion is ever taken back: such news is old.
+        // A pod does not come back to life, and deletions are never reverted: such events are old.
         if !self.finished.contains(uid) || pod.is_finished() {
             let told = self.there.get(uid).and_then(|known| known.deletion);
             let deletion = pod.deletion.or(told);

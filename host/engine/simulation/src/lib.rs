@@ -1,19 +1,20 @@
-//! Deterministic simulation of the drain engine: a seeded cluster with everything that goes wrong in one, and the
-//! invariants, held against the truth after every event.
+//! Deterministic simulation of the drain engine: a seeded cluster with all its faults, and the invariants, checked
+//! against the true state after every event.
 //!
 //! ```text
 //! seed ─► scenario ─► world ── events ──► Drain ── commands ──► world ── … ──► outcome
 //!                       │                   │
-//!                       └──── truth ──► invariants ◄── what the process was told
+//!                       └──── truth ──► invariants ◄── events that the process received
 //! ```
 //!
-//! A process that dies leaves its last request on the way, and it may land after the next process has begun. A drain
-//! that is taken back before it has seen the node therefore waits for it, for five seconds at most, and lifts what
-//! carries its mark. A request that lands later still, when that drain is over, leaves its cordon behind: no process sees it
-//! then, and the next drain or uncordon of the node knows it by its mark.
+//! A process that dies may leave its last request in flight, and the request may land after the next process has
+//! started. A drain that is cancelled before it has seen the node therefore waits for it, for five seconds at most, and
+//! lifts a cordon that carries its mark. A request that lands even later, after the end of that drain, leaves its
+//! cordon behind: no process sees it at that time, and the next drain or uncordon of the node recognizes it by its
+//! mark.
 //!
-//! The same seed gives the same commands, so a violation is a number. It must not know the engine's inside: all it
-//! uses are the five verbs.
+//! The same seed gives the same commands, so a number reproduces a violation. It must not know the engine's internals:
+//! it uses only the five public functions.
 
 mod budgets;
 mod clock;

@@ -1,4 +1,4 @@
-//! Scripted planners, which reorder, wait, keep, refuse, fail, or make plans that do not hold.
+//! Scripted planners, which reorder, wait, keep, refuse, fail, or return invalid plans.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct PlannerScript {
     timeout: Option<Duration>,
     max_grace_seconds: Option<u64>,
     trouble: Option<(u32, Trouble)>,
-    /// It fails at so many calls first, and says when to ask again.
+    /// It fails at this many calls first, and sets the time of the next call.
     away: Option<(u32, Duration)>,
     salt: u64,
 }
@@ -33,12 +33,12 @@ enum Style {
     Own,
 }
 
-/// What a planner does wrong, at the call of that number.
+/// The planner's mistake at the call of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Refuses,
     Fails,
-    /// For a while, and says when to ask again.
+    /// Fails for a while, and sets the time of the next call.
     Away,
     Undecided,
     DecidedTwice,
@@ -107,7 +107,7 @@ impl PlannerScript {
         }
     }
 
-    /// Answers a call; `number` counts the calls from 0. Says what was wrong with the answer on purpose.
+    /// Answers a call; `number` counts the calls from 0. Returns the deliberate mistake in the answer.
     pub(crate) fn plan(
         &self,
         number: u32,
@@ -194,7 +194,7 @@ impl PlannerScript {
     }
 }
 
-/// How often a planner fails first, and how long it wants to be left alone each time.
+/// How often a planner fails first, and the pause that it asks for each time.
 fn away(rng: &mut Rng, wild: bool) -> (u32, Duration) {
     let times = match rng.below(8) {
         0 if wild => u32::MAX,
@@ -220,7 +220,7 @@ fn hash(text: &str, salt: u64) -> u64 {
     hash ^ (hash >> 29)
 }
 
-/// Makes the plan wrong, where the pods give occasion.
+/// Makes the plan invalid, where the pods allow it.
 fn spoil(
     mut plan: Plan,
     trouble: Trouble,

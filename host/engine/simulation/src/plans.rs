@@ -1,7 +1,7 @@
-//! What the planners have said: the verdicts that evictions are held against.
+//! The planners' answers: the verdicts against which evictions are checked.
 //!
-//! The engine's own notice of its plan is only believed where no policy plans; there the verdicts are held against
-//! kubectl's rules by the pods' true nature.
+//! The engine's own notice of its plan is trusted only if no policy plans; then the verdicts are checked against
+//! kubectl's rules by the pods' true properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +11,27 @@ use crate::violation::{Checked, broken};
 
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
-    /// What the last planner of the chain said, waiting for the engine to adopt it.
+    /// The last planner's answer, until the engine adopts it.
     answered: Option<Plan>,
     pub(crate) verdicts: BTreeMap<Uid, Verdict>,
     /// The first plan: its waves are in order.
     first: Option<Plan>,
     overdue: BTreeSet<String>,
-    /// They came to the cordoned node and stay: no drain waits for them.
+    /// Pods that came to the cordoned node and are kept: no drain waits for them.
     stay: BTreeSet<Uid>,
-    /// The same, from what an earlier process saved.
+    /// The same, from an earlier process's checkpoint.
     stayed: BTreeSet<Uid>,
-    /// Whose pods were asked to leave, and how many of them.
+    /// The pods requested to be evicted, by their controller.
     asked_of: BTreeMap<String, BTreeSet<Uid>>,
     /// The same by earlier processes: how many came back.
     returned: BTreeMap<String, u32>,
     asked: BTreeSet<Uid>,
-    /// They have been ending for longer than the settings wait for.
+    /// They have been terminating for longer than the settings wait for.
     left_behind: BTreeSet<Uid>,
 }
 
 impl Plans {
-    /// Another process begins with what an earlier one saved.
+    /// Another process starts from an earlier one's checkpoint.
     pub(crate) fn resumed(checkpoint: Option<&Checkpoint>) -> Self {
         Self {
             stayed: checkpoint
@@ -44,7 +44,7 @@ impl Plans {
         }
     }
 
-    /// The last planner has answered with a plan that holds.
+    /// The last planner has answered with a valid plan.
     pub(crate) fn answered(&mut self, plan: &Plan) {
         for decision in &plan.decisions {
             self.verdicts
@@ -54,7 +54,7 @@ impl Plans {
         self.answered = Some(plan.clone());
     }
 
-    /// The engine says which plan it carries out.
+    /// The engine reports the plan that it carries out.
     pub(crate) fn adopted(
         &mut self,
         now: Time,
@@ -115,8 +115,8 @@ impl Plans {
         Ok(())
     }
 
-    /// A pod that is to leave or may not stays all the same: it came after the plan, and its controller's pods were
-    /// asked to leave as often as the settings say, or it came in spite of the cordon.
+    /// A pod to be evicted or refused may still be kept: it came after the plan, and its controller's pods were evicted
+    /// as often as the settings allow, or it came in spite of the cordon.
     fn may_stay(&self, pod: &Pod, verdict: Verdict, settings: &Settings) -> bool {
         let uid = &pod.id.uid;
         if self.stayed.contains(uid) {
@@ -136,8 +136,8 @@ impl Plans {
         asked.saturating_add(returned) >= settings.returning_pod_evictions
     }
 
-    /// Where no planner says so, a pod that kubectl would make leave stays only if it may. What is told of a DaemonSet
-    /// or of an end may have come after the plan.
+    /// Without a planner's verdict, a pod that kubectl would evict is kept only if it may be. Facts about a DaemonSet
+    /// or a termination may have arrived after the plan.
     fn stays_rightly(&self, now: Time, pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
         let leaves = kubectl_would(pod, way(settings), settings).is_ok();
         let is_sure = !pod.is_daemon() && !pod.is_finished() && !is_left_behind(now, pod, settings);
@@ -151,7 +151,7 @@ impl Plans {
         self.overdue.insert(String::from(wave));
     }
 
-    /// A pod is being asked to leave: the waves before its own must be empty or overdue, and its own have room.
+    /// Before an eviction: the earlier waves must be empty or overdue, and the pod's own wave must have room.
     pub(crate) fn ask(&mut self, uid: &Uid, there: &BTreeMap<Uid, Pod>) -> Checked {
         if let Some(pod) = there.get(uid) {
             let asked = self.asked_of.entry(controller(pod)).or_default();
@@ -196,26 +196,26 @@ impl Plans {
         Ok(())
     }
 
-    /// A pod was refused: it does not leave, for the time being.
+    /// A pod was refused: it is not evicted for the time being.
     pub(crate) fn refused(&mut self, uid: &Uid) {
         self.asked.remove(uid);
     }
 }
 
-/// Whose pod it is, as a checkpoint names it.
+/// The pod's controller, as a checkpoint names it.
 fn controller(pod: &Pod) -> String {
     let name = pod.controller.as_ref().map_or(&pod.id.name, |owner| &owner.name);
     format!("{}/{name}", pod.id.namespace)
 }
 
-/// It has been ending for longer than the settings wait for, in whole seconds.
+/// It has been terminating for longer than the settings wait for, in whole seconds.
 fn is_left_behind(now: Time, pod: &Pod, settings: &Settings) -> bool {
     let timeout = settings.filters.skip_wait_for_delete_timeout.as_millis();
     let at = pod.deletion.map(|deletion| deletion.at);
     timeout > 0 && at.is_some_and(|at| now.since(at).as_millis() >= timeout + 1000)
 }
 
-/// How pods leave.
+/// The way in which pods are evicted.
 const fn way(settings: &Settings) -> Verdict {
     if settings.filters.disable_eviction {
         Verdict::Delete
@@ -224,7 +224,7 @@ const fn way(settings: &Settings) -> Verdict {
     }
 }
 
-/// By a pod's nature alone, whether `kubectl drain` could have come to this verdict.
+/// By a pod's properties alone, whether `kubectl drain` could have come to this verdict.
 fn kubectl_would(pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
     if !verdict.leaves() {
         return Ok(());

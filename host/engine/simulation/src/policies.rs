@@ -13,7 +13,7 @@ pub(crate) struct PolicyScript {
 }
 
 impl PolicyScript {
-    /// What the engine knows of it.
+    /// The engine's view of it.
     pub(crate) fn info(&self) -> PolicyInfo {
         PolicyInfo {
             name: self.name.clone(),
@@ -24,5 +24,5 @@ impl PolicyScript {
     }
 }
 
-/// Tells a hook from every other one.
+/// Identifies a hook.
 pub(crate) type HookId = (String, HookPhase, Subject);

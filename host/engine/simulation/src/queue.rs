@@ -1,4 +1,4 @@
-//! What will happen, in the order of time; what was put in first comes first.
+//! Future events in the order of time; among equal times the first inserted comes first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Entry {
     at: Reverse<(u64, u64)>,
-    // In a box, as entries are moved about in the heap.
+    // Boxed, as the heap moves entries.
     due: Box<Timer>,
 }
 
@@ -27,7 +27,7 @@ impl Queue {
         });
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|entry| entry.at.0.0)
     }

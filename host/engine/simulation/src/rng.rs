@@ -26,7 +26,7 @@ impl Rng {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// True so many times in a thousand. Costs no number when it cannot be.
+    /// True this many times in a thousand. Draws no number if it cannot be true.
     pub(crate) const fn chance(&mut self, per_mille: u32) -> bool {
         per_mille > 0 && self.below(1000) < per_mille as u64
     }
@@ -36,7 +36,7 @@ impl Rng {
         items.get(usize::try_from(place).unwrap_or_default())
     }
 
-    /// One of some small numbers' spans: mostly short, sometimes long, in milliseconds.
+    /// A random duration: mostly short, sometimes long, in milliseconds.
     pub(crate) const fn span(&mut self, usual: u64, longest: u64) -> u64 {
         if self.chance(80) {
             self.between(1, longest)

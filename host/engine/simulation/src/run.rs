@@ -1,4 +1,4 @@
-//! Runs worlds: one, one with its story, or many on several threads.
+//! Runs worlds: one, one with its history, or many on several threads.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,39 +9,39 @@ use crate::coverage::Coverage;
 use crate::violation::{Broken, Violation};
 use crate::world::{START, World};
 
-/// A world that kept every promise.
+/// A world without a violation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// A fingerprint of every command that the engine gave.
     pub hash: u64,
-    /// What was met on the way.
+    /// Its coverage.
     pub coverage: Coverage,
-    /// How long it took, in its own milliseconds.
+    /// Its length, in its own milliseconds.
     pub took: u64,
     /// Requests of the last drive.
     pub requests: u32,
 }
 
-/// What many worlds came to.
+/// The results of many worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// How many ran.
+    /// The number of worlds.
     pub worlds: u64,
-    /// How long they took together, in their own milliseconds.
+    /// Their total length, in their own milliseconds.
     pub took: u64,
-    /// What they met.
+    /// Their coverage.
     pub coverage: Coverage,
-    /// The violations that were found, by seed.
+    /// The violations found, by seed.
     pub violations: Vec<Violation>,
 }
 
-/// Which faults a world may have.
+/// The faults that a world may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Faults {
     /// All of them.
     #[default]
     All,
-    /// Those that the simulation began with: some seeds of `regressions.txt` broke a promise in such a world.
+    /// The faults that the simulation began with: some seeds of `regressions.txt` found a violation in such a world.
     First,
 }
 
@@ -50,7 +50,7 @@ pub fn run(seed: u64, faults: Faults) -> Result<Report, Box<Violation>> {
     play(seed, faults, false).0
 }
 
-/// Runs the world of this seed and returns everything that happened in it.
+/// Runs the world of this seed and returns its history.
 pub fn narrate(seed: u64, faults: Faults) -> (Result<Report, Box<Violation>>, Vec<String>) {
     play(seed, faults, true)
 }
@@ -58,7 +58,7 @@ pub fn narrate(seed: u64, faults: Faults) -> (Result<Report, Box<Violation>>, Ve
 fn play(seed: u64, faults: Faults, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
     let first = attempt(seed, faults, whole, whole);
     match first {
-        // Once more, for its story.
+        // Once more, for its history.
         (Err(_), _) if !whole => attempt(seed, faults, true, false),
         first => first,
     }
@@ -102,7 +102,7 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_default()
 }
 
-/// When to stop before all worlds have been run.
+/// When to stop before all worlds have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// At the first violation.
@@ -113,7 +113,7 @@ pub enum Stop {
     Never,
 }
 
-/// Runs the worlds of many seeds on so many threads.
+/// Runs the worlds of many seeds on this many threads.
 pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Tally {
     let next = AtomicU64::new(seeds.start);
     let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! What a seed makes: the cluster at the beginning, the policies, and everything that will go wrong.
+//! The scenario of a seed: the initial cluster, the policies, and all faults.
 
 use scupper_engine::{Duration, Filters, HookPhase, Operator, Requirement, Selector, Settings};
 
@@ -8,18 +8,18 @@ use crate::policies::{HookScript, PlannerScript, PolicyScript};
 use crate::rng::Rng;
 use crate::timers::{Fault, Stream};
 
-/// How the world means it.
+/// The kind of world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     /// No fault, no other client, no policy: requests are counted.
     Calm,
-    /// Everything passes in time: the drain must end well.
+    /// All faults pass in time: the drain must succeed.
     Kind,
-    /// Anything may happen: it must end, and nothing may be broken.
+    /// Anything may happen: the drain must end without a violation.
     Wild,
 }
 
-/// How often things go wrong, in a thousand.
+/// The probability of each fault, in a thousand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) throttled: u32,
@@ -35,11 +35,11 @@ pub(crate) struct Faults {
     pub(crate) late_timer: u32,
     pub(crate) early_timer: u32,
     pub(crate) slow_answer: u32,
-    /// How long watch events usually take.
+    /// The usual delay of watch events.
     pub(crate) watch_lag: u64,
     pub(crate) crash_at_command: u32,
     pub(crate) crash_at_answer: u32,
-    /// A process that begins has waited for its turn.
+    /// A starting process has waited for its turn.
     pub(crate) waits_for_its_turn: u32,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct Scenario {
     pub(crate) planned_faults: Vec<(u64, Fault)>,
     pub(crate) faults: Faults,
     pub(crate) crashes: u32,
-    /// How long the requester waits.
+    /// The time that the requester waits.
     pub(crate) patience: u64,
     /// A second request follows the first.
     pub(crate) second: Option<Second>,
 }
 
-/// What is asked for after the first drain.
+/// The order after the first drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Second {
     Uncordon,
@@ -77,7 +77,7 @@ impl Scenario {
             1..4 => Mood::Kind,
             _ => Mood::Wild,
         };
-        // Drawn apart: the worlds of all seeds are otherwise as they were.
+        // Drawn from a separate stream: the worlds of all seeds otherwise stay the same.
         let filters = rarer_filters(&mut rng.clone(), mood);
         let settings = settings(rng, mood, filters);
         let population = generator::generate(rng, mood);
@@ -119,8 +119,8 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Leaves out the faults that the simulation has learnt since the seeds of `regressions.txt` were found: with them a
-    /// number may mean another world.
+    /// Leaves out the faults that the simulation has learnt since the seeds of `regressions.txt` were found: with them
+    /// a seed may mean another world.
     pub(crate) fn leave_out_later_faults(&mut self) {
         self.faults.waits_for_its_turn = 0;
         self.planned_faults
@@ -158,7 +158,7 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
             ..rarer
         },
         grace_seconds: rng.chance(200).then(|| rng.between(0, 60)),
-        // Not drawn: the worlds of earlier seeds stay what they were.
+        // Not drawn: the worlds of earlier seeds stay the same.
         grace_only_longer: false,
         max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),
         own_pod: None,
@@ -260,8 +260,8 @@ fn planned_faults(rng: &mut Rng, mood: Mood, population: &Population) -> Vec<(u6
     all
 }
 
-/// The API server refuses writes for a while. Drawn apart, so that the worlds of all seeds are otherwise as they were.
-/// In a kind world all of it together is shorter than what a drain bears.
+/// The API server refuses writes for a while. Drawn from a separate stream, so that the worlds of all seeds otherwise
+/// stay the same. In a kind world all refusals together are shorter than a drain tolerates.
 fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
@@ -277,8 +277,8 @@ fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// Somebody sets the wall clock. Drawn apart, so that the worlds of all seeds are otherwise as they were. In a kind world
-/// no deadline passes by it, whatever process reads the clock.
+/// The wall clock is set. Drawn from a separate stream, so that the worlds of all seeds otherwise stay the same. In a
+/// kind world this makes no deadline pass, whichever process reads the clock.
 fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
@@ -297,7 +297,7 @@ fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// What a drain survives.
+/// Faults that a drain survives.
 fn gentle(rng: &mut Rng, mood: Mood, population: &Population, at: u64, all: &mut Vec<(u64, Fault)>) {
     let what = match rng.below(14) {
         0 => Fault::Touch,
@@ -327,7 +327,7 @@ fn gentle(rng: &mut Rng, mood: Mood, population: &Population, at: u64, all: &mut
     all.push((at, what));
 }
 
-/// What a drain may fail by.
+/// Faults that may make a drain fail.
 fn rough(rng: &mut Rng) -> Fault {
     match rng.below(14) {
         0..3 => Fault::Cancel,

@@ -1,4 +1,4 @@
-//! The API server and the policies carry commands out: what they do to the truth, and what they answer.
+//! The API server and the policies carry commands out: their effect on the true state, and their answers.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::hooks::version_of;
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
-/// What carrying out a command came to.
+/// The result of carrying out a command.
 pub(crate) struct Done {
     pub(crate) answer: Answer,
-    /// How long the answer takes beyond the usual.
+    /// The delay of the answer beyond the usual.
     pub(crate) delay: u64,
     /// When the list was taken.
     pub(crate) snapshot: Option<u64>,
@@ -251,7 +251,8 @@ impl World {
         Ok(Answer::Written { version })
     }
 
-    /// Nobody can tell a cordon of ours from one that was lifted and made again unseen; one that was seen is told.
+    /// A cordon of ours cannot be told from one that was lifted and made again unseen; a change that was seen is
+    /// reported.
     fn check_uncordon(&self, owner: Owner, marked: bool) -> Checked {
         if !marked {
             return broken(

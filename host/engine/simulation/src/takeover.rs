@@ -1,5 +1,5 @@
-//! A process that waits for its turn reads the node early and is given the right to work at it late: what it remembers is
-//! as old as that. Which copy that is, is drawn apart, so that worlds without this fault are as they were.
+//! A process that waits for its turn reads the node early and gets the Lease late: its copy of the node is that old.
+//! The copy is drawn from a separate stream, so that worlds without this fault stay the same.
 
 use scupper_engine::{Checkpoint, Event, Intent, Node, Outcome};
 
@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::scenario::Mood;
 use crate::world::World;
 
-/// What has stood on the node in this episode.
+/// The checkpoints that the node has had in this episode.
 #[derive(Debug)]
 pub(crate) struct Copies {
     rng: Rng,
@@ -30,17 +30,17 @@ impl Copies {
         self.marks = vec![None];
     }
 
-    /// This stands on the node now.
+    /// The node has this checkpoint now.
     pub(crate) fn written(&mut self, mark: Option<&Checkpoint>) {
         self.marks.push(mark.cloned());
     }
 
-    /// A process dies between the last write of its drain and the moment at which it says so.
+    /// A process dies between the last write of its drain and its report.
     fn dies_at_its_end(&mut self) -> bool {
         self.rng.chance(self.waits / 4)
     }
 
-    /// What a process remembers that begins now; the newest copy is as likely as any other.
+    /// The copy of a process that starts now; the newest is as likely as any other.
     fn remembered(&mut self) -> Option<Checkpoint> {
         if !self.rng.chance(self.waits) {
             return None;
@@ -50,8 +50,8 @@ impl Copies {
 }
 
 impl World {
-    /// The drain has ended well, and its process dies before it is reported. The next one is told that the request is
-    /// over: what has ended well must stay so.
+    /// The drain has succeeded, and its process dies before it reports that. The next one learns that the request is
+    /// over: the success must stand.
     pub(crate) fn dies_at_its_end(&mut self) -> bool {
         let outcome = self.drain.as_ref().and_then(scupper_engine::Drain::outcome);
         let is_drained = self.request.intent == Intent::Drain && outcome == Some(&Outcome::Drained);
@@ -67,7 +67,7 @@ impl World {
         true
     }
 
-    /// The checkpoint from which the process that begins now continues, and the one that is on the node in truth.
+    /// The checkpoint from which the process that starts now continues, and the one that the node truly has.
     pub(crate) fn left_behind(&mut self) -> (Option<Checkpoint>, Option<Checkpoint>) {
         let remembered = self.copies.remembered();
         let node: Option<Node> = self.cluster.node_event();

@@ -1,10 +1,10 @@
-//! Everything that can happen in a world at its time.
+//! Everything that can happen in a world at a given time.
 
 use scupper_engine::{Answer, CommandId, Event, Task, Uid};
 
 use crate::cluster::{Newborn, Owner};
 
-/// Something that happens at its time.
+/// A timed event.
 #[derive(Debug)]
 pub(crate) enum Timer {
     /// The API server or a policy carries a command out.
@@ -30,13 +30,13 @@ pub(crate) enum Timer {
     },
     /// A watch begins, with a list.
     List { incarnation: u32, stream: Stream },
-    /// The cluster moves on by itself.
+    /// The cluster changes by itself.
     Chore(Chore),
     /// A fault happens.
     Fault(Fault),
     /// The driver's process starts again.
     Restart { incarnation: u32 },
-    /// The driver is asked for the next thing.
+    /// The driver gets its next order.
     Episode,
     /// The requester has waited long enough.
     Horizon { episode: u32 },
@@ -50,18 +50,18 @@ pub(crate) enum Stream {
     Budgets,
 }
 
-/// What the cluster's own controllers and kubelets do.
+/// Actions of the cluster's own controllers and kubelets.
 #[derive(Clone, Debug)]
 pub(crate) enum Chore {
     /// A terminating pod's containers have ended.
     Ended(Uid),
-    /// A pod's object goes.
+    /// A pod's object is removed.
     Gone(Uid),
     /// A pod's containers end by themselves.
     Finished(Uid),
-    /// A controller makes a pod.
+    /// A controller creates a pod.
     Born(Box<Newborn>),
-    /// The disruption controller looks at a budget.
+    /// The disruption controller updates a budget.
     Sync(String),
     /// A replacement of a budget's pod is ready elsewhere.
     Replaced(String),
@@ -69,17 +69,17 @@ pub(crate) enum Chore {
     Sweep(String),
 }
 
-/// What others do, and what breaks.
+/// Actions of other clients, and failures.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     Cancel,
     Lost,
-    /// So many milliseconds from then; `None`: no deadline any more.
+    /// This many milliseconds from then; `None`: no deadline any more.
     Deadline(Option<u64>),
     Pause,
     Cordon(Owner),
     Uncordon,
-    /// The node's version changes and nothing else does.
+    /// Only the node's version changes.
     Touch,
     /// Our annotation is removed.
     Wipe,
@@ -92,10 +92,10 @@ pub(crate) enum Fault {
     BudgetRelaxed(String),
     BudgetDeleted(String),
     Crash,
-    /// For so many milliseconds the API server refuses whatever it is asked to write, as after a restart.
+    /// For this many milliseconds the API server refuses every write, as after a restart.
     Forbidden(u64),
-    /// The wall clock of the driver's machine is set, forward or backward by so many milliseconds.
+    /// The wall clock of the driver's machine is set, forward or backward by this many milliseconds.
     ClockStep(i64),
-    /// An order that found no process, given again, in the episode of that number.
+    /// An order that found no process, repeated, in the episode of that number.
     Order(u32, Box<Event>),
 }

@@ -1,4 +1,4 @@
-//! What happened last, in words, and a fingerprint of every command.
+//! The last events, as text, and a fingerprint of every command.
 
 use std::collections::VecDeque;
 

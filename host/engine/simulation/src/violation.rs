@@ -1,33 +1,33 @@
-//! A promise that was broken.
+//! A violated invariant.
 
 use std::fmt;
 
-/// Which promise was broken, where, and how.
+/// The violated invariant, its place, and the observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The world's seed.
     pub seed: u64,
     /// The invariant's number.
     pub invariant: u8,
-    /// What was seen.
+    /// The observation.
     pub message: String,
     /// Milliseconds since the world began.
     pub at: u64,
-    /// The last things that happened before, when they were recorded.
+    /// The last events before it, if they were recorded.
     pub trace: Vec<String>,
 }
 
-/// A promise that was broken, before it is known where.
+/// A violated invariant, before its place is known.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) invariant: u8,
     pub(crate) message: String,
 }
 
-/// What checking an invariant yields.
+/// The result of checking an invariant.
 pub(crate) type Checked = Result<(), Broken>;
 
-/// The promise does not hold.
+/// The invariant does not hold.
 pub(crate) fn broken(invariant: u8, message: impl Into<String>) -> Checked {
     Err(Broken {
         invariant,
@@ -35,7 +35,7 @@ pub(crate) fn broken(invariant: u8, message: impl Into<String>) -> Checked {
     })
 }
 
-/// The invariants in a few words, by their number from 1.
+/// The invariants in short, by their number from 1.
 pub const INVARIANTS: [&str; 8] = [
     "only pods that the plan names leave, each by its UID",
     "the driver's own pod goes last or never, DaemonSet pods only when the plan says so",

@@ -1,4 +1,4 @@
-//! From the truth to the running process: watches with their delays, repetitions, overtaking and breaks.
+//! From the true state to the running process: watches with their delays, repetitions, reordering and interruptions.
 
 use scupper_engine::{Event, Uid};
 
@@ -7,7 +7,7 @@ use crate::timers::{Stream, Timer};
 use crate::world::World;
 
 impl World {
-    /// Sends what has changed on its way.
+    /// Sends the changes to the watches.
     pub(crate) fn publish(&mut self) {
         while !self.cluster.changes.is_empty() {
             for change in std::mem::take(&mut self.cluster.changes) {
@@ -57,7 +57,7 @@ impl World {
             channel.last = channel.last.max(at);
         }
         let (incarnation, epoch) = (self.incarnation, channel.epoch);
-        // The same again, after later ones: a watch that begins anew behind a proxy, or a queue of ours.
+        // The same event again, after later ones: a watch that restarts behind a proxy, or a queue of ours.
         if at > self.now && self.rng.chance(duplicate) && stream != Stream::Budgets {
             self.coverage.count(
                 "watch",
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// A watch breaks: what was on its way is lost, and after a while it begins anew with a list.
+    /// A watch breaks: events in flight are lost, and after a while it restarts with a list.
     pub(crate) fn break_watch(&mut self, stream: Stream) {
         self.coverage.count("watch", "broken");
         self.node_watch_broke |= stream == Stream::Node;
@@ -126,7 +126,7 @@ impl World {
         );
     }
 
-    /// The list with which a watch begins is taken.
+    /// Takes the list with which a watch begins.
     pub(crate) fn list(&mut self, stream: Stream) {
         let event = match stream {
             Stream::Node => Event::Node(self.cluster.node_event()),

@@ -1,4 +1,4 @@
-//! A world: the truth, the driver in it, and a clock that jumps to whatever happens next.
+//! A world: the true state, the driver in it, and a clock that jumps to the next event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
 use crate::violation::{Broken, Checked, broken};
 
-/// When worlds begin, so that no time is near zero.
+/// The start time of worlds, so that no time is near zero.
 pub(crate) const START: u64 = 1_000_000_000;
 
-/// A world that has not ended after so many steps never will.
+/// A world that has not ended after this many steps never will.
 const STEPS: u64 = 60_000;
 
 /// See the module.
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) incarnation: u32,
     pub(crate) episode: u32,
     pub(crate) crashes_left: u32,
-    /// Commands that were picked up and whose answers have not arrived.
+    /// Commands that were taken and whose answers have not arrived.
     pub(crate) outstanding: BTreeMap<CommandId, Task>,
     /// Commands of dead processes that never reached the server.
     pub(crate) dropped: BTreeSet<(u32, CommandId)>,
@@ -55,13 +55,13 @@ pub(crate) struct World {
     /// Requests to the API server in this episode.
     pub(crate) requests: u32,
     pub(crate) own_gone: bool,
-    /// Our annotation was removed: it is unknown whose cordon it is.
+    /// Our annotation was removed: the owner of the cordon is unknown.
     pub(crate) wiped: bool,
     /// The node's watch was broken once.
     pub(crate) node_watch_broke: bool,
-    /// The drain was taken back: every process hears of it.
+    /// The drain was cancelled: every process learns of it.
     pub(crate) stop: Option<Event>,
-    /// Until then the API server refuses every write; `None`: it never has.
+    /// The API server refuses every write until then; `None`: it never has.
     pub(crate) forbidden_until: Option<u64>,
     pub(crate) over: bool,
     idle_timeouts: u32,
@@ -72,9 +72,9 @@ pub(crate) struct World {
 pub(crate) struct Channel {
     pub(crate) live: bool,
     pub(crate) epoch: u32,
-    /// When its last event arrives: the next one does not overtake it.
+    /// The time when its last event arrives: the next one does not overtake it.
     pub(crate) last: u64,
-    /// When its list arrives: nothing overtakes that.
+    /// The time when its list arrives: nothing overtakes that.
     pub(crate) begun: u64,
 }
 
@@ -271,7 +271,8 @@ impl World {
         Ok(())
     }
 
-    /// The driver runs in a pod of its own: when that goes, so does the process, and another one takes over elsewhere.
+    /// The driver runs in a pod of its own: when that is removed, the process dies, and another one takes over
+    /// elsewhere.
     fn lose_own_pod(&mut self) {
         let Some(own) = &self.settings.own_pod else {
             return;

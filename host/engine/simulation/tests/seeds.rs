@@ -1,5 +1,5 @@
-//! A hundred thousand worlds keep every promise, every fault was met in them, and a seed always tells the same story.
-//! Besides those, each day has worlds of its own.
+//! A hundred thousand worlds violate no invariant and meet every fault, and a seed always gives the same history. Each
+//! day adds worlds of its own.
 
 #[path = "../../../scupper/tests/support/skip.rs"]
 mod skip;
@@ -9,15 +9,15 @@ use std::time::{Duration, SystemTime};
 
 use scupper_engine_simulation::{Faults, Stop, run, run_many};
 
-/// So many worlds are run by every `cargo test`; the `simulate` binary runs any number.
+/// The number of worlds in every `cargo test`; the `simulate` binary runs any number.
 const WORLDS: u64 = 100_000;
-/// So many more are run that no other day has.
+/// The number of additional worlds that only this day has.
 const WORLDS_OF_A_DAY: u64 = 25_000;
-/// The worlds of days begin far behind those that are run on every day.
+/// The worlds of days begin far behind those of every day.
 const FIRST_OF_DAYS: u64 = 1_000_000_000;
 /// Repeats the worlds of that day.
 const DAY: &str = "SCUPPER_SIMULATION_DAY";
-/// The machine that the time budget is reckoned for has two cores.
+/// The time budget assumes a machine with two cores.
 const THREADS: usize = 2;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Disruption budgets: asking as much as they allow, and no more.
+//! Disruption budgets: as many evictions as they allow, and no more.
 
 use crate::harness::{Host, PodPhase, budget, node, planner, pod, request};
 use scupper_engine::{Answer, Budget, Event, EvictAnswer, Node, Pod, Request, UnhealthyPods, Verdict};
@@ -10,7 +10,7 @@ fn cordoned() -> Node {
     }
 }
 
-/// A drain of these pods under this budget, on a node that others cordoned; no command is picked up yet.
+/// A drain of these pods under this budget, on a node that another client cordoned; no command has been taken yet.
 fn under(budgets: &[Budget], pods: &[Pod]) -> Host {
     let mut host = Host::new(request());
     host.begin_with(cordoned(), pods, budgets).written("save");
@@ -56,7 +56,7 @@ fn a_pod_counted_before_the_answer_is_not_counted_twice() {
     host.hear(Event::BudgetApplied(budget(0)))
         .accepted("evict a")
         .accepted("evict b");
-    // Room for exactly one more, and nothing of ours is left to subtract.
+    // Room for exactly one more, and no eviction of ours is left to subtract.
     host.hear(Event::BudgetApplied(budget(1))).does("evict c");
 }
 
@@ -70,7 +70,7 @@ fn a_budget_without_room_is_not_asked_until_it_changes_or_is_doubted() {
         .does("")
         .wait(1)
         .does("evict a");
-    // One was granted after all: the status is wrong, and the others may be asked.
+    // One was granted after all: the status is wrong, and the others may be requested.
     host.accepted("evict a").does("evict b");
 }
 

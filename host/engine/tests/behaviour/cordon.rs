@@ -1,4 +1,4 @@
-//! Whose cordon it is, after late events, changes by other clients and an uncordon.
+//! The owner of the cordon, after late events, changes by other clients and an uncordon.
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{Answer, Checkpoint, Condition, Event, HookPhase, Node, Outcome, Request, StepOutcome};
@@ -28,7 +28,7 @@ fn marked(own_cordon: bool) -> Node {
 
 #[test]
 fn states_from_before_our_cordon_do_not_look_like_a_lifted_cordon() {
-    // Numbers are compared; for other versions the state that we wrote must have been seen.
+    // Versions that are numbers are compared; for others the state that we wrote must have been seen.
     for (before, written, after) in [("100", "103", "104"), ("r-a", "r-c", "r-d")] {
         let mut host = Host::new(request());
         host.hear(at(before, false))
@@ -139,7 +139,7 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
     host.stepped("step", StepOutcome::Done)
         .does("save uncordoning, ours")
         .written("save");
-    // Others may have written between the state that was seen and the save: news of it must come first.
+    // Other clients may have written between the seen state and the save: the event about it must come first.
     host.does("");
     let saved = host.last_checkpoint();
     let seen = Node {
@@ -222,7 +222,7 @@ fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
         waiting_for: Vec::new(),
     };
     host.begin(&[pod("a")]).stepped("step", pending);
-    // Another client cordons with version 101, and our save makes 102 of it before the watch shows it.
+    // Another client cordons with version 101, and our save turns it into 102 before the watch shows it.
     host.answer(
         "save",
         Answer::Written {
@@ -271,7 +271,7 @@ fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
     )
     .wait(100)
     .does("");
-    // The cordon did happen; then others lifted it and cordoned again, with our mark still on the node.
+    // The cordon did happen; then another client lifted it and cordoned again, with our mark still on the node.
     let mark = host_checkpoint();
     let ours = |version: &str, unschedulable| {
         let checkpoint = Some(mark.clone());
@@ -358,7 +358,7 @@ fn a_cordon_of_a_process_that_died_right_after_it_is_lifted_by_a_cancel() {
         .does("uncordon at 100");
 }
 
-/// The node as a drain that came to its end has left it.
+/// The node as a completed drain leaves it.
 fn drained(cordon: Node) -> Node {
     let mut host = Host::new(Request {
         id: "first".to_owned(),
@@ -411,7 +411,7 @@ fn a_drain_of_a_drained_node_knows_and_hands_it_on_however_it_ends() {
         assert!(host.drain.found_drained());
         host.written("save");
         let saved = host.last_checkpoint();
-        // The conditions say by now that it is being drained.
+        // The conditions already report the drain.
         let again = Node {
             conditions: Vec::new(),
             checkpoint: Some(saved.clone()),

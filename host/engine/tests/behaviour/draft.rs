@@ -1,4 +1,4 @@
-//! `kubectl drain`'s filters: one row for each rule and for each pair that meets on one pod.
+//! `kubectl drain`'s filters: one row for each rule and for each pair of rules that can match one pod.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 use crate::harness::{PodPhase, controller, pod};
@@ -13,7 +13,7 @@ const DAEMON: &str = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)
 const LOCAL: &str = "Pods with local storage (use --delete-emptydir-data to override)";
 const UNMANAGED: &str = "Pods that declare no controller (use --force to override)";
 
-/// What a row changes in a running pod of a ReplicaSet.
+/// The changes of a row to a running pod of a ReplicaSet.
 type Edit = fn(&mut Pod);
 
 fn daemon(pod: &mut Pod) {
@@ -47,7 +47,7 @@ fn failed(pod: &mut Pod) {
     pod.phase = PodPhase::Failed;
 }
 
-/// Deleted 100 s ago, the grace included.
+/// Deleted 100 s ago, grace period included.
 fn ending(pod: &mut Pod) {
     pod.deletion = Some(Deletion {
         at: Time::from_millis(400_000),
@@ -103,7 +103,7 @@ fn the_filters_agree_with_kubectl() {
     let mirrored = "mirror of a static pod, which the kubelet runs from a file";
     let rows: &[(&[Edit], &str, Verdict, &str)] = &[
         (&[], "", Evict, "managed by ReplicaSet rs"),
-        // 1: skip-deleted comes before everything.
+        // 1: skip-deleted takes precedence over everything.
         (&[ending], "s", Keep, skipping),
         (&[ending], "", Evict, "managed by ReplicaSet rs"),
         (&[ending, bare], "s", Keep, skipping),
@@ -119,11 +119,11 @@ fn the_filters_agree_with_kubectl() {
         (&[daemon, finished], "", Evict, "it has finished"),
         (&[orphan], "", Refuse, not_found),
         (&[orphan], "i", Refuse, not_found),
-        // A later filter's silence covers an earlier one's warning.
+        // A later filter that is silent hides an earlier one's warning.
         (&[orphan], "f", Evict, "managed by DaemonSet ds"),
         (&[orphan, local], "f", Refuse, LOCAL),
         (&[orphan, finished], "", Evict, "it has finished"),
-        // 3: mirror pods stay before local storage is looked at.
+        // 3: mirror pods are kept before local storage is checked.
         (&[mirror], "", Keep, mirrored),
         (&[mirror, local], "", Keep, mirrored),
         (&[mirror, finished], "fie", Keep, mirrored),
@@ -148,12 +148,12 @@ fn the_filters_agree_with_kubectl() {
             Evict,
             "deleting Pods that declare no controller",
         ),
-        // A pod that is not selected blocks nothing, whatever it is.
+        // A pod outside the selector blocks nothing, whatever it is.
         (&[], "l", Keep, "not selected by --pod-selector"),
         (&[bare, local], "l", Keep, "not selected by --pod-selector"),
         (&[other], "l", Evict, "managed by ReplicaSet rs"),
         (&[other, bare], "l", Refuse, UNMANAGED),
-        // Without evictions pods leave or stay by the same rules.
+        // Without evictions the same rules decide.
         (&[], "d", Verdict::Delete, "managed by ReplicaSet rs"),
         (&[bare], "d", Refuse, UNMANAGED),
         (
@@ -232,7 +232,7 @@ fn numbers_are_compared_as_numbers() {
 fn the_drivers_own_pod_is_kept_whatever_the_filters_match() {
     let mut own = pod("driver");
     bare(&mut own);
-    // A pod of the same name on this node, made anew, is not the driver.
+    // A new pod of the same name on this node is not the driver.
     let id = PodRef {
         uid: Uid("another".to_owned()),
         ..own.id.clone()
@@ -281,7 +281,7 @@ fn a_grace_period_that_may_only_lengthen_refuses_the_pods_that_it_would_shorten(
         (&long, Some(59), false, Verdict::Evict),
         (&long, None, true, Verdict::Evict),
         (&short, Some(59), true, Verdict::Evict),
-        // Its grace period runs already.
+        // Its grace period is already running.
         (&deleted, Some(0), true, Verdict::Evict),
     ] {
         let settings = Settings {

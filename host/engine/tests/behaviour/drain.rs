@@ -1,4 +1,4 @@
-//! The way of a drain from plan to end, command by command.
+//! A drain from its plan to its end, command by command.
 
 use crate::harness::{Host, node, pod, request};
 use scupper_engine::{Event, Node, Outcome};

@@ -1,4 +1,4 @@
-//! Deadline, cancel, loss: nothing more is evicted, and changes of ours are undone or marked.
+//! Deadline, cancel, loss: evictions stop, and our own changes are reverted or marked.
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
@@ -106,7 +106,7 @@ fn a_deadline_in_the_past_ends_at_once_and_changes_nothing() {
         ..request()
     });
     host.does("").ends(&exceeded(&[]));
-    // No list of pods has come, so the drain does not report that there is none.
+    // No list of pods has arrived, so the drain does not report an empty node.
     assert_eq!(exceeded(&[]).to_string(), "the deadline passed");
 }
 
@@ -140,7 +140,7 @@ fn a_cancel_before_anything_was_changed_ends_at_once() {
     host.begin(&[pod("a")]).hear(cancel()).does("").ends(&cancelled());
 }
 
-/// The cordon of a process that died right after it had asked for it.
+/// The cordon of a process that died right after requesting it.
 fn of_a_dead_process() -> Node {
     let mut dead = Host::new(request());
     dead.begin(&[pod("a")]).skip();
@@ -217,7 +217,7 @@ fn a_conflicting_uncordon_is_decided_anew() {
     host.hear(Event::Node(Some(changed)))
         .does("uncordon at 110")
         .answer("uncordon", Answer::WriteConflict);
-    // Another client lifted it: there is nothing left to lift.
+    // Another client lifted it: there is nothing left to do.
     let lifted = Node {
         unschedulable: false,
         resource_version: "120".to_owned(),
@@ -374,7 +374,7 @@ fn a_write_that_finds_another_node_is_the_last_one() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).answer("cordon", Answer::NodeGone);
     host.does("").ends(&lost);
-    // Also when it is the last word of a drain that has ended otherwise.
+    // Also as the last message of a drain that has ended otherwise.
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).written("cordon").skip();
     host.hear(cancel()).does("uncordon at 101");
@@ -403,7 +403,7 @@ fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
         .tells("");
 }
 
-/// What policies changed follows the cordon.
+/// The policies' changes follow the cordon.
 #[test]
 fn policies_hear_whether_the_cordon_stays() {
     for (uncordon_on_failure, end, held) in [

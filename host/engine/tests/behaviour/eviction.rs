@@ -1,4 +1,4 @@
-//! Asking pods to leave, answer by answer.
+//! Evictions, answer by answer.
 
 use crate::harness::{Host, PodPhase, ending, node, planner, pod, request};
 use scupper_engine::{
@@ -6,7 +6,7 @@ use scupper_engine::{
     Verdict,
 };
 
-/// A drain that has asked for these pods.
+/// A drain that has requested the evictions of these pods.
 fn asking(pods: &[Pod]) -> Host {
     let mut host = Host::new(request());
     host.begin(pods).written("cordon");
@@ -254,7 +254,7 @@ fn grace_is_the_pods_own_unless_the_settings_override_it() {
     }
 }
 
-/// A planner may let a pod leave that the draft refuses. Its grace period is its own all the same.
+/// A planner may let a pod be evicted that the draft refuses. It still has its own grace period.
 #[test]
 fn a_grace_period_that_may_only_lengthen_shortens_none() {
     for (seconds, expected) in [(0, "evict a"), (300, "evict a grace 300")] {
@@ -300,7 +300,7 @@ fn no_more_than_max_in_flight_are_unanswered() {
     host.accepted("evict a").does("evict c");
 }
 
-/// The settings' limit holds, however much the server takes; at least one eviction is always allowed.
+/// The settings' limit holds, however much the server allows; at least one eviction is always allowed.
 #[test]
 fn no_more_are_unanswered_than_the_server_bears() {
     let settings = Settings {
@@ -320,7 +320,7 @@ fn no_more_are_unanswered_than_the_server_bears() {
     );
     host.hear(Event::EvictionLimit(2)).does("evict b");
     host.hear(Event::EvictionLimit(100)).does("evict c");
-    // Fewer: those that are asked already stay asked, and no other is until they are answered.
+    // Fewer: requested evictions stay in flight, and no other starts until they are answered.
     host.hear(Event::EvictionLimit(1)).does("");
     host.accepted("evict a").accepted("evict b").does("");
     host.accepted("evict c").does("evict d");

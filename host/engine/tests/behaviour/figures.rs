@@ -1,4 +1,4 @@
-//! What the end says that a drain cost, and since when something waits.
+//! The figures in the end's report: the cost of a drain, and since when something waits.
 
 use crate::harness::{Host, START, budget, hooks, node, pod, request};
 use scupper_engine::{
@@ -72,7 +72,8 @@ fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
     assert_eq!(host.summary().hook_wait.as_secs(), 70, "of both processes");
 }
 
-/// What budgets held up for, where two pods are refused for so many seconds, the second one so much later.
+/// The time for which budgets blocked, where two pods are refused for this many seconds, the second one that much
+/// later.
 fn budgets(first: u64, later: u64, second: u64) -> u64 {
     let other = Budget {
         namespace: "other".to_owned(),

@@ -1,4 +1,5 @@
-//! The API server refuses writes of the node with 401 or 403: a short refusal is waited out, a long one ends the drain.
+//! The API server refuses writes of the node with 401 or 403: the drain waits out a short refusal, and a long one ends
+//! it.
 
 use crate::harness::{Host, hooks, pod, request};
 use scupper_engine::{Answer, Duration, Event, HookPhase, Outcome, Phase, Request, Settings, StepOutcome};
@@ -9,7 +10,7 @@ fn forbidden() -> Answer {
     }
 }
 
-/// Refuses a write at every try until the drain has ended; how long that took.
+/// Refuses every try of a write until the drain has ended; returns how long that took.
 fn refuse(host: &mut Host, write: &str) -> Duration {
     let begun = host.now;
     while host.drain.phase() != Phase::Finished {

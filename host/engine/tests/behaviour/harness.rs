@@ -16,7 +16,7 @@ use scupper_engine::{
 
 pub(crate) use scupper_engine::{Controller, PodPhase, PodRef};
 
-/// The moment at which every script begins.
+/// The start time of every script.
 pub(crate) const START: Time = Time::from_millis(1_000_000_000);
 
 pub(crate) struct Host {
@@ -64,7 +64,7 @@ impl Host {
             .hear(Event::Budgets(budgets.to_vec()))
     }
 
-    /// Lets the time pass, with every timer on the way.
+    /// Advances the time, firing every timer on the way.
     pub(crate) fn wait(&mut self, millis: u64) -> &mut Self {
         let end = self.now + Duration::from_millis(millis);
         let mut rounds = 0;
@@ -84,7 +84,7 @@ impl Host {
         self
     }
 
-    /// Compares the commands since the last time with these lines.
+    /// Compares the commands since the last call with these lines.
     #[track_caller]
     pub(crate) fn does(&mut self, expected: &str) -> &mut Self {
         let mut text = String::new();
@@ -96,7 +96,7 @@ impl Host {
         self
     }
 
-    /// Whatever it does.
+    /// Accepts any commands.
     pub(crate) fn skip(&mut self) -> &mut Self {
         while let Some(command) = self.drain.poll_command() {
             self.picked_up(command);
@@ -109,7 +109,7 @@ impl Host {
         self.open.push(command);
     }
 
-    /// Compares the notices since the last time with these lines.
+    /// Compares the notices since the last call with these lines.
     #[track_caller]
     pub(crate) fn tells(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
@@ -133,7 +133,7 @@ impl Host {
         text
     }
 
-    /// Why pods wait, one line for each.
+    /// The reasons why pods wait, one line each.
     #[track_caller]
     pub(crate) fn waits(&mut self, expected: &str) -> &mut Self {
         let mut text = String::new();
@@ -144,7 +144,7 @@ impl Host {
         self
     }
 
-    /// Answers the oldest command whose line begins so.
+    /// Answers the oldest command whose line begins like this.
     #[track_caller]
     pub(crate) fn answer(&mut self, begins: &str, answer: Answer) -> &mut Self {
         self.skip();
@@ -161,7 +161,7 @@ impl Host {
         self.hear(Event::Answer(command.id, answer))
     }
 
-    /// Whether a command whose line begins so waits for its answer.
+    /// Whether a command whose line begins like this waits for its answer.
     pub(crate) fn asks(&mut self, begins: &str) -> bool {
         self.skip();
         let mut open = self.open.iter();
@@ -209,7 +209,7 @@ impl Host {
         self.stepped_by(begins, outcome, None)
     }
 
-    /// By a policy that writes this version of its state.
+    /// A step by a policy that writes this version of its state.
     #[track_caller]
     pub(crate) fn stepped_by(
         &mut self,
@@ -247,7 +247,7 @@ impl Host {
         self
     }
 
-    /// What the end says that it did and cost.
+    /// The end's report of actions and cost.
     pub(crate) fn summary(&mut self) -> Summary {
         let mut last = None;
         while let Some(notice) = self.drain.poll_notice() {
@@ -460,7 +460,7 @@ pub(crate) fn pod(name: &str) -> Pod {
     }
 }
 
-/// The same pod with a deletion under way.
+/// The same pod while it terminates.
 pub(crate) fn ending(pod: Pod) -> Pod {
     let deletion = Deletion {
         at: START + Duration::from_secs(30),
@@ -482,7 +482,7 @@ pub(crate) fn controller(kind: &str, name: &str) -> Controller {
     }
 }
 
-/// A budget for every pod of [`pod`]'s label.
+/// A budget for every pod with [`pod`]'s label.
 pub(crate) fn budget(allowed: i32) -> Budget {
     Budget {
         namespace: "ns".to_owned(),

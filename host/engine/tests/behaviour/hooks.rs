@@ -1,4 +1,4 @@
-//! Hooks: their order, their state, and what a failing one does.
+//! Hooks: their order, their state, and the effect of failures.
 
 use crate::harness::{Host, hooks, pod, request};
 use scupper_engine::{Duration, Event, HookPhase, Outcome, Request, StepOutcome};
@@ -50,13 +50,13 @@ fn a_state_goes_with_the_version_that_wrote_it() {
     assert_eq!(host.last_checkpoint().hooks[0].state_version, Some(3));
     host.wait(1_000)
         .does("step slurm before-cordon node after one of version 3");
-    // The same bytes of another version are another state.
+    // The same bytes under another version are another state.
     host.stepped_by("step", pending("one", 1_000), Some(4))
         .written("save");
     assert_eq!(host.last_checkpoint().hooks[0].state_version, Some(4));
     host.wait(1_000)
         .does("step slurm before-cordon node after one of version 4");
-    // No state is no version's.
+    // An empty state has no version.
     host.stepped_by("step", pending("", 1_000), Some(4))
         .written("save");
     assert_eq!(host.last_checkpoint().hooks[0].state_version, None);
@@ -80,7 +80,7 @@ fn a_hooks_state_is_saved_before_its_next_step_and_only_when_it_changed() {
     host.does("step slurm before-cordon node after one");
 }
 
-/// How many steps a hook takes and how many saves it costs in a minute, when it is called again as soon as can be.
+/// The number of steps and of saves in a minute, if the hook is called again as soon as possible.
 fn in_a_minute(state: impl Fn(u32) -> String) -> (u32, u32) {
     let mut host = with_hooks(&[HookPhase::BeforeDrain]);
     host.begin(&[pod("a")]).written("cordon").skip();
@@ -106,9 +106,9 @@ fn in_a_minute(state: impl Fn(u32) -> String) -> (u32, u32) {
 fn a_hook_that_is_always_in_a_hurry_writes_the_node_once_a_second() {
     let (steps, saves) = in_a_minute(|step| format!("step {step}"));
     assert!((60..=71).contains(&saves), "{saves} saves");
-    // Each step stands on the saved state of the one before.
+    // Each step builds on the saved state of the one before.
     assert!(steps <= saves + 1, "{steps} steps and {saves} saves");
-    // Where nothing changes there is nothing to save, however often it is called.
+    // Without a change there is nothing to save, however often the hook is called.
     let (steps, saves) = in_a_minute(|_| "the same".to_owned());
     assert!(steps > 500 && saves == 1, "{steps} steps and {saves} saves");
 }
@@ -196,7 +196,7 @@ fn the_node_is_listed_again_after_the_last_hooks() {
     host.stepped("step", StepOutcome::Done)
         .written("save")
         .does("list-pods");
-    // A pod came while the hooks ran.
+    // A pod arrived while the hooks ran.
     host.listed(&[pod("late")])
         .wait(1_000)
         .does("evict late")

@@ -1,4 +1,4 @@
-//! The engine's behaviour, event by event: what it asks for, and what it says.
+//! The engine's behaviour, event by event: its commands and its notices.
 
 mod budgets;
 mod cordon;

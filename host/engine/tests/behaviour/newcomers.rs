@@ -1,4 +1,4 @@
-//! Pods that come after the plan, and news that comes late, twice or in the wrong order.
+//! Pods that arrive after the plan, and events that arrive late, twice or out of order.
 
 use crate::harness::{Host, PodPhase, START, controller, ending, hooks, node, planner, pod, request};
 use scupper_engine::{
@@ -6,7 +6,7 @@ use scupper_engine::{
     Time, Uid, Wave,
 };
 
-/// A pod of this name that is another one.
+/// Another pod of this name.
 fn again(name: &str, uid: &str, created: u64) -> Pod {
     let id = PodRef {
         uid: Uid(uid.to_owned()),
@@ -42,7 +42,7 @@ fn newcomers_are_planned_together_once_it_is_quiet() {
     }
     host.waits("ns/a EvictionRequested\nns/n0 NotPlanned\nns/n1 NotPlanned\nns/n2 NotPlanned");
     host.wait(100).does("evict n0\nevict n1\nevict n2");
-    // A stream of them is cut after five seconds.
+    // A stream of events is cut after five seconds.
     for number in 3..9 {
         host.hear(Event::PodApplied(of("other", &format!("n{number}"))))
             .wait(900);
@@ -69,7 +69,7 @@ fn newcomers_that_stay_do_not_matter_and_those_that_may_not_leave_do() {
         .does("")
         .wait(600_000)
         .does("");
-    // The list that was asked for before says nothing about now.
+    // A list requested earlier says nothing about now.
     host.gone(&["bare"]).does("").listed(&[]).does("list-pods");
 }
 
@@ -131,7 +131,7 @@ fn planners_that_fail_over_newcomers_are_asked_again() {
         .does("evict n");
 }
 
-/// The cordon does not keep it from the node.
+/// A pod that the cordon does not keep from the node.
 fn tolerating(pod: Pod) -> Pod {
     Pod {
         cordon_toleration: Some("node.kubernetes.io/unschedulable:NoSchedule".to_owned()),
@@ -139,7 +139,7 @@ fn tolerating(pod: Pod) -> Pod {
     }
 }
 
-/// A pod of a StatefulSet that comes back under its name.
+/// A pod of a StatefulSet that returns under its name.
 fn db(round: u64) -> Pod {
     Pod {
         controller: Some(controller("StatefulSet", "db")),
@@ -158,7 +158,7 @@ fn a_pod_that_tolerates_the_cordon_and_comes_back_is_evicted_once_and_then_stays
     host.wait(1_000).waits("ns/db-0 KeepsComingBack");
     let told = host.notices();
     assert!(told.contains(&format!("u1 stays: {STAYS}")), "{told}");
-    // The list that was asked for while the node looked empty says nothing about now.
+    // A list requested while the node looked empty says nothing about now.
     host.written("save").listed(&[tolerating(db(1))]);
     host.listed(&[tolerating(db(1))]).written("save finished");
     assert_eq!(host.drain.outcome(), Some(&Outcome::Drained));
@@ -267,7 +267,7 @@ fn a_bare_pod_that_comes_in_spite_of_the_cordon_stays() {
         ..pod(name)
     };
     let mut host = draining(&[pod("a")]);
-    // One that the scheduler bound just before the cordon: it holds the drain, as it would have held the plan.
+    // One that the scheduler bound just before the cordon: it blocks the drain, as it would have blocked the plan.
     host.hear(Event::PodApplied(bare("early", 0)))
         .hear(Event::PodApplied(tolerating(bare("debug", 1))))
         .wait(60_000)
@@ -333,13 +333,13 @@ fn a_name_belongs_to_the_younger_pod_whatever_comes_first() {
 fn a_pod_seen_after_a_list_was_requested_is_newer_than_the_list() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).does("list-pods");
-    // A pod comes while the list is on its way, and the list is from before.
+    // A pod arrives while the list is in flight, and the list is older.
     host.hear(Event::PodApplied(of("x", "n")))
         .listed(&[])
         .waits("ns/n NotPlanned")
         .wait(1_000)
         .does("evict n");
-    // A pod goes while the list is on its way, and the list is from before.
+    // A pod is removed while the list is in flight, and the list is older.
     host.accepted("evict n")
         .wait(30_000)
         .does("list-pods")

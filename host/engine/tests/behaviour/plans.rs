@@ -1,4 +1,4 @@
-//! What plans may not do, one row for each fault; and in which order planners are asked.
+//! Invalid plans, one row for each fault; and the order in which planners are called.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
 use crate::harness::{Host, node, planner, pod, request};
@@ -7,7 +7,7 @@ use scupper_engine::{
     PlanFault, Pod, Request, Settings, Uid, Verdict, Wave, check, draft,
 };
 
-/// What a row changes in the host's own draft.
+/// The changes of a row to the host's own draft.
 type Edit = fn(&mut Plan);
 
 fn uid(name: &str) -> Uid {
@@ -191,7 +191,7 @@ fn told(host: &mut Host) -> Plan {
     plan.unwrap()
 }
 
-/// Waves as the first makes them, what the second makes of them, and whose each is then.
+/// The waves of the first planner, the changes of the second, and the resulting owner of each wave.
 type Chain = (&'static str, Edit, &'static [(&'static str, &'static str)]);
 
 #[test]
@@ -345,13 +345,13 @@ fn a_planner_that_is_asked_again_holds_the_drain_and_says_so() {
         .does("");
     host.tells_last("planner calendar waits 10s: the calendar is away")
         .waits("ns/a PlannerFailed");
-    // The chain begins anew: pods have come and gone.
+    // The chain restarts: pods have arrived and gone.
     host.hear(Event::PodApplied(pod("b"))).wait(9_999).does("");
     host.wait(1)
         .does("plan first")
         .planned("first", |_| {})
         .does("plan calendar");
-    // No planner is asked every moment, and none is forgotten.
+    // No planner is called continuously, and none is forgotten.
     host.answer("plan calendar", fails(Duration::ZERO))
         .tells_last("planner calendar waits 1s: the calendar is away")
         .wait(1_000)

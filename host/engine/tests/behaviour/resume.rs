@@ -1,4 +1,4 @@
-//! A new process resumes what an old one began.
+//! A new process resumes an old one's drain.
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
@@ -19,7 +19,7 @@ fn with_hooks() -> Request {
     }
 }
 
-/// What an old process left in this phase.
+/// The checkpoint of an old process in this phase.
 fn left(phase: Phase, own_cordon: bool) -> Checkpoint {
     let mut host = Host::new(request());
     host.begin(&[]).skip();
@@ -169,7 +169,7 @@ fn a_rollback_continues() {
     host.does("save finished, ours").written("save").ends(&lost);
 }
 
-/// What a drain leaves behind that ended well, its hooks included.
+/// The checkpoint of a successful drain, hooks included.
 fn drained() -> Checkpoint {
     use HookPhase::{AfterDrain, BeforeCordon, BeforeDrain};
     Checkpoint {
@@ -196,7 +196,7 @@ fn orders() -> [Event; 3] {
 #[test]
 fn a_successful_drain_is_never_rolled_back() {
     for order in orders() {
-        // Whether the order or the node comes first.
+        // Either the order or the node comes first.
         for first in [true, false] {
             let mut host = Host::resume(with_hooks(), drained());
             if first {
@@ -213,7 +213,7 @@ fn a_successful_drain_is_never_rolled_back() {
     }
 }
 
-/// Pods have come since, so that it does not call itself drained; what it had done stays all the same.
+/// Pods have arrived since, so it does not report `Drained`; its changes still stay.
 #[test]
 fn a_drain_that_ended_well_and_was_resumed_is_not_rolled_back_either() {
     for order in orders() {
@@ -243,7 +243,7 @@ fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
     .ends(&Outcome::Lost { reason });
 }
 
-/// Its hooks have undone their changes; a cancel lifts the cordon as well.
+/// Its hooks have reverted their changes; a cancel also lifts the cordon.
 #[test]
 fn cancelling_a_failed_drain_lifts_the_cordon_that_it_left() {
     let reason = "cancelled by scupper cancel".to_owned();
@@ -277,7 +277,7 @@ fn giving_back(uncordon_on_failure: bool) -> Request {
     }
 }
 
-/// A configuration that changes in the middle of it changes neither what policies hear nor what becomes of the cordon.
+/// A configuration change in the middle changes neither the hooks' input nor the fate of the cordon.
 #[test]
 fn a_resumed_rollback_reports_the_same_cordon_to_hooks() {
     for (held, configured, last) in [
@@ -299,7 +299,7 @@ fn a_resumed_rollback_reports_the_same_cordon_to_hooks() {
     }
 }
 
-/// Its policies have kept what they changed; a cancel asks for that as well as for the cordon.
+/// Its policies have kept their changes; a cancel reverts these and the cordon.
 #[test]
 fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
     let reason = "cancelled by scupper cancel".to_owned();
@@ -331,7 +331,8 @@ fn pods_that_left_under_an_earlier_process_count() {
     first.begin(&pods).written("cordon").skip();
     let saved = first.last_checkpoint();
     assert_eq!((saved.counts.leaving, saved.counts.gone), (3, 0));
-    // Two have left without a write, the last one goes under the next process, and one that came later is its own.
+    // Two pods have gone without a write, the last one goes under the next process, and a later one counts for that
+    // process.
     let late = Pod {
         created: first.now + scupper_engine::Duration::from_secs(60),
         ..pod("late")
@@ -345,7 +346,7 @@ fn pods_that_left_under_an_earlier_process_count() {
     assert_eq!((outcome, summary.gone), (Outcome::Drained, 4));
 }
 
-/// The checkpoint of a process that dies during the roll-back of a cancelled drain.
+/// The checkpoint of a process that dies during the rollback of a cancelled drain.
 fn left_by_a_cancel(reason: &str) -> Checkpoint {
     let holding = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
     let mut host = taken_up(with_hooks(), &holding, &[pod("a")]);
@@ -369,7 +370,7 @@ fn a_cancel_continues() {
         .stepped("step", StepOutcome::Done)
         .does("save rolling back, ours")
         .written("save");
-    // A cordon of its own is lifted as well.
+    // A cordon of its own is also lifted.
     let seen = Node {
         resource_version: "102".to_owned(),
         ..cordoned(&host.last_checkpoint())

@@ -1,4 +1,4 @@
-//! Policies that are for some nodes only.
+//! Policies for some nodes only.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn planners_of_other_nodes_are_left_out_of_the_chain() {
         .does("plan three");
 }
 
-/// A policy with hooks, for nodes of Slurm.
+/// A policy with hooks, for Slurm nodes.
 fn with_slurm() -> Request {
     let slurm = hooks("slurm", &[HookPhase::BeforeCordon, HookPhase::BeforeDrain]);
     Request {

@@ -5,7 +5,7 @@ use scupper_engine::{
     Duration, Event, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave,
 };
 
-/// A drain that waits for no pod that has been ending for more than ten seconds.
+/// A drain that waits for no pod that has been terminating for more than ten seconds.
 fn impatient(policies: Vec<PolicyInfo>) -> Host {
     let filters = Filters {
         skip_wait_for_delete_timeout: Duration::from_secs(10),
@@ -24,7 +24,7 @@ fn impatient(policies: Vec<PolicyInfo>) -> Host {
 #[test]
 fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
     let mut host = impatient(Vec::new());
-    // Its grace ends after 30 seconds.
+    // Its grace period ends after 30 seconds.
     let stuck = ending(pod("stuck"));
     host.begin(&[stuck.clone(), pod("web")])
         .written("cordon")
@@ -78,7 +78,7 @@ fn without_a_timeout_a_drain_waits_for_terminating_pods() {
 fn late_events_do_not_undo_a_deletion() {
     let mut host = impatient(Vec::new());
     let web = pod("web");
-    // Its grace ends after 30 seconds.
+    // Its grace period ends after 30 seconds.
     let deleted = ending(web.clone());
     host.begin(std::slice::from_ref(&web))
         .written("cordon")
@@ -87,7 +87,7 @@ fn late_events_do_not_undo_a_deletion() {
         .hear(Event::PodApplied(web.clone()));
     host.wait(38_000);
     host.waits("ns/web TerminatingPastGrace");
-    // A list that was asked for long ago.
+    // A list requested long ago.
     host.hear(Event::Pods(vec![web]));
     host.wait(3_000).does("list-pods");
     host.waits("ns/web Kept");

@@ -1,4 +1,4 @@
-//! Waves: order, parallelism, time, and the driver's own pod at the end.
+//! Waves: order, parallelism, time limits, and the driver's own pod at the end.
 
 use crate::harness::{Host, planner, pod, request};
 use scupper_engine::{Duration, Outcome, Request, Settings, Uid, Verdict, Wave};
@@ -15,7 +15,7 @@ fn wave(name: &str, pods: &[&str]) -> Wave {
     }
 }
 
-/// A drain of these waves, cordoned.
+/// A drain with these waves, cordoned.
 fn in_waves(waves: Vec<Wave>) -> Host {
     let pods: Vec<_> = waves
         .iter()
@@ -142,7 +142,7 @@ fn the_drivers_own_pod_goes_when_nothing_else_is_left() {
         plan.waves = vec![apps, wave("driver", &["own"])];
     });
     host.written("cordon").does("evict a").accepted("evict a");
-    // The first wave's time is over, but it is not gone.
+    // The first wave's time has expired, but its pods are still here.
     host.wait(20_000).does("");
     host.hear(scupper_engine::Event::PodApplied(pod("late")))
         .gone(&["a"])

@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    /// The configuration file took hosts in capitals, `--grant` as well, and a policy's wants did not: a policy that
-    /// wanted `https://Nova.example.com/` could not be loaded, whatever the operator granted.
+    /// The configuration file and `--grant` accepted hosts in capitals, and a policy's requests did not: a policy that
+    /// requested `https://Nova.example.com/` could not be loaded, whatever the operator granted.
     #[test]
     fn file_flag_and_want_take_the_same_and_mean_the_same() {
         let hosts = [

@@ -122,7 +122,7 @@ mod tests {
         Attempt::begin(dir, key, "uid-1", limit).unwrap()
     }
 
-    /// A mark as a killed driver leaves it: present but unlocked.
+    /// The mark of a killed driver: present but unlocked.
     fn killed(marked: Marked) {
         let Marked::Begun(attempt) = marked else {
             panic!("it is not marked")

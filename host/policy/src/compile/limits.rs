@@ -250,7 +250,7 @@ mod tests {
                 assert!(sum <= (left - 64) * MIB, "{left} MiB, {wasm} MiB: {given:?}");
             }
         }
-        // A policy in Python, beside a driver that has 90 MiB.
+        // A Python policy, beside a driver that uses 90 MiB.
         let python = limits.within(room(678), 18 * MIB).unwrap();
         assert!(python.memory >= Some(450 * MIB), "{python:?}");
     }

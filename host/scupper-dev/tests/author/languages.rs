@@ -1,4 +1,4 @@
-//! The example policies in Python and JavaScript: built as their readmes say, then tested by the program.
+//! The example policies in Python and JavaScript: built as their readmes say, then tested with the program.
 
 use crate::programs::programs;
 use std::path::{Path, PathBuf};
@@ -31,15 +31,16 @@ fn a_policy_in_javascript_plans_a_drain() {
 
 struct Example {
     name: &'static str,
-    /// Where its compiler is, under `$SCUPPER_CACHE/tools/languages`.
+    /// The place of its compiler, under `$SCUPPER_CACHE/tools/languages`.
     tools: &'static str,
     component: &'static str,
-    /// What the component is made of, the WIT aside.
+    /// The component's sources, without the WIT.
     sources: &'static [&'static str],
 }
 
-/// The readme's commands, in a copy of the example: the compiler's (or the component that it made of the same sources
-/// before), and the scenarios, which state the whole plan. One load each: it takes a dozen seconds of CPU time.
+/// Runs the readme's commands in a copy of the example: the compiler's (or takes its earlier component of the same
+/// sources), and the scenarios, which state the whole plan. Loads it only once: a load takes a dozen seconds of CPU
+/// time.
 #[expect(clippy::print_stderr, reason = "says what is left out")]
 fn plans_a_drain(example: &Example) {
     if skip::left_out("languages") {
@@ -65,7 +66,7 @@ fn plans_a_drain(example: &Example) {
     assert_eq!(run(&folder, shell(example, test)).good(), tested);
 }
 
-/// The component, from `$SCUPPER_CACHE` where it is the same command, sources, WIT and compiler.
+/// The component, from `$SCUPPER_CACHE` if it holds one of the same command, sources, WIT and compiler.
 fn build(example: &Example, root: &Path, folder: &Path, compile: &str) -> PathBuf {
     let mut digest = Sha256::new();
     let mut sources: Vec<PathBuf> = example.sources.iter().map(|name| folder.join(name)).collect();
@@ -97,7 +98,7 @@ fn build(example: &Example, root: &Path, folder: &Path, compile: &str) -> PathBu
         }
         run(folder, shell(example, compile)).good();
         std::fs::create_dir_all(&built).unwrap();
-        // Another run may build the same at the same time: each moves a whole file into place.
+        // Another run may build the same at the same time: each moves a complete file into place.
         let whole = tempfile::NamedTempFile::new_in(&built).unwrap();
         std::fs::copy(folder.join(example.component), &whole).unwrap();
         whole.persist(&kept).unwrap();
@@ -144,7 +145,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A folder without what a user has installed or built in it.
+/// A folder without a user's installations and build results.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! A policy looked over, asked once, and measured.
+//! `inspect`, `check` and `bench` of a policy.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn check_reads_the_operators_configuration() {
     assert!(told.contains("it has jobs"), "{told}");
 }
 
-/// A policy that wants two things of `http`.
+/// A policy that requests two capabilities of `http`.
 const WANTS: &str = "wants=http GET https://a.example.com/\nhttp POST https://b.example.com/jobs/";
 
 #[test]
@@ -135,7 +135,7 @@ fn a_description_that_cannot_be_is_refused_with_its_field() {
         assert!(told.contains(words), "{setting:?}: {told}");
         assert!(!told.contains('\u{1b}'), "{told:?}");
     }
-    // Nor is it passed on to people.
+    // The output does not contain it either.
     let told = policy(&repository(), &["run", path(&vague), "--on", SNAPSHOT, "--drain"]).ends(0);
     for words in [
         "the policy does not say where it stands",

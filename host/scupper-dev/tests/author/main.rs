@@ -1,4 +1,4 @@
-//! The path of a policy's author, as the author walks it: the program itself, no cluster.
+//! A policy author's path, with the real program and no cluster.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

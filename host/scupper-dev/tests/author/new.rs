@@ -1,4 +1,4 @@
-//! New policies: they build, and their tests and scenarios pass, before anybody has changed a line.
+//! New policies build, and their tests and scenarios pass, without a change.
 
 use std::process::Command;
 
@@ -19,13 +19,13 @@ fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
             "{made:#?}"
         );
         let folder = dir.join(name);
-        // Who has only the programs has no checkout, and nobody's paths.
+        // A user who has only the programs has neither the checkout nor our paths.
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         assert!(
             manifest.contains("scupper-sdk = { path = \"sdk/scupper-sdk\" }"),
             "{manifest}"
         );
-        // Where everybody else's crates are compiled already, and with what this machine has: a test is no download.
+        // In a build directory where the dependencies are compiled, and offline: a test downloads nothing.
         let target = env!("CARGO_TARGET_TMPDIR");
         let mut test = Command::new(env!("CARGO"));
         test.args(["test", "--quiet", "--offline"])

@@ -1,9 +1,9 @@
-//! The program, run as an author runs it.
+//! Runs the program as an author does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -12,14 +12,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// It ended well; what it printed.
+    /// It succeeded; returns its output.
     #[track_caller]
     pub(crate) fn good(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:#?}");
         &self.stdout
     }
 
-    /// It ended with this code; what it printed and complained.
+    /// It ended with this code; returns its output and its errors.
     #[track_caller]
     pub(crate) fn ends(&self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -27,7 +27,7 @@ impl Run {
     }
 }
 
-/// An empty folder that has the same path each time, so that what is built of it is found again by the next run.
+/// An empty folder with the same path each time, so that the next run finds the builds in it.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
@@ -37,14 +37,14 @@ pub(crate) fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs `scupper policy …` in a folder, to its end.
+/// Runs `scupper policy …` in a folder to its end.
 pub(crate) fn policy(folder: &Path, args: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper-dev"));
     command.arg("policy").args(args);
     run(folder, command)
 }
 
-/// Runs a command in a folder, to its end.
+/// Runs a command in a folder to its end.
 pub(crate) fn run(folder: &Path, mut command: Command) -> Run {
     let output = command
         .current_dir(folder)

@@ -1,4 +1,4 @@
-//! Scenarios: those of the repository's own policies, and what is said of one that is not as expected.
+//! Scenarios: those of the repository's own policies, and the reports about unexpected results.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn component(folder: &str) -> String {
     built.get("file").unwrap().as_str().unwrap().to_owned()
 }
 
-/// Plays one scenario about `keep-labelled`.
+/// Runs one scenario about `keep-labelled`.
 fn played(text: &str) -> (i32, String) {
     let module = component("examples/policies/keep-labelled");
     let dir = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn a_chain_is_played_in_its_order_and_each_planner_gets_the_plan_of_the_one_befo
              ends: Drained\n"
         ))
     };
-    // The policy under test is the one without a module; its name may be another than its file's.
+    // The policy under test is the one without a module; its name may differ from its file's.
     let sorts = format!("- {{name: sorts, module: \"{priority}\"}}\n");
     for policies in [
         format!("{sorts}- {{name: keeps}}\n"),
@@ -75,11 +75,11 @@ fn a_chain_is_played_in_its_order_and_each_planner_gets_the_plan_of_the_one_befo
         let (code, told) = chain(&policies);
         assert_eq!(code, 0, "{told}");
     }
-    // Each has its part in the plan: without the first nothing is sorted.
+    // Each policy has its part in the plan: without the first nothing is sorted.
     let (code, told) = chain("- {name: keeps}\n");
     assert_eq!(code, 7, "{told}");
     assert!(told.contains("+ all: "), "{told}");
-    // A policy in the middle of a chain is held to its configuration, too.
+    // The configuration of a policy in the middle of a chain is also checked.
     let wrong = format!("- {{name: sorts, module: \"{priority}\", config: {{groups: many}}}}\n- {{}}\n");
     let (code, told) = chain(&wrong);
     assert_eq!(code, 3, "{told}");

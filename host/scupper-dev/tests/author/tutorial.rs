@@ -1,4 +1,4 @@
-//! The walk through `sdk/README.md`: each of its commands is run, and what they print is what stands there.
+//! The walkthrough in `sdk/README.md`: runs each of its commands, and compares the output with the text.
 
 use crate::programs::programs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use scupper_simulator::api::{ApiServer, Options, objects};
 use crate::limit::LIMIT;
 use crate::program::{repository, run, scratch};
 
-/// A block of the readme that does something.
+/// A block of the readme with an effect.
 #[derive(Debug)]
 enum Block {
-    /// Becomes a file.
+    /// A file to write.
     File { name: String, text: String },
-    /// A file of the repository that is copied.
+    /// A file of the repository to copy.
     Copy { from: String, to: String },
-    /// Commands and what they print.
+    /// Commands and their output.
     Console(Vec<(String, String)>),
 }
 
@@ -65,7 +65,7 @@ fn commands(lines: &[&str]) -> Vec<(String, String)> {
     commands
 }
 
-/// Whether a line is as the readme has it, where `…` stands for anything.
+/// Whether a line matches the readme's, where `…` stands for anything.
 fn is_as_written(written: &str, line: &str) -> bool {
     let mut rest = line;
     let parts: Vec<&str> = written.split('…').collect();
@@ -83,14 +83,14 @@ fn is_as_written(written: &str, line: &str) -> bool {
     })
 }
 
-/// Where the last command has led, and what runs in the background.
+/// The current folder, and the processes in the background.
 struct Walk {
     here: PathBuf,
     cluster: Cluster,
     running: Vec<Child>,
 }
 
-/// A cluster for the driver: this machine's is a simulated one.
+/// A cluster for the driver: a simulated one.
 struct Cluster {
     dir: tempfile::TempDir,
     _api: ApiServer,
@@ -128,13 +128,13 @@ impl Walk {
     fn command(&mut self, line: &str, written: &str) {
         if let Some(folder) = line.strip_prefix("cd ") {
             self.here = self.here.join(folder);
-            // What it depends on is compiled once, and not for each run of this test.
+            // Its dependencies are compiled once, and not for each run of this test.
             let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walk-target");
             std::os::unix::fs::symlink(target, self.here.join("target")).unwrap();
             return;
         }
         if let Some(line) = line.strip_suffix(" &") {
-            // On a node the kubelet's folder is where it always is.
+            // On a node the kubelet's folder has a fixed path.
             let root = self.cluster.dir.path().display();
             let mut command = self.shell(&format!("exec {line} --kubelet-root {root}"));
             let log = std::fs::File::create(self.cluster.dir.path().join("log")).unwrap();
@@ -154,7 +154,7 @@ impl Walk {
             if same {
                 return;
             }
-            // The driver needs a moment to begin, and to see a change.
+            // The driver needs a moment to start, and to see a change.
             if !line.starts_with("scupper policy list") || begin.elapsed() > LIMIT {
                 break ran;
             }

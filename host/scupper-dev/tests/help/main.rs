@@ -1,4 +1,4 @@
-//! `--help` of what `scupper-dev` does, as a person reads it.
+//! `--help` of the commands in `scupper-dev`, as a user reads it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "../../../scupper/tests/help/texts.rs"]

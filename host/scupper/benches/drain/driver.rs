@@ -1,4 +1,4 @@
-//! The driver as a process of its own, driven by the kubelet simulator.
+//! The driver as a separate process, driven by the kubelet simulator.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use super::testbed::Testbed;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How long it took from its start: until the kubelet had registered it, and until `/readyz` said that it is ready.
+/// The time from its start until the kubelet had registered it, and until `/readyz` reported it as ready.
 #[derive(Clone, Copy)]
 pub(crate) struct Started {
     pub(crate) registered: Duration,
@@ -99,14 +99,14 @@ impl Driver {
         }
     }
 
-    /// Ends it and starts it again, with what it has kept on disk.
+    /// Ends it and starts it again, with its state on disk.
     pub(crate) async fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         (self.child, self.started) = start(&mut self.command, &self.story, &self.kubelet, self.probes).await;
     }
 
-    /// The same, and from now on with these arguments, too.
+    /// The same, with these additional arguments from now on.
     pub(crate) async fn restart_with(&mut self, more: &[&str]) {
         self.command.args(more);
         self.restart().await;
@@ -116,12 +116,12 @@ impl Driver {
         self.started
     }
 
-    /// The most that was resident since its start.
+    /// The peak of its resident memory since its start.
     pub(crate) fn most_rss_mib(&self) -> f64 {
         status_mib(self.child.id(), "VmHWM:")
     }
 
-    /// The most is counted anew from here.
+    /// Resets the peak.
     pub(crate) fn forget_the_most(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
     }
@@ -130,7 +130,7 @@ impl Driver {
         status_mib(self.child.id(), "VmRSS:")
     }
 
-    /// Drains the node and says how long the driver took from the kubelet's call to the end.
+    /// Drains the node and returns the time from the kubelet's call to the end.
     pub(crate) async fn drain(&self, testbed: &Testbed) -> Duration {
         let name = self.event(testbed, "bench").await;
         let finished = self.told(&name);
@@ -142,7 +142,7 @@ impl Driver {
         self.event(testbed, "bench-uncordon").await;
     }
 
-    /// Makes an event and waits until the kubelet has finished it.
+    /// Creates an event and waits until the kubelet has finished it.
     async fn event(&self, testbed: &Testbed, transition: &str) -> String {
         let name = format!("{transition}-{}", self.kubelet.record().finished().len());
         let file = self.story.with_file_name("event.json");
@@ -218,7 +218,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// As a kubelet's readiness probe sees it.
+/// The state that a kubelet's readiness probe sees.
 fn is_ready(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;

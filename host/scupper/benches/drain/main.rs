@@ -1,7 +1,7 @@
-//! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and what the driver costs while it
-//! works and waits: memory, and the time from its start until the kubelet has registered it and until it is ready.
+//! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and the driver's cost while it works
+//! and waits: its memory, and the time from its start until the kubelet has registered it and until it is ready.
 //!
-//! Figures of one run are compared with each other, never with figures of another machine.
+//! Compare figures of one run with each other, never with figures of another machine.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,12 +25,12 @@ use testbed::Testbed;
 
 const PODS: usize = 110;
 
-/// What a driver does once it is ready is done by then.
+/// The driver's work right after it became ready is done by then.
 const IDLE: Duration = Duration::from_secs(2);
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -38,7 +38,7 @@ async fn main() {
         std::env::var_os("SCUPPER_POLICIES").expect("SCUPPER_POLICIES names the folder of the policies");
     let policies = std::path::PathBuf::from(policies);
     let testbed = Testbed::up();
-    // Where its lease is kept.
+    // The namespace of its lease.
     testbed.kubectl(&["create", "namespace", "scupper"]);
     println!(
         "{PODS} pods without a budget, grace 30 s, kube-apiserver {}\n",
@@ -51,7 +51,7 @@ async fn main() {
     let mut driver = Driver::start(&testbed, "node-1", Some(&policies.join("slurm.wasm"))).await;
     let first = driver.started();
     driver.restart().await;
-    // It publishes its transitions now; what it needs while idle shows a moment later.
+    // It publishes its transitions now; its idle memory settles a moment later.
     tokio::time::sleep(IDLE).await;
     let idle = driver.rss_mib();
     let mut last = String::new();
@@ -74,14 +74,14 @@ async fn main() {
     traced(&testbed, driver).await;
 }
 
-/// The same driver once more, with its drains told as traces.
+/// The same driver once more, with traces of its drains.
 async fn traced(testbed: &Testbed, mut driver: Driver) {
     let collector = Collector::start(Manner::Takes).await;
     driver.restart_with(&["--otlp-endpoint", &collector.url]).await;
     tokio::time::sleep(IDLE).await;
     let idle = driver.rss_mib();
     by_scupper(testbed, &driver, 0, &mut String::new()).await;
-    // The last spans are gathered for a second.
+    // The exporter collects the last spans for a second.
     tokio::time::sleep(IDLE).await;
     let spans = collector.spans().len();
     println!("RSS, with slurm.wasm and traces:");
@@ -92,7 +92,7 @@ async fn traced(testbed: &Testbed, mut driver: Driver) {
     );
 }
 
-/// What the driver costs, started as the `DaemonSet` of `deploy/` starts it.
+/// The driver's cost, started as the `DaemonSet` of `deploy/` starts it.
 fn figures(driver: &Driver, first: Started, idle: f64) {
     println!("start, until            registered     ready");
     for (which, started) in [

@@ -10,14 +10,14 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// With the kinds of SLM as users install them.
+    /// With the CRDs of SLM as users install them.
     pub(crate) fn up() -> Self {
         let testbed = Self::bare(&[]);
         testbed.install("lifecycle.yaml");
         testbed
     }
 
-    /// Without them, and with options of `kubernetes-testbed up`.
+    /// Without them, and with these options of `kubernetes-testbed up`.
     pub(crate) fn bare(options: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let dir = tempfile::Builder::new()
@@ -55,7 +55,7 @@ impl Testbed {
         self.run(&["kubectl"], &all)
     }
 
-    /// The testbed's `kubectl`, to be run by whoever wants its end, too.
+    /// The testbed's `kubectl` as a command, for a caller that also needs its exit status.
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.command);
         command.arg("kubectl").arg(self.dir.path()).arg("--").args(args);
@@ -71,7 +71,7 @@ impl Testbed {
         self.run(&["pods"], &args);
     }
 
-    /// Pods as these options of the testbed say.
+    /// Pods by these options of the testbed.
     pub(crate) fn make_pods(&self, options: &[&str]) {
         self.run(&["pods"], options);
     }
@@ -88,12 +88,12 @@ impl Testbed {
         usize::try_from(counted["total"].as_u64().unwrap()).unwrap()
     }
 
-    /// The same, told by verb, resource and answer.
+    /// The same, by verb, resource and answer.
     pub(crate) fn list_requests(&self, agent: &str, mark: &str) -> String {
         self.run(&["requests"], &["--user-agent", agent, "--since", mark])
     }
 
-    /// How many watches of pods the server has ended because their clients were too slow for it, by its own count.
+    /// How many watches of pods the server has ended because their clients were too slow, by its own count.
     pub(crate) fn watches_cut(&self) -> usize {
         let metrics = self.kubectl(&["get", "--raw", "/metrics"]);
         let cut = metrics.lines().filter_map(|line| {

@@ -1,8 +1,8 @@
-//! What it costs to hold a driver to the pods of its node: a drain of 100 pods out of 100, 300, 1,000 and 3,000 in one
-//! namespace, by a driver with the token of its pod, on a real API server. Once without such a bound, once with each of
-//! the components of `deploy/` that make one.
+//! The cost of limiting a driver to the pods of its node: a drain of 100 pods out of 100, 300, 1,000 and 3,000 in one
+//! namespace, by a driver with the token of its pod, on a real API server. Once without such a limit, once with each
+//! component of `deploy/` that sets one.
 //!
-//! Figures of one run are compared with each other, never with figures of another machine.
+//! Compare figures of one run with each other, never with figures of another machine.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -24,9 +24,9 @@ use http::Method;
 use installed::{Driver, Installed, ask, event, until};
 use serde_json::json;
 
-/// Pods that leave: as many as a node has as a rule.
+/// The number of pods to evict: a usual node.
 const LEAVE: usize = 100;
-/// The most that the testbed makes at once.
+/// The most pods that the testbed creates at once.
 const MOST_AT_ONCE: usize = 500;
 const SIZES: [usize; 4] = [100, 300, 1000, 3000];
 const BOUNDS: [(&str, &[&str]); 3] = [
@@ -37,7 +37,7 @@ const BOUNDS: [(&str, &[&str]); 3] = [
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -61,14 +61,14 @@ async fn main() {
     }
 }
 
-/// One drain of node-0, from the LifecycleEvent to its end, and how many pods it evicted: five minutes are what it has.
+/// One drain of node-0, from the LifecycleEvent to its end, and the number of evicted pods. It has five minutes.
 async fn drain(installed: &Installed, size: usize) -> (usize, Duration) {
     let namespace = format!("crowd-{size}");
     pods(installed, "node-0", LEAVE, &namespace);
     for made in (LEAVE..size).step_by(MOST_AT_ONCE) {
         pods(installed, "node-1", MOST_AT_ONCE.min(size - made), &namespace);
     }
-    // A server that is still busy with their beginning is slow for all.
+    // A server that is still busy with their start is slow for all.
     let pending = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=status.phase=Pending&limit=1");
     let run = async || {
         let pods = installed.get(&pending).await;
@@ -86,7 +86,7 @@ async fn drain(installed: &Installed, size: usize) -> (usize, Duration) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let wall = begun.elapsed();
-    // What is not finished the next driver would take up.
+    // The next driver would resume an unfinished drain.
     let path = format!("/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/{name}");
     until(
         async || installed.get(&path).await["code"] == 404,

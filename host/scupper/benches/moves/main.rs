@@ -1,6 +1,6 @@
-//! How long a full compute host takes to empty: its servers one at a time, and side by side, on one real Nova in one run.
+//! The time to empty a full compute host: its servers one at a time, and in parallel, on one real Nova in one run.
 //!
-//! Nova's hypervisor is a stand-in that takes a fixed time for each server. So this compares ways of going about it, and says
+//! Nova's hypervisor is a stand-in that takes a fixed time for each server. So this compares strategies, and says
 //! nothing about a network.
 #![expect(
     clippy::unwrap_used,
@@ -33,14 +33,14 @@ use scupper_engine::HookPhase::BeforeDrain;
 use testbed::{A, Testbed};
 
 const SERVERS: usize = 50;
-/// What a live migration takes.
+/// The duration of a live migration.
 const SECONDS: &str = "2";
-/// What Nova runs at a time.
+/// The number of migrations that Nova runs at a time.
 const MAX_LIVE: u32 = 10;
 const PARALLEL: [usize; 2] = [1, 10];
 
 fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }

@@ -1,4 +1,4 @@
-//! A node and pods as a policy would be shown them.
+//! A node and pods as a policy receives them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn pods(count: usize) -> Vec<Pod> {
     (0..count).map(pod).collect()
 }
 
-/// The same, the first few being Slurm workers with jobs.
+/// The same, where the first few are Slurm workers with jobs.
 pub(crate) fn slurm_pods(slurm: usize, count: usize) -> Vec<Pod> {
     let mut pods = pods(count);
     for pod in pods.iter_mut().take(slurm) {

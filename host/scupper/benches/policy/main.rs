@@ -1,4 +1,4 @@
-//! What policies cost: a plan natively and through wasm, a hook's step, and loading with and without compiled code.
+//! The cost of policies: a plan natively and through wasm, a hook's step, and loading with and without compiled code.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -82,7 +82,7 @@ const fn drain() -> DrainInfo<'static> {
     }
 }
 
-/// The host's own draft and its check: what a drain without policies plans.
+/// The host's own draft and its check: the plan of a drain without policies.
 #[divan::bench(args = SIZES)]
 fn plan_native(bencher: Bencher<'_, '_>, size: usize) {
     let (pods, settings) = (pods(size), Settings::default());
@@ -93,7 +93,7 @@ fn plan_native(bencher: Bencher<'_, '_>, size: usize) {
     });
 }
 
-/// The same draft through `priority.wasm`, which sorts it into waves, and the check of what comes back.
+/// The same draft through `priority.wasm`, which sorts it into waves, and the check of the result.
 #[divan::bench(args = SIZES)]
 fn plan_wasm(bencher: Bencher<'_, '_>, size: usize) {
     let (pods, settings, node) = (pods(size), Settings::default(), node());

@@ -1,4 +1,4 @@
-//! The driver as a process of its own, with one policy, on a simulated API server.
+//! The driver as a separate process, with one policy, on a simulated API server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts one, and waits until the policy of these bytes is active.
+    /// Starts one, and waits until the policy with these bytes is active.
     pub(crate) async fn start(wasm: &[u8]) -> Self {
         let api = ApiServer::start(Options::default()).await.unwrap();
         api.store().apply(objects::node("worker-1").into()).unwrap();
@@ -64,7 +64,7 @@ impl Driver {
         self.child.id()
     }
 
-    /// Replaces the policy's file by one rename, and says how long it took until what is in it was active.
+    /// Replaces the policy's file by one rename, and returns the time until the new content was active.
     pub(crate) async fn replace(&self, wasm: &[u8], digest: &str) -> Duration {
         let file = self.dir.path().join("policy.wasm");
         let part = file.with_extension("part");
@@ -75,7 +75,7 @@ impl Driver {
         begin.elapsed()
     }
 
-    /// Waits until the active digest is as wanted; asks as `scupper policy list` does.
+    /// Waits for the active digest; reads it as `scupper policy list` does.
     async fn until(&self, wanted: impl Fn(&str) -> bool) {
         let begin = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Drop for Driver {
     }
 }
 
-/// How long the compiler's child alone takes, and the bytes of native code that it makes.
+/// The time of the compiler's child alone, and the bytes of native code that it produces.
 pub(crate) fn compile(wasm: &Path) -> (Duration, u64) {
     let native = tempfile::NamedTempFile::new().unwrap();
     let begin = Instant::now();
@@ -113,7 +113,7 @@ pub(crate) fn compile(wasm: &Path) -> (Duration, u64) {
 }
 
 impl Driver {
-    /// Where its policy lies.
+    /// The path of its policy.
     pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("policy.wasm")
     }

@@ -1,5 +1,5 @@
-//! A component as large as a policy in Python: a real policy, and beside it a module like an interpreter with its
-//! snapshot, half machine-like code and half data. Made by the same numbers every time.
+//! A component as large as a Python policy: a real policy, and beside it a module like an interpreter with its
+//! snapshot, half machine-like code and half data. The same numbers generate it every time.
 
 use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, DataSection, ElementSection, Elements, Function, FunctionSection,
@@ -20,7 +20,7 @@ const DATA: usize = 11 << 20;
 /// Of its memory, in pages of 64 KiB.
 const PAGES: u64 = 192;
 
-/// The component of a policy, grown.
+/// The component of a policy, enlarged.
 pub(crate) fn grown(policy: &[u8]) -> Vec<u8> {
     beside(policy, &module())
 }
@@ -78,7 +78,7 @@ fn function(chance: &mut Chance) -> Function {
     function
 }
 
-/// What interpreters are made of: loads, stores, branches, loops and calls.
+/// The instructions of interpreters: loads, stores, branches, loops and calls.
 fn statement(code: &mut InstructionSink<'_>, chance: &mut Chance) {
     let mut local = || chance.below(LOCALS);
     let (to, from, other) = (local(), local(), local());
@@ -139,7 +139,7 @@ fn statement(code: &mut InstructionSink<'_>, chance: &mut Chance) {
     };
 }
 
-/// Numbers as by chance, the same ones every time.
+/// Pseudo-random numbers, the same every time.
 struct Chance(u64);
 
 impl Chance {

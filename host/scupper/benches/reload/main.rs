@@ -1,5 +1,5 @@
-//! What a new revision of a policy costs a running driver: the time from a changed file to active, and the memory of the
-//! driver while a component as large as one of Python is compiled and loaded.
+//! The cost of a new revision of a policy for a running driver: the time from a changed file to active, and the memory
+//! of the driver while it compiles and loads a component as large as a Python one.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,14 +23,14 @@ use sha2::{Digest, Sha256};
 
 /// Revisions of each policy.
 const REVISIONS: u32 = 20;
-/// Revisions that come closer than this are slowed down, as those of a tag that flaps.
+/// Revisions that come closer than this are slowed down, as those of a flapping tag.
 const CALM: Duration = Duration::from_millis(4200);
-/// After a load: what it needed for a moment only is given back by then.
+/// The pause after a load, until the driver has freed its temporary memory.
 const SETTLED: Duration = Duration::from_secs(2);
 
 #[tokio::main]
 async fn main() {
-    // `cargo test --benches` only wants to know that it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -53,7 +53,7 @@ async fn main() {
     weigh(&driver, &large::grown(&slurm)).await;
 }
 
-/// The same policy in other bytes: with a custom section that nobody reads.
+/// The same policy in other bytes: with an unused custom section.
 fn revision(wasm: &[u8], number: u32) -> Vec<u8> {
     let mut revision = wasm.to_vec();
     revision.extend([0, 12, 7]);

@@ -1,5 +1,5 @@
-//! What a process needs, looked at every few milliseconds: its own memory by kind, what it holds in sealed files, and
-//! the same of the compiler's child while there is one.
+//! The memory of a process, sampled every few milliseconds: its own memory by kind, its sealed files, and the same of
+//! the compiler's child while it runs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,31 +8,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks.
+/// The interval between two samples.
 const EVERY: Duration = Duration::from_millis(3);
 
-/// A process at one moment, or the most of many moments, in bytes.
+/// A process at one moment, or the peaks over many moments, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) rss: u64,
     pub(crate) anonymous: u64,
     pub(crate) file: u64,
     pub(crate) shared: u64,
-    /// Files in memory: no memory of the process, but of its container.
+    /// Files in memory: they count for the container, not for the process.
     pub(crate) sealed: u64,
 }
 
-/// What was seen.
+/// The results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Of each kind the most.
+    /// The peak of each kind.
     pub(crate) most: Memory,
-    /// The most of the compiler's child.
+    /// The peak of the compiler's child.
     pub(crate) child: u64,
     pub(crate) looks: u64,
 }
 
-/// Looks at a process until it is told to stop.
+/// Samples a process until it is stopped.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
@@ -90,7 +90,7 @@ impl Memory {
     }
 }
 
-/// A line of `/proc/PID/status`; nothing of a process that has just ended.
+/// A line of `/proc/PID/status`; nothing if the process has just ended.
 fn status(pid: u32, what: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(what));

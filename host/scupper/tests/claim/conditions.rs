@@ -1,4 +1,4 @@
-//! The pair of conditions at every step of what the driver claims itself, by an event or by a cordon.
+//! The pair of conditions at every step of a drain that the driver claims itself, by an event or by a cordon.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn of_a_cordon_that_is_lifted_before_and_after_the_node_is_drained() {
     becomes(&node, &pairs, "False/False DrainCancelled").await;
     cordon(&node, true);
     becomes(&node, &pairs, "True/False DrainStarted").await;
-    // A driver that goes on after kill -9 says the same, and never that the node is drained.
+    // A driver that continues after kill -9 reports the same, and never that the node is drained.
     driver.kill();
     let _driver = node.claimer(&[]).await;
     node.delete_budget();

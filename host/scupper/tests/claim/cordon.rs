@@ -1,4 +1,5 @@
-//! The cordon as a door: made by somebody else on a node with the label, it drains; lifted by anybody, it is reversed.
+//! The cordon as a trigger: a cordon by another client on a node with the label drains it; an uncordon by any client
+//! reverses it.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ async fn condition(node: &Node, kind: &str, reason: &str) {
     .await;
 }
 
-/// Whatever a door was about to do has been done: an event is carried out after it.
+/// Waits until a trigger has done its pending work: an event is carried out after it.
 async fn settled(node: &Node) {
     let event = format!("settle-{}", node.story().len());
     node.event(&event, UNCORDON);
@@ -94,7 +95,7 @@ async fn our_own_cordon_requests_no_drain() {
     assert_eq!(node.end_of("drain").await, "SlaExpired");
     assert!(node.is_cordoned());
     let before = node.evictions();
-    // A driver that starts finds its own cordon, too.
+    // A starting driver also finds its own cordon.
     driver.kill();
     let driver = node.claimer(&["--sla", "5s"]).await;
     node.delete_budget();
@@ -135,7 +136,7 @@ async fn a_starting_driver_drains_a_cordoned_node_that_is_not_drained() {
     condition(&node, "Drained", "DrainCompleted").await;
     assert!(node.pod_names().is_empty());
     driver.kill();
-    // Drained already: what stands there now came with its own reasons.
+    // Already drained: pods on the node now came for reasons of their own.
     node.pods(&["b"]);
     let driver = node.claimer(&[]).await;
     let drained = |driver: &Driver| driver.output().contains("cordon-worker-1");
@@ -195,7 +196,7 @@ async fn both_triggers_at_once_run_one_drain_at_a_time() {
     condition(&node, "Drained", "DrainCompleted").await;
     assert!(node.pod_names().is_empty());
     node.check_evicted_at_most_once();
-    // The event's uncordon does not lift somebody else's cordon, and that cordon asks for no second drain.
+    // The event's uncordon does not lift a foreign cordon, and that cordon requests no second drain.
     node.pods(&["d"]);
     settled(&node).await;
     assert!(node.is_cordoned());

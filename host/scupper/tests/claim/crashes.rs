@@ -1,4 +1,5 @@
-//! The driver is killed before and after each of its writes, and started again: the event ends as if nothing had been.
+//! The driver is killed before and after each of its writes, and restarted: the event ends as if it had not been
+//! killed.
 
 use scupper_simulator::api::{Action, Fault};
 
@@ -11,7 +12,7 @@ const EVENT: &str = "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain";
 const EVENT_STATUS: &str = "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents/drain/status";
 const NODE_STATUS: &str = "/api/v1/nodes/worker-1/status";
 
-/// Waits until the driver hangs in that request, and says whether it came that far.
+/// Waits until the driver hangs in that request, and returns whether it got that far.
 async fn gripped(node: &Node, driver: &mut Driver, fault: &Fault, mark: usize) -> bool {
     let hangs = || {
         let all = node.api.requests_since(mark).into_iter();
@@ -29,12 +30,12 @@ async fn gripped(node: &Node, driver: &mut Driver, fault: &Fault, mark: usize) -
     hangs()
 }
 
-/// Kills it at every write of this kind, however many there are, and says how many.
+/// Kills it at every write of this kind, and returns the number of writes.
 async fn killed_at_every(method: &str, path: &str, action: Action) -> u32 {
     for number in 0.. {
         let node = Node::start().await;
         node.pods(&["a", "b"]);
-        // What an earlier event left is reset as well.
+        // The result of an earlier event is also reset.
         node.set_reason(END);
         let mut driver = node.claimer(&[]).await;
         let mark = node.api.mark();

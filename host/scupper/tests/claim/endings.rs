@@ -1,4 +1,4 @@
-//! How events end, and that nothing is evicted after their end.
+//! The ends of events; nothing is evicted after them.
 
 use std::time::Duration;
 
@@ -27,19 +27,19 @@ async fn a_deadline_ends_the_event_by_itself() {
         node.reasons().iter().any(|reason| reason == START),
         "it has begun"
     );
-    // It has failed as well, so the condition no longer says that it has begun.
+    // It has also failed, so the condition no longer reports a start.
     node.until("the condition is cleared", || {
         node.reason("LifecycleTransition").as_deref() == Some("")
     })
     .await;
     node.delete_budget();
-    // The next event is claimed and ended, so whatever the first one would still do has been done.
+    // The next event is claimed and ended, so the first one's remaining work is done.
     node.event("back", crate::rig::UNCORDON);
     assert_eq!(node.end_of("back").await, "Succeeded");
     assert_eq!(node.evictions(), before, "evicted after the end of the event");
 }
 
-/// `kubectl get` shows how it ended, and a script can wait for it.
+/// `kubectl get` shows its end, and a script can wait for it.
 #[tokio::test]
 async fn a_finished_event_stays_as_long_as_the_operator_says() {
     let node = Node::start().await;
@@ -52,7 +52,7 @@ async fn a_finished_event_stays_as_long_as_the_operator_says() {
             .is_some_and(|it| finalizers(&it).is_empty())
     })
     .await;
-    // The next event comes after whatever was still to be done for the first one.
+    // The next event comes after the first one's remaining work.
     node.event("back", crate::rig::UNCORDON);
     node.becomes("back", "Succeeded").await;
     assert_eq!(
@@ -65,7 +65,7 @@ async fn a_finished_event_stays_as_long_as_the_operator_says() {
 
 #[tokio::test]
 async fn an_error_ends_the_event_and_is_reported() {
-    // From Start: another transition that names this driver is none of its own.
+    // From Start: another transition that names this driver is not its own.
     let node = Node::start().await;
     node.pods(&["a"]);
     let _driver = node.claimer(&[]).await;
@@ -76,7 +76,7 @@ async fn an_error_ends_the_event_and_is_reported() {
     node.until("people are told", || node.told("EventFailed")).await;
     assert!(!node.is_cordoned());
 
-    // From End: a pod that may not leave.
+    // From End: a pod that may not be evicted.
     node.apply(unmanaged("alone"));
     node.event("blocked", DRIVER);
     assert_eq!(node.end_of("blocked").await, "Failed");
@@ -180,7 +180,7 @@ async fn a_deleted_event_is_cancelled_and_rolled_back() {
     assert_eq!(node.end_of("back").await, "Succeeded");
     assert_eq!(node.evictions(), before, "evicted after the end of the event");
 
-    // Deleted while Pending it simply goes.
+    // Deleted while Pending, it simply disappears.
     node.event("early", "not-there");
     node.delete_event("early");
     assert!(node.get_event("early").is_none());

@@ -1,4 +1,4 @@
-//! From a pending event to its end, and whose part that is.
+//! From a pending event to its end, and the parts of the kubelet and the driver.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ async fn full_flow_without_a_kubelet_that_knows_slm() {
     let writes = node.event_writes(mark).len();
     assert_eq!(writes, 5, "finalizer, claim, end, finalizer, deletion");
 
-    // The opposite transition gives the node back.
+    // The opposite transition uncordons the node.
     node.event("back", UNCORDON);
     assert_eq!(node.end_of("back").await, "Succeeded");
     assert!(!node.is_cordoned());
@@ -77,13 +77,13 @@ async fn a_stale_reason_neither_ends_a_drain_nor_skips_its_start() {
 async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
     let node = Node::start().await;
     node.pods(&["a", "b"]);
-    // There from the beginning: an event that still waits for its transition holds up no other.
+    // Present from the beginning: an event that still waits for its transition blocks no other.
     let transition = json!({"driver": DRIVER, "start": START, "end": END, "allNodes": true});
     node.transition(DRIVER, transition);
     for event in ["one", "two", "three"] {
         node.event(event, DRIVER);
     }
-    // The API server keeps whole seconds: the name decides within one.
+    // The API server stores whole seconds: within one second the name decides.
     let age = |name: &str| {
         let event = node.get_event(name).unwrap();
         format!("{} {name}", event["metadata"]["creationTimestamp"])
@@ -122,13 +122,13 @@ async fn only_events_of_our_own_driver_are_claimed() {
     node.event("early", "later");
     let _driver = node.claimer(&[]).await;
     node.event("drain", DRIVER);
-    // An event that waits for its transition holds up no other.
+    // An event that waits for its transition blocks no other.
     assert_eq!(node.end_of("drain").await, "Succeeded");
     for event in ["foreign", "early"] {
         let event = node.get_event(event).unwrap();
         assert_eq!((claim(&event), finalizers(&event).len()), ("Pending", 0));
     }
-    // Claimed by somebody else, it stays theirs.
+    // An event claimed by another driver stays that driver's.
     let mut taken = node.get_event("foreign").unwrap();
     taken["status"] = json!({"claimStatus": "Claimed", "driver": "other.example"});
     node.apply(taken.clone());
@@ -190,7 +190,7 @@ async fn told_to_leave_it_to_the_kubelet_the_driver_claims_nothing() {
         driver.log().contains("no LifecycleEvent will be claimed")
     })
     .await;
-    // A second word of the kubelet comes after whatever the first brought about.
+    // A second call of the kubelet comes after everything the first caused.
     let attempts = node.kubelet.attempts().len();
     node.until("it has said so again", || {
         node.kubelet.attempts().len() > attempts + 1
@@ -210,12 +210,12 @@ async fn a_claimed_event_waits_for_its_transition() {
     node.until("the drain has begun", || node.is_cordoned()).await;
     node.delete_transition(DRIVER);
     node.delete_budget();
-    // The driver puts its transition back.
+    // The driver restores its transition.
     assert_eq!(node.end_of("drain").await, "Succeeded");
     assert_eq!(node.statuses("drain"), ["Pending", "Claimed", "Succeeded"]);
     assert!(node.pod_names().is_empty());
 
-    // Edited, it counts at once: the condition is not that of its start any more, and Start comes again.
+    // Edited, it counts at once: the condition no longer matches its start, and Start comes again.
     node.pods(&["b"]);
     node.apply(closed_budget());
     node.event("back", UNCORDON);

@@ -1,4 +1,4 @@
-//! In which API group the events are, and what `scupper doctor` says of a cluster and of its kubelet.
+//! The API group of the events, and the report of `scupper doctor` about a cluster and its kubelet.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn own_kinds() -> Vec<Kind> {
     ]
 }
 
-/// A server that keeps the official group for itself.
+/// A server that reserves the official group.
 fn taken(more: Vec<Kind>) -> api::Options {
     let native = Kind::custom(
         "lifecycle.k8s.io",
@@ -35,7 +35,7 @@ fn taken(more: Vec<Kind>) -> api::Options {
     }
 }
 
-/// What the doctor says, and its exit code.
+/// The doctor's findings, and its exit code.
 fn doctor(rig: &Rig, more: &[&str]) -> (Vec<Value>, i32) {
     let output = Command::new(env!("CARGO_BIN_EXE_scupper"))
         .args([
@@ -213,7 +213,7 @@ async fn the_doctor_reports_each_missing_permission() {
     );
 }
 
-/// Both files of CRDs say the same, but for the group and what only a protected group needs.
+/// Both CRD files are the same, but for the group and the additions for a protected group.
 #[test]
 fn both_files_of_crds_say_the_same() {
     let read = |file: &str| {

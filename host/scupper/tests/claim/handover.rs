@@ -1,4 +1,5 @@
-//! A kubelet that learns SLM, or forgets it, while an event is claimed: one of the two goes on, never both.
+//! A kubelet that learns SLM, or forgets it, while an event is claimed: either the kubelet or the driver continues,
+//! never both.
 
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use crate::node::Node;
 use crate::objects::closed_budget;
 use crate::rig::{DRIVER, Rig};
 
-/// A kubelet that starts registers the driver before it looks at events; a real one may do it the other way round,
-/// and then fails what it finds claimed.
+/// A starting kubelet registers the driver before it reads events; a real one may do it the other way round, and then
+/// fails the claimed ones.
 async fn node(gate: bool) -> Node {
     let rig = Rig::with(|options| {
         options.gate = gate;

@@ -1,5 +1,5 @@
-//! Self-claim: the driver on a node whose kubelet does not know SLM, against the same contract. The binary as people
-//! run it, a kubelet simulator that refuses its plugin, an API server simulator over real HTTP.
+//! Self-claim: the driver on a node whose kubelet does not know SLM, against the same contract. The real binary, a
+//! kubelet simulator that refuses its plugin, and an API server simulator over real HTTP.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A node whose kubelet does not know SLM, and what was to be seen of its events and its condition.
+//! A node whose kubelet does not know SLM, and a record of its events and its condition.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::driver::Driver;
 use crate::limit::LIMIT;
 use crate::rig::{DRIVER, NODE, Rig, claim, finalizers};
 
-/// What was seen, in order.
+/// The record, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// An event, its claim status, its finalizers.
@@ -126,7 +126,7 @@ impl Node {
         reasons
     }
 
-    /// Waits until an event is gone, and says what it was last.
+    /// Waits until an event is gone, and returns its last state.
     pub(crate) async fn end_of(&self, event: &str) -> String {
         let gone = Seen::Gone(event.to_owned());
         self.until("the event is gone", || self.story().contains(&gone))
@@ -142,7 +142,7 @@ impl Node {
         .await;
     }
 
-    /// Waits until it holds.
+    /// Waits until the condition holds.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !holds() {
@@ -163,7 +163,7 @@ impl Node {
             .collect()
     }
 
-    /// A driver of the same name that does not know of the others: each has a kubelet root of its own.
+    /// A driver of the same name that does not know of the others: each has its own kubelet root.
     pub(crate) fn stranger(&self, folder: &Path, number: usize) -> Driver {
         let root = folder.join(format!("kubelet-{number}"));
         for directory in ["plugins", "plugins_registry"] {
@@ -185,8 +185,8 @@ impl Node {
 
 type Watched = futures::stream::BoxStream<'static, Seen>;
 
-/// The watches back off after an error: when a runtime ends, its client may end first, and a watch that asks at once
-/// again would never let the runtime go.
+/// The watches back off after an error: when a runtime ends, its client may end first, and a watch that retried at once
+/// would never let the runtime end.
 async fn follow(story: Arc<Mutex<Vec<Seen>>>, mut watched: Watched) {
     while let Some(seen) = watched.next().await {
         story.lock().unwrap().push(seen);

@@ -1,4 +1,4 @@
-//! Two drivers of one name on one node that do not know of each other: only one claim comes about.
+//! Two drivers of one name on one node that do not know of each other: only one claim succeeds.
 
 use crate::node::Node;
 
@@ -23,7 +23,7 @@ async fn of_two_drivers_one_claims() {
         let status = format!("/{event}/status");
         let written = node.event_writes(mark).into_iter();
         let written = written.filter(|it| it.path.ends_with(&status) && it.status == Some(200));
-        // One claim and one end, whoever wrote them.
+        // One claim and one end, whichever driver wrote them.
         assert_eq!(written.count(), 2, "{:#?}", node.event_writes(mark));
     }
 }

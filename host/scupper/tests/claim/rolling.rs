@@ -1,5 +1,5 @@
-//! A rolling update, a second driver, and an API server that goes away, in the middle of a drain: it goes on from where
-//! it was, and no pod is asked twice.
+//! A rolling update, a second driver, and an API server outage, in the middle of a drain: the drain continues where it
+//! was, and no pod is evicted twice.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::objects::{closed_budget, pod};
 use crate::rig::{DRIVER, NODE};
 
 const LEASES: &str = "leases.coordination.k8s.io";
-/// What a pod is given to end, as a rule.
+/// The default grace period of a pod.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Who asks for the drain.
+/// The trigger of the drain.
 #[derive(Clone, Copy, Debug)]
 enum Door {
     Event,
     Cordon,
 }
 
-/// One pod may go, two may not.
+/// A budget that allows one eviction, not two.
 async fn node(door: Door) -> Node {
     let node = Node::start().await;
     if matches!(door, Door::Cordon) {
@@ -39,7 +39,7 @@ async fn node(door: Door) -> Node {
     node
 }
 
-/// Begins it, and waits until one pod is gone and the others are refused.
+/// Starts the drain, and waits until one pod is gone and the others are refused.
 async fn begin(node: &Node, door: Door) {
     match door {
         Door::Event => {
@@ -50,7 +50,7 @@ async fn begin(node: &Node, door: Door) {
             node.api.store().edit("nodes", "", NODE, cordon).unwrap();
         }
     }
-    // Whether a refusal is asked for or seen by the budget is the engine's business.
+    // Whether the API server refuses, or the engine sees the budget first, does not matter here.
     node.until("the drain is in its middle", || {
         let evictions = node.evictions();
         evictions.contains_key("free") && node.pod_names() == ["a", "b"]
@@ -125,7 +125,7 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
     }
 }
 
-/// Two drivers of one name that cannot know of each other by their sockets.
+/// Two drivers of one name that cannot see each other by their sockets.
 #[tokio::test]
 async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
     let node = node(Door::Event).await;
@@ -158,7 +158,7 @@ async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
     assert_eq!(node.evictions()["free"], [Some(201)]);
 }
 
-/// It is away for so long that the lease cannot be kept.
+/// An outage that is too long to keep the lease.
 #[tokio::test]
 async fn an_api_server_that_is_restarted_in_mid_drain() {
     for door in [Door::Event, Door::Cordon] {

@@ -1,6 +1,5 @@
-//! The next driver is up while the last one still works: what that one does until it ends stands on the node, and only
-//! that counts. The policy's hook of five steps says in each driver's log which steps it took there, and whether it put
-//! them back.
+//! The next driver is up while the last one still works: the last one records its progress on the node, and only that
+//! counts. The policy's hook of five steps logs in each driver which steps it took there, and whether it reverted them.
 
 use std::time::Duration;
 
@@ -16,10 +15,10 @@ use crate::rig::{DRIVER, NODE, UNCORDON};
 
 const PUT_BACK: &str = "five steps were put back";
 const COMPLETED: &str = "False/True DrainCompleted";
-/// What a pod is given to end, as a rule, and a busy machine besides.
+/// The default grace period of a pod, with a margin for a busy machine.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Who asks for the drain.
+/// The trigger of the drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Door {
     Event,
@@ -30,7 +29,7 @@ fn policy() -> String {
     format!("five={}", guest("five_steps").display())
 }
 
-/// Two pods that a budget keeps, and more of them by these names.
+/// Two pods that a budget blocks, and more of them by these names.
 async fn node(door: Door, more: &[&str]) -> (Node, Pairs) {
     let node = Node::start().await;
     if door == Door::Cordon {
@@ -68,7 +67,7 @@ async fn until_took(node: &Node, driver: &Driver, step: u8) {
     node.until(&format!("step {step}"), || took(driver, step)).await;
 }
 
-/// The pods are waited for.
+/// Waits until the pods terminate.
 async fn until_evicting(node: &Node, driver: &Driver) {
     node.until("the budget holds the pods", || {
         driver.output().contains("waits    default/a")
@@ -76,14 +75,14 @@ async fn until_evicting(node: &Node, driver: &Driver) {
     .await;
 }
 
-/// The next one, with everything it reads at its start.
+/// The next driver, after everything it reads at its start.
 async fn next_one(node: &Node, policy: &str) -> Driver {
     let next = node.spawn(&["--policy", policy]);
     node.until("the next one serves", || {
         next.log().contains("registration socket") || next.log().contains("LifecycleEvents are served")
     })
     .await;
-    // It has read what it reads at its start when its sockets are there.
+    // Once its sockets exist it has read everything it reads at its start.
     node.until("the next one is there beside the last one", || {
         let folder = node.kubelet.root().join("plugins").join(DRIVER);
         std::fs::read_dir(folder).is_ok_and(|entries| entries.count() >= 2)
@@ -101,7 +100,7 @@ async fn drained(node: &Node, door: Door, pairs: &Pairs) {
     assert!(node.pod_names().is_empty());
 }
 
-/// The next one is alone and has dealt with everything that it found.
+/// The next driver is alone and has handled everything it found.
 async fn settled(node: &Node, next: &Driver) {
     node.until("the next one is alone", || next.log().contains("leads=true"))
         .await;
@@ -158,7 +157,8 @@ async fn steps_that_the_last_one_took_while_the_next_one_was_up_are_not_taken_ag
     }
 }
 
-/// It was cancelled, and saved that, while the next one was up, and killed before it had put everything back.
+/// The drain was cancelled, with that saved, while the next driver was up, and the first one was killed before it had
+/// reverted everything.
 #[tokio::test]
 async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
     let policy = policy();
@@ -188,7 +188,7 @@ async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
     .await;
 }
 
-/// What twenty pods saw go, the last one says.
+/// The first driver sees twenty pods go; the last one reports them.
 #[tokio::test]
 async fn pods_that_left_under_the_last_one_are_counted_by_the_next_one() {
     let (node, pairs) = node(Door::Event, &[]).await;
@@ -213,7 +213,7 @@ async fn pods_that_left_under_the_last_one_are_counted_by_the_next_one() {
     assert!(said.contains(": 5 pods"), "{said}: {}", next.output());
 }
 
-/// Longer than three tries without a pause, and longer than the end of a drain waits for its last words.
+/// Longer than three tries without a pause, and longer than the end of a drain waits for its last writes.
 #[tokio::test]
 async fn the_ends_conditions_are_written_when_the_api_server_takes_them_again() {
     let (node, pairs) = node(Door::Cordon, &[]).await;

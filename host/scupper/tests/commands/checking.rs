@@ -15,7 +15,7 @@ kind: Configuration
 policies:
 ";
 
-/// A configuration with one policy `slurm` that finds these, and one that does not look.
+/// A configuration with one policy `slurm` that has these findings, and one without a check.
 pub(crate) fn config(rig: &Rig, findings: &[&str]) -> PathBuf {
     let file = rig.dir.path().join("scupper.yaml");
     let findings: String = findings.iter().map(|line| format!("\n        {line}")).collect();
@@ -116,7 +116,7 @@ fn the_driver_checks_at_load_and_after_a_reload_and_reports_each_finding_once() 
     until("the list shows it", || list().contains(expected));
     assert!(!list().contains("waves:"), "{}", list());
 
-    // Another revision is asked again; what it finds once more is no news.
+    // Another revision is checked again; an unchanged finding is not reported again.
     config(&rig, &[error, "error|rights|may not drain|grant it"]);
     until("the new error is an Event", || check_events(&rig).len() == 2);
     until("the list shows the new one", || {
@@ -134,7 +134,7 @@ fn the_driver_checks_at_load_and_after_a_reload_and_reports_each_finding_once() 
     assert_eq!(check_events(&rig).len(), 2);
 }
 
-/// It stops neither the driver nor a drain.
+/// A finding stops neither the driver nor a drain.
 #[test]
 fn a_driver_whose_policies_find_errors_drains() {
     let rig = Rig::new();

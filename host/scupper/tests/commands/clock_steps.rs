@@ -22,7 +22,7 @@ impl<'a> Stepped<'a> {
         stepped
     }
 
-    /// The wall clock is now this many seconds off.
+    /// Sets the wall clock off by this many seconds.
     fn set(&self, seconds: i64) {
         let next = self.offset.with_extension("next");
         fs::write(&next, seconds.to_string()).unwrap();
@@ -48,7 +48,7 @@ fn a_clock_set_forward_does_not_end_a_drain() {
     let mut drain = stepped.start(&["drain", "worker-1", "--timeout", "10m"]);
     drain.says("evict    shop/web");
     stepped.set(HOUR);
-    // Whatever it hears next makes it look at its deadline.
+    // The next event makes it check its deadline.
     rig.apply(rig.pod("late", "worker-1"));
     drain.says("evict    shop/late");
     rig.api.store().delete("pods", "shop", "web").unwrap();

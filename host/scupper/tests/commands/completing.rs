@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::limit::LIMIT;
 use crate::rig::Rig;
 
-/// What `kubectl scupper WORDS<TAB>` offers.
+/// The completions of `kubectl scupper WORDS<TAB>`.
 fn offered(rig: &Rig, words: &[&str]) -> Vec<String> {
     let run = rig.run(&[&["__complete"], words].concat());
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:#?}");
@@ -54,7 +54,7 @@ fn nodes_are_those_of_the_cluster_that_the_flags_name() {
         offered(&rig, &["drain", elsewhere[0], elsewhere[1], "worker-1"]),
         ["worker-1"]
     );
-    // A server that does not answer costs two seconds, and not a word.
+    // A server that does not answer costs two seconds, and prints nothing.
     let begun = Instant::now();
     let other = format!("--kubeconfig={}", other.display());
     assert!(offered(&rig, &["drain", &other, "wor"]).is_empty());

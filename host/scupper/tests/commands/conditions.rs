@@ -1,4 +1,4 @@
-//! The pair of conditions of a node at each step of a drain from the command line, local or handed over.
+//! The pair of conditions of a node at each step of a drain from the command line, local or delegated.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn uncordon(rig: &Rig) {
     rig.inside(edit).unwrap();
 }
 
-/// A drain from a terminal that goes no further, and the conditions since before it.
+/// A drain from a terminal that is blocked, and the conditions since before it.
 fn held_up(rig: &Rig) -> (Running, Pairs) {
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let pairs = watch(rig);
@@ -37,7 +37,7 @@ fn held_up(rig: &Rig) -> (Running, Pairs) {
     (drain, pairs)
 }
 
-/// A drain that is done, one that is late, one that is cancelled, and what an uncordon makes of each.
+/// A successful drain, a late one and a cancelled one, and the conditions after an uncordon of each.
 #[test]
 fn the_conditions_stay_a_pair_and_disappear_with_any_uncordon() {
     for flag in [None, Some("--local")] {
@@ -83,7 +83,7 @@ fn the_conditions_stay_a_pair_and_disappear_with_any_uncordon() {
     }
 }
 
-/// A refused drain has begun nothing, so it says nothing.
+/// A refused drain has started nothing, so it sets no condition.
 #[test]
 fn a_drain_that_is_refused_changes_none_of_them() {
     let rig = Rig::new();
@@ -98,7 +98,7 @@ fn a_drain_that_is_refused_changes_none_of_them() {
     );
 }
 
-/// Nobody else would ever say that a drain whose terminal was killed is not in progress.
+/// No other process would ever report that a drain whose terminal was killed is no longer in progress.
 #[test]
 fn a_driver_reverts_a_killed_terminals_changes_but_not_a_live_ones() {
     let rig = Rig::new();

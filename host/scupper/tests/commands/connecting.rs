@@ -1,4 +1,4 @@
-//! `--context`, `--as` and the other flags by which `kubectl` reaches a cluster.
+//! `--context`, `--as` and the other connection flags of `kubectl`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::rig::{Rig, Run};
 
-/// A kubeconfig of two clusters: `dev`, which is current and not there, and `prod`.
+/// A kubeconfig of two clusters: `dev`, which is current and does not exist, and `prod`.
 fn two_clusters(rig: &Rig, prod: &str) -> String {
     let file = rig.dir.path().join("two");
     fs::write(
@@ -159,7 +159,7 @@ fn behind_tls(rig: &Rig) -> SocketAddr {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, server) = (acceptor.clone(), server.clone());
                 tokio::spawn(async move {
-                    // A client that does not know the certificate goes away.
+                    // A client that does not trust the certificate disconnects.
                     let Ok(mut client) = acceptor.accept(stream).await else {
                         return;
                     };

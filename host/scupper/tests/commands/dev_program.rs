@@ -1,10 +1,10 @@
-//! `scupper policy ...` and `scupper demo` become `scupper-dev`, which stands beside the program or in the PATH.
+//! `scupper policy ...` and `scupper demo` run `scupper-dev`, from the same folder or the PATH.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A program that prints its arguments, and ends like no other.
+/// A program that prints its arguments, and ends with an unusual code.
 const PRINTS: &str = "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 42\n";
 
 /// `scupper` alone in a folder.
@@ -67,7 +67,7 @@ fn without_it_the_error_says_where_to_get_it() {
         error.starts_with("error: this command is part of scupper-dev") && error.contains("cargo install"),
         "{error}"
     );
-    // What operators type needs no other program.
+    // Operators' commands need no other program.
     let ran = run(
         &program,
         folder.path(),
@@ -77,7 +77,7 @@ fn without_it_the_error_says_where_to_get_it() {
         !String::from_utf8_lossy(&ran.stderr).contains("scupper-dev"),
         "{ran:?}"
     );
-    // Shells complete what there is.
+    // Shells complete the commands that exist.
     let ran = run(&program, folder.path(), &["__complete", "policy", "new", "--"]);
     assert!(ran.status.success(), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! Diagnosing a drain that does not end: which workload, which budget, who owns it, what is missing.
+//! Diagnosing a drain that does not end: the workload, the budget, its owner, the missing permission.
 
 use std::time::{Duration, Instant};
 
@@ -122,7 +122,7 @@ fn status_names_the_workload_the_budgets_owner_and_the_replica_that_is_not_ready
     );
 }
 
-/// A person who may read the node and its pods sees those, and which right the rest needs.
+/// A user who may read only the node and its pods sees those, and which permission the rest needs.
 #[test]
 fn status_names_what_it_may_not_read() {
     let rig = Rig::new();
@@ -188,7 +188,7 @@ fn status_names_both_budgets_that_select_a_pod() {
     has_all(&text, &["MoreThanOneBudget", "also-db and keep-db"]);
 }
 
-/// The API server takes the eviction off the budget before it deletes the pod: a request that is cut off between the
+/// The API server charges the eviction to the budget before it deletes the pod: a request that is cut off between the
 /// two blocks the budget for two minutes.
 #[test]
 fn status_explains_an_eviction_that_was_granted_and_cut_off() {
@@ -208,7 +208,7 @@ fn status_explains_an_eviction_that_was_granted_and_cut_off() {
         rig.objects(BUDGETS)[0]["status"]["disruptionsAllowed"] == 0
     });
     let _drain = blocked(&rig, "shop/db-1");
-    // One that was granted a moment ago may still be on its way.
+    // An eviction granted a moment ago may still be in flight.
     until("it is old enough", || {
         people(&rig).contains("shop/db-0: its eviction was granted")
     });
@@ -253,7 +253,7 @@ fn plan_shows_which_budgets_cover_the_pods_and_whether_they_allow_it_now() {
     );
 }
 
-/// The terminal that follows a drain mentions each pod that was still there when it failed.
+/// The terminal that follows a drain names each pod that remained when it failed.
 #[test]
 fn a_follower_of_a_failed_drain_reads_of_every_pod_that_made_it_fail() {
     for slm in [true, false] {
@@ -271,7 +271,7 @@ fn a_follower_of_a_failed_drain_reads_of_every_pod_that_made_it_fail() {
     }
 }
 
-/// Its grace ends while nothing changes that a watch could show.
+/// Its grace period ends without a change that a watch could show.
 #[test]
 fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     let rig = Rig::new();
@@ -282,7 +282,7 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     until("the pod is being deleted", || {
         rig.objects("pods")[0]["metadata"]["deletionTimestamp"].is_string()
     });
-    // What the driver would publish later is not needed for it.
+    // The driver's later status is not needed for it.
     agent.driver.signal(Signal::STOP);
     until("the follower names the pod and for how long it is late", || {
         drain.stdout().lines().any(|line| {
@@ -294,7 +294,7 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     assert_eq!(drain.ended().code, Some(9));
 }
 
-/// Its `drain-started` would make the next reader take the node for one that is being drained.
+/// Its `drain-started` would make the next reader believe that the node is being drained.
 #[test]
 fn a_failed_drain_leaves_no_drain_started_reason() {
     let rig = Rig::new();
@@ -314,7 +314,7 @@ fn a_failed_drain_leaves_no_drain_started_reason() {
     assert_eq!(transition["reason"], "", "{node}");
 }
 
-/// The node says what it waits for, and its budget as well, and both stop saying so.
+/// The node and its budget show the blocker, and both remove it afterwards.
 #[test]
 fn a_blocked_drain_says_so_on_the_node_and_on_the_budget() {
     let rig = Rig::new();

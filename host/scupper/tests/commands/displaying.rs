@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 
 const WIDE: (u16, u16) = (160, 30);
 
-/// A node whose one pod a budget holds, and one beside it that leaves.
+/// A node with one pod blocked by a budget, and one that is evicted.
 fn held() -> Rig {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));
@@ -49,7 +49,7 @@ fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
         at(&screen, "gone     shop/web").is_some_and(|line| line < head),
         "{screen:#?}"
     );
-    // Time goes on though nothing happens.
+    // Time advances although nothing happens.
     drain.until("the time goes on", |now| {
         now.last() == screen.last() && at(now, HEAD).is_some_and(|head| now[head] != screen[head])
     });
@@ -64,7 +64,7 @@ fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
     );
 }
 
-/// Each line of a drain that has been told, and no other.
+/// Each line of a drain that was printed, and no other.
 #[track_caller]
 fn is_the_story_and_nothing_else(lines: &[String]) {
     for words in [
@@ -101,7 +101,7 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     assert!(shown[0].starts_with("  shop/db"), "{screen:#?}");
     assert!(shown[0].contains("  BudgetExhausted"), "{screen:#?}");
     assert!(shown[4].starts_with("  and 9 more: Terminating"), "{screen:#?}");
-    // A line that the terminal had wrapped would leave something behind when it is drawn anew.
+    // A line wrapped by the terminal would leave remains when it is redrawn.
     drain.until("the time goes on", |now| is_below(now) && now != screen);
     drain.until("the time goes on", |now| is_below(now) && now != screen);
     let history = drain.history();
@@ -205,7 +205,7 @@ fn outside_a_terminal_output_is_plain_lines_without_escapes() {
     .into_iter()
     .enumerate()
     {
-        // While this one ends there is time to draw something.
+        // While this one ends there is time to draw.
         let name = format!("slow-{number}");
         rig.apply(rig.pod(&name, "worker-1").takes(1.0));
         let args = [&["drain", "worker-1"][..], more].concat();
@@ -245,7 +245,7 @@ fn a_status_that_is_watched_stays_in_its_place() {
             && at(screen, "      next: kubectl -n shop describe pdb keep-db").is_some()
             && at(screen, "shop/web").is_none()
     });
-    // It is told how long ago that was, and that moves on.
+    // The display shows how long ago that was, and that advances.
     watch.until("the time goes on", |now| {
         at(now, "shop/db").is_some() && now != screen && heads(now) == 1
     });

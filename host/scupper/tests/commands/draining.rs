@@ -53,7 +53,7 @@ fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
             .any(|line| line.starts_with("worker-2  ") && line.contains("Drained"))
     );
     assert_eq!(rig.pods(), ["bare", "other"]);
-    // What may not leave is told before anything is changed.
+    // The pods that block the drain are printed before anything changes.
     assert!(!rig.is_cordoned("worker-1") && rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
     let none = rig.run(&["drain", "-l", "pool=none"]);
     assert_eq!(none.code, Some(0), "{none:#?}");

@@ -18,7 +18,7 @@ fn cordon(rig: &Rig, cordoned: bool) {
         .unwrap();
 }
 
-/// A drain that waits for a pod, uncordoned by somebody and cordoned again.
+/// A drain that waits for a pod, during which another client uncordons and cordons the node.
 fn uncordoned(rig: &Rig, drain: &mut Running, times: usize) {
     cordon(rig, false);
     until("the drain sees it", || {
@@ -45,7 +45,7 @@ fn told(rig: &Rig) -> Vec<Value> {
         .collect()
 }
 
-/// Requests about Events, each as its method.
+/// Requests for Events, each as its method.
 fn asked(rig: &Rig) -> Vec<String> {
     let all = rig.api.requests();
     let events = all.into_iter().filter(|it| it.resource == EVENTS);
@@ -60,12 +60,12 @@ fn a_recurring_blocker_updates_one_event_with_few_requests() {
     until("it is told", || told(&rig).len() == 1);
     let first = told(&rig).remove(0);
     assert_eq!(first["series"], Value::Null, "{first}");
-    // `kubectl describe node` looks for what kubelets write as the UID.
+    // `kubectl describe node` expects the UID that kubelets write.
     let regarding = json!({"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "worker-1"});
     assert_eq!(first["regarding"], regarding, "{first}");
     uncordoned(&rig, &mut drain, 2);
     until("it is counted up", || told(&rig)[0]["series"]["count"] == 2);
-    // Soon again and again: that is told some minutes later.
+    // A quick recurrence is reported some minutes later.
     for times in 3..=6 {
         uncordoned(&rig, &mut drain, times);
     }
@@ -100,7 +100,7 @@ fn an_event_that_has_expired_is_made_anew() {
     assert_eq!(asked(&rig), ["POST", "PATCH", "POST", "POST"]);
 }
 
-/// Refused, or never answered: the conditions are written all the same, and the drain ends as soon.
+/// Refused, or never answered: the conditions are still written, and the drain ends as soon.
 #[test]
 fn an_api_server_that_refuses_events_does_not_delay_a_drain() {
     for action in [Action::Hang, Action::Status(403, None)] {
@@ -120,7 +120,7 @@ fn an_api_server_that_refuses_events_does_not_delay_a_drain() {
         });
         let run = drain.ended();
         assert_eq!(run.code, Some(0), "{run:#?}");
-        // Five seconds are what the last Events are waited for.
+        // The drain waits five seconds for its last Events.
         assert!(begun.elapsed() < Duration::from_secs(20), "{action:?}: {run:#?}");
         assert!(run.stderr.contains(" Event"), "{action:?}: {run:#?}");
     }

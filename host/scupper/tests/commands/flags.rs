@@ -1,4 +1,4 @@
-//! The flags of `kubectl drain`: its defaults, its words, and what they do to a plan.
+//! The flags of `kubectl drain`: their defaults, their messages, and their effect on a plan.
 
 use scupper_simulator::api::objects;
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn the_defaults_are_kubectls() {
         .iter()
         .map(|blocker| blocker["reason"].as_str().unwrap())
         .collect();
-    // The simulator's DaemonSet controller may have made a pod of its own by now.
+    // The simulator's DaemonSet controller may have created a pod of its own by now.
     reasons.dedup();
     assert_eq!(
         reasons,

@@ -39,7 +39,7 @@ fn the_status_of_another_drain_is_not_reported_for_this_one() {
     assert_eq!(drain.ended().code, Some(0));
 }
 
-/// A node without a driver is not handed over to the driver of another one.
+/// A node without a driver is not delegated to the driver of another node.
 #[test]
 fn a_driver_is_asked_for_its_own_node_alone() {
     let rig = Rig::new();
@@ -71,7 +71,7 @@ fn a_driver_is_asked_for_its_own_node_alone() {
     assert_eq!(rig.mark("worker-2").unwrap()["by"], "command");
 }
 
-/// Another event of the node has succeeded and is still to be seen, because somebody's finalizer keeps it.
+/// Another event of the node has succeeded and is still visible, because of a foreign finalizer.
 #[test]
 fn another_events_success_is_not_this_ones() {
     let rig = Rig::new();
@@ -89,7 +89,7 @@ fn another_events_success_is_not_this_ones() {
     until("only the other event is there", || rig.objects(EVENTS).len() == 1);
 }
 
-/// Neither a terminal that is at the node nor an event that is claimed for it is disturbed by one event more.
+/// One additional event disturbs neither a terminal that drains the node nor an event that is claimed for it.
 #[test]
 fn nothing_is_handed_over_beside_another_drain() {
     let rig = Rig::new();

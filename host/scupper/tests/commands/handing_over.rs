@@ -1,4 +1,4 @@
-//! If a driver runs on the node, the command hands the drain over, follows it, and can cancel it.
+//! If a driver runs on the node, the command delegates the drain, follows it, and can cancel it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn the_driver_drains_the_node_and_gives_it_back() {
             ("asked", "finished"),
             "{run:#?}"
         );
-        // However short it is, the plan and the wave are told.
+        // The plan and the wave are printed, however short the drain is.
         for kind in ["planned", "waveStarted", "podGone"] {
             assert_eq!(
                 kinds.iter().filter(|it| **it == kind).count(),
@@ -55,7 +55,7 @@ fn the_flags_of_kubectl_go_with_it_and_mean_the_same() {
         let _agent = Agent::with(&rig, slm, &["--allow-overrides", "force"]);
         rig.apply(objects::pod("shop", "bare", "worker-1"));
         rig.apply(rig.pod("other", "worker-1"));
-        // The driver alone would let pods with an emptyDir go; nobody has asked for that here.
+        // The driver alone would evict pods with an emptyDir; this command did not ask for that.
         let run = rig.run(&asks("drain", &[]));
         assert_eq!(run.code, Some(5), "{run:#?}");
         assert!(run.stdout.contains("use --force to override"), "{run:#?}");
@@ -82,7 +82,7 @@ fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
         for words in ["--force", "drain.allow-overrides", "--local"] {
             assert!(run.stdout.contains(words), "{words}: {run:#?}");
         }
-        // What the driver's configuration does itself overrides nothing.
+        // A setting that the driver's configuration already has overrides nothing.
         assert!(!run.stdout.contains("--delete-emptydir-data,"), "{run:#?}");
         assert_eq!(rig.pods(), ["bare"]);
         assert!(!rig.is_cordoned("worker-1"));
@@ -91,7 +91,7 @@ fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
     }
 }
 
-/// Each pod has its own grace period, so which of them a number cuts short is for the plan to say.
+/// Each pod has its own grace period, so which of them a number shortens is for the plan to report.
 #[test]
 fn a_grace_period_may_be_longer_than_a_pods_own_and_not_shorter() {
     for slm in [true, false] {
@@ -142,7 +142,7 @@ fn a_drain_without_a_timeout_has_the_operators_deadline() {
         let created = seconds(&event["metadata"]["creationTimestamp"]).unwrap();
         let given = seconds(&event["status"]["sla"]).map(|sla| sla - created);
         let fits = match (given, ends) {
-            // The claim comes after the creation, and some seconds are for saying how it ended.
+            // The claim comes after the creation, and the report of the end takes some seconds.
             (Some(given), Some(ends)) => (ends..ends + 120).contains(&given),
             (given, ends) => given == ends,
         };
@@ -168,7 +168,7 @@ fn a_flag_that_only_a_local_drain_obeys_is_named() {
     assert_eq!(rig.mark("worker-1").unwrap()["by"], "command");
 }
 
-/// As a drain in the terminal is told: the plan, the wave, what holds a pod; each of it once.
+/// The same lines as a drain in the terminal: the plan, the wave, the blockers; each of them once.
 #[test]
 fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
     let rig = Rig::new();
@@ -299,7 +299,7 @@ fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
         assert!(run.stdout.contains("scupper cancel worker-1"), "{run:#?}");
         assert_eq!(rig.objects(EVENTS).len(), 1);
         assert!(rig.is_cordoned("worker-1"));
-        // A second drain is not begun beside it.
+        // A second drain does not start beside it.
         let run = rig.run(&asks("drain", &[]));
         assert_eq!(run.code, Some(5), "{run:#?}");
         assert!(
@@ -337,7 +337,7 @@ fn a_followed_drain_reports_a_cancel_by_another_user() {
     assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
 }
 
-/// It is not begun again by the cordon that stays.
+/// The remaining cordon does not start it again.
 #[test]
 fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
     let rig = Rig::new();
@@ -448,14 +448,14 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(rig.pods(), ["web"]);
 }
 
-/// The second one is queued by whoever claims, says behind whom, and tells nothing of the first one's.
+/// The claimant queues the second drain; it names the one before it, and reports nothing of the first one.
 #[test]
 fn of_two_that_ask_at_once_the_second_says_behind_whom_it_is_queued() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
-    // Neither is claimed before both are there.
+    // Neither is claimed before both exist.
     let fault = Fault::new(Action::Status(503, None))
         .method("PATCH")
         .path("*/lifecycleevents/*");
@@ -474,7 +474,7 @@ fn of_two_that_ask_at_once_the_second_says_behind_whom_it_is_queued() {
         std::mem::swap(&mut first, &mut second);
     }
     second.says("queued   behind LifecycleEvent drain-worker-1-");
-    // For longer than it may wait where nobody is there.
+    // For longer than it may wait without a claimant.
     std::thread::sleep(Duration::from_secs(6));
     let told = second.stdout();
     for others in ["waits", "plan ", "wave ", "gone", "node     ", "cancel"] {

@@ -1,4 +1,4 @@
-//! A node with a kubelet and a driver, for commands that hand over.
+//! A node with a kubelet and a driver, for commands that delegate.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl Agent {
         }
     }
 
-    /// The driver's pod is gone, the kubelet is not.
+    /// Removes the driver's pod; the kubelet stays.
     pub(crate) fn without_driver(self) -> (KubeletHandle, tempfile::TempDir) {
         self.driver.kill();
         (self.kubelet, self.root)

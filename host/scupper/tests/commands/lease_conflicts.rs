@@ -15,7 +15,7 @@ fn lease(rig: &Rig) -> Option<Value> {
     rig.objects(LEASES).pop()
 }
 
-/// Somebody of whom nothing else is known has it.
+/// An unknown process holds it.
 fn give_away(rig: &Rig) {
     rig.apply(json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -32,7 +32,7 @@ fn stuck(rig: &Rig) -> Running {
     drain
 }
 
-/// A second one, which stands by.
+/// A second process, which stands by.
 fn beside(rig: &Rig) -> Running {
     let second = rig.start(&["drain", "worker-1", "--take-over"]);
     until("the second one stands by", || {
@@ -98,7 +98,7 @@ fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
     assert!(!run.stderr.contains("standing by"), "{run:#?}");
 }
 
-/// What it was told meanwhile counts as soon as the lease is its own.
+/// A cancel in the meantime counts as soon as the lease is its own.
 #[test]
 fn a_take_over_that_is_stopped_while_it_waits_cancels_the_drain() {
     let rig = Rig::new();
@@ -113,7 +113,7 @@ fn a_take_over_that_is_stopped_while_it_waits_cancels_the_drain() {
     assert_eq!(rig.pods(), ["stuck"]);
 }
 
-/// Nothing of it stands on the node, so that there is nothing to wait for.
+/// The node shows nothing of it, so there is nothing to wait for.
 #[test]
 fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
     let rig = Rig::new();
@@ -128,7 +128,7 @@ fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
     assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
 }
 
-/// The one before it took everything back meanwhile: what it was at is not what stands on the node.
+/// The process before it reverted everything meanwhile: the node's state no longer shows its drain.
 #[test]
 fn a_drain_that_waited_uses_the_node_as_it_is_then() {
     let rig = Rig::new();
@@ -142,7 +142,7 @@ fn a_drain_that_waited_uses_the_node_as_it_is_then() {
     assert_eq!(run.code, Some(0), "{run:#?}");
 }
 
-/// The order was not written anywhere when the lease was lost.
+/// The cancel was not yet written when the lease was lost.
 #[test]
 fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     let rig = Rig::new();
@@ -169,7 +169,7 @@ fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     assert_eq!(rig.pods(), ["stuck"]);
 }
 
-/// A stopped process is none that is dead: only time tells. It wakes up, and asks no pod to leave any more.
+/// A stopped process looks alive: only time shows the difference. It wakes up, and evicts nothing more.
 #[test]
 fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
     let rig = Rig::new();
@@ -230,7 +230,7 @@ fn a_lease_that_cannot_be_taken_is_reported() {
     );
 }
 
-/// The time that was given is kept there, too.
+/// The given time limit is also kept there.
 #[test]
 fn a_waiting_drain_ends_at_its_deadline() {
     let rig = Rig::new();
@@ -246,7 +246,7 @@ fn a_waiting_drain_ends_at_its_deadline() {
         (Duration::from_secs(3)..Duration::from_secs(20)).contains(&took),
         "{took:?}: {run:#?}"
     );
-    // Nothing was begun: the lease is the other one's, and the node is as it was.
+    // Nothing has started: another process holds the lease, and the node is unchanged.
     assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], "somebody");
     assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
 }

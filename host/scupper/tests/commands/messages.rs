@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::kubelet_node::{Agent, asks};
 use crate::rig::{LIMIT, Rig};
 
-/// The exit code of a run whose output nobody reads: both pipes are closed at once.
+/// The exit code of a run whose output is not read: both pipes are closed at once.
 #[track_caller]
 fn unread(rig: &Rig, args: &[&str]) -> Option<i32> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_scupper"))
@@ -46,7 +46,7 @@ fn a_drain_whose_output_is_closed_ends_with_the_same_code() {
         }
         let run = rig.run(&asks("drain", &["--timeout", "3s"]));
         assert_eq!(run.code, Some(6), "{run:#?}");
-        // Of what is over nothing says when it is to end.
+        // A drain that has ended shows no deadline.
         for line in run.stdout.lines().filter(|line| line.contains("  event    ")) {
             let over = ["Failed", "SlaExpired"].iter().any(|state| line.contains(state));
             assert!(!(over && line.contains("to end within")), "{run:#?}");

@@ -1,4 +1,4 @@
-//! `--output json` is what the published schemas say, and `--output yaml` is the same.
+//! `--output json` matches the published schemas, and `--output yaml` is the same.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
 
-/// A pod that a budget holds on a node, and one that does not.
+/// A pod that a budget blocks on a node, and one that it does not.
 fn rig() -> Rig {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));
@@ -21,7 +21,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// All the objects that a command prints.
+/// All objects in a command's output.
 #[track_caller]
 fn json(rig: &Rig, args: &[&str]) -> Vec<Value> {
     let run = rig.run(&[args, &["--output", "json"]].concat());
@@ -41,7 +41,7 @@ fn yaml(rig: &Rig, args: &[&str]) -> Vec<Value> {
     documents.map(read).collect()
 }
 
-/// The objects that the snapshot of this name shows, wherever it is beside its test.
+/// The objects in the snapshot of this name, in the folder beside its test.
 fn snapshot(name: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
@@ -51,7 +51,7 @@ fn snapshot(name: &str) -> Vec<Value> {
         panic!("{name}: {found:?}")
     };
     let text = std::fs::read_to_string(file).unwrap();
-    // The first document says where it comes from.
+    // The first document states its source.
     let shown = text.splitn(3, "---\n").nth(2).unwrap();
     serde_json::Deserializer::from_str(shown)
         .into_iter()
@@ -157,6 +157,6 @@ fn a_cancel_has_the_same_values_in_yaml_and_json() {
     };
     let json = cancelled(json);
     assert_eq!(json[0]["cancelled"].as_array().unwrap().len(), 1, "{json:?}");
-    // What was evicted the first time is gone, which the answer does not say.
+    // Pods evicted the first time are gone, which the answer does not show.
     assert_eq!(cancelled(yaml), json);
 }

@@ -1,5 +1,5 @@
-//! What a terminal reads of policies: what the end of a drain waited for, what a policy says at an uncordon, and what it
-//! still has to undo after a `kubectl uncordon`.
+//! Policies in a terminal: the blockers at the end of a drain, a policy's messages at an uncordon, and its remaining
+//! undo steps after a `kubectl uncordon`.
 
 use std::fs;
 
@@ -162,7 +162,7 @@ fn an_uncordon_without_the_policy_says_that_it_undoes_nothing() {
     );
 }
 
-/// A driver's node that has the label of the cordon's door: the driver calls the policies itself.
+/// A driver's node with the label of the cordon trigger: the driver calls the policies itself.
 #[test]
 fn a_driver_undoes_after_a_kubectl_uncordon() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` in the environment, which mean what they mean for `kubectl`.
+//! `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` in the environment mean the same as for `kubectl`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use scupper_simulator::api::objects;
 
 use crate::rig::Rig;
 
-/// In front of `server`, which is called by another name; it ends with the process.
+/// A proxy in front of `server`, which is called by another name; it ends with the process.
 fn proxy(server: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ fn pass(mut client: TcpStream, server: &str) {
     }
 }
 
-/// The cluster by a name that only the proxy knows.
+/// The cluster by a name that only the proxy can resolve.
 fn renamed(rig: &Rig) -> String {
     let server = rig
         .api

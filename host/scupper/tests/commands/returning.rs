@@ -1,4 +1,4 @@
-//! Pods that come to the cordoned node: evicted as often as the settings say, and then they stay and are named.
+//! Pods that come to the cordoned node: evicted as often as the settings allow, and then kept and named.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A simulated cluster, and the program that runs on it.
+//! A simulated cluster, and the program that runs against it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
 
-/// A cluster of three nodes, each as it was made.
+/// A cluster of three nodes, each unchanged.
 pub(crate) struct Rig {
     pub(crate) api: ApiServer,
     pub(crate) dir: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
 }
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -25,7 +25,7 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// The program at work. Dropped, it is killed.
+/// The running program. Dropped, it is killed.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -48,7 +48,7 @@ impl Rig {
         Self { api, dir, runtime }
     }
 
-    /// Something that begins tasks.
+    /// A handle to the runtime that spawns tasks.
     pub(crate) fn inside<T>(&self, does: impl FnOnce() -> T) -> T {
         let _inside = self.runtime.enter();
         does()
@@ -65,7 +65,7 @@ impl Rig {
         self.api.store().apply(object.into()).unwrap();
     }
 
-    /// A budget that lets no pod of this name go, once it has counted it.
+    /// A budget that allows no eviction of this name's pods, once it has counted them.
     pub(crate) fn budget(&self, name: &str, of: &str) {
         self.apply(objects::budget("shop", name, &[("app", of)], 1));
         let begun = Instant::now();
@@ -127,7 +127,7 @@ impl Rig {
         Some(serde_json::from_str(&text).unwrap())
     }
 
-    /// The names of the pods that are there.
+    /// The names of the existing pods.
     pub(crate) fn pods(&self) -> Vec<String> {
         let pods = self.objects("pods").into_iter();
         let mut names: Vec<String> = pods
@@ -152,7 +152,7 @@ impl Running {
         fs::read_to_string(&self.err).unwrap()
     }
 
-    /// Waits until a line of its output has this.
+    /// Waits for a line of its output with this text.
     #[track_caller]
     pub(crate) fn says(&mut self, text: &str) {
         let begun = Instant::now();
@@ -177,7 +177,7 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it ends by itself.
     #[track_caller]
     pub(crate) fn ended(mut self) -> Run {
         let begun = Instant::now();
@@ -203,7 +203,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do.
+        // It may have ended already; then there is nothing to do.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -59,7 +59,7 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
     );
 }
 
-/// Once the drain has written down what it knows.
+/// Once the drain has published its status.
 fn told_by_the_driver(rig: &Rig) -> Value {
     let begun = Instant::now();
     loop {
@@ -72,7 +72,7 @@ fn told_by_the_driver(rig: &Rig) -> Value {
     }
 }
 
-/// A drain that ends without being done leaves behind what it knew, and the next one that is done takes it away.
+/// A drain that fails leaves its last status behind, and the next successful one removes it.
 #[test]
 fn status_shows_what_blocked_a_drain_after_its_end() {
     let rig = Rig::new();

@@ -17,7 +17,7 @@ fn the_first_signal_reverts_everything_in_order() {
         let run = drain.ended();
         assert_eq!(run.code, Some(5), "{run:#?}");
         assert!(run.stdout.contains("Cancelled"), "{run:#?}");
-        // The second node was not begun.
+        // The second node was not started.
         assert!(run.stdout.contains("not done: worker-1, worker-2"), "{run:#?}");
         assert!(!rig.is_cordoned("worker-1") && !rig.is_cordoned("worker-2"));
         assert_eq!(rig.mark("worker-1"), None);
@@ -42,7 +42,7 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to()
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.says("evict    shop/stuck");
-    // Nothing can be put back while nobody answers.
+    // Nothing can be reverted while the API server does not answer.
     rig.api.pause();
     drain.signal(Signal::INT);
     drain.signal(Signal::TERM);
@@ -63,7 +63,7 @@ fn a_killed_drain_is_continued() {
     goes_on_if_told(&rig);
 }
 
-/// A drain of another process stands on worker-1.
+/// Worker-1 has the checkpoint of another process's drain.
 #[track_caller]
 fn goes_on_if_told(rig: &Rig) {
     let mark = rig.mark("worker-1").unwrap();

@@ -1,4 +1,4 @@
-//! The program in a terminal: a pseudo-terminal, and an emulator that says what a person would see in it.
+//! The program in a terminal: a pseudo-terminal, and an emulator that shows what a user would see in it.
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::rig::{LIMIT, Rig};
 
-/// Lines that have scrolled by and are kept.
+/// Lines of scrollback that are kept.
 const SCROLLBACK: usize = 1_000;
 
 /// The program in a terminal of its own. Dropped, it is killed.
@@ -25,7 +25,7 @@ struct Seen {
     bytes: Vec<u8>,
 }
 
-/// What is left once it has ended.
+/// The rest once it has ended.
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
     pub(crate) screen: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Left {
 }
 
 impl Terminal {
-    /// `env`: what is to be different there.
+    /// `env`: variables to change.
     pub(crate) fn start(rig: &Rig, args: &[&str], (columns, rows): (u16, u16), env: &[(&str, &str)]) -> Self {
         let quoted = args.iter().map(|arg| format!(" '{arg}'"));
         let program = env!("CARGO_BIN_EXE_scupper");
@@ -84,12 +84,12 @@ impl Terminal {
         self.seen.lock().unwrap().lines()
     }
 
-    /// What has scrolled by and what is on the screen.
+    /// The scrollback and the screen.
     pub(crate) fn history(&self) -> Vec<String> {
         self.seen.lock().unwrap().history()
     }
 
-    /// Waits until the screen is like this, and gives it back.
+    /// Waits until the screen satisfies this, and returns it.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&[String]) -> bool) -> Vec<String> {
         let begun = Instant::now();
@@ -107,13 +107,13 @@ impl Terminal {
         }
     }
 
-    /// Somebody presses Ctrl-C: the terminal shows it, and signals whoever is in its foreground.
+    /// The user presses Ctrl-C: the terminal shows it, and signals its foreground process group.
     pub(crate) fn ctrl_c(&mut self) {
         self.keys.write_all(b"\x03").unwrap();
         self.keys.flush().unwrap();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it ends by itself.
     #[track_caller]
     pub(crate) fn ended(mut self) -> Left {
         let begun = Instant::now();
@@ -124,7 +124,7 @@ impl Terminal {
             assert!(begun.elapsed() < LIMIT, "it does not end: {:#?}", self.history());
             std::thread::sleep(Duration::from_millis(10));
         };
-        // All that it wrote has been read when the terminal is closed.
+        // All its output has been read when the terminal is closed.
         self.reader.take().unwrap().join().unwrap();
         let mut seen = self.seen.lock().unwrap();
         Left {
@@ -168,7 +168,7 @@ impl Seen {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do. With it the terminal goes away, and the program.
+        // It may have ended already; then there is nothing to do. With it the terminal ends, and the program.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! The files that people copy are right, and the policies in them load.
+//! The files that users copy are valid, and the policies in them load.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
             .collect();
         assert!(blocks.len() >= least, "{policy}: {blocks:#?}");
         for (number, block) in blocks.into_iter().enumerate() {
-            // Modules lie beside the file.
+            // Modules are beside the file.
             let file = built.join(format!("readme-{policy}-{number}.yaml"));
             std::fs::write(&file, format!("{HEAD}{block}")).unwrap();
             let run = scupper(&["config", "check", "--policies", file.to_str().unwrap()], LIMIT);
@@ -81,13 +81,13 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// As the driver would load them: compiled, described, granted what they want, content with their configuration.
+/// As the driver would load them: compiled, described, granted their requests, with a valid configuration.
 #[test]
 fn their_policies_load() {
     let built = policies();
     let mut failed = Vec::new();
     for file in examples() {
-        // Modules lie beside the file.
+        // Modules are beside the file.
         let copy = built.join(file.file_name().unwrap());
         std::fs::copy(&file, &copy).unwrap();
         let run = scupper(&["config", "check", "--policies", copy.to_str().unwrap()], LIMIT);

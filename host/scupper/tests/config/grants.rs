@@ -1,11 +1,11 @@
-//! The check of a file and the driver that is given it agree on every grant of `http`: both ask one parser.
+//! The check of a file and the driver that uses it agree on every grant of `http`: both use one parser.
 
 use scupper_config::{Problem, read_text};
 use scupper_policy_spec::HttpGrant;
 
 use crate::{HEAD, good, problems};
 
-/// A policy with one grant of `http`; the grant stands in line 7.
+/// A policy with one grant of `http`, in line 7.
 fn policy(grant: &str) -> String {
     format!("policies:\n- name: a\n  module: a.wasm\n  grants:\n    http: [{grant}]\n")
 }
@@ -71,7 +71,7 @@ fn a_host_may_be_written_in_capitals_and_the_usual_port_left_out() {
         let read = good(&policy(&format!("{{origin: {}}}", quoted(origin))));
         assert_eq!(read.policies[0].http[0].origin, "https://a.example.com");
     }
-    // What a request may have, a grant may name.
+    // A grant may name everything that a request may have.
     good(&policy("{origin: \"https://a.example.com\", paths: [/a%20b/]}"));
 }
 

@@ -1,4 +1,4 @@
-//! Whatever the file holds, there is an answer, soon and without a panic.
+//! Whatever the file contains, the answer is quick and without a panic.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use scupper_config::{ConfigError, read_text};
 
 use crate::{HEAD, good, problems, problems_of};
 
-/// Far more than any of these takes, and far less than it takes to count to what they ask for.
+/// Far more than any of these takes, and far less than counting to their numbers takes.
 const SOON: Duration = Duration::from_secs(20);
 
 fn read_soon(text: &str) -> Result<(), ConfigError> {
@@ -92,7 +92,7 @@ fn keys_are_shown_short_and_harmless() {
     assert!(!text.contains('\u{1b}') && text.len() < 300, "{text}");
 }
 
-/// A file in which everything can be said, to be broken.
+/// A file with every setting, to be broken.
 const SEED: &str = include_str!("everything.yaml");
 
 #[test]
@@ -100,7 +100,7 @@ fn the_seed_is_right() {
     good(SEED.strip_prefix(HEAD).unwrap());
 }
 
-/// Cuts, doubles, swaps and sprinkles: half a file, a file with a piece elsewhere, odd characters anywhere.
+/// Cuts, doubles, swaps and inserts: half a file, a file with a piece elsewhere, odd characters anywhere.
 #[test]
 fn no_input_makes_it_panic() {
     let mut random = Random(0x5c_u64);

@@ -1,5 +1,5 @@
-//! The configuration file: what it says reaches the policies, and everything that is wrong in it is told at once, each
-//! with its line, its column and its field.
+//! The configuration file: its settings reach the policies, and all its problems are reported at once, each with its
+//! line, its column and its field.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
@@ -26,10 +26,10 @@ use std::path::Path;
 
 use scupper_config::{ConfigError, Configuration, Problem, read_text};
 
-/// What stands at the beginning of every configuration. The lines after it begin with the third.
+/// The head of every configuration. The text after it begins with the third line.
 pub(crate) const HEAD: &str = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\n";
 
-/// The configuration that this text is, after the head.
+/// The configuration with this text after the head.
 #[track_caller]
 pub(crate) fn good(rest: &str) -> Configuration {
     match read_text(Path::new("/etc/scupper/scupper.yaml"), &format!("{HEAD}{rest}")) {
@@ -38,13 +38,13 @@ pub(crate) fn good(rest: &str) -> Configuration {
     }
 }
 
-/// The problems of this text, after the head.
+/// The problems of this text after the head.
 #[track_caller]
 pub(crate) fn problems(rest: &str) -> Vec<Problem> {
     problems_of(&format!("{HEAD}{rest}"))
 }
 
-/// The problems of this text as it is.
+/// The problems of this text alone.
 #[track_caller]
 pub(crate) fn problems_of(text: &str) -> Vec<Problem> {
     match read_text(Path::new("/etc/scupper/scupper.yaml"), text) {

@@ -111,7 +111,7 @@ fn every_problem_is_reported_with_its_place() {
     let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(told["problems"][1]["line"], 5);
     assert_eq!(told["problems"][1]["field"], "policies[0].modul");
-    // A driver that is given such a file says the same.
+    // A driver with such a file reports the same.
     let run = scupper(&["plan", "worker-1", "--config", path(&file)], LIMIT);
     run.fails(
         CONFIG,
@@ -219,7 +219,7 @@ fn adding_the_suggested_grants_makes_it_load_and_a_correct_digest_is_accepted() 
     assert!(run.stdout.contains(&digest), "{run:#?}");
 }
 
-/// What `sha256sum` says.
+/// The digest that `sha256sum` prints.
 fn scupper_digest(file: &Path) -> String {
     let output = std::process::Command::new("sha256sum")
         .arg(file)
@@ -229,7 +229,7 @@ fn scupper_digest(file: &Path) -> String {
     text.split_whitespace().next().unwrap().to_owned()
 }
 
-/// A cluster of one node with a pod that nobody controls and one that wants to be kept.
+/// A cluster of one node with an unmanaged pod and one that asks to be kept.
 struct Cluster {
     api: ApiServer,
     dir: tempfile::TempDir,
@@ -302,7 +302,7 @@ drain: {{force: true}}
         line("shop/kept").ends_with("it has the label example.com/keep [second]"),
         "{run:#?}"
     );
-    // The second had the first's plan as its draft: the waves are the first's.
+    // The second planner had the first's plan as its draft: the waves are the first's.
     let waves: Vec<_> = run
         .stdout
         .lines()

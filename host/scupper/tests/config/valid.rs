@@ -1,4 +1,4 @@
-//! What a right file says reaches the policies.
+//! The settings of a valid file reach the policies.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use scupper_policy_spec::{
 
 use crate::{HEAD, good};
 
-/// Everything that can be said.
+/// Every setting.
 const ALL: &str = include_str!("everything.yaml");
 
 fn all() -> Configuration {

@@ -1,4 +1,4 @@
-//! What is wrong is told with its line, its column, its field and what would be right.
+//! Problems are reported with their line, their column, their field and the remedy.
 
 use crate::{HEAD, problems, problems_of};
 
@@ -11,7 +11,7 @@ fn check(rest: &str, expected: &[&str]) {
 
 const POLICY: &str = "policies:\n- name: slurm\n  module: slurm.wasm\n";
 
-/// The same below a policy; its first line is the sixth.
+/// The same below a policy, which begins in line 6.
 #[track_caller]
 fn check_policy(rest: &str, expected: &[&str]) {
     check(&format!("{POLICY}{rest}"), expected);

@@ -1,4 +1,4 @@
-//! Does to the cluster what its state tells it: `VERB KEY VALUE`, one a line. Answers with what became of each.
+//! Changes the cluster as its state says: `VERB KEY VALUE`, one a line. Answers with each result.
 
 use guests::{Call, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod, cluster};
 

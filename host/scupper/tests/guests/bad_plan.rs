@@ -1,4 +1,4 @@
-//! Evicts a pod that nobody has heard of.
+//! Evicts a pod that does not exist.
 
 use guests::{Drain, Node, Plan, Pod, Verdict, decision};
 

@@ -1,4 +1,4 @@
-//! Leaves the plan as it is.
+//! Returns the plan unchanged.
 
 use guests::{Drain, Node, Plan, Pod};
 

@@ -1,4 +1,4 @@
-//! Emits what its state tells it: `WHOM REASON NOTE`, one a line. Answers with what became of each.
+//! Emits the Events in its state: `WHOM REASON NOTE`, one a line. Answers with each result.
 
 use guests::bindings::imports::scupper::drain::events::{self, Kind, Regarding};
 use guests::{Call, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod};

@@ -1,5 +1,5 @@
-//! Sends what its state says, one word of advice a line, and answers with what it got. It wants what its configuration
-//! says. It can also look through all of its memory for something, and put what it saw where everybody can read it.
+//! Sends the requests in its state, one instruction a line, and answers with the results. It requests the capabilities
+//! in its configuration. It can also search its whole memory for a value, and publish what it has seen.
 
 use guests::{Call, Description, Drain, Grant, Node, Outcome, Phase, Plan, Pod, cluster, config, http, log};
 use http::{Method, Request};
@@ -70,7 +70,7 @@ fn act(verb: &str, rest: &str, request: Request, told: &mut Vec<String>) -> Requ
             });
             return request;
         }
-        // Everything it saw, for all the world.
+        // Publishes everything it saw.
         "shout" => {
             let all = told.join("; ");
             log::info!("{all}");
@@ -111,8 +111,8 @@ fn told(request: &Request) -> String {
     }
 }
 
-/// Looks through all of the memory. What is looked for comes with every byte turned over, in hex, so that it does not
-/// find the question.
+/// Searches the whole memory. The value comes with every byte inverted, in hex, so that the search does not find the
+/// question.
 fn found(hidden: &str) -> bool {
     let digits = hidden.as_bytes().chunks(2);
     let hidden: Vec<u8> = digits

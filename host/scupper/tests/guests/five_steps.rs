@@ -1,5 +1,5 @@
-//! A hook of five steps, and one that puts them back: each says in the log that it was taken. A pod that is called
-//! `hold-N` holds the step of that number, and `hold-cancel` the last one.
+//! A hook of five steps, and one that reverts them: each logs that it was taken. A pod named `hold-N` blocks the step
+//! of that number, and `hold-cancel` the last one.
 
 use std::time::Duration;
 

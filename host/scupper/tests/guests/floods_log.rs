@@ -1,4 +1,4 @@
-//! Writes a hundred thousand lines, each long and none polite.
+//! Writes a hundred thousand long lines.
 
 use guests::{Drain, Node, Plan, Pod, log};
 

@@ -1,4 +1,4 @@
-//! Needs 200 MiB before it has done anything.
+//! Needs 200 MiB at its start.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Wants more to be remembered than is remembered.
+//! Returns a larger state than the host saves.
 
 use guests::{Call, Outcome, Phase};
 
@@ -6,7 +6,7 @@ guests::about!();
 guests::hooks!([Phase::BeforeDrain], step);
 
 fn step(call: &Call) -> Outcome {
-    // 1024 bytes at first, as `wit/` allows, and then one more.
+    // First 1024 bytes, as `wit/` allows, and then one more.
     Outcome::pending("remembering")
         .state(vec![7; 1024 + usize::from(!call.state.is_empty())])
         .into()

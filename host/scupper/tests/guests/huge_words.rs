@@ -1,4 +1,4 @@
-//! Refuses with words of 20 MiB.
+//! Refuses with a message of 20 MiB.
 
 use guests::{Drain, Node, Plan, Pod};
 

@@ -1,4 +1,4 @@
-//! A hook that always wants to be called again at once, and each time has got further.
+//! A hook that always asks to be called again at once, with progress each time.
 
 use std::time::Duration;
 

@@ -1,3 +1,3 @@
-//! Says who it is and has nothing to do.
+//! Describes itself and does nothing.
 
 guests::about!();

@@ -1,4 +1,4 @@
-//! Makes resources of its own and lets none of them go.
+//! Creates resources and never drops them.
 
 use guests::{Call, Outcome, Phase};
 

@@ -1,5 +1,5 @@
-//! What the guests share: the generated types, and macros that make a component of plain functions. They stand below
-//! the SDK's comforts, because a hostile policy would too.
+//! Code that the guests share: the generated types, and macros that make a component of plain functions. It bypasses
+//! the SDK, as a hostile policy would.
 
 #[doc(hidden)]
 pub use scupper_sdk::bindings;
@@ -20,7 +20,7 @@ pub fn decision(pod: &str, verdict: Verdict, reason: impl Into<String>) -> Decis
     }
 }
 
-/// Keeps code that computes nothing from being optimized away.
+/// Keeps code without an effect from being optimized away.
 pub fn spin() -> ! {
     let mut turns: u64 = 0;
     loop {
@@ -101,9 +101,9 @@ macro_rules! surroundings {
     };
 }
 
-/// A revision of one policy, for tests of reloading: each answer names the version that was built in, twice, and the
-/// configuration. Where the configuration says `trap`, its steps trap; `refuse` it does not like; with `state` it says
-/// which state it was given; with `look` its steps ask for the node first.
+/// A revision of one policy, for tests of reloading: each answer names the built-in version, twice, and the
+/// configuration. With `trap` in the configuration its steps trap; `refuse` is an invalid configuration; with `state`
+/// it reports the state that it received; with `look` its steps first read the node.
 #[macro_export]
 macro_rules! revision {
     ($version:literal, $state_version:literal) => {

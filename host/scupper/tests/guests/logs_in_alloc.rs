@@ -1,4 +1,4 @@
-//! Calls the host while the host gives it its arguments.
+//! Calls the host while the host passes it its arguments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -15,7 +15,7 @@ static ALLOCATOR: Logging = Logging;
 // SAFETY: what it returns is what the system's allocator returns.
 unsafe impl GlobalAlloc for Logging {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // One pod in a list of pods is larger than all that it says about itself.
+        // One pod in a list of pods is larger than all data about itself.
         if layout.size() >= 160 {
             log::write(log::Level::Info, "in the middle of a call");
         }

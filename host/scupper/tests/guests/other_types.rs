@@ -1,4 +1,4 @@
-//! Has the right names, and functions of other types.
+//! Has the right names, and functions with other types.
 
 wit_bindgen::generate!({
     inline: "package scupper:drain@0.1.0;

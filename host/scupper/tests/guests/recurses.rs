@@ -9,7 +9,7 @@ fn plan(_drain: Drain, _node: Node, pods: Vec<Pod>, _draft: Plan) -> Result<Plan
     Err(deeper(pods.len() as u64).to_string())
 }
 
-/// Nothing of it lies in memory, and it is no loop in disguise.
+/// The value is not kept in memory, and the recursion cannot become a loop.
 #[inline(never)]
 fn deeper(turn: u64) -> u64 {
     if turn == u64::MAX {

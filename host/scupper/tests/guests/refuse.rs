@@ -1,4 +1,4 @@
-//! Refuses every drain, with words that would clear a terminal.
+//! Refuses every drain, with a message that would clear a terminal.
 
 use guests::{Drain, Node, Plan, Pod};
 

@@ -1,4 +1,4 @@
-//! The fourth revision has another phase than the others, and a planner that traps when there are no pods.
+//! The fourth revision has another phase than the others, and a planner that traps without pods.
 
 use guests::{Call, Drain, Node, Outcome, Phase, Plan, Pod};
 

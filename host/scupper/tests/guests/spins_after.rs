@@ -1,4 +1,4 @@
-//! Answers, and then never finishes cleaning up: what follows an answer is guest code, too.
+//! Answers, and then never finishes its cleanup: the code after an answer is also guest code.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Spinning {
 }
 
 fn plan(drain: Drain, node: Node, pods: Vec<Pod>, draft: Plan) -> Result<Plan, String> {
-    // Only what is freed after the answer was given counts.
+    // Only memory freed after the answer counts.
     std::mem::forget((drain, node, pods));
     ANSWERED.store(true, Ordering::Relaxed);
     Ok(draft)

@@ -1,4 +1,4 @@
-//! Never gets past its own start.
+//! Never finishes its start.
 
 use guests::{Call, Outcome, Phase, spin};
 

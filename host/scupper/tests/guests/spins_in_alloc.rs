@@ -1,4 +1,4 @@
-//! Never finishes giving room to what it is shown: arguments are lowered by the guest's own allocator.
+//! Never finishes the allocation of its arguments: the guest's own allocator provides their memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -15,7 +15,7 @@ static ALLOCATOR: Spinning = Spinning;
 // SAFETY: what it returns is what the system's allocator returns.
 unsafe impl GlobalAlloc for Spinning {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // One pod in a list of pods is larger than all that it says about itself.
+        // One pod in a list of pods is larger than all data about itself.
         if layout.size() >= 160 {
             spin();
         }

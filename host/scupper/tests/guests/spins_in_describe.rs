@@ -1,4 +1,4 @@
-//! Never says who it is.
+//! Never finishes its description.
 
 use guests::{Call, Outcome, Phase, spin};
 

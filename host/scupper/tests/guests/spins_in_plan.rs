@@ -1,4 +1,4 @@
-//! Never comes back from a plan.
+//! Never returns from a plan.
 
 use guests::{Drain, Node, Plan, Pod, spin};
 

@@ -1,4 +1,4 @@
-//! Never comes back from a step.
+//! Never returns from a step.
 
 use guests::{Call, Outcome, Phase, spin};
 

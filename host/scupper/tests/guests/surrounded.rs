@@ -1,7 +1,7 @@
-//! Looks at its surroundings as its configuration says: `findings` has lines of severity, subject, message and fix, split by
-//! `|`; `url` is asked with the method `method`, whose answer is a finding as well; `do` is `trap`, or `touch` to annotate the
-//! node and emit an Event. Each check names the node that it was given. With `waits`, `WHAT|DETAIL`, its drains never begin. In `on-cancel` it tells whether the drain is held,
-//! and in `before-uncordon` it emits an Event.
+//! Checks its environment as its configuration says: `findings` has lines of severity, subject, message and fix, split
+//! by `|`; `url` is requested with the method `method`, and the answer is also a finding; `do` is `trap`, or `touch` to
+//! annotate the node and emit an Event. Each check names its node. With `waits`, `WHAT|DETAIL`, its drains never begin.
+//! In `on-cancel` it reports whether the drain is held, and in `before-uncordon` it emits an Event.
 
 use guests::{Call, Description, Finding, Grant, Node, Outcome, Phase, cluster, config, http, log};
 use http::{Method, Request};

@@ -1,4 +1,4 @@
-//! Answers with a few decisions too many.
+//! Answers with slightly too many decisions.
 
 use guests::{Drain, Node, Plan, Pod};
 

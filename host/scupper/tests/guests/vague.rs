@@ -1,4 +1,4 @@
-//! Says of itself, and of what it waits for, what its configuration says; nothing, if that says nothing.
+//! Describes itself and its blockers with the texts of its configuration; with nothing, if there are none.
 
 use guests::{Call, Description, Outcome, Phase, config};
 

@@ -1,4 +1,4 @@
-//! Imports an interface of ours that does not exist.
+//! Imports an interface in our namespace that does not exist.
 
 use guests::{Drain, Node, Plan, Pod};
 

@@ -1,4 +1,4 @@
-//! Wants to write the annotations that steer the cluster.
+//! Requests to write the annotations that control the cluster.
 
 use guests::{Call, Description, Grant, Outcome, Phase};
 

@@ -1,4 +1,4 @@
-//! Wants a thousand things.
+//! Requests a thousand capabilities.
 
 use guests::{Call, Description, Grant, Outcome, Phase};
 

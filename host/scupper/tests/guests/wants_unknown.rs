@@ -1,4 +1,4 @@
-//! Wants a capability of the future.
+//! Requests a capability of the future.
 
 use guests::{Call, Description, Grant, Outcome, Phase};
 

@@ -1,4 +1,4 @@
-//! Reverses the pods into waves of one, keeps the first and says why in a reason that is too long.
+//! Reverses the pods into waves of one, and keeps the first with a reason that is too long.
 
 use std::mem::take;
 

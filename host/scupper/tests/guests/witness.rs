@@ -1,4 +1,4 @@
-//! Writes what it was shown into the reasons, field by field.
+//! Writes its input into the reasons, field by field.
 
 use guests::{Call, Drain, Node, Outcome, Phase, Plan, Pod, Verdict, decision};
 

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-/// What `PROGRAM COMMAND --help` prints, and the commands below it.
+/// The output of `PROGRAM COMMAND --help`, and the commands below it.
 fn help(program: &str, command: &[String]) -> (String, Vec<String>) {
     let run = Command::new(program)
         .args(command)
         .arg("--help")
-        // What clap prints of them is this machine's.
+        // Clap's output for these depends on the machine.
         .env_clear()
         .output()
         .unwrap();
@@ -18,7 +18,7 @@ fn help(program: &str, command: &[String]) -> (String, Vec<String>) {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty())
-        // What goes on over several lines is indented further.
+        // Continuation lines are indented further.
         .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
@@ -38,7 +38,7 @@ pub(crate) fn all(program: &str, elsewhere: &[&str]) -> Vec<(String, String)> {
             lines <= 105,
             "{command:?}: {lines} lines are more than two screens"
         );
-        // `scupper-dev` passes for a part of `scupper`.
+        // `scupper-dev` appears as a part of `scupper`.
         texts.push(([&["scupper".to_owned()], &command[..]].concat().join("-"), text));
         let below = below.into_iter().map(|name| [&command[..], &[name]].concat());
         commands.extend(below.filter(|command| !elsewhere.contains(&command.join(" ").as_str())));

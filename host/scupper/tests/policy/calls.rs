@@ -1,4 +1,4 @@
-//! Well-behaved guests: what they are shown, and what becomes of their answers.
+//! Well-behaved guests: their input, and the use of their answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ async fn echo_leaves_plan_and_authors_as_they_are() {
 
 #[tokio::test]
 async fn five_thousand_pods_fit_into_the_limits() {
-    // Lowering the pods is the host's own work, which a debug build takes its time for.
+    // Lowering the pods is the host's own work, which is slow in a debug build.
     let limits = Limits {
         plan_cpu: std::time::Duration::from_secs(20),
         plan_wall: std::time::Duration::from_secs(60),
@@ -228,7 +228,7 @@ async fn configured_reads_its_configuration_and_describes_itself() {
     );
 }
 
-/// What `annotates` is told to do, and what becomes of it.
+/// The instructions of `annotates`, and the result.
 async fn script(cluster: &Arc<FakeCluster>, lines: &str) -> String {
     let mut spec = spec("annotates");
     spec.grants = vec![
@@ -263,7 +263,7 @@ async fn annotates_below_its_prefixes() {
 #[tokio::test]
 async fn annotates_nothing_else() {
     let cluster = Arc::new(FakeCluster::default());
-    // Granted but not wanted; neither; another domain below it; no name; the cluster's own.
+    // Granted but not requested; neither; another domain below it; no name; the cluster's own.
     let lines = [
         "pod drain.example.com/other 1",
         "node other.example.com/a 1",
@@ -285,7 +285,7 @@ async fn a_policy_reads_only_its_granted_part_of_the_nodes_annotations() {
     let annotations = [
         ("drain.example.com/a", 20_000),
         ("drain.example.com/b", 30_000),
-        // Those of others do not count.
+        // Other clients' annotations do not count.
         ("other.example.com/c", 100_000),
     ];
     let cluster = Arc::new(FakeCluster {
@@ -297,7 +297,7 @@ async fn a_policy_reads_only_its_granted_part_of_the_nodes_annotations() {
     let lines = [
         "node-long drain.example.com/c 20000",
         "node-long drain.example.com/c 15000",
-        // What is there already is replaced.
+        // An existing value is replaced.
         "node-long drain.example.com/b 32000",
         "node drain.example.com/b",
     ];

@@ -1,4 +1,4 @@
-//! The compiler's child: it limits itself, and says what is wrong with its input.
+//! The compiler's child: it limits itself, and reports errors in its input.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -24,9 +24,9 @@ impl Compiler {
         Self(child)
     }
 
-    /// Gives it its input, and takes whether it succeeded, its output's length and its complaint.
+    /// Passes it its input, and returns its success, the length of its output and its error.
     fn give(mut self, wasm: &[u8]) -> (bool, usize, String) {
-        // It may stop reading when it has seen enough.
+        // It may stop reading early.
         let _all = self.0.stdin.take().unwrap().write_all(wasm).is_ok();
         let (mut native, mut complaint) = (Vec::new(), String::new());
         self.0.stdout.take().unwrap().read_to_end(&mut native).unwrap();
@@ -52,9 +52,9 @@ fn it_limits_itself_before_it_reads() {
     let compiler = Compiler::start();
     let file = format!("/proc/{}/limits", compiler.0.id());
     let wanted = [
-        // The kernel says why at the first, and kills at the second.
+        // The kernel gives the reason at the first limit, and kills at the second.
         ("Max cpu time", "59 60"),
-        // As much as native code may have, and its output is the only file.
+        // The maximum size of native code; its output is the only file.
         ("Max file size", "268435456"),
         ("Max core file size", "0"),
         ("Max open files", "4"),
@@ -87,7 +87,7 @@ fn it_gives_up_files_and_the_network_before_it_reads() {
             .unwrap()
             .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok())
             .collect();
-        // A filter, for good, in each of its threads.
+        // A permanent filter, in each of its threads.
         let confined = |status: &String| {
             ["Seccomp:\t2", "NoNewPrivs:\t1"]
                 .iter()
@@ -117,7 +117,7 @@ fn it_ends_by_itself_when_its_time_is_over() {
 
 #[test]
 fn it_does_not_begin_when_its_driver_is_dead() {
-    // A process that is there and did not start it.
+    // A process that exists and did not start it.
     let (succeeded, _, complaint) = Compiler::with(&["--parent=1"]).give(b"");
     assert!(
         !succeeded && complaint.contains("the driver that started it is dead"),

@@ -1,5 +1,5 @@
-//! The driver and the compiler's child in one container: neither takes the other with it, and what the driver died of is
-//! not done again.
+//! The driver and the compiler's child in one container: neither kills the other, and a compilation that killed the
+//! driver is not repeated.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -70,7 +70,7 @@ impl Node {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// The mark of what is being compiled.
+    /// The mark of the current compilation.
     fn mark(&self) -> Option<PathBuf> {
         let files = fs::read_dir(self.path("cache")).ok()?;
         let mut paths = files.map(|file| file.unwrap().path());
@@ -178,7 +178,7 @@ async fn a_policy_that_the_driver_died_of_is_not_compiled_again_by_itself() {
         "{log}"
     );
 
-    // A person asks to try it again; and a driver that stops in order did not die of it.
+    // A user asks to try it again; and a driver that stops in order was not killed by it.
     fs::remove_file(&mark).unwrap();
     let mut third = node.driver(None);
     third.compiler();
@@ -217,14 +217,14 @@ async fn a_policy_that_takes_more_memory_than_the_container_has_takes_no_driver_
     assert_eq!(node.mark(), None, "the driver lived");
 }
 
-/// A cgroup of this test's own.
+/// A cgroup of this test.
 struct Cgroup {
     dir: PathBuf,
     version: &'static str,
 }
 
 impl Cgroup {
-    /// One that has so much memory and dies as a whole, or why there is none.
+    /// A cgroup with this much memory that is killed as a whole, or why there is none.
     fn with(limit: u64) -> Result<Self, String> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let below = |line: &str, controller: &str| {
@@ -237,7 +237,7 @@ impl Cgroup {
         let limit = limit.to_string();
         let rows = [
             ("cgroup v2", "/sys/fs/cgroup", v2.clone(), "memory.max"),
-            // Where this process is in the way of a group below its own.
+            // This process would block a group below its own.
             (
                 "cgroup v2",
                 "/sys/fs/cgroup",
@@ -253,7 +253,7 @@ impl Cgroup {
                 .join(path)
                 .join(format!("scupper-test-{}", std::process::id()));
             let limited = fs::create_dir(&dir).and_then(|()| {
-                // Only the kernel makes it: elsewhere this is a directory like any other.
+                // Only the kernel creates it: elsewhere this is an ordinary directory.
                 File::options()
                     .write(true)
                     .open(dir.join(file))?
@@ -261,7 +261,7 @@ impl Cgroup {
             });
             match limited {
                 Ok(()) => {
-                    // All of it dies, as kubelets have it; v1 has no such thing.
+                    // All of it is killed, as kubelets configure it; v1 has no such setting.
                     for (file, value) in [("memory.oom.group", "1"), ("memory.swap.max", "0")] {
                         if version == "cgroup v2" && dir.join(file).exists() {
                             fs::write(dir.join(file), value).unwrap();
@@ -278,7 +278,7 @@ impl Cgroup {
         Err(why)
     }
 
-    /// How many processes the kernel has killed in it for want of memory.
+    /// The number of its processes that the kernel has killed for lack of memory.
     fn killed(&self) -> u64 {
         let events =
             ["memory.events", "memory.oom_control"].map(|file| fs::read_to_string(self.dir.join(file)));
@@ -290,7 +290,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Its processes have ended, but the kernel may need a moment to see it.
+        // Its processes have ended, but the kernel may need a moment to notice.
         for _ in 0..1000 {
             if fs::remove_dir(&self.dir).is_ok() {
                 return;

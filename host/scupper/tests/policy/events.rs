@@ -80,7 +80,7 @@ async fn the_same_event_again_is_dropped_and_a_flood_is_refused() {
     assert_eq!(cluster.writes.lock().unwrap().len(), 1);
     let answer = script(&policies, "many JobsRunning job").await;
     let written = cluster.writes.lock().unwrap().len();
-    // Nine are left of the burst, and one is earned back in ten seconds.
+    // Nine are left of the burst, and ten seconds earn one more.
     assert!((10..=13).contains(&written), "{written}");
     assert_eq!(answer, format!("{} refused", 1001 - written));
 }

@@ -1,4 +1,5 @@
-//! Files that are no policies, and policies that do not fit: each is refused at its step, in words that say what to do.
+//! Files that are not policies, and policies that do not fit: each is refused at its step, with a message that names
+//! the remedy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use scupper_policy_spec::PolicySpec;
 
 use crate::support::{core_module, fault, grant, guest, load_spec, refused, scratch, spec};
 
-/// Loads a file as the policy `p`, and gives what is wrong with it.
+/// Loads a file as the policy `p`, and returns the error.
 async fn refused_file(file: &Path) -> (LoadFault, String) {
     let spec = PolicySpec {
         name: "p".to_owned(),
@@ -112,7 +113,7 @@ async fn something_else() {
 #[tokio::test]
 async fn native_code_is_never_loaded_from_outside() {
     let elf = refused_file(Path::new(env!("CARGO_BIN_EXE_scupper"))).await;
-    // A debug build of ourselves may be too large to be looked at.
+    // A debug build of our own program may be too large to read.
     assert!(
         matches!(
             elf.0,
@@ -156,7 +157,7 @@ async fn half_a_component() {
 #[tokio::test]
 async fn a_component_with_any_byte_changed_is_refused_or_loaded() {
     let whole = std::fs::read(guest("echo")).unwrap();
-    // The header and the types around the modules; deep inside, a changed constant is a policy all the same.
+    // The header and the types around the modules; deep inside, a changed constant still makes a policy.
     for place in (0..whole.len()).step_by(whole.len() / 24) {
         let mut changed = whole.clone();
         changed[place] ^= 0x55;

@@ -1,4 +1,4 @@
-//! `simulate`: runs the drain engine in simulated clusters, and says what they met or which promise was broken.
+//! `simulate`: runs the drain engine in simulated clusters, and reports the coverage or the violated invariant.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,4 +1,4 @@
-//! Puts every row of the table into the sources at once, each behind its switch.
+//! Puts every row of the table into the sources at once, each behind a switch.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use crate::table::{Mutation, SWITCH};
 /// The text of each source file, by its path.
 pub(crate) type Sources = BTreeMap<String, String>;
 
-/// The module of the broken engine that knows which row is switched on: the one of the environment's number, from 1.
+/// The module of the broken engine that knows which row is switched on: the number in the environment, from 1.
 /// Without a number none is.
 pub(crate) const SWITCHES: &str = "\
 extern crate std;
@@ -23,7 +23,7 @@ pub(crate) fn is(number: usize) -> bool {
 }
 ";
 
-/// The sources with every row in them, or what is wrong with the rows.
+/// The sources with every row applied, or the errors in the rows.
 pub(crate) fn with_all(rows: &[Mutation], mut sources: Sources) -> Result<Sources, String> {
     let mut edits: Vec<Edit> = Vec::new();
     let mut unfit = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn with_all(rows: &[Mutation], mut sources: Sources) -> Result<Source
     if !unfit.is_empty() {
         return Err(unfit.join("\n"));
     }
-    // From the end to the beginning, so that no edit moves another one's text.
+    // From the end to the beginning, so that no edit shifts the text of another.
     edits.sort_by_key(|edit| std::cmp::Reverse(edit.range.start));
     for edit in edits {
         if let Some(text) = sources.get_mut(edit.file) {
@@ -58,7 +58,7 @@ pub(crate) fn with_all(rows: &[Mutation], mut sources: Sources) -> Result<Source
     Ok(sources)
 }
 
-/// How a row is named in reports.
+/// The name of a row in reports.
 pub(crate) fn name(number: usize, row: &Mutation) -> String {
     let Mutation {
         invariant,

@@ -1,6 +1,6 @@
-//! A copy of the engine and its simulation outside of the repository, in a workspace of its own.
+//! A copy of the engine and its simulation outside the repository, in a workspace of its own.
 //!
-//! It is kept from one run to the next: while neither the sources nor the table change, there is nothing to build.
+//! The copy is kept between runs: while neither the sources nor the table change, there is nothing to build.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use std::process::{Command, Output};
 use crate::breaking::{self, SWITCHES, Sources};
 use crate::table::Mutation;
 
-/// The copy, with every row in it. Nobody else may change it meanwhile.
+/// The copy, with every row applied. No other process may change it meanwhile.
 pub(crate) struct Copy {
     root: PathBuf,
     _locked: File,
 }
 
 impl Copy {
-    /// Copies and builds, or says which row is to be mended.
+    /// Copies and builds, or names the row to fix.
     pub(crate) fn new(rows: &[Mutation]) -> Result<Self, String> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut engine = breaking::with_all(rows, read_sources(&here.join("../src")))?;
@@ -106,7 +106,7 @@ fn manifest(name: &str, rest: &str) -> String {
     format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{rest}")
 }
 
-/// Writes what is not there already: a file that is written is compiled again.
+/// Writes only changed files: a written file is compiled again.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|known| known == text) {
         return;
@@ -134,7 +134,7 @@ fn read_sources(folder: &Path) -> Sources {
     sources
 }
 
-/// The end of what a program said.
+/// The end of a program's output.
 pub(crate) fn said(output: &Output) -> String {
     let end = |bytes: &[u8]| {
         let words = String::from_utf8_lossy(bytes).into_owned();

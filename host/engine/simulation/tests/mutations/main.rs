@@ -1,8 +1,8 @@
-//! The engine is broken on purpose, once or more for each invariant, and the simulation finds it.
+//! Breaks the engine on purpose, at least once for each invariant; the simulation must find it.
 //!
-//! The sources are copied, all rows of the table are put into the copy at once, each behind a switch, and it is built
+//! The sources are copied, all rows of the table are applied to the copy at once, each behind a switch, and it is built
 //! once. With a row switched on, the copy's `simulate` must find a violation of the row's invariant; with none, it must
-//! find nothing. A row whose text is not found exactly once says so: mend the row, not the engine.
+//! find nothing. A row whose text is not found exactly once is an error: fix the row, not the engine.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,9 +22,9 @@ use std::thread;
 use crate::copy::{Copy, said};
 use crate::table::{MUTATIONS, Mutation};
 
-/// So many worlds must suffice to notice.
+/// The violation must be found within this many worlds.
 const WORLDS: &str = "20000";
-/// So many rows are looked for side by side.
+/// The number of rows that run in parallel.
 const WORKERS: usize = 2;
 
 #[test]
@@ -42,7 +42,7 @@ fn every_mutation_is_found_and_the_engine_as_it_is_passes() {
                     let Some(turn) = next.lock().unwrap().next() else {
                         return;
                     };
-                    // The first turn is the engine as it is.
+                    // The first run is the engine without a mutation.
                     let found = match turn.checked_sub(1).and_then(|place| MUTATIONS.get(place)) {
                         None => is_sound(&copy),
                         Some(row) => is_found(&copy, turn, row),

@@ -1,16 +1,16 @@
 //! The ways to break the engine, a row for each.
 //!
-//! `replace` holds [`SWITCH`] where it does something else once the row is switched on; switched off, it says what
-//! `find` says.
+//! `replace` holds [`SWITCH`] where it changes the behaviour once the row is switched on; switched off, it behaves as
+//! `find` does.
 
-/// Where a row's code asks whether the row is switched on.
+/// The expression that checks whether the row is switched on.
 pub(crate) const SWITCH: &str = "BROKEN";
 
 /// One way to break the engine.
 pub(crate) struct Mutation {
     /// The invariant that it breaks.
     pub(crate) invariant: u8,
-    /// What the broken engine does.
+    /// The behaviour of the broken engine.
     pub(crate) breaks: &'static str,
     /// Below `host/engine/src`.
     pub(crate) file: &'static str,

@@ -1,5 +1,5 @@
-//! A policy that uses its standard library as programs do: prints, hashes, asks what time it is, waits a little, looks
-//! for a file. Answers with what it saw.
+//! A policy that uses its standard library as programs do: prints, hashes, reads the clock, waits a little, opens a
+//! file. Answers with the results.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

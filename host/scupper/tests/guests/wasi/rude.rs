@@ -1,4 +1,4 @@
-//! Abuses the system interfaces as its configuration tells it.
+//! Abuses the system interfaces as its configuration says.
 
 use std::io::Write;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Made with the SDK from before `drain.held` and `surroundings`, and kept as a component: `former.wasm`. It tells what it
-//! was shown of the drain.
+//! Built with the SDK from before `drain.held` and `surroundings`, and kept as a component: `former.wasm`. It reports
+//! the drain as it received it.
 
 use guests::{Call, Drain, Node, Outcome, Phase, Plan, Pod};
 

@@ -1,4 +1,4 @@
-//! Rows 14 and 15: components that are made to be compiled for ever, and files that are something else.
+//! Rows 14 and 15: components made to compile for ever, and files of other kinds.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::beside;
 use super::modules::HandMade;
 use crate::support::{FakeCluster, fault, load_spec, runtime_in, runtime_with, scratch, spec};
 
-/// A function that computes for so many instructions.
+/// A function that computes with this many instructions.
 fn long(turns: i32) -> Function {
     let mut function = Function::new([(1, ValType::I32)]);
     let mut code = function.instructions();
@@ -30,7 +30,7 @@ fn long(turns: i32) -> Function {
     function
 }
 
-/// A function with so many blocks inside each other.
+/// A function with this many nested blocks.
 fn deep(blocks: u32) -> Function {
     let mut function = Function::new([]);
     let mut code = function.instructions();
@@ -44,7 +44,7 @@ fn deep(blocks: u32) -> Function {
     function
 }
 
-/// A function that keeps so many values at once.
+/// A function that keeps this many values at once.
 fn wide(locals: u32) -> Function {
     let mut function = Function::new([(locals, ValType::I64)]);
     let mut code = function.instructions();
@@ -59,8 +59,7 @@ fn wide(locals: u32) -> Function {
     function
 }
 
-/// A function with loops in each other around a use of each of its values: the compiler remembers each value for each
-/// loop.
+/// A function with nested loops around a use of each of its values: the compiler records each value for each loop.
 fn nested(loops: u32, locals: u32) -> Function {
     let mut function = Function::new([(locals, ValType::I64)]);
     let mut code = function.instructions();
@@ -82,12 +81,12 @@ pub(crate) fn bomb(name: &str) -> PathBuf {
     with_more(vec![nested(2_000, 40_000)], name).file
 }
 
-/// The policy of a hand-made component with more functions.
+/// A hand-made component with additional functions.
 fn with_more(more: Vec<Function>, name: &str) -> PolicySpec {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut made = HandMade::right();
     made.more = more;
-    // Another component each time: one that was compiled before is not compiled again.
+    // A new component each time: a compiled one is not compiled again.
     made.word(1000, NUMBER.fetch_add(1, Ordering::Relaxed));
     PolicySpec {
         file: made.file(name),
@@ -109,10 +108,10 @@ pub(super) async fn row_14_compile_bombs() {
         ("deep", vec![deep(20_000)]),
         ("wide", vec![wide(8_000)]),
         ("many", vec![long(1); 40_000]),
-        // Within its bounds it is a policy like any other.
+        // Within the limits it is a policy like any other.
         ("some", vec![long(1); 400]),
     ];
-    // Whatever it takes, a bomb goes off at its limits, so they are low here: who waits for a minute sees no more.
+    // Whatever it takes, a bomb hits its limits, so they are low here: waiting a minute would show nothing more.
     let limits = CompileLimits {
         cpu_seconds: 1,
         ..CompileLimits::default()
@@ -122,7 +121,7 @@ pub(super) async fn row_14_compile_bombs() {
         let (loaded, steps) = beside(1, async || compile(spec.clone(), limits).await).await;
         match loaded.as_slice() {
             [Ok(policies)] => assert_eq!(policies.infos().len(), 1),
-            // Beyond them the child is what dies.
+            // Beyond the limits the child dies.
             [Err((LoadFault::Compile(_) | LoadFault::Source(_), _))] if name != "some" => {}
             [Err((_, text))] => panic!("{name}: {text}"),
             _ => panic!("{name}: no answer"),
@@ -133,7 +132,7 @@ pub(super) async fn row_14_compile_bombs() {
 
 #[tokio::test]
 async fn row_14_the_message_names_the_limit() {
-    // Where much else goes on its time on the wall is over first.
+    // On a busy machine its wall-clock limit expires first.
     let usual = CompileLimits {
         wall: Duration::from_secs(600),
         ..CompileLimits::default()
@@ -201,7 +200,7 @@ pub(super) async fn row_15_native_code_in_disguise() {
     }
 }
 
-/// What else can be done to the cache stands in the tests of what is kept.
+/// The tests of the code cache cover other attacks on it.
 pub(super) async fn row_15_a_cache_that_somebody_changed() {
     let dir = tempfile::Builder::new()
         .permissions(std::fs::Permissions::from_mode(0o700))

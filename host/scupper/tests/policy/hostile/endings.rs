@@ -1,4 +1,5 @@
-//! Row 16: guests that end themselves, and a driver with a bug. Row 17: what a storm of bad candidates meets first.
+//! Row 16: guests that end themselves, and a driver with a bug. Row 17: the first limit that a storm of bad candidates
+//! meets.
 
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
             }
         }
     }
-    // A refusal is no failure.
+    // A refusal is not a failure.
     for planner in [FailurePolicy::Ignore, FailurePolicy::Hold] {
         let on_failure = OnFailure::new(Some(planner), None);
         let refuses = load_spec(PolicySpec {
@@ -121,7 +122,7 @@ pub(super) async fn row_16_a_panic_of_the_driver_itself_becomes_an_answer() {
     }
 }
 
-/// How often a candidate is even tried, and when it is tried again, is tested with the reloading.
+/// The tests of reloading cover how often a candidate is tried at all, and when it is tried again.
 pub(super) async fn row_17_a_storm_of_broken_candidates_compiles_nothing() {
     let whole = std::fs::read(crate::support::guest("echo")).unwrap();
     let file = scratch().join("storm.wasm");

@@ -1,8 +1,8 @@
-//! What a row of the table may add to the driver's memory, and that it gives it back.
+//! The memory that a row of the table may add to the driver, and that the driver frees it.
 //!
-//! Other tests of this program run beside each other, so resident memory says nothing there. This one runs itself again
-//! in a process of its own, where nothing happens but the table: once to warm up, then as often as it takes to see what
-//! stays. How far a row gets at most is the kernel's own mark of the highest tide, pulled down before each attack.
+//! Other tests of this program run in parallel, so resident memory says nothing there. This one runs itself again in a
+//! process of its own, with nothing but the table: once to warm up, then as often as needed to see what stays. The peak
+//! of a row is the kernel's own high-water mark, reset before each attack.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::TABLE;
 
-/// What this test is called where it runs alone.
+/// The name of this test when it runs alone.
 const NAME: &str = "hostile::memory::no_row_takes_more_than_its_bound_and_nothing_stays";
-/// Says to the second process that it is the second.
+/// Tells the second process that it is the second.
 const ALONE: &str = "SCUPPER_TEST_ROWS_ALONE";
 
 /// Rounds that are measured after the one that warms up: lazily made tables, code that was never run, the allocator's

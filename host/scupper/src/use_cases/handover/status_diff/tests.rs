@@ -36,7 +36,7 @@ fn status(mark: Checkpoint, driver: Option<DrainStatus>) -> NodeStatus {
     }
 }
 
-/// As a driver has written it: two waves, the first of them under way.
+/// The status of a driver: two waves, the first of them under way.
 fn view(of: &str) -> DrainStatus {
     let text = r#"{"v":1,"drain":"OF","at":999000,
         "plan":{"leaving":2,"staying":1,"waves":[["early","prio",["a"],0],["late","prio",["b"],3]],
@@ -174,7 +174,7 @@ fn a_hooks_start_progress_and_end_are_reported() {
     through
         .done
         .push(("slurm".into(), HookPhase::BeforeDrain, Subject::Node));
-    // The driver's word may be older than the node's.
+    // The driver's status may be older than the node's.
     let through = status(through, Some(known));
     assert_eq!(
         reported(&mut diff, &through),
