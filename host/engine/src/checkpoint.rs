@@ -4,32 +4,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
-use crate::{Duration, HookPhase, Intent, Node, Outcome, Subject, Time, Uid};
-
-/// The phase of a drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Pods are listed and the planners asked; nothing has been changed.
-    Planning,
-    /// Hooks run before the cordon.
-    Preparing,
-    /// The node is being cordoned.
-    Cordoning,
-    /// Hooks run before the first pod is asked to leave.
-    Holding,
-    /// Waves of pods leave.
-    Evicting,
-    /// A fresh list must show that they are gone, and the last hooks run.
-    Verifying,
-    /// The drain ended without being done; hooks undo what policies changed.
-    RollingBack,
-    /// Maintenance is over: hooks run and the cordon is lifted.
-    Uncordoning,
-    /// Over.
-    Finished,
-}
+use crate::{Duration, HookPhase, Intent, Node, Outcome, Phase, Subject, Time, Uid};
 
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,41 +94,6 @@ pub struct SavedHook {
     pub started: Time,
 }
 
-impl Phase {
-    /// The plan is agreed, and the drain may have changed something.
-    pub(crate) const fn is_past_planning(self) -> bool {
-        !matches!(self, Self::Planning)
-    }
-
-    /// The node was cordoned, by this drain or before it.
-    pub const fn is_past_cordoning(self) -> bool {
-        !matches!(self, Self::Planning | Self::Preparing | Self::Cordoning)
-    }
-
-    /// The agreed plan is being carried out.
-    pub const fn follows_plan(self) -> bool {
-        matches!(self, Self::Preparing | Self::Cordoning) || self.needs_cordon()
-    }
-
-    /// The node is being emptied, and must stay cordoned for that.
-    pub const fn needs_cordon(self) -> bool {
-        matches!(self, Self::Holding | Self::Evicting | Self::Verifying)
-    }
-
-    /// No pod was asked to leave yet.
-    pub(crate) const fn is_before_evictions(self) -> bool {
-        matches!(
-            self,
-            Self::Planning | Self::Preparing | Self::Cordoning | Self::Holding
-        )
-    }
-
-    /// Nothing comes after it.
-    pub(crate) const fn is_last(self) -> bool {
-        matches!(self, Self::Finished)
-    }
-}
-
 impl Checkpoint {
     /// How it is to end, where that was known when it was saved.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
@@ -189,76 +130,6 @@ impl Checkpoint {
             Intent::Uncordon
         } else {
             Intent::Drain
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Planning => "planning",
-            Self::Preparing => "preparing",
-            Self::Cordoning => "cordoning",
-            Self::Holding => "holding",
-            Self::Evicting => "evicting",
-            Self::Verifying => "verifying",
-            Self::RollingBack => "rolling back",
-            Self::Uncordoning => "uncordoning",
-            Self::Finished => "finished",
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_answer_as_in_this_table() {
-        let table = [
-            (Phase::Planning, ["before evictions"].as_slice()),
-            (
-                Phase::Preparing,
-                &["past planning", "follows plan", "before evictions"],
-            ),
-            (
-                Phase::Cordoning,
-                &["past planning", "follows plan", "before evictions"],
-            ),
-            (
-                Phase::Holding,
-                &[
-                    "past planning",
-                    "past cordoning",
-                    "follows plan",
-                    "needs cordon",
-                    "before evictions",
-                ],
-            ),
-            (
-                Phase::Evicting,
-                &["past planning", "past cordoning", "follows plan", "needs cordon"],
-            ),
-            (
-                Phase::Verifying,
-                &["past planning", "past cordoning", "follows plan", "needs cordon"],
-            ),
-            (Phase::RollingBack, &["past planning", "past cordoning"]),
-            (Phase::Uncordoning, &["past planning", "past cordoning"]),
-            (Phase::Finished, &["past planning", "past cordoning", "last"]),
-        ];
-        for (phase, expected) in table {
-            let answers = [
-                ("past planning", phase.is_past_planning()),
-                ("past cordoning", phase.is_past_cordoning()),
-                ("follows plan", phase.follows_plan()),
-                ("needs cordon", phase.needs_cordon()),
-                ("before evictions", phase.is_before_evictions()),
-                ("last", phase.is_last()),
-            ];
-            let holds = answers.iter().filter(|(_, holds)| *holds);
-            let holds: Vec<&str> = holds.map(|(name, _)| *name).collect();
-            assert_eq!(holds, expected, "{phase}");
         }
     }
 }
