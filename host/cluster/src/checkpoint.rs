@@ -144,7 +144,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         by: checkpoint.trigger.clone(),
-        phase: phase_name(checkpoint.phase).to_owned(),
+        phase: checkpoint.phase.saved_name().to_owned(),
         started: checkpoint.started.as_millis(),
         deadline: checkpoint.deadline.map(Time::as_millis),
         own_cordon: checkpoint.own_cordon,
@@ -182,7 +182,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     for group in wire.done {
         done_from_wire(group, &mut done)?;
     }
-    let phase = phase_from_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?;
+    let phase = Phase::from_saved_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?;
     Ok(Checkpoint {
         node: wire.node.map(Uid),
         id: wire.id,
@@ -323,37 +323,6 @@ fn uids_from_wire(
     let packed =
         packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
     Ok(packed.into_iter().chain(others))
-}
-
-const PHASES: [Phase; 9] = [
-    Phase::Planning,
-    Phase::Preparing,
-    Phase::Cordoning,
-    Phase::Holding,
-    Phase::Evicting,
-    Phase::Verifying,
-    Phase::RollingBack,
-    Phase::Uncordoning,
-    Phase::Finished,
-];
-
-/// The names in the format, which must not change when the texts for users do.
-const fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Planning => "planning",
-        Phase::Preparing => "preparing",
-        Phase::Cordoning => "cordoning",
-        Phase::Holding => "holding",
-        Phase::Evicting => "evicting",
-        Phase::Verifying => "verifying",
-        Phase::RollingBack => "rolling-back",
-        Phase::Uncordoning => "uncordoning",
-        Phase::Finished => "finished",
-    }
-}
-
-fn phase_from_name(name: &str) -> Option<Phase> {
-    PHASES.into_iter().find(|phase| phase_name(*phase) == name)
 }
 
 fn hook_phase(name: &str) -> Result<HookPhase, CheckpointFault> {

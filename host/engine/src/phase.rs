@@ -1,4 +1,4 @@
-//! The phases of a drain.
+//! The phases of a drain, and the names of each: one table for logs, JSON, metrics, checkpoints and people.
 
 use core::fmt;
 
@@ -26,6 +26,56 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 9] = [
+        Self::Planning,
+        Self::Preparing,
+        Self::Cordoning,
+        Self::Holding,
+        Self::Evicting,
+        Self::Verifying,
+        Self::RollingBack,
+        Self::Uncordoning,
+        Self::Finished,
+    ];
+
+    /// Its name, its name in a checkpoint, and its text for people. Other programs parse the names, and running drains
+    /// have saved them, so these do not change.
+    #[rustfmt::skip]
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Planning    => ("planning", "planning", "planning"),
+            Self::Preparing   => ("preparing", "preparing", "preparing (before-cordon hooks)"),
+            Self::Cordoning   => ("cordoning", "cordoning", "cordoning"),
+            Self::Holding     => ("holding", "holding", "holding (before-drain hooks)"),
+            Self::Evicting    => ("evicting", "evicting", "evicting"),
+            Self::Verifying   => ("verifying", "verifying", "verifying (after-drain hooks)"),
+            Self::RollingBack => ("rolling back", "rolling-back", "rolling back"),
+            Self::Uncordoning => ("uncordoning", "uncordoning", "uncordoning"),
+            Self::Finished    => ("finished", "finished", "finished"),
+        }
+    }
+
+    /// Its name in JSON, metrics, traces and errors.
+    pub const fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// Its name in a checkpoint.
+    pub const fn saved_name(self) -> &'static str {
+        self.names().1
+    }
+
+    /// The phase of this name in a checkpoint.
+    pub fn from_saved_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.saved_name() == name)
+    }
+
+    /// Its text for people: its name, and which hooks run in it.
+    pub const fn text(self) -> &'static str {
+        self.names().2
+    }
+
     /// The plan is agreed, and the drain may have changed something.
     pub(crate) const fn is_past_planning(self) -> bool {
         !matches!(self, Self::Planning)
@@ -62,23 +112,25 @@ impl Phase {
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Planning => "planning",
-            Self::Preparing => "preparing",
-            Self::Cordoning => "cordoning",
-            Self::Holding => "holding",
-            Self::Evicting => "evicting",
-            Self::Verifying => "verifying",
-            Self::RollingBack => "rolling back",
-            Self::Uncordoning => "uncordoning",
-            Self::Finished => "finished",
-        })
+        f.pad(self.name())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
+
+    #[test]
+    fn a_text_begins_with_the_name_and_a_saved_name_has_no_spaces() {
+        for phase in Phase::ALL {
+            assert!(phase.text().starts_with(phase.name()), "{phase}");
+            assert_eq!(phase.saved_name(), phase.name().replace(' ', "-"));
+            assert_eq!(Phase::from_saved_name(phase.saved_name()), Some(phase));
+        }
+        assert_eq!(Phase::from_saved_name("rolling back"), None);
+    }
 
     #[test]
     fn phases_answer_as_in_this_table() {

@@ -20,7 +20,7 @@ use super::messages::needs_no_report;
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
 pub use lines::status_lines;
-pub(super) use lines::{phase_text, reason_text, subject, subject_text};
+pub(super) use lines::{reason_text, subject, subject_text};
 pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 pub use table::status_table;
 

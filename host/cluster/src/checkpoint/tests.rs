@@ -85,7 +85,7 @@ impl Numbers {
             started: Time::from_millis(numbers.next()),
         };
         let policies = [self.text(), self.text()];
-        let phase = self.one(&PHASES);
+        let phase = self.one(&Phase::ALL);
         Checkpoint {
             node: (self.below(2) == 0).then(|| self.uid()),
             id: self.text(),

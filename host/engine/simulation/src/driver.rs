@@ -1,6 +1,6 @@
 //! The driver around the engine: events in, commands out, as in the real driver, and its crashes.
 
-use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Phase, Task, Time};
+use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Task, Time};
 
 use crate::ending::Circumstances;
 use crate::invariants::Invariants;
@@ -81,7 +81,7 @@ impl World {
             return;
         };
         self.note(|| format!("process dies: {why}"));
-        self.coverage.count("crash in", phase_name(drain.phase()));
+        self.coverage.count("crash in", drain.phase().name());
         for id in std::mem::take(&mut self.outstanding).into_keys() {
             if self.rng.chance(500) {
                 self.dropped.insert((self.incarnation, id));
@@ -344,19 +344,5 @@ impl World {
         } else {
             self.over = true;
         }
-    }
-}
-
-const fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Planning => "planning",
-        Phase::Preparing => "preparing",
-        Phase::Cordoning => "cordoning",
-        Phase::Holding => "holding",
-        Phase::Evicting => "evicting",
-        Phase::Verifying => "verifying",
-        Phase::RollingBack => "rolling back",
-        Phase::Uncordoning => "uncordoning",
-        Phase::Finished => "finished",
     }
 }

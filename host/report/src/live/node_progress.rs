@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use scupper_engine::{Drain, Duration, HookPhase, Notice, Phase, PodRef, Reason, Subject, Time, Uid};
 
 use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus};
-use crate::status::{NodeStatus, phase_text, subject, subject_text};
+use crate::status::{NodeStatus, subject, subject_text};
 
 /// Interval between two queries to the engine for the reasons of all pods.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -101,7 +101,7 @@ impl NodeProgress {
         waits_for.extend(held.map(|(pod, reason)| WaitsFor::Pod(pod, reason)));
         let snapshot = NodeSnapshot {
             node: self.node.clone(),
-            phase_text: phase_text(drain.phase()).to_owned(),
+            phase_text: drain.phase().text().to_owned(),
             began: self.began,
             deadline: drain.request().deadline,
             pods,
@@ -173,7 +173,7 @@ impl NodeProgress {
                 .and_then(|view| view.wave.clone())
                 .filter(|_| phase == Phase::Evicting),
             waits_for,
-            ..self.without_facts(phase_text(phase).to_owned())
+            ..self.without_facts(phase.text().to_owned())
         }
     }
 

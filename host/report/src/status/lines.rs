@@ -183,7 +183,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "  drain      {} for {} {}, begun {} ago{}",
-        phase_text(status.phase(mark, now)),
+        status.phase(mark, now).text(),
         mark.trigger,
         mark.name,
         now.since(mark.started),
@@ -307,21 +307,6 @@ pub(crate) fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<Stri
             Some(pod) => format!(" of {pod}"),
             None => format!(" of pod {uid}"),
         },
-    }
-}
-
-/// The phase as text for people.
-pub(crate) const fn phase_text(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Planning => "planning",
-        Phase::Preparing => "hooks before the cordon",
-        Phase::Cordoning => "cordoning",
-        Phase::Holding => "hooks before the first pod leaves",
-        Phase::Evicting => "pods leave",
-        Phase::Verifying => "hooks after the last pod",
-        Phase::RollingBack => "rolling back",
-        Phase::Uncordoning => "uncordoning",
-        Phase::Finished => "over",
     }
 }
 

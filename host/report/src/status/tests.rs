@@ -137,7 +137,7 @@ fn the_text_names_the_next_step() {
     let lines = status_lines(&status, NOW);
     let expected = [
         "node worker-1: cordoned by Scupper",
-        "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
+        "  drain      evicting for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
         "  driver     no status published, showing the API server's state",
         "  event      drain-worker-1: InProgress, transition drain.slm.k8s.io, overdue by 10s",
         "  6 pods here:",

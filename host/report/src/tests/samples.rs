@@ -25,21 +25,9 @@ pub(super) fn ago(seconds: u64) -> Time {
     Time::from_millis(NOW.as_millis() - seconds * 1000)
 }
 
-pub(super) fn phases() -> Vec<Phase> {
-    use Phase::*;
-    let all = vec![
-        Planning,
-        Preparing,
-        Cordoning,
-        Holding,
-        Evicting,
-        Verifying,
-        RollingBack,
-        Uncordoning,
-        Finished,
-    ];
-    complete(&all);
-    all
+pub(super) fn phases() -> [Phase; 9] {
+    complete(&Phase::ALL);
+    Phase::ALL
 }
 
 /// One of each reason, and variants whose text differs without one of their parts.

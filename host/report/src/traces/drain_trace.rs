@@ -57,7 +57,7 @@ impl DrainTrace {
             .with("scupper.drain.id", &request.id)
             .with("scupper.drain.trigger", &request.trigger);
         if let Some(left) = left {
-            let phase = left.phase.to_string().as_str().into();
+            let phase = left.phase.name().into();
             drain.tell(clock.now(), "taken up again", vec![("scupper.phase", phase)]);
         }
         let hooks = left.into_iter().flat_map(|left| &left.hooks);

@@ -28,7 +28,7 @@ fn at(screen: &[String], text: &str) -> Option<usize> {
     screen.iter().position(|line| line.contains(text))
 }
 
-const HEAD: &str = "worker-1  pods leave  [##########----------] 1/2 gone  wave 1/1 all";
+const HEAD: &str = "worker-1  evicting  [##########----------] 1/2 gone  wave 1/1 all";
 const POD: &str = "  shop/db  BudgetExhausted  disruption budget keep-db does not allow it: ";
 
 #[test]
@@ -93,7 +93,7 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     let mut drain = Terminal::start(&rig, &["drain", "worker-1"], (40, 10), &[]);
     let is_below = |screen: &[String]| {
         let head =
-            at(screen, "worker-1  1/14 gone  ").or_else(|| at(screen, "worker-1  pods leave  1/14 gone  "));
+            at(screen, "worker-1  1/14 gone  ").or_else(|| at(screen, "worker-1  evicting  1/14 gone  "));
         head.is_some_and(|head| screen.len() - head == 6)
     };
     let screen = drain.until("six rows are the display", is_below);
@@ -170,8 +170,8 @@ fn several_nodes_are_shown_below_one_another() {
     let mut drain = Terminal::start(&rig, &args, WIDE, &[]);
     drain.until("each has its line", |screen| {
         let (one, two) = (
-            at(screen, "worker-1  pods leave  [#"),
-            at(screen, "worker-2  pods leave  [-"),
+            at(screen, "worker-1  evicting  [#"),
+            at(screen, "worker-2  evicting  [-"),
         );
         one.is_some() && one < two && screen.last().is_some_and(|line| line == "1 of 3 nodes are over")
     });

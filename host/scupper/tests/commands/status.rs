@@ -122,7 +122,7 @@ fn status_watch_prints_changes_as_they_come() {
     watch.says("1 pod here:");
     assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(0));
     watch.says("node worker-1: cordoned by Scupper");
-    watch.says("drain      over for command drain-worker-1");
+    watch.says("drain      finished for command drain-worker-1");
     watch.signal(rustix::process::Signal::INT);
     assert_eq!(watch.ended().code, Some(0));
 }

@@ -12,7 +12,7 @@ const NOW: Time = Time::from_millis(1_000_000);
 fn node(name: &str, waits_for: Vec<WaitsFor>) -> NodeSnapshot {
     NodeSnapshot {
         node: name.to_owned(),
-        phase_text: "pods leave".to_owned(),
+        phase_text: "evicting".to_owned(),
         began: Time::from_millis(928_400),
         deadline: Some(Time::from_millis(1_288_000)),
         pods: Some((3, 8)),
@@ -88,7 +88,7 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
         (0, 1),
         room(110, 24),
         &[
-            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
             "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy ...",
             "  shop/ends                  Terminating      terminating, 12s of its grace period left",
             "  and 3 more: 2 WaveNotStarted, 1 ParallelLimit",
@@ -99,7 +99,7 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
         (0, 1),
         room(110, 24),
         &[
-            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
             "  hook slurm  HookRunning  before-drain for 20s: 2 jobs run; job 17: training",
             "  and 1 more: WaveNotStarted",
         ],
@@ -109,7 +109,7 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
         (0, 1),
         room(110, 24),
         &[
-            "worker-1  pods leave  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
             "  2 pods: WaveNotStarted",
         ],
     );
@@ -154,11 +154,11 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         (4, 9),
         room(70, 11),
         &[
-            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget car...",
             "  and 4 more: 2 WaveNotStarted, 1 ParallelLimit, 1 Terminating",
-            "w-2       pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
-            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "w-2       evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption... and 4 more",
             "4 of 9 nodes are over",
         ],
@@ -168,7 +168,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         (4, 9),
         room(70, 5),
         &[
-            "worker-1  pods leave  3/8 gone  wave 1/2  1m11s, 4m48s left",
+            "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "2 more nodes are under way",
             "4 of 9 nodes are over",
         ],

@@ -100,7 +100,7 @@ fn it_stands_where_its_driver_says() {
     let mut progress = progress();
     let snapshot = stands(&mut progress, "id", status(&["a", "stays"], Some(&["a"])));
     assert_eq!(
-        snapshot.phase_text, "pods leave",
+        snapshot.phase_text, "evicting",
         "though the checkpoint was written before"
     );
     assert_eq!(snapshot.deadline, Some(Time::from_millis(1_060_000)));

@@ -26,7 +26,7 @@ fn where_there_is_room_nothing_differs_from_the_lines() {
 fn stuck_pods_come_first_where_there_is_no_room() {
     let expected = [
         "node worker-1: cordoned by Scupper",
-        "  drain      pods leave for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
+        "  drain      evicting for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
         "  driver     no status published, showing the API server's state",
         "  6 pods here:",
         "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
