@@ -1,13 +1,13 @@
 //! The cluster edge: the only part of the driver that writes to the API server.
 //!
 //! It converts API objects to the engine's types, and the engine's tasks to API calls. It must not know why a task is
-//! done, nor the other edges: `app` passes it tasks and reads its streams.
+//! done, nor the other edges: `driver` passes it tasks and reads its streams.
 //!
 //! ```text
 //!  connect (kubeconfig, proxy, stack)
-//!     └─────► Cluster ─┬─ read, feed ──► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
+//!     └─────► Cluster ─┬─ read ────────► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
-//!                      ├─ conditions, notes ───────────────────► for people
+//!                      ├─ conditions, events ──────────────────► for people
 //!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
 //!                      └─ transitions ─► LifecycleEvents and -Transitions
 //!                                        all over `transport`: one request, one answer, no retry

@@ -6,8 +6,8 @@
 //!    └─► adapters ─► triggers       └─► reporter
 //! ```
 //!
-//! `local` runs the same engine for a command in a terminal; `handover` is what commands and the driver write for each
-//! other.
+//! `local` runs the same engine for a command in a terminal; `handover` is what commands write for the
+//! driver.
 #![deny(missing_docs)]
 
 mod adapters;

@@ -1,4 +1,4 @@
-//! The `scupper` program: what was typed becomes options for the driver's crates, and what became of it an exit code.
+//! The `scupper` program: turns arguments into options for the driver's crates, and their result into an exit code.
 //!
 //! It must not know how anything is done. It and `report` are the only ones that print. `scupper-dev` uses its output,
 //! exit codes and process.

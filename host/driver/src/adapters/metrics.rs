@@ -1,4 +1,5 @@
-//! Counts what policies do and what the driver requests of the API server: events of two edges, metrics of a third.
+//! Counts policy calls, reloads and API requests: observes the edges `policy` and `cluster`, and feeds the metrics of
+//! `report`.
 
 use scupper_cluster::RequestObserver;
 use scupper_policy::{Observation, Observer, Usage};
@@ -67,7 +68,7 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
         }),
         ReloadNotice::Rejected {
             name, digest, step, ..
-        } => metrics.policy_rejected(&unasked(name, digest.as_deref().unwrap_or_default()), step),
+        } => metrics.policy_rejected(&by_digest(name, digest.as_deref().unwrap_or_default()), step),
         ReloadNotice::RolledBack {
             name,
             from,
@@ -75,10 +76,10 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
             generation,
             ..
         } => {
-            metrics.policy_rolled_back(&unasked(name, from), "faults");
+            metrics.policy_rolled_back(&by_digest(name, from), "faults");
             let back = PolicyVersion {
                 generation: *generation,
-                ..unasked(name, to)
+                ..by_digest(name, to)
             };
             metrics.policy_back(&back);
         }
@@ -88,8 +89,8 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
     }
 }
 
-/// A version of which only the digest is known.
-const fn unasked<'a>(policy: &'a str, digest: &'a str) -> PolicyVersion<'a> {
+/// A version of which only policy and digest are known.
+const fn by_digest<'a>(policy: &'a str, digest: &'a str) -> PolicyVersion<'a> {
     PolicyVersion {
         policy,
         digest,

@@ -1,4 +1,4 @@
-//! One watch of the driver's own node for all its parts: triggers receive every change, a drain the newest state.
+//! Watches the driver's own node once and shares the result: triggers receive every change, a drain the newest state.
 
 use futures::{Stream, StreamExt as _};
 use scupper_engine::{Event, Node};
@@ -8,11 +8,11 @@ use tokio_stream::wrappers::{UnboundedReceiverStream, WatchStream};
 
 use scupper_cluster::Cluster;
 
-/// The newest state of the node: unknown yet, gone, or this.
+/// The newest state of the node. `None`: not read yet; `Some(None)`: the node does not exist.
 #[derive(Clone)]
 pub(crate) struct WatchedNode(watch::Receiver<Option<Option<Node>>>);
 
-/// The watch, for as long as this lives.
+/// Keeps the watch running; dropping it stops the watch.
 pub(crate) struct NodeWatch {
     pub(crate) node: WatchedNode,
     pub(crate) _task: JoinSet<()>,

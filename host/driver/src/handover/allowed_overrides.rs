@@ -1,5 +1,5 @@
-//! What flags of a handed-over drain may change: they may narrow the driver's configuration, and widen it only where `drain.allow-overrides` lists them. The right to create a LifecycleEvent is not the right to change that
-//! configuration.
+//! What the flags of a handed-over drain may change: they may narrow the driver's configuration, and widen it only where
+//! `drain.allow-overrides` lists them. The right to create a LifecycleEvent is not the right to change that configuration.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use scupper_triggers::DrainFlags;
 
 /// The flags as the driver obeys them.
 ///
-/// A selector of pods and the time after which a pod that is ending is left out leave more pods alone, so they pass. How
-/// often a returning pod is evicted also passes: the drain evicts it anyway, within its budget. What
-/// was not given is as the driver's configuration says. A timeout beyond the driver's own limit is not refused: the limit
-/// ends the drain, as it does where a kubelet claims the event.
+/// `--pod-selector` and `--skip-wait-for-delete-timeout` only exclude pods, so they are always permitted. So is the number
+/// of times that a returning pod is evicted: each eviction respects its budget. Where a flag is absent, the driver's
+/// configuration applies. A timeout beyond the driver's own limit is not refused: the limit ends the drain, as it does
+/// where a kubelet claims the event.
 ///
 /// # Errors
 /// The flags that widen without permission, and what to do.

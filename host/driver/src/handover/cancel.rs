@@ -1,4 +1,4 @@
-//! `scupper cancel` of a drain without a LifecycleEvent: its id in an annotation of the node.
+//! `scupper cancel` stops a drain that has no LifecycleEvent by writing the drain's id into an annotation of the node.
 
 use scupper_engine::Node;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::{sleep, timeout};
 
-use crate::reporter::write_retry::{RetryLimits, WriteRetry};
+use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
 use crate::reporter::{SameEvent, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
@@ -15,9 +15,9 @@ use scupper_report::{Repeated, event_for};
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
 /// How long to retry its Event.
-const LIMITS: RetryLimits = RetryLimits {
+const LIMITS: GiveUpAfter = GiveUpAfter {
     refusals: 3,
-    patience: Some(Duration::from_secs(60)),
+    unanswered_for: Some(Duration::from_secs(60)),
 };
 
 /// The outcome and the summary. `since`: when the drain was requested.

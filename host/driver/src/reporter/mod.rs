@@ -1,5 +1,5 @@
-//! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. It blocks nothing: tasks of their own
-//! write to the API server, in order.
+//! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. Separate
+//! tasks write to the API server, so that it never delays the drain; only the end waits for them.
 
 mod status_publisher;
 pub(crate) mod trace;
@@ -38,8 +38,8 @@ const FEW_REFUSALS: u32 = 3;
 /// How often to check what every pod waits for.
 const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
 
-/// The longest delay of the live display.
-const LOOKED_AT: std::time::Duration = std::time::Duration::from_millis(250);
+/// How often to refresh the live display, at least.
+const DISPLAY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
@@ -142,7 +142,7 @@ impl Reporter {
     /// How often the loop should turn even if nothing happens.
     pub(crate) const fn beat(&self) -> std::time::Duration {
         match &self.board {
-            Some(_) => LOOKED_AT,
+            Some(_) => DISPLAY_INTERVAL,
             None => Health::BEAT,
         }
     }
@@ -352,12 +352,12 @@ fn is_in_progress(node: &Node) -> bool {
     node.conditions.iter().any(says)
 }
 
-/// Which Events of a drain, about the same object and with the same reason, are one that repeats.
+/// When two Events of a drain, about the same object and with the same reason, belong to one series.
 #[derive(Clone, Copy)]
 pub(crate) enum SameEvent {
-    /// Those with the same text.
+    /// If their texts are the same.
     Text,
-    /// All of them: the numbers in their texts change.
+    /// Always: the numbers in their texts change.
     Reason,
 }
 

@@ -15,24 +15,26 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteRetry {
     failed: u32,
-    since: Instant,
-    limits: RetryLimits,
+    refused: u32,
+    unanswered_since: Option<Instant>,
+    limits: GiveUpAfter,
 }
 
 /// When to give a write up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RetryLimits {
-    /// After so many refusals: a right may be missing only briefly after a restart of the API server, or for ever.
+pub(crate) struct GiveUpAfter {
+    /// So many refusals. More than one, because an API server also refuses for a short time after its restart.
     pub(crate) refusals: u32,
-    /// After so long without an answer; `None`: never.
-    pub(crate) patience: Option<Duration>,
+    /// So long without an answer; `None`: never.
+    pub(crate) unanswered_for: Option<Duration>,
 }
 
 impl WriteRetry {
-    pub(crate) fn new(limits: RetryLimits) -> Self {
+    pub(crate) const fn new(limits: GiveUpAfter) -> Self {
         Self {
             failed: 0,
-            since: Instant::now(),
+            refused: 0,
+            unanswered_since: None,
             limits,
         }
     }
@@ -46,10 +48,13 @@ impl WriteRetry {
     pub(crate) fn failed(&mut self, error: &WriteError) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
         let is_over = if matches!(error, WriteError::Rejected { .. }) {
-            error.is_not_found() || self.failed >= self.limits.refusals
+            self.refused = self.refused.saturating_add(1);
+            self.unanswered_since = None;
+            error.is_not_found() || self.refused >= self.limits.refusals
         } else {
-            let patience = self.limits.patience;
-            patience.is_some_and(|patience| self.since.elapsed() >= patience)
+            let since = *self.unanswered_since.get_or_insert_with(Instant::now);
+            let limit = self.limits.unanswered_for;
+            limit.is_some_and(|limit| since.elapsed() >= limit)
         };
         (!is_over).then(|| pause(self.failed))
     }
@@ -64,9 +69,9 @@ fn pause(failed: u32) -> Duration {
 mod tests {
     use super::*;
 
-    const LIMITS: RetryLimits = RetryLimits {
+    const LIMITS: GiveUpAfter = GiveUpAfter {
         refusals: 3,
-        patience: None,
+        unanswered_for: None,
     };
 
     fn rejected(code: u16) -> WriteError {
@@ -101,10 +106,21 @@ mod tests {
         assert_eq!(WriteRetry::new(LIMITS).failed(&rejected(404)), None);
     }
 
+    #[test]
+    fn a_write_without_an_answer_does_not_count_as_a_refusal() {
+        // The API server restarts: first no answers, then some 403 until its rights are read.
+        let mut retry = WriteRetry::new(LIMITS);
+        for _ in 0..7 {
+            assert!(retry.failed(&unavailable()).is_some());
+        }
+        let pauses = [(); 3].map(|()| retry.failed(&rejected(403)).is_some());
+        assert_eq!(pauses, [true, true, false]);
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn patience_ends() {
-        let mut retry = WriteRetry::new(RetryLimits {
-            patience: Some(Duration::from_secs(60)),
+    async fn a_write_without_an_answer_is_given_up_after_its_time() {
+        let mut retry = WriteRetry::new(GiveUpAfter {
+            unanswered_for: Some(Duration::from_secs(60)),
             ..LIMITS
         });
         assert!(retry.failed(&unavailable()).is_some());

@@ -1,6 +1,6 @@
-//! What a drain has to tell the API server, written behind the drain, in order. What describes the state of the node
-//! (conditions, the view) is tried until it is written or something newer takes its place, also after the end of the
-//! drain; Events until they are written or too old.
+//! Writes a drain's conditions, status and Events to the API server in the background, in two queues. A condition or a
+//! status is retried until it is written, replaced by a newer one, or refused too often, also after the end of the drain;
+//! an Event until it is written, refused too often, or too old.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,14 @@ use scupper_engine::{Phase, PodRef, Time};
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
 use tokio::time::sleep;
 
-use crate::reporter::write_retry::{RetryLimits, WriteRetry};
+use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
 use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
 use scupper_report::{ConditionChange, STATUS_ANNOTATION};
 
-/// How long an Event is tried that the API server does not take. The others wait behind it.
-const EVENT_LIMITS: RetryLimits = RetryLimits {
+/// When to give an Event up. Later Events wait for it.
+const EVENT_LIMITS: GiveUpAfter = GiveUpAfter {
     refusals: 3,
-    patience: Some(Duration::from_secs(600)),
+    unanswered_for: Some(Duration::from_secs(600)),
 };
 
 /// Something to be written.
@@ -70,11 +70,20 @@ impl LatestState {
         }
     }
 
+    /// The part that `write` tries first.
+    const fn first(&self) -> &'static str {
+        if self.conditions.is_some() {
+            "conditions"
+        } else {
+            "status"
+        }
+    }
+
     const fn is_nothing(&self) -> bool {
         self.conditions.is_none() && self.view.is_none()
     }
 
-    /// What was tried first is done with; whether that was a view.
+    /// Drops the part that `write` tries first. True if that was the status.
     fn drop_first(&mut self) -> bool {
         self.conditions.take().is_none() && self.view.take().is_some()
     }
@@ -128,12 +137,12 @@ impl ApiWriter {
                 continue;
             };
             let Some(pause) = retry.failed(&error) else {
-                tracing::warn!(node = self.node, %error, "the node's conditions could not be written");
+                tracing::warn!(node = self.node, %error, "the drain's {} could not be written", unwritten.first());
                 self.done(&mut unwritten);
                 retry = self.retry();
                 continue;
             };
-            tracing::debug!(node = self.node, %error, "the node's conditions could not be written yet");
+            tracing::debug!(node = self.node, %error, "the drain's {} could not be written yet", unwritten.first());
             tokio::select! {
                 () = sleep(pause) => {}
                 entry = entries.recv(), if open => match entry {
@@ -145,9 +154,9 @@ impl ApiWriter {
     }
 
     fn retry(&self) -> WriteRetry {
-        WriteRetry::new(RetryLimits {
+        WriteRetry::new(GiveUpAfter {
             refusals: self.refusals,
-            patience: None,
+            unanswered_for: None,
         })
     }
 

@@ -1,4 +1,4 @@
-//! What a call of a policy shows of the node: what the engine decides on, and nothing newer or older.
+//! The node and pods that a policy is shown in one call: exactly the state on which the engine decides.
 
 use std::collections::BTreeMap;
 

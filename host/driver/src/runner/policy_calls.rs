@@ -1,4 +1,4 @@
-//! Calls of policies. A drain and a dry run make them alike.
+//! Calls planners and hooks of policies, in the same way for a drain and for `scupper plan`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> D
     }
 }
 
-/// The part of that description that only the engine knows.
+/// The part of [`DrainInfo`] that only the engine knows.
 #[derive(Clone, Copy)]
 pub struct DrainState {
     found_drained: bool,

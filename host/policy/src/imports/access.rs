@@ -1,4 +1,4 @@
-//! The actions on the cluster that a policy can request through its imports. `app` implements them; the policy edge
+//! The actions on the cluster that a policy can request through its imports. `driver` implements them; the policy edge
 //! checks the grant before each call.
 
 use futures::future::BoxFuture;

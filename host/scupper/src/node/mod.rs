@@ -1,6 +1,6 @@
 //! The commands that deal with nodes as `kubectl` does: `plan`, `drain`, `uncordon`, `cancel`, `status`.
 //!
-//! Their flags are those of `kubectl drain`, with its defaults. What they do is `app`'s business.
+//! Their flags are those of `kubectl drain`, with its defaults. `scupper_driver` carries them out.
 
 mod args;
 mod cancel;

@@ -1,4 +1,4 @@
-//! The flags of `kubectl drain`, checked and turned into what `app` works with.
+//! The flags of `kubectl drain`, checked and converted to options of `scupper_driver`.
 
 use std::time::Duration;
 
