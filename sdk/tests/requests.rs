@@ -7,7 +7,7 @@ use scupper_sdk::{
     testing::Host,
 };
 
-/// Sends what the configuration says.
+/// Sends the requests in its configuration.
 struct Sender;
 
 scupper_sdk::export!(Sender with planner, hooks);

@@ -177,7 +177,7 @@ async fn a_hook_in_a_hurry_patches_the_node_ten_times_and_then_once_a_second() {
         let ours = requests
             .iter()
             .filter(|request| request.user_agent.starts_with("scupper"));
-        // One that crossed another write of the node is made again.
+        // A patch that conflicted with another write of the node is repeated.
         ours.filter(|request| {
             let is_done = request.status == Some(200);
             is_done && request.method == "PATCH" && request.path == node && request.subresource.is_empty()

@@ -20,7 +20,7 @@ use semantics::Needs;
 use semantics::subject::{Control, Subject};
 use serde_json::json;
 
-/// The test bed. It is taken down when this is dropped, whatever the test came to.
+/// The test bed. It is taken down when this is dropped, whatever the result.
 struct Testbed {
     directory: tempfile::TempDir,
 }
@@ -114,7 +114,7 @@ async fn make_lifecycle_kinds(testbed: &Testbed, subject: &Subject) {
     }
 }
 
-/// Makes a service account without rights and the kubeconfig it has.
+/// Creates a service account without permissions, and its kubeconfig.
 fn nobody(testbed: &Testbed) -> PathBuf {
     let output = testbed
         .command(

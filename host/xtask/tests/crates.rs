@@ -85,19 +85,19 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("scupper-simulator", &["scupper-contract"]),
 ];
 
-/// Libraries that are the business of few: `kube` writes to API servers, `wasmtime` runs foreign code.
+/// Libraries restricted to a few crates: `kube` writes to API servers, `wasmtime` runs foreign code.
 const AT_HOME: [(&str, &[&str]); 3] = [
     ("kube", &["scupper-cluster", "scupper-dev", "scupper-simulator"]),
     ("wasmtime", &["scupper-policy"]),
     ("clap", &["scupper", "scupper-dev", "xtask"]),
 ];
 
-/// Lines of Rust in `src`, which one reader can still know.
+/// The limit for lines of Rust in `src`, so that one reader can still know a crate.
 const LINES: usize = 13_000;
 
 struct Package {
     folder: String,
-    /// What it is built with, tests aside.
+    /// Its dependencies, without those of tests.
     uses: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Compiled policies on disk: made once, by the child, and never trusted when anything about them is not as it was.
+//! Compiled policies on disk: compiled once, by the child, and never trusted after any modification.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -14,7 +14,7 @@ use crate::support::{FakeCluster, chain, fault, plan, runtime_in, runtime_with, 
 /// A program that compiles nothing.
 const NO_COMPILER: &str = "/nonexistent/compiler";
 
-/// A directory as the driver wants it.
+/// A directory with the permissions that the driver requires.
 fn private_dir() -> tempfile::TempDir {
     tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o700))
@@ -97,7 +97,7 @@ async fn code_of_another_engine_is_compiled_again() {
     let dir = private_dir();
     load_from(dir.path(), None).await.unwrap();
     let [file] = files(dir.path()).try_into().unwrap();
-    // Right by name and by digest, and yet no code of ours: as after an update that forgot to change the fingerprint.
+    // Correct by name and by digest, and yet not our code: as after an update that forgot to change the fingerprint.
     let name = file.file_name().unwrap().to_str().unwrap().to_owned();
     let other = b"code of another engine";
     let mut parts: Vec<&str> = name.trim_end_matches(".cwasm").split('-').collect();
@@ -177,7 +177,7 @@ async fn a_compiler_that_refuses_is_quoted() {
         matches!(fault, LoadFault::Compile(CompileError::Refused { .. })),
         "{text}"
     );
-    // One line, and neither our folder nor our environment.
+    // One line, without our folder and our environment.
     assert!(
         text.ends_with(r"the compiler refused it: no\u{1b}[2J\nway in / with nothing"),
         "{text}"

@@ -1,12 +1,12 @@
-//! What the whole process logs, for tests that look for their own lines in it.
+//! The log of the whole process, for tests that search it for their own lines.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Collects what is logged from now on, by all tests of this process.
+/// Collects the log of all tests of this process from now on.
 pub(crate) struct Lines {
     all: Arc<Mutex<Vec<u8>>>,
-    /// What was there before belongs to somebody else.
+    /// Earlier lines belong to other tests.
     from: usize,
 }
 

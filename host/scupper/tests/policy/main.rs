@@ -1,4 +1,4 @@
-//! The policy edge with real guests: each is a small component of its own, compiled by the driver's own child process.
+//! The policy adapter with real guests: each is a small component, compiled by the driver's own child process.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ mod wasi;
 
 use std::collections::BTreeSet;
 
-/// No guest is without a test, and no file of a guest is forgotten in the manifest.
+/// Every guest has a test, and the manifest lists every guest's file.
 #[test]
 fn every_guest_has_a_test() {
     let tests = [

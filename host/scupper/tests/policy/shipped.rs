@@ -1,4 +1,4 @@
-//! Native code that comes with the program's image: used without compiling, and only while it is what was written.
+//! Native code in the program's image: used without compiling, and only while it is unmodified.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -30,7 +30,7 @@ fn shipped() -> (tempfile::TempDir, PathBuf) {
     (dir, file)
 }
 
-/// Loads the guest where nothing can be compiled.
+/// Loads the guest where compiling is impossible.
 async fn load(dir: &Path) -> Result<Policies, (LoadFault, String)> {
     let cache = tempfile::tempdir().unwrap();
     let runtime = Runtime::new(RuntimeOptions {

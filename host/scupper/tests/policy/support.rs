@@ -1,4 +1,4 @@
-//! A cluster that writes down what is done to it; a node with pods.
+//! A cluster that records the writes; a node with pods.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub(crate) async fn load(name: &str) -> Policies {
         .unwrap_or_else(|error| panic!("{}", chain(&error)))
 }
 
-/// Loads one guest that cannot be loaded, and says why.
+/// Loads a guest that must fail to load, and returns the error.
 pub(crate) async fn refused(name: &str) -> (LoadFault, String) {
     let Err(error) = load_spec(spec(name)).await else {
         panic!("`{name}` was loaded")
@@ -88,7 +88,7 @@ pub(crate) fn grant(text: &str) -> Grant {
     text.parse().unwrap()
 }
 
-/// A pod with some of everything.
+/// A pod with a value in every field.
 pub(crate) fn pod(number: usize) -> Pod {
     let name = format!("web-{number}");
     Pod {
@@ -143,7 +143,7 @@ pub(crate) fn node() -> Node {
     }
 }
 
-/// The host's draft for these pods: all of them leave, in one wave.
+/// The host's draft for these pods: all of them are evicted, in one wave.
 pub(crate) fn draft(pods: &[Pod]) -> Plan {
     let decision = |pod: &Pod| Decision {
         pod: pod.id.uid.clone(),
@@ -180,7 +180,7 @@ pub(crate) fn drain() -> DrainInfo<'static> {
     }
 }
 
-/// Asks `p` for a plan for so many pods.
+/// Asks `p` for a plan for this many pods.
 pub(crate) async fn plan(policies: &Policies, count: usize) -> PlanAnswer {
     let pods: Vec<Pod> = (0..count).map(pod).collect();
     plan_for(policies, &pods).await
@@ -200,7 +200,7 @@ pub(crate) async fn plan_for(policies: &Policies, pods: &[Pod]) -> PlanAnswer {
         .await
 }
 
-/// Asks `p` for a plan that fails, and gives its message.
+/// Asks `p` for a plan that fails, and returns its message.
 pub(crate) async fn failed_plan(policies: &Policies) -> String {
     match plan(policies, 1).await {
         PlanAnswer::Failed { message, .. } => message,
@@ -242,20 +242,20 @@ pub(crate) async fn step_of(
         .await
 }
 
-/// Limits that are reached sooner.
+/// Low limits.
 pub(crate) fn short() -> Limits {
     Limits {
         probe_cpu: Duration::from_millis(100),
         plan_cpu: Duration::from_millis(300),
         step_cpu: Duration::from_millis(300),
-        // On a busy machine a little CPU time is a long time on the wall.
+        // On a busy machine a little CPU time takes a long wall-clock time.
         plan_wall: Duration::from_secs(120),
         step_wall: Duration::from_secs(120),
         ..Limits::default()
     }
 }
 
-/// Writes down what is done to it.
+/// Records the writes.
 #[derive(Default)]
 pub(crate) struct FakeCluster {
     /// One line for each write.
@@ -264,11 +264,11 @@ pub(crate) struct FakeCluster {
     pub(crate) secrets: Mutex<BTreeMap<String, String>>,
     /// It never answers.
     pub(crate) silent: bool,
-    /// It is away.
+    /// It is unreachable.
     pub(crate) away: bool,
     /// It has a bug.
     pub(crate) panics: bool,
-    /// What its node is annotated with.
+    /// The annotations of its node.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What policies find in their surroundings.
+//! The checks of policies: their findings about the environment.
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 use scupper_policy::{PolicyFinding, Severity};
@@ -135,7 +135,7 @@ async fn it_asks_servers_and_changes_nothing() {
     assert_eq!(touched[0].message.matches("NotGranted").count(), 2, "{touched:?}");
 }
 
-/// `former/former.wasm` was made of `former/former.rs` before there were `drain.held` and `surroundings`.
+/// `former/former.wasm` was built from `former/former.rs` before `drain.held` and `surroundings` existed.
 #[tokio::test]
 async fn a_policy_from_before_is_loaded_and_called_as_it_was_made() {
     let file = scratch().join("former.wasm");

@@ -1,5 +1,5 @@
-//! The grant `wasi`: a plain standard library works as far as it is harmless, and no further; without the grant nothing
-//! of it is there.
+//! The grant `wasi`: a plain standard library works as far as it is harmless, and no further; without the grant none of
+//! it exists.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn a_plain_standard_library_works_and_finds_nothing() {
     let seen = failed_step(&policies).await;
     for part in [
         "waited: true",
-        // The moment of the call, and no other.
+        // The time of the call, and no other.
         "1700000200000 ms",
         "0 variables",
         "0 arguments",
@@ -83,11 +83,11 @@ async fn printed_output_is_logged_line_by_line() {
     assert!(found(" INFO ", r"steps\r"), "{lines:#?}");
     assert!(found(" INFO ", r"and \u{1b}[31mwaits"), "{lines:#?}");
     assert!(found(" WARN ", "complains"), "{lines:#?}");
-    // Without a line's end, and yet before the call is over.
+    // Without a newline, and still before the call ends.
     assert!(found(" WARN ", "no end"), "{lines:#?}");
 }
 
-/// Takes a step of a policy that is not called `p`.
+/// Takes a step of a policy with another name than `p`.
 async fn step_of(policies: &Policies, name: &str) -> StepOutcome {
     let node = crate::support::node();
     let step = scupper_engine::HookStep {
@@ -152,7 +152,7 @@ async fn wants_sockets() {
     assert!(load_spec(spec).await.is_err(), "the grant must not bring sockets");
 }
 
-/// The default tier imports nothing of a system: neither do our guests, nor would anybody give it to them.
+/// The default tier has no system imports: our guests have none, and the host would provide none.
 #[test]
 fn no_policy_of_the_default_tier_imports_a_system_interface() {
     let system: Vec<String> = guests()

@@ -1,4 +1,4 @@
-//! `scupper drain` and `uncordon` on the real API server, as a plugin of `kubectl` and by their own name.
+//! `scupper drain` and `uncordon` on the real API server, as a plugin of `kubectl` and directly.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -133,7 +133,7 @@ fn others_cordon(testbed: &Testbed) {
     assert!(node(testbed, "node-1")["spec"]["unschedulable"].is_null());
 }
 
-/// A pod that does not end holds the drain until somebody has had enough.
+/// A pod that does not terminate blocks the drain until the user cancels it.
 fn ctrl_c(testbed: &Testbed) {
     testbed.make_pods(&[
         "--node", "node-1", "--count", "1", "--name", "stuck", "--stuck", "true",
@@ -159,7 +159,7 @@ fn scupper(testbed: &Testbed, args: &[&str]) -> Command {
     command
 }
 
-/// `kubectl-scupper` in a folder that `kubectl` looks through.
+/// `kubectl-scupper` in a folder where `kubectl` finds it.
 struct Plugin(tempfile::TempDir);
 
 impl Plugin {
@@ -194,7 +194,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do.
+        // It may have ended already; then there is nothing to do.
         self.0.kill().ok();
         self.0.wait().ok();
     }

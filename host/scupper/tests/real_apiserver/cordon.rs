@@ -1,4 +1,4 @@
-//! `kubectl cordon` as a door, on a real API server.
+//! `kubectl cordon` as a trigger, on a real API server.
 
 use std::time::Instant;
 

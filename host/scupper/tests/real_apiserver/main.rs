@@ -1,5 +1,5 @@
-//! The program itself on a real API server: whole drains, with the kubelet simulator beside it and by self-claim, and its
-//! plans beside those of `kubectl drain`.
+//! The program itself on a real API server: whole drains, with the kubelet simulator and by self-claim, and its plans
+//! compared with those of `kubectl drain`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ use tokio::sync::Mutex;
 
 const PODS: usize = 110;
 
-/// One control plane at a time: each takes most of a small machine.
+/// One control plane at a time: each uses most of a small machine.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
         );
         let requests = testbed.requests("scupper", &mark);
         let list = testbed.list_requests("scupper", &mark);
-        // A server that lacks CPU time ends watches, which then have to be begun again: that many may come on top.
+        // A server that lacks CPU time ends watches, which then restart: this many may be added.
         let cut = begun_again(&list).min(testbed.watches_cut() - cut);
         assert!(
             requests <= PODS + 11 + cut,
@@ -66,7 +66,7 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
     }
 }
 
-/// How many watches of pods were begun after the first, in a list of requests.
+/// The number of watches of pods started after the first, in a list of requests.
 fn begun_again(list: &str) -> usize {
     let watches = list.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

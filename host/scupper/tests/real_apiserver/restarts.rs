@@ -1,5 +1,5 @@
-//! The API server is killed and started again while a drain with hooks is under way. Whoever asks one that has just begun
-//! to serve may be told 401 or 403, as it has not read its roles yet: that ends no drain.
+//! The API server is killed and restarted while a drain with hooks is under way. A server that has just started may
+//! answer 401 or 403, as it has not read its roles yet: that ends no drain.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn restart(testbed: &Testbed) {
     }
 }
 
-/// An account that has its rights by RBAC alone, unlike the testbed's admin.
+/// An account with permissions by RBAC alone, unlike the testbed's admin.
 fn account(testbed: &Testbed) -> PathBuf {
     testbed.kubectl(&["create", "namespace", "scupper"]);
     let args = [
@@ -36,7 +36,7 @@ fn account(testbed: &Testbed) -> PathBuf {
     PathBuf::from(file.trim())
 }
 
-/// A Slurm node whose job runs or has ended.
+/// A Slurm node whose job is running or has ended.
 fn jobs(testbed: &Testbed, run: bool) {
     let state = |name: &str, status: bool| {
         let status = if status { "True" } else { "False" };

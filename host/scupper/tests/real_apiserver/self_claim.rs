@@ -1,4 +1,4 @@
-//! Self-claim on a real API server, in either API group, and what `scupper doctor` says of each.
+//! Self-claim on a real API server, in either API group, and the report of `scupper doctor` about each.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -14,7 +14,7 @@ pub(super) const OFFICIAL: &str = "lifecycle.k8s.io";
 const OWN: &str = "lifecycle.scupper.dev";
 pub(super) const DRIVER: &str = "claims.example";
 
-/// A driver on a node without a kubelet that looks for plugins.
+/// A driver on a node whose kubelet does not look for plugins.
 pub(super) struct Claimer {
     child: Child,
     folder: tempfile::TempDir,
@@ -25,7 +25,7 @@ impl Claimer {
         Self::start_as(node, &testbed.kubeconfig(), &[])
     }
 
-    /// With an account of its own, and with more flags.
+    /// With an account of its own, and with additional flags.
     pub(super) fn start_as(node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["plugins", "plugins_registry"] {
@@ -52,13 +52,13 @@ impl Claimer {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Makes an event and waits until it is gone. The terminal status is seen because a finalizer keeps the event.
+    /// Creates an event and waits until it is gone. The terminal status is visible because a finalizer keeps the event.
     fn carries_out(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
         let name = self.asks(testbed, group, transition, node);
         self.ended(testbed, group, &name)
     }
 
-    /// Makes an event that a finalizer keeps; its name.
+    /// Creates an event that a finalizer keeps; returns its name.
     pub(super) fn asks(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
         let name = format!("{transition}-once");
         let event = json!({
@@ -72,7 +72,7 @@ impl Claimer {
         name
     }
 
-    /// The terminal status of an event that only its finalizer still keeps, and lets it go.
+    /// The terminal status of an event that only its finalizer keeps; then removes the finalizer.
     pub(super) fn ended(&self, testbed: &Testbed, group: &str, name: &str) -> String {
         let kind = format!("lifecycleevents.{group}");
         let begun = Instant::now();
@@ -109,7 +109,7 @@ fn scupper(kubeconfig: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What the doctor finds, and its exit code.
+/// The doctor's findings, and its exit code.
 fn doctor(testbed: &Testbed, kubeconfig: &Path) -> (Vec<Value>, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     command
@@ -165,7 +165,7 @@ fn an_event_of_the_crds_drains_a_node_whose_kubelet_knows_nothing_of_it() {
     doctor_tells_the_powerless(&testbed);
 }
 
-/// The doctor finds nothing wrong, names this group, and has seen a driver at work.
+/// The doctor finds no problem, names this group, and has seen a running driver.
 fn doctor_is_content(testbed: &Testbed, group: &str) -> Vec<Value> {
     let (findings, code) = doctor(testbed, &testbed.kubeconfig());
     assert_eq!(code, 0, "{findings:#?}");
@@ -175,7 +175,7 @@ fn doctor_is_content(testbed: &Testbed, group: &str) -> Vec<Value> {
     findings
 }
 
-/// Somebody without rights is told each one that is missing.
+/// A user without permissions gets a finding for each missing one.
 fn doctor_tells_the_powerless(testbed: &Testbed) {
     let account = ["--serviceaccount", "default/powerless", "--kubeconfig"];
     let kubeconfig = testbed.run(&["token"], &account);

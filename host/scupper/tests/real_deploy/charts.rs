@@ -1,5 +1,5 @@
-//! What of `deploy/` needs no cluster: Helm and kustomize give the same objects, configurations are valid, alerts fire
-//! when they should.
+//! The parts of `deploy/` that can be tested without a cluster: Helm and kustomize give the same objects,
+//! configurations are valid, alerts fire when they should.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::installed::{deploy, kustomization};
 use crate::skip;
 
-/// How a `scupper.yaml` is known.
+/// The mark of a `scupper.yaml`.
 const KIND: &str = "kind: Configuration";
 
-/// An overlay, the components beside it, and what Helm is told instead.
+/// An overlay, the components beside it, and the equivalent values for Helm.
 const SAME: [(&str, &[&str], &[&str]); 8] = [
     (
         "self-claim",
@@ -124,7 +124,7 @@ fn every_configuration_in_these_folders_is_valid() {
     }
 }
 
-/// What a reader copies from the operator's guide.
+/// The blocks that a reader copies from the operator's guide.
 #[test]
 fn every_configuration_in_the_guide_is_valid() {
     let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
@@ -142,14 +142,14 @@ fn every_configuration_in_the_guide_is_valid() {
     }
 }
 
-/// Files of the kind, by what is in them and not by their names. Links lead to files that are found anyway.
+/// Files of this kind, recognized by their content and not by their names. Links lead to files that are found anyway.
 fn configurations(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         if entry.file_type().unwrap().is_dir() {
             configurations(&entry.path(), found);
         } else if entry.path().extension().is_some_and(|it| it == "md") {
-            // Pages show it in blocks: see the test of the guide.
+            // Pages contain it in blocks: see the test of the guide.
         } else if entry.file_type().unwrap().is_file() {
             let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
             if text.lines().any(|line| line == KIND) {
@@ -234,7 +234,7 @@ fn kustomized(overlay: &str, components: &[&str]) -> BTreeMap<String, Value> {
     objects(&out(kubectl().arg("kustomize").arg(folder.path())))
 }
 
-/// The testbed's own, which needs no cluster for this.
+/// The testbed's own command, which needs no cluster for this.
 fn kubectl() -> Command {
     let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testbeds/kubernetes/kubernetes-testbed");
     let built = out(Command::new(testbed).arg("build"));

@@ -1,5 +1,5 @@
-//! The overlay `openstack`: the example's cloud is not there, so the drain holds before it changes anything; its
-//! ConfigMap is edited while the driver runs, to a cloud that is there, and the drain goes on. The cloud is a stub of
+//! The overlay `openstack`: the example's cloud does not exist, so the drain is held before it changes anything; its
+//! ConfigMap is edited while the driver runs, to a cloud that exists, and the drain continues. The cloud is a stub of
 //! Keystone and Nova that knows one compute service without servers; the real ones are in `real_openstack`.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ use crate::overlays::{apply, is_drained, kubectl, work};
 
 const SECRET: &str = "the-secret-of-the-application-credential";
 
-/// Emptied by Nova before its pods leave.
+/// Nova empties it before its pods are evicted.
 pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     apply(installed, "openstack");
     let literal = format!("--from-literal=application-credential-secret={SECRET}");
@@ -65,13 +65,13 @@ struct Cloud {
 
 struct Known {
     service: Value,
-    /// Where Nova is, for the catalogue.
+    /// Nova's address in the catalogue.
     nova: String,
     asked: Vec<String>,
 }
 
 impl Cloud {
-    /// Two servers until the process ends, as they are two in a cloud.
+    /// Two servers until the process ends, as in a cloud.
     fn start(host: &str) -> Self {
         let service = json!({
             "id": "0f5e", "binary": "nova-compute", "host": host, "status": "enabled", "state": "up",
@@ -88,7 +88,7 @@ impl Cloud {
             let known = Arc::clone(&known);
             std::thread::spawn(move || {
                 for stream in listener.incoming() {
-                    // A client that has gone is none.
+                    // A client that has disconnected does not count.
                     answer(stream.unwrap(), &known).ok();
                 }
             });

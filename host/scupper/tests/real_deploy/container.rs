@@ -1,5 +1,5 @@
-//! The container of a pod, as a container runtime makes it of the pod and of the image: the image's files and no
-//! others, the volumes where they are mounted, the environment, the user, no capability. The network is this machine's.
+//! The container of a pod, as a container runtime makes it of the pod and of the image: only the image's files, the
+//! volumes where they are mounted, the environment, the user, no capability. The network is this machine's.
 //!
 //! Needs root.
 
@@ -12,7 +12,8 @@ use xtask::workspace::Workspace;
 
 use crate::installed::deploy;
 
-/// Binds what is named (source, target, whether read-only; `--` ends it), makes the root read-only, and goes there.
+/// Binds the named folders (source, target, whether read-only; `--` ends the list), makes the root read-only, and
+/// changes to it.
 const ENTER: &str = r#"
 root=$1
 shift
@@ -33,7 +34,7 @@ exec /usr/sbin/chroot "$root" "$@"
 pub(crate) struct Image(tempfile::TempDir);
 
 impl Image {
-    /// As `make image` gathers them, with the program that was built for the tests; and what gives up rights.
+    /// As `make image` gathers them, with the program that was built for the tests, and the tool that drops privileges.
     pub(crate) fn gathered() -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
@@ -73,7 +74,8 @@ pub(crate) struct Container {
 }
 
 impl Container {
-    /// `volumes`: where on this machine each volume of the pod is. `environment`: what the pod's is worth.
+    /// `volumes`: the place of each volume of the pod on this machine. `environment`: the values of the pod's
+    /// environment.
     pub(crate) fn start(
         image: &Image,
         pod: &Value,
@@ -96,7 +98,7 @@ impl Container {
         }
         command.arg("--").args(rights(pod)).arg("/usr/bin/scupper");
         let args = container["args"].as_array().unwrap().iter();
-        // This machine's network is everybody's.
+        // All containers share this machine's network.
         let args = args.map(|arg| arg.as_str().unwrap().replace("0.0.0.0:9090", "127.0.0.1:0"));
         let child = command
             .args(args)
@@ -114,12 +116,12 @@ impl Container {
         }
     }
 
-    /// All that it said.
+    /// All its output.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// What the process in it is and may be: a line of its status.
+    /// The privileges of the process in it: a line of its status.
     pub(crate) fn status(&self, line: &str) -> String {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let mut lines = status.lines().filter_map(|it| it.strip_prefix(line));
@@ -135,7 +137,7 @@ impl Drop for Container {
     }
 }
 
-/// As the security contexts of the pod and of its container say.
+/// By the security contexts of the pod and of its container.
 fn rights(pod: &Value) -> Vec<String> {
     let (of_pod, own) = (
         &pod["spec"]["securityContext"],

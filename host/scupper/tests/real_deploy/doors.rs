@@ -1,4 +1,5 @@
-//! Every door with the rights of the manifests: a LifecycleEvent, a cordon, and `scupper drain` beside the driver.
+//! Every trigger with the permissions of the manifests: a LifecycleEvent, a cordon, and `scupper drain` beside the
+//! driver.
 
 use std::process::Command;
 
@@ -13,7 +14,7 @@ async fn every_trigger_drains_with_the_permissions_of_the_manifests() {
         return;
     }
     let _alone = ALONE.lock().await;
-    // The fourth takes what leaves the others.
+    // The fourth node takes the evicted pods of the others.
     let installed = Installed::up("self-claim", &["--nodes", "4"]).await;
     for node in 0..3 {
         let (on, of) = (format!("node-{node}"), format!("shop-{node}"));
@@ -21,7 +22,7 @@ async fn every_trigger_drains_with_the_permissions_of_the_manifests() {
         let there = ["--node", &on, "--namespace", &of, "--takes", "0.2"];
         installed.testbed.make_pods(&[&owned[..], &there].concat());
     }
-    // Left by drivers that ran with other options: one is to be changed, one to be taken away.
+    // Left by drivers that ran with other options: one is to be changed, one to be removed.
     installed.create(&[
         transition("drain.slm.k8s.io", &json!({"allNodes": true}), "9m"),
         transition("drain.slm.k8s.io.node-0", &json!({"nodeName": "node-0"}), "5m"),
@@ -91,7 +92,7 @@ async fn gives_back(installed: &Installed, logs: &impl Fn() -> String) {
     until(none, || format!("events are left:\n{}", logs())).await;
 }
 
-/// With the admin's rights, as somebody at a terminal has them.
+/// With the admin's permissions, as at a terminal.
 fn scupper(installed: &Installed, args: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     let command = command

@@ -1,4 +1,4 @@
-//! A cluster on which an overlay was applied, tokens of its pods, and drivers that have those tokens.
+//! A cluster to which an overlay was applied, tokens of its pods, and drivers that have those tokens.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -47,7 +47,7 @@ impl Installed {
         }
     }
 
-    /// Where the API server is: host and port.
+    /// The API server's address: host and port.
     pub(crate) fn address(&self) -> (String, String) {
         let config = Kubeconfig::read_from(self.testbed.kubeconfig()).unwrap();
         let server = config.clusters[0]
@@ -61,7 +61,7 @@ impl Installed {
         (host.to_owned(), port.to_owned())
     }
 
-    /// A kubeconfig with a token of an account. `pod`: bound to this one, as a kubelet asks for it.
+    /// A kubeconfig with a token of an account. `pod`: bound to this pod, as a kubelet requests it.
     pub(crate) async fn kubeconfig(&self, account: &str, pod: Option<&str>) -> PathBuf {
         let bound = pod.map(|pod| json!({"apiVersion": "v1", "kind": "Pod", "name": pod}));
         let request = json!({
@@ -82,7 +82,7 @@ impl Installed {
         file
     }
 
-    /// What the pod of the DaemonSet on a node is given.
+    /// The environment of the DaemonSet's pod on a node.
     pub(crate) async fn kubeconfig_on(&self, node: &str) -> PathBuf {
         let path = format!("/api/v1/namespaces/scupper/pods?fieldSelector=spec.nodeName={node}");
         let pods = self.get(&path).await;
@@ -109,7 +109,7 @@ impl Installed {
         found.map_or_else(String::new, |found| found["status"].as_str().unwrap().to_owned())
     }
 
-    /// How many pods of the namespace are on the node.
+    /// The number of pods of the namespace on the node.
     pub(crate) async fn pods(&self, namespace: &str, node: &str) -> usize {
         let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName={node}");
         self.get(&path).await["items"].as_array().unwrap().len()
@@ -165,7 +165,7 @@ pub(crate) async fn client(kubeconfig: &Path) -> kube::Client {
     kube::Client::try_from(config.unwrap()).unwrap()
 }
 
-/// One request, and what the server says to it.
+/// One request, and the server's answer.
 pub(crate) async fn ask(
     client: &kube::Client,
     method: Method,
@@ -184,7 +184,7 @@ pub(crate) async fn ask_as(
     body: &Value,
 ) -> (StatusCode, Value) {
     let merge = method == Method::PATCH;
-    // A list of conditions or taints is merged as the driver's own writes of a node are.
+    // A list of conditions or taints is merged, as in the driver's own writes of a node.
     let kind = if merge && path.starts_with("/api/v1/nodes/") {
         "application/strategic-merge-patch+json"
     } else if merge {
@@ -208,7 +208,7 @@ pub(crate) async fn ask_as(
     (code, serde_json::from_slice(&text).unwrap())
 }
 
-/// A driver as the DaemonSet starts it, but for what a container has and this machine has not.
+/// A driver as the DaemonSet starts it, except for the parts of a container that this machine lacks.
 pub(crate) struct Driver {
     child: Child,
     folder: tempfile::TempDir,
@@ -244,13 +244,13 @@ impl Driver {
         Self { child, folder }
     }
 
-    /// All that it said.
+    /// All its output.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 }
 
-/// No kubelet is here to say whether it claims events, and the configuration is not mounted.
+/// No kubelet here reports whether it claims events, and the configuration is not mounted.
 fn here(arg: &str) -> String {
     match arg {
         "--config=/etc/scupper/config/scupper.yaml" => {
@@ -270,7 +270,7 @@ impl Drop for Driver {
     }
 }
 
-/// Waits until something is so. `tell`: what to say when it never is.
+/// Waits until the condition holds. `tell`: the message if it never does.
 pub(crate) async fn until<F: Future<Output = bool>>(so: impl Fn() -> F, tell: impl Fn() -> String) {
     let begun = Instant::now();
     while !so().await {
@@ -287,7 +287,7 @@ pub(crate) fn event(name: &str, transition: &str, node: &str) -> Value {
     })
 }
 
-/// A LifecycleTransition of the driver. `nodes`: which.
+/// A LifecycleTransition of the driver. `nodes`: its nodes.
 pub(crate) fn transition(name: &str, nodes: &Value, sla: &str) -> Value {
     let mut spec =
         json!({"driver": "drain.slm.k8s.io", "start": "drain-started", "end": "drain-complete", "sla": sla});

@@ -1,5 +1,5 @@
-//! A node as its kubelet keeps it: its directories, the volumes of the driver's pod on it, and a kubelet that knows SLM
-//! or does not. The testbed's own kubelets know nothing of plugins and start no containers.
+//! A node as its kubelet manages it: its directories, the volumes of the driver's pod on it, and a kubelet that knows
+//! SLM or does not. The testbed's own kubelets know nothing of plugins and start no containers.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,21 +17,21 @@ use serde_json::{Value, json};
 use crate::container::{Container, Image};
 use crate::installed::{Installed, ask, until};
 
-/// A node, and what is on it.
+/// A node, and its content.
 pub(crate) struct Machine<'a> {
     installed: &'a Installed,
     image: &'a Image,
     pub(crate) node: String,
     pub(crate) kubelet: KubeletHandle,
     folder: tempfile::TempDir,
-    /// How often ConfigMaps were written.
+    /// The number of writes of ConfigMaps.
     edition: Cell<usize>,
 }
 
 impl<'a> Machine<'a> {
     /// `slm`: its kubelet knows SLM.
     pub(crate) fn up(installed: &'a Installed, image: &'a Image, node: &str, slm: bool) -> Self {
-        // The path of a socket must fit.
+        // The path of a socket has a maximum length.
         let folder = tempfile::Builder::new().prefix("so-").tempdir().unwrap();
         let slash = folder.path().join("slash");
         let timing = Timing {
@@ -55,7 +55,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The driver, as the DaemonSet of the namespace says.
+    /// The driver, as the namespace's DaemonSet defines it.
     pub(crate) async fn run(&self, namespace: &str) -> Container {
         let pod = self.pod(namespace).await;
         let volumes = pod["spec"]["volumes"].as_array().unwrap();
@@ -70,7 +70,7 @@ impl<'a> Machine<'a> {
         Container::start(self.image, &pod, &place, &self.environment(&pod), &log)
     }
 
-    /// What a kubelet does once a minute: files of ConfigMaps become as those are now.
+    /// A kubelet does this once a minute: it updates the files of ConfigMaps.
     pub(crate) async fn refresh(&self, namespace: &str) {
         let pod = self.pod(namespace).await;
         for volume in pod["spec"]["volumes"].as_array().unwrap() {
@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The pod that the DaemonSet has on this node, and no other of it.
+    /// The DaemonSet's only pod on this node.
     async fn pod(&self, namespace: &str) -> Value {
         let set = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets/scupper");
         let set = self.installed.get(&set).await["metadata"]["uid"].clone();
@@ -101,7 +101,7 @@ impl<'a> Machine<'a> {
         find().await.unwrap()
     }
 
-    /// Where a volume is on this machine.
+    /// The place of a volume on this machine.
     fn place(&self, volume: &Value) -> PathBuf {
         match volume["hostPath"]["path"].as_str() {
             Some(path) => self
@@ -170,7 +170,7 @@ impl<'a> Machine<'a> {
         (found["kind"] == "ConfigMap").then_some(files)
     }
 
-    /// What every pod finds of its account.
+    /// The files of its account in every pod.
     async fn projected(&self, pod: &Value, source: &Value) -> BTreeMap<String, Vec<u8>> {
         let named = |path: &Value, bytes: &str| {
             BTreeMap::from([(path.as_str().unwrap().to_owned(), bytes.as_bytes().to_vec())])
@@ -198,14 +198,14 @@ impl<'a> Machine<'a> {
         named(&item["path"], of_pod(pod, &item["fieldRef"]))
     }
 
-    /// As a kubelet writes them: a new folder, and one link that is turned to it.
+    /// As a kubelet writes them: a new folder, and one link that is switched to it.
     fn write(&self, place: &Path, files: BTreeMap<String, Vec<u8>>) {
         let edition = format!("..{}", self.edition.replace(self.edition.get() + 1));
         fs::create_dir(place.join(&edition)).unwrap();
         symlink(&edition, place.join("..data_tmp")).unwrap();
         for (name, bytes) in files {
             fs::write(place.join(&edition).join(&name), bytes).unwrap();
-            // There from the edition before.
+            // Left by the previous version.
             symlink(Path::new("..data").join(&name), place.join(&name)).ok();
         }
         fs::rename(place.join("..data_tmp"), place.join("..data")).unwrap();

@@ -1,5 +1,5 @@
-//! What `deploy/` installs, on a real API server: the manifests as they are, drivers with the token of a pod of the
-//! DaemonSet and with nothing else, and each right taken away.
+//! The installation by `deploy/`, on a real API server: the manifests unchanged, drivers with the token of a pod of the
+//! DaemonSet and with nothing else, and each permission removed in turn.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -24,5 +24,5 @@ mod slurm;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
 
-/// One control plane at a time: each takes most of a small machine.
+/// One control plane at a time: each uses most of a small machine.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -1,5 +1,5 @@
-//! Every overlay, and the chart, one after the other on one real API server: applied as it is, its driver run in its
-//! pod's container, and a node drained with what is special to it.
+//! Every overlay, and the chart, one after the other on one real API server: applied unchanged, its driver run in its
+//! pod's container, and a node drained with the overlay's special settings.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::limit::LIMIT;
 use crate::machine::Machine;
 use crate::{ALONE, cloud, skip, slurm};
 
-/// What an overlay leaves that the next one might not have: rights above all. Namespace and kinds stay.
+/// The kinds of objects to delete between overlays: permissions above all. Namespace and CRDs stay.
 const OURS: &str = "daemonsets,configmaps,roles,rolebindings,clusterroles,clusterrolebindings,\
     validatingadmissionpolicies,validatingadmissionpolicybindings";
 const SLM: &str = "lifecycle.k8s.io";
@@ -24,7 +24,7 @@ async fn every_overlay_and_the_chart_drain_a_node() {
     }
     let _alone = ALONE.lock().await;
     let image = Image::gathered();
-    // One for each, and room for what leaves them.
+    // One node for each, and room for the evicted pods.
     let installed = Installed::bare(&["--nodes", "8", "--eviction-request"]).await;
     own_group(&installed, &image).await;
     restart_without_eviction_requests(&installed);
@@ -36,7 +36,7 @@ async fn every_overlay_and_the_chart_drain_a_node() {
     chart(&installed, &image).await;
 }
 
-/// Where the API server keeps the group for itself, and serves other kinds in it.
+/// The API server reserves the group, and serves other kinds in it.
 async fn own_group(installed: &Installed, image: &Image) {
     installed.testbed.install("lifecycle.scupper.dev.yaml");
     apply(installed, "own-group");
@@ -65,7 +65,7 @@ fn restart_without_eviction_requests(installed: &Installed) {
     }
 }
 
-/// A kubelet that knows SLM claims the event and calls the driver, which has no right to claim any.
+/// A kubelet that knows SLM claims the event and calls the driver, which has no permission to claim events.
 async fn slm(installed: &Installed, image: &Image) {
     apply(installed, "slm");
     let machine = Machine::up(installed, image, "node-1", true);
@@ -91,7 +91,7 @@ async fn slm(installed: &Installed, image: &Image) {
     );
 }
 
-/// Nobody, with nothing of the node.
+/// Without root, and without anything of the node.
 async fn non_root(installed: &Installed, image: &Image) {
     apply(installed, "non-root");
     let machine = Machine::up(installed, image, "node-2", false);
@@ -103,7 +103,7 @@ async fn non_root(installed: &Installed, image: &Image) {
     )
     .await;
     assert_eq!(driver.status("Uid:"), "65532\t65532\t65532\t65532");
-    // Its sockets are its own affair.
+    // It registers with no kubelet.
     assert!(machine.kubelet.attempts().is_empty());
     let namespace = installed.get("/api/v1/namespaces/scupper").await;
     assert_eq!(
@@ -112,7 +112,7 @@ async fn non_root(installed: &Installed, image: &Image) {
     );
 }
 
-/// In a namespace of its own, to which account, rights, bounds and leases follow.
+/// In another namespace, to which account, permissions, limits and leases follow.
 async fn chart(installed: &Installed, image: &Image) {
     remove(installed);
     let home = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ async fn chart(installed: &Installed, image: &Image) {
     .await;
 }
 
-/// Nothing of the overlay before is left; what the server has to say of this one is nothing.
+/// Nothing of the previous overlay is left; the server has no complaint about this one.
 pub(crate) fn apply(installed: &Installed, overlay: &str) {
     remove(installed);
     let folder = deploy().join("overlays").join(overlay);
@@ -170,7 +170,7 @@ pub(crate) fn kubectl(installed: &Installed, args: &[&str]) {
     );
 }
 
-/// Two pods behind a budget that lets one go at a time.
+/// Two pods behind a budget that allows one eviction at a time.
 pub(crate) fn work(installed: &Installed, node: &str) {
     let owned = [
         "--owner",
@@ -188,14 +188,14 @@ pub(crate) fn work(installed: &Installed, node: &str) {
         .make_pods(&[&owned[..], &["--node", node, "--namespace", &of]].concat());
 }
 
-/// The whole way: work on the node, the wish, and its end.
+/// The whole path: pods on the node, the drain request, and its end.
 async fn drains(installed: &Installed, driver: &Container, wish: &Value) {
     work(installed, wish["spec"]["bindingNode"].as_str().unwrap());
     installed.create(std::slice::from_ref(wish));
     is_drained(installed, driver, wish).await;
 }
 
-/// The wish is carried out, and the driver has nothing to complain of.
+/// The request is carried out, and the driver reports no problem.
 pub(crate) async fn is_drained(installed: &Installed, driver: &Container, wish: &Value) {
     let text = |pointer: &str| wish.pointer(pointer).unwrap().as_str().unwrap();
     let (node, name) = (text("/spec/bindingNode"), text("/metadata/name"));
@@ -207,7 +207,7 @@ pub(crate) async fn is_drained(installed: &Installed, driver: &Container, wish: 
             && installed.pods(&of, node).await == 0
     };
     until(over, || format!("{node} is not drained:\n{}", driver.log())).await;
-    // The example's cloud is not there at first, and then has one compute host: openstack.wasm's check reports both.
+    // The example's cloud does not exist at first, and then has one compute host: openstack.wasm's check reports both.
     let check = "policy openstack: check of ";
     let log = driver.log();
     for line in log.lines().filter(|line| !line.contains(check)) {

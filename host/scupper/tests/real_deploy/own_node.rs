@@ -10,7 +10,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/scupper/leases";
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
-/// A write, and what the server says when it may not be.
+/// A write, and the server's answer if it is forbidden.
 type Write = (Method, String, Value, &'static str);
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_token_of_one_node_is_refused_on_another() {
     forged(&driver).await;
 }
 
-/// The API server itself lets a driver be its own node and no other, and a node evict its own pods and no others.
+/// The API server itself restricts a driver to its own node, and a node to evictions of its own pods.
 #[tokio::test]
 async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
     if skip::left_out("real-apiserver") {
@@ -78,7 +78,7 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
         assert_eq!(answer, code, "{user:?} {pod}: {said}");
         assert!(message.contains(words), "{user:?} {pod}: {message}");
     }
-    // As no other user but for evictions.
+    // No impersonation except for evictions.
     let (code, said) = ask_as(
         &driver,
         Some("system:node:node-0"),
@@ -99,7 +99,7 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
     assert_eq!(installed.pods("shop", "node-1").await, 3);
 }
 
-/// The same of each node, and what some policies are granted besides.
+/// The same for each node, and the additional grants of some policies.
 fn objects(installed: &Installed) {
     let mut objects = vec![
         json!({
@@ -127,7 +127,7 @@ fn objects(installed: &Installed) {
     installed.create(&objects);
 }
 
-/// Everything that the driver of a node writes.
+/// All writes of a node's driver.
 fn of_node(node: &str) -> Vec<Write> {
     let lifecycle = "/apis/lifecycle.k8s.io/v1alpha1";
     let event = format!("{lifecycle}/lifecycleevents/kept-{node}");
@@ -210,7 +210,7 @@ fn lease(node: &str) -> Value {
     })
 }
 
-/// Those that are there already: the one of its own node it made itself.
+/// Existing ones: the driver created the one of its own node itself.
 async fn leases(installed: &Installed, driver: &kube::Client) {
     installed.create(&[lease("node-1")]);
     let renewed = json!({"spec": {"holderIdentity": "somebody else"}});
@@ -222,7 +222,7 @@ async fn leases(installed: &Installed, driver: &kube::Client) {
     }
 }
 
-/// A token that no kubelet asked for counts nowhere.
+/// A token that no kubelet requested is accepted nowhere.
 async fn bare_token(installed: &Installed) {
     let bare = client(&installed.kubeconfig("scupper", None).await).await;
     for (method, path, body, _) in of_node("node-0") {
@@ -243,7 +243,7 @@ async fn a_driver_on_the_wrong_node(installed: &Installed, own: &std::path::Path
     assert!(node["spec"]["unschedulable"].is_null(), "{node}");
 }
 
-/// What all drivers share, and what of its node is none of its business.
+/// Objects shared by all drivers, and parts of its node that do not concern it.
 async fn forged(driver: &kube::Client) {
     let transitions = "/apis/lifecycle.k8s.io/v1alpha1/lifecycletransitions";
     let all = json!({"allNodes": true});
@@ -278,7 +278,7 @@ async fn forged(driver: &kube::Client) {
         (Method::PATCH, shared.clone(), held.clone()),
         (Method::PATCH, shared.clone(), annotated.clone()),
         (Method::DELETE, shared.clone(), Value::Null),
-        // Another node's name may begin as this one's does.
+        // Another node's name may begin like this one's.
         (Method::POST, EVENTS.to_owned(), told("node-")),
         (Method::PATCH, node.clone(), label),
         (Method::PATCH, node.clone(), taint),

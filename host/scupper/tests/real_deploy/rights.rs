@@ -1,4 +1,4 @@
-//! No right is too many: many drivers at once, each without one of them, and each of them says which.
+//! Every permission is needed: many drivers at once, each without one of them, and each names the missing one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::installed::{Driver, Installed, ask, event, transition, until};
 use crate::{ALONE, skip};
 
-/// A driver that lacks a right.
+/// A driver that lacks a permission.
 struct Deprived {
     right: [String; 3],
     node: String,
@@ -23,7 +23,8 @@ async fn a_driver_and_the_doctor_name_a_missing_permission() {
         return;
     }
     let _alone = ALONE.lock().await;
-    // An API server that lists before it watches, as all did once: on others, listing goes by the right to watch.
+    // An API server that lists before it watches, as all did once: on others the permission to watch also covers
+    // listing.
     let unstreamed = ["--apiserver-arg", "--feature-gates=WatchList=false"];
     let installed = Installed::up("self-claim", &[&["--nodes", "26"][..], &unstreamed].concat()).await;
     let granted = installed.granted().await;
@@ -85,7 +86,7 @@ async fn a_driver_and_the_doctor_name_a_missing_permission() {
     }
 }
 
-/// The right that only somebody needs to whom something happens again.
+/// The permission that only a repeated event needs.
 const COUNTS_UP: [&str; 3] = ["patch", "events.k8s.io", "events"];
 
 /// The node is uncordoned twice while its drain waits for a pod.
@@ -117,9 +118,9 @@ async fn comes_back(installed: &Installed, name: &str, driver: &Driver) {
     assert!(code.is_success(), "{said}");
 }
 
-/// The driver has seen the cordon that the node has now. It looks at the node's latest state only, so that it may never
-/// see a cordon that is lifted at once. It reports a node that is not ready, which it is again soon: this is repeated
-/// until the driver has looked in between.
+/// The driver has seen the current cordon of the node. It reads only the node's latest state, so it may never see a
+/// cordon that is lifted at once. It reports a node that is not ready, which soon changes back: this is repeated until
+/// the driver has read it in between.
 async fn is_seen(installed: &Installed, node: &str, driver: &Driver) {
     let reports = || driver.log().matches("its pods may not terminate").count();
     let before = reports();
@@ -142,7 +143,7 @@ async fn is_cordoned(installed: &Installed, node: &str) -> bool {
     installed.get(node).await["spec"]["unschedulable"] == true
 }
 
-/// Rights without which this drain is carried out all the same, since its transition is there, if not as it should be.
+/// Permissions that this drain does not need, since its transition exists, though with wrong content.
 fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
     let resources = [
         "daemonsets",
@@ -153,7 +154,7 @@ fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
     resources.contains(&resource.as_str()) && (verb != "get")
 }
 
-/// An account with all rights but one, or with all. Those to leases are for a namespace, and kept.
+/// An account with all permissions but one, or with all. Those for leases are limited to a namespace, and kept.
 fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 4] {
     let name = format!("without-{lacks}");
     let kept = granted.iter().enumerate().filter(|(number, _)| *number != lacks);
@@ -181,8 +182,8 @@ fn account(granted: &[[String; 3]], lacks: usize) -> [Value; 4] {
     ]
 }
 
-/// A pod to evict, a drain to carry out, and two transitions that are not as they should be. `held`: the pod stays until it
-/// is let go.
+/// A pod to evict, a drain to carry out, and two transitions with wrong content. `held`: the pod stays until it is
+/// released.
 fn work(node: &str, held: bool) -> [Value; 4] {
     let drain = format!("drain.slm.k8s.io.{node}");
     let uncordon = format!("drain.slm.k8s.io-uncordon.{node}");
@@ -205,12 +206,12 @@ async fn is_through(installed: &Installed, node: &str) -> bool {
     installed.get(&path).await["code"] == 404 && installed.condition(node, "Drained").await == "True"
 }
 
-/// Log lines have what the server says in quotes.
+/// Log lines quote the server's message.
 fn unescaped(driver: &Driver) -> String {
     driver.log().replace("\\\"", "\"")
 }
 
-/// What the API server says of it.
+/// The API server's message about it.
 fn refusal([verb, group, resource]: &[String; 3]) -> String {
     format!("cannot {verb} resource \"{resource}\" in API group \"{group}\"")
 }
@@ -223,7 +224,7 @@ fn doctor_names_it(deprived: &Deprived) {
     assert!(said.contains(&named), "{named}: {said}");
 }
 
-/// They are for one namespace: an account that has every right there lacks those to leases elsewhere.
+/// These apply to one namespace: an account that has every permission there lacks those for leases elsewhere.
 async fn leases(installed: &Installed, whole: usize) {
     let kubeconfig = installed.kubeconfig(&format!("without-{whole}"), None).await;
     let said = doctor(&kubeconfig, &[]);

@@ -1,4 +1,4 @@
-//! The overlay `slurm`: Slurm's nodes are pods, whose conditions its operator writes. The operator is played here.
+//! The overlay `slurm`: Slurm's nodes are pods, whose conditions its operator writes. The test plays the operator.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
@@ -12,7 +12,7 @@ use crate::overlays::{apply, is_drained, kubectl, work};
 const REASON: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 const WORKERS: [&str; 2] = ["gpu-0", "gpu-1"];
 
-/// The workers leave last, once Slurm says that their jobs are over.
+/// The workers are evicted last, once Slurm reports their jobs as ended.
 pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     apply(installed, "slurm");
     kubectl(installed, &["label", "node", node, "scupper.dev/slurm=true"]);
@@ -58,7 +58,7 @@ fn last(driver: &Container) {
     assert!(waves.last().unwrap().contains("slurm: 2 pods to evict"), "{log}");
 }
 
-/// As slurm-operator does: a condition for each state that holds, and none for the others.
+/// As slurm-operator does: a condition for each current state, and none for the others.
 async fn say(installed: &Installed, states: &[&str]) {
     let pods: Api<Pod> = Api::namespaced(installed.admin.clone(), "slurm");
     for name in WORKERS {

@@ -46,7 +46,7 @@ async fn the_image_drains_its_node_and_a_rolling_update_in_the_middle_loses_noth
     scupper(&testbed, &["rollout", "restart", "daemonset/scupper"]);
     rolled_out(&testbed).await;
     assert_ne!(driver(&testbed), first);
-    // A drain that is over takes its event along.
+    // A drain that has ended removes its event.
     let over = |log: &str| log.lines().any(|line| line.contains(" end  "));
     until(LIMIT, "the next driver ends the drain", async || over(&log())).await;
     assert!(log().contains(" Drained in "), "{}", log());
@@ -120,7 +120,7 @@ async fn rolled_out(testbed: &Testbed) {
     .await;
 }
 
-/// The pod that drives, by its name.
+/// The pod of the driver, by its name.
 fn driver(testbed: &Testbed) -> String {
     scupper(testbed, &["get", "pods", "--output", "name"])
 }

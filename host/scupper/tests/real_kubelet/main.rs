@@ -1,8 +1,7 @@
 //! Scupper on a real kubelet with real containers: registration, and a whole drain.
 //!
 //! Needs root, and builds its cluster with `host/testbeds/kubelet/real-kubelet` (minutes the first time, seconds then).
-//! A machine that cannot run it fails the test with the ability that is missing; `SCUPPER_SKIP=real-kubelet` leaves it
-//! out.
+//! On a machine that cannot run it the test fails and names the missing feature; `SCUPPER_SKIP=real-kubelet` skips it.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The cluster with the real kubelet: up for a test, and down whatever becomes of the test.
+//! The cluster with the real kubelet: up for a test, and down after the test, however it ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -19,13 +19,13 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// Starts it, with the lifecycle kinds. `None`: the machine's owner wants it left out.
+    /// Starts it, with the lifecycle kinds. `None`: the test is skipped.
     pub(crate) fn up(name: &str) -> Option<Self> {
         if left_out("real-kubelet") {
             eprintln!("left out, as SCUPPER_SKIP says: real-kubelet");
             return None;
         }
-        // The path of a socket must fit; the tests' own temporary folder may be a long one.
+        // The path of a socket has a maximum length; the tests' own temporary folder may be a long one.
         let testbed = Self {
             folder: PathBuf::from(format!("/tmp/rk-{}-{name}", std::process::id())),
         };
@@ -46,12 +46,12 @@ impl Testbed {
         Some(testbed)
     }
 
-    /// Where all of its state lies; goes with it.
+    /// The folder of its whole state; deleted with it.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Gives the node an image.
+    /// Loads an image into the node.
     pub(crate) fn import(&self, image: &Path) {
         let asked = ["--", "images", "import", image.to_str().unwrap()];
         let out = self.script("ctr", &asked);
@@ -70,7 +70,7 @@ impl Testbed {
         self.folder.join("kubelet")
     }
 
-    /// Where manifests of static pods belong, and a place on the same file system to write them in.
+    /// The folder for manifests of static pods, and a place on the same file system to write them in.
     pub(crate) fn manifests(&self) -> (PathBuf, PathBuf) {
         (self.folder.join("manifests"), self.folder.clone())
     }
@@ -113,7 +113,7 @@ impl Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         let down = run("down", &self.folder, &["--purge"]);
-        // Where the machine lacks a tool there is no cluster, and no more than an empty folder.
+        // On a machine that lacks a tool there is no cluster, only an empty folder.
         std::fs::remove_dir(&self.folder).ok();
         if !down.status.success() && !std::thread::panicking() {
             panic!(
@@ -134,7 +134,7 @@ fn run(command: &str, folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Looks again and again until it holds.
+/// Repeats the check until it holds.
 pub(crate) async fn until(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !holds().await {

@@ -1,6 +1,6 @@
-//! Twenty real pods of every sort, and a second node that takes in what leaves the first.
+//! Twenty real pods of every kind, and a second node that takes the evicted pods.
 //!
-//! The second node is an object only: this file plays its kubelet and says that its pods run.
+//! The second node is an object only: this file plays its kubelet and reports its pods as running.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,13 +18,13 @@ use tokio::task::JoinSet;
 use crate::testbed::{NODE, Testbed, until};
 
 const OTHER: &str = "real-1";
-/// Six behind a budget, four that ignore SIGTERM, eight plain ones: they leave.
+/// Six behind a budget, four that ignore SIGTERM, eight plain ones: they are evicted.
 const LEAVING: usize = 18;
-/// One of a DaemonSet and one of the kubelet's own manifests: they stay.
+/// One of a DaemonSet and one of the kubelet's own manifests: they are kept.
 const STAYING: usize = 2;
 const ENDS_AT_ONCE: &str = "trap 'exit 0' TERM; while true; do sleep 3600 & wait $!; done";
 const IGNORES_TERM: &str = "trap '' TERM; while true; do sleep 1; done";
-/// The budget lets so many be away at a time.
+/// The number of pods that the budget allows to be missing.
 const AWAY: i32 = 2;
 
 pub(crate) struct Workload {
@@ -89,7 +89,7 @@ impl Workload {
         workload
     }
 
-    /// Those that had to leave have left, those that had to stay are the very same.
+    /// All pods to be evicted are gone, and the kept ones are unchanged.
     pub(crate) async fn check_drained(mut self, client: &Client) {
         if let Some(ended) = self.players.try_join_next() {
             ended.expect("the second node and the budget are played to the end");
@@ -162,10 +162,10 @@ async fn other_node(client: &Client) {
         .patch_status(OTHER, &PatchParams::default(), &Patch::Merge(status))
         .await
         .unwrap();
-    // The controller takes the taint of a new node away once it has seen it ready.
+    // The controller removes the taint of a new node once it has seen it ready.
 }
 
-/// Says of each pod on the other node that it runs and is ready.
+/// Reports each pod on the other node as running and ready.
 async fn play_other_node(client: Client) {
     let pods: Api<Pod> = Api::default_namespaced(client);
     let there = watcher::Config::default().fields(&format!("spec.nodeName={OTHER}"));

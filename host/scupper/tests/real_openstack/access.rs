@@ -1,4 +1,4 @@
-//! Who may, who may not, and where.
+//! Permissions, credentials and the paths to Nova.
 
 use scupper_engine::HookPhase::BeforeDrain;
 use scupper_policy::Severity;
@@ -8,7 +8,7 @@ use crate::http;
 use crate::proxy::{Fault, Proxy};
 use crate::testbed::{A, B, Testbed};
 
-/// What is revoked and what has expired is answered alike. Keystone cannot revoke tokens that have access rules.
+/// Keystone answers the same for revoked and for expired tokens. It cannot revoke tokens that have access rules.
 pub(crate) async fn revoked(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(2, &["--seconds", "2"]);
@@ -46,7 +46,7 @@ pub(crate) async fn renewed(bed: &Testbed) {
     assert_eq!(proxy.answered(401), 0, "each was replaced before it ended");
 }
 
-/// The same, and Keystone says that they live for an hour longer: Nova refuses each of them in its turn.
+/// The same, and Keystone claims that they live for an hour longer: Nova refuses each of them in its turn.
 pub(crate) async fn expired(bed: &Testbed) {
     let keystone = Proxy::start(bed.keystone_url(), |seen| match seen.method.as_str() {
         "POST" => Fault::Change(an_hour_more),
@@ -59,7 +59,7 @@ pub(crate) async fn expired(bed: &Testbed) {
     assert_eq!(keystone.answered(201), tokens);
 }
 
-/// Drains while tokens come and go: three servers, one after the other, nine seconds each.
+/// Drains while tokens expire: three servers, one after the other, nine seconds each.
 async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
     let ids = bed.boot(3, &["--seconds", "9"]);
     let proxy = Proxy::start(bed.nova_url(), |_| Fault::Pass);
@@ -69,7 +69,7 @@ async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
         ..limited(&[("parallel", "1"), ("poll-seconds", "2")])
     };
     let mut drain = Drain::new(bed, &setup).await;
-    // And so they stay: what uses this is the last of its run.
+    // They stay like this: the scenario that uses this is the last of its run.
     bed.token_ttl(20);
     drain.run(BeforeDrain).await.unwrap();
     let nova = bed.nova();
@@ -91,7 +91,7 @@ fn an_hour_more(answer: &str) -> String {
     format!("{before}\"expires_at\": \"{later}\"{after}")
 }
 
-/// A user with a password, who may boot servers and no more.
+/// A user with a password, who may boot servers and do nothing else.
 pub(crate) async fn member(bed: &Testbed) {
     let nova = bed.nova();
     let setup = Setup {
@@ -107,7 +107,7 @@ pub(crate) async fn member(bed: &Testbed) {
     );
     assert_eq!(nova.service(A)["status"], "enabled");
 
-    // An administrator's password is as good as a credential.
+    // An administrator's password works like a credential.
     let ids = bed.boot(1, &["--seconds", "0.5"]);
     let setup = Setup {
         who: "drainer",
@@ -128,7 +128,7 @@ pub(crate) async fn wrong_password(bed: &Testbed) {
     assert!(told.contains("Keystone rejects the credential"), "{told}");
 }
 
-/// `scupper doctor` before the first drain: the least credential, and what is wrong with others.
+/// `scupper doctor` before the first drain: the minimal credential, and the problems of others.
 pub(crate) async fn checked(bed: &Testbed) {
     bed.boot(2, &[]);
     let good = found(bed, &limited(&[])).await;

@@ -1,4 +1,4 @@
-//! Servers that Nova had sent to the host before it was disabled, and that are on none of its lists yet.
+//! Servers that Nova had sent to the host before it was disabled, and that no list shows yet.
 
 use scupper_engine::HookPhase::BeforeDrain;
 use serde_json::{Value, json};
@@ -12,11 +12,11 @@ const SECONDS: &str = "12";
 
 pub(crate) async fn scheduled(bed: &Testbed) {
     let nova = bed.nova();
-    // To load the policy takes time that Nova must not have.
+    // Loading the policy takes time that Nova must not have.
     let drain = Drain::new(bed, &limited(&[])).await;
     let metadata = json!({"testbed-claim-seconds": SECONDS, "testbed-seconds": "0.5"});
     let id = nova.create(bed.image(), A, &metadata);
-    // Its host has it, and has not yet said so.
+    // Its host has it, and has not reported it yet.
     nova.until("it is scheduled", |nova| {
         let server = nova.server(&id);
         let zone = server["OS-EXT-AZ:availability_zone"].as_str();
@@ -33,7 +33,7 @@ pub(crate) async fn migrated(bed: &Testbed) {
     let check = format!("testbed-check-seconds={SECONDS}");
     let ids = bed.boot(1, &["--host", B, "--seconds", "0.5", "--meta", &check]);
     nova.migrate_live(&ids[0]);
-    // Its destination is chosen, and takes long to look whether it can take it.
+    // Its destination is chosen, and checks slowly whether it can take the server.
     nova.until("the destination looks at it", |nova| {
         nova.events(&ids[0], "live-migration")
             .iter()
@@ -46,7 +46,7 @@ pub(crate) async fn migrated(bed: &Testbed) {
     leaves(drain, &nova, &ids[0]).await;
 }
 
-/// The drain ends with the server elsewhere, and it says what it waited for.
+/// The drain ends with the server elsewhere, and reports that it waited for it.
 async fn leaves(mut drain: Drain, nova: &Nova, id: &str) {
     let mut waited = false;
     drain

@@ -14,7 +14,7 @@ pub(crate) async fn before_the_record(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(2, &["--mode", "stuck"]);
     let mut drain = Drain::new(bed, &limited(&[])).await;
-    // To disable it takes the conductor, and that is to stand still when the servers are asked to move.
+    // Disabling needs the conductor, which must be paused when the moves are requested.
     nova.disable(A, &drain.mark());
     bed.pause(CONDUCTOR);
     let asked = drain.step(BeforeDrain).await;
@@ -64,7 +64,7 @@ pub(crate) async fn in_driver_mode(bed: &Testbed) {
     let ids = bed.boot(2, &["--mode", "stuck"]);
     let mut pause = bed.pausing(CONDUCTOR);
     let mut asked = 0;
-    // The policy's check asks for the move of a server that there is none of.
+    // The policy's check requests the move of a server that does not exist.
     let first = ids.clone();
     let proxy = Proxy::start(bed.nova_url(), move |seen| {
         let is_ours = first.iter().any(|id| seen.path.contains(id.as_str()));

@@ -1,4 +1,4 @@
-//! A driver's share of the work: loads openstack.wasm through the policy edge, takes its steps, keeps its state.
+//! The driver's part: loads openstack.wasm through the policy adapter, takes its steps, keeps its state.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::testbed::Testbed;
 /// The node whose host is `compute-a`.
 pub(crate) const NODE: &str = "node-1";
 
-/// Which credential, and what more of the configuration.
+/// The credential, and additional configuration.
 pub(crate) struct Setup<'a> {
     /// As in `testbed-<name>` of clouds.yaml.
     pub(crate) who: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) keystone: Option<&'a str>,
 }
 
-/// The credential that may do no more than a drain needs.
+/// The credential with the minimal permissions for a drain.
 pub(crate) const fn limited<'a>(config: &'a [(&'a str, &'a str)]) -> Setup<'a> {
     Setup {
         who: "drain-limited",
@@ -41,7 +41,7 @@ pub(crate) const fn limited<'a>(config: &'a [(&'a str, &'a str)]) -> Setup<'a> {
     }
 }
 
-/// A drain of the node, as far as this policy has a part in it.
+/// This policy's part of a drain of the node.
 pub(crate) struct Drain {
     policies: Policies,
     states: BTreeMap<HookPhase, Vec<u8>>,
@@ -62,12 +62,12 @@ impl Drain {
         }
     }
 
-    /// What the drain writes as the reason for which nova-compute is disabled.
+    /// The reason that the drain writes for disabling nova-compute.
     pub(crate) fn mark(&self) -> String {
         format!("scupper: node={NODE} drain={}", self.id)
     }
 
-    /// The process is gone, with the token and with the state since it was saved last: here, all of it.
+    /// The process dies, with its token and with the state since the last save: here, all of it.
     pub(crate) async fn killed(self, bed: &Testbed, setup: &Setup<'_>) -> Self {
         let policies = load(bed, setup).await;
         Self {
@@ -104,7 +104,7 @@ impl Drain {
             pods: &[],
         };
         let outcome = self.policies.step(call).await;
-        // Nothing that a policy says or keeps has a credential in it.
+        // No credential in the policy's messages and state.
         let shown = format!("{outcome:?}");
         assert!(!shown.contains(&self.secret), "a secret is shown");
         if let StepOutcome::Pending { state, .. } = &outcome {
@@ -115,7 +115,7 @@ impl Drain {
         outcome
     }
 
-    /// What the policy finds before a drain.
+    /// The policy's findings before a drain.
     pub(crate) async fn check(&self) -> Vec<PolicyFinding> {
         let checked = self.policies.check(Some(&node())).await;
         let findings = checked.into_iter().next().unwrap().findings;
@@ -126,14 +126,14 @@ impl Drain {
         findings
     }
 
-    /// Takes steps until the hook is through; an error is what it failed with.
+    /// Takes steps until the hook has finished; an error is its failure.
     pub(crate) async fn run(&mut self, phase: HookPhase) -> Result<(), String> {
         self.run_while(phase, |_, _| true).await.map(|through| {
             assert!(through);
         })
     }
 
-    /// Takes steps as long as this holds of where it stands and what it waits for.
+    /// Takes steps as long as this holds for its progress and its blockers.
     pub(crate) async fn run_while(
         &mut self,
         phase: HookPhase,
@@ -183,7 +183,7 @@ async fn load(bed: &Testbed, setup: &Setup<'_>) -> Policies {
     loaded.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-/// What an operator would write into scupper.yaml.
+/// The operator's settings in scupper.yaml.
 pub(crate) fn spec(bed: &Testbed, setup: &Setup<'_>) -> PolicySpec {
     let keystone_url = setup.keystone.unwrap_or_else(|| bed.keystone_url());
     let keystone = keystone_url.trim_end_matches("/v3").to_owned();
@@ -284,7 +284,7 @@ pub(crate) fn component() -> PathBuf {
     BUILT.get_or_init(build).clone()
 }
 
-/// This process's folder for all it leaves behind.
+/// This process's folder for all its files.
 pub(crate) fn scratch() -> &'static std::path::Path {
     static SCRATCH: OnceLock<tempfile::TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().unwrap()).path()

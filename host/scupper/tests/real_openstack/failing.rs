@@ -71,7 +71,7 @@ pub(crate) async fn reasons(bed: &Testbed) {
         assert_eq!(nova.host_of(id), A);
         assert_eq!(nova.server(id)["status"], "ACTIVE");
     }
-    // Asked again, it says the same and tries nothing.
+    // Called again, it reports the same and tries nothing.
     drain.run(BeforeDrain).await.unwrap_err();
     assert_eq!(nova.migrations(&half[0]).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! What the way to Nova does to requests.
+//! Faults between the policy and Nova.
 
 use scupper_engine::HookPhase::{BeforeDrain, OnCancel};
 
@@ -39,7 +39,7 @@ pub(crate) async fn overload(bed: &Testbed) {
     }
 }
 
-/// Nova does what it was asked, and its answer never comes: to the first of each kind of request.
+/// Nova carries out the request, and its answer never arrives: for the first request of each kind.
 pub(crate) async fn lost(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(2, &["--seconds", "0.5"]);

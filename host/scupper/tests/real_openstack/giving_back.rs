@@ -1,4 +1,4 @@
-//! What is ours, and what is not.
+//! Restoring only our own changes.
 
 use scupper_engine::HookPhase::{AfterUncordon, BeforeDrain, OnCancel};
 
@@ -46,7 +46,7 @@ pub(crate) async fn cancel(bed: &Testbed) {
     assert_eq!(nova.service(A)["status"], "enabled");
 }
 
-/// "ticket 7" of an operator, whose it stays.
+/// An operator's "ticket 7", which stays the operator's.
 pub(crate) async fn what_stays(bed: &Testbed) {
     let nova = bed.nova();
     nova.disable(A, "ticket 7");
@@ -86,7 +86,7 @@ pub(crate) async fn what_stays_in_a_terminal(bed: &Testbed) {
     assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");
 }
 
-/// `kubectl uncordon` runs no hooks: what it leaves, `scupper uncordon` puts right.
+/// `kubectl uncordon` runs no hooks: `scupper uncordon` completes it.
 pub(crate) async fn after_kubectl_uncordon(bed: &Testbed) {
     let nova = bed.nova();
     let mut node = rig::node(bed, &[], json!({})).await;

@@ -1,9 +1,9 @@
-//! openstack.wasm in the real policy edge against the real Keystone and the real Nova.
+//! openstack.wasm in the real policy adapter against the real Keystone and the real Nova.
 //!
-//! One testbed serves the scenarios, one after the other, and is ended with this process, however it ends: a second one
-//! costs more to start than it saves. So this target has no harness of the usual kind: each scenario is a function in
-//! [`SCENARIOS`]. Words on the command line choose those whose names contain them. `SCUPPER_SKIP=real-openstack` leaves
-//! all of them out; `SCUPPER_LONG=1` runs those that take minutes as well, [`LONG`].
+//! One testbed serves the scenarios, one after the other, and ends with this process in any case: starting a second one
+//! costs more than it saves. So this target has its own test harness: each scenario is a function in [`SCENARIOS`].
+//! Arguments on the command line choose those whose names contain them. `SCUPPER_SKIP=real-openstack` skips all of
+//! them; `SCUPPER_LONG=1` also runs those that take minutes, [`LONG`].
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -57,7 +57,7 @@ use testbed::Testbed;
 
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
-/// Each begins with both compute services enabled and no server. Keystone is started anew for the last two.
+/// Each begins with both compute services enabled and no server. Keystone is restarted for the last two.
 const SCENARIOS: &[Scenario] = &[
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
@@ -171,7 +171,7 @@ const SCENARIOS: &[Scenario] = &[
     }),
 ];
 
-/// Live migrations that one host of the testbed runs at a time; more for what takes long.
+/// The number of live migrations that one host of the testbed runs at a time; more for long scenarios.
 const MAX_LIVE: u32 = 2;
 const MAX_LIVE_LONG: u32 = 10;
 
@@ -199,7 +199,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Those of the list that are chosen, on one testbed. The names of those that failed.
+/// Runs the chosen scenarios of the list on one testbed. Returns the names of those that failed.
 fn run(list: &[Scenario], max_live: u32, words: &[String]) -> Vec<&'static str> {
     let chosen =
         |(name, _): &Scenario| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::driver::{Drain, limited};
 use crate::testbed::{A, B, Testbed};
 
-/// Of several tenants, one of them paused; with the credential that may do no more than this.
+/// Of several tenants, one of them paused; with the minimal credential.
 pub(crate) async fn five(bed: &Testbed) {
     let nova = bed.nova();
     let mut ids = bed.boot(3, &["--seconds", "0.5"]);
@@ -63,7 +63,7 @@ pub(crate) async fn cold(bed: &Testbed) {
     nova.until("shut off", |nova| nova.server(&ids[0])["status"] == "SHUTOFF")
         .await;
 
-    // Left alone by default.
+    // Not moved by default.
     let mut drain = Drain::new(bed, &limited(&[])).await;
     drain.run(BeforeDrain).await.unwrap();
     assert_eq!(nova.servers(A), ids);
@@ -75,7 +75,7 @@ pub(crate) async fn cold(bed: &Testbed) {
     assert_eq!(nova.migrations(&ids[0]), ["confirmed"]);
 }
 
-/// It is in no list of the host's servers, and would land on the drained host afterwards.
+/// No list of the host's servers shows it, and it would land on the drained host afterwards.
 pub(crate) async fn incoming(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(1, &["--host", B, "--mode", "stuck"]);

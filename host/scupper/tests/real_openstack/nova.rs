@@ -1,4 +1,4 @@
-//! What an administrator sees who looks on: the truth that the policy is measured by.
+//! An administrator's view: the reference for the policy's results.
 
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ impl Nova {
         self.ask("POST", &format!("/servers/{id}/action"), body);
     }
 
-    /// What became of each migration of a server, the first first.
+    /// The result of each migration of a server, oldest first.
     pub(crate) fn migrations(&self, id: &str) -> Vec<String> {
         let all = self.get(&format!("/os-migrations?instance_uuid={id}"));
         let mut all: Vec<(u64, String)> = all["migrations"]
@@ -109,13 +109,13 @@ impl Nova {
         all.into_iter().map(|(_, status)| status).collect()
     }
 
-    /// What has been begun of a server's action.
+    /// The started actions of this kind on a server.
     pub(crate) fn events(&self, id: &str, action: &str) -> Vec<String> {
         let path = format!("/servers/{id}/os-instance-actions");
         let all = self.get(&path);
         let all = all["instanceActions"].as_array().unwrap().iter();
         let mut requests = all.filter(|one| one["action"] == action);
-        // The newest comes first.
+        // The newest is first.
         let request = requests
             .next()
             .map(|one| one["request_id"].as_str().unwrap().to_owned());
@@ -129,7 +129,7 @@ impl Nova {
             .collect()
     }
 
-    /// Asks for a small server on a host, and does not wait for it. Gives its id.
+    /// Requests a small server on a host, without waiting for it. Returns its id.
     pub(crate) fn create(&self, image: &str, host: &str, metadata: &Value) -> String {
         let server = json!({
             "name": "late", "networks": "none", "imageRef": image, "flavorRef": "small", "host": host,
@@ -146,7 +146,7 @@ impl Nova {
         );
     }
 
-    /// Looks again and again until it holds.
+    /// Repeats the check until it holds.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {

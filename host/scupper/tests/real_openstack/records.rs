@@ -1,4 +1,4 @@
-//! Old records of migrations, of which Nova keeps every one.
+//! Old records of migrations: Nova keeps all of them.
 
 use std::collections::BTreeSet;
 

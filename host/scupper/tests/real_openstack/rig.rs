@@ -9,7 +9,7 @@ use crate::driver::{NODE, component, scratch, secret};
 use crate::driver_mode::DriverMode;
 use crate::testbed::{A, Testbed};
 
-/// The credential that may do no more than a drain needs.
+/// The credential with the minimal permissions for a drain.
 const WHO: &str = "drain-limited";
 
 /// `node-1`, a nova-compute pod and another pod on it. No driver runs there yet.
@@ -23,12 +23,12 @@ pub(crate) async fn node(bed: &Testbed, config: &[(&str, &str)], drain: Value) -
     DriverMode::new(NODE, objects, drain, policies(bed, config)).await
 }
 
-/// `policies` of `scupper.yaml`, with more configuration.
+/// `policies` of `scupper.yaml`, with additional configuration.
 pub(crate) fn policies(bed: &Testbed, config: &[(&str, &str)]) -> Value {
     policies_at(bed, bed.nova_url(), config)
 }
 
-/// The same, and Nova is reached there.
+/// The same, with Nova at this address.
 pub(crate) fn policies_at(bed: &Testbed, nova: &str, config: &[(&str, &str)]) -> Value {
     let file = secret_file(bed);
     json!([policy(bed, bed.keystone_url(), nova, &file, config)])
@@ -40,7 +40,7 @@ fn secret_file(bed: &Testbed) -> PathBuf {
     file
 }
 
-/// What an operator writes for this Keystone and this Nova.
+/// The operator's configuration for this Keystone and this Nova.
 pub(crate) fn policy(
     bed: &Testbed,
     keystone: &str,

@@ -1,5 +1,5 @@
-//! No credential is found anywhere: not after a whole drain, and not after one that goes wrong, with servers on the way
-//! that tell what they were told.
+//! No output contains a credential: not after a whole drain, and not after one that fails, with servers in between that
+//! repeat the requests they received.
 
 use scupper_simulator::api::objects;
 
@@ -38,12 +38,12 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     for id in &ids {
         assert_eq!(nova.host_of(id), B);
     }
-    // A drain that fails, and puts back what it did.
+    // A drain that fails, and reverts its changes.
     node.apply(pod("cart-2"));
     bed.boot(1, &["--mode", "refuse-dest"]);
     assert_ne!(node.drain("drain-2").await, "Succeeded", "{}", node.told());
     told_on_the_node(&node);
-    // One with a secret that Keystone does not take.
+    // One with a secret that Keystone rejects.
     let wrong: String = known.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
     assert_ne!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
@@ -68,11 +68,11 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
         "RegionTwo",
     ]);
     secrets.search(&all);
-    // The servers' own words came through, without what they were told.
+    // The servers' own messages arrived, without the repeated requests.
     assert!(node.told().contains("[secret "), "{}", node.told());
 }
 
-/// Each change once, however often was looked.
+/// Each change once, after any number of polls.
 fn told_on_the_node(node: &Node) {
     node.told_so_often(&[
         (

@@ -1,4 +1,4 @@
-//! A second drain of a node that is out of service already: what was disabled before it stays disabled.
+//! A second drain of a node that is already out of service: a service that was disabled before it stays disabled.
 
 use scupper_engine::HookPhase::{AfterUncordon, BeforeDrain, OnCancel};
 use serde_json::json;
@@ -9,14 +9,14 @@ use crate::nova::Nova;
 use crate::rig;
 use crate::testbed::{A, Testbed};
 
-/// Why nova-compute is disabled; it must be.
+/// The reason why nova-compute is disabled; it must be disabled.
 fn reason(nova: &Nova) -> String {
     let service = nova.service(A);
     assert_eq!(service["status"], "disabled");
     service["disabled_reason"].as_str().unwrap().to_owned()
 }
 
-/// A server whose migration never ends, and that the first drain leaves alone as it is shut off.
+/// A server whose migration never ends, and that the first drain does not move as it is shut off.
 async fn sleeper(bed: &Testbed, nova: &Nova) -> String {
     let id = bed.boot(1, &["--mode", "stuck"]).remove(0);
     nova.act(&id, &json!({"os-stop": null}));
@@ -32,7 +32,7 @@ async fn awake(nova: &Nova, id: &str) {
         .await;
 }
 
-/// Nothing but its mark in Nova tells of the first drain, as after a `kubectl uncordon` or a killed driver.
+/// Only its mark in Nova shows the first drain, as after a `kubectl uncordon` or a killed driver.
 pub(crate) async fn marked(bed: &Testbed) {
     let nova = bed.nova();
     let id = sleeper(bed, &nova).await;
@@ -59,7 +59,7 @@ pub(crate) async fn marked(bed: &Testbed) {
     assert_eq!(nova.service(A)["status"], "enabled");
 }
 
-/// A migration is aborted after so many seconds, and the drain fails.
+/// A migration is aborted after this many seconds, and the drain fails.
 const IMPATIENT: [(&str, &str); 1] = [("server-deadline-seconds", "2")];
 
 /// A drain from a terminal; then the driver's: one that is cancelled while a server moves, and one that fails.
@@ -98,7 +98,7 @@ pub(crate) async fn in_driver_mode(bed: &Testbed) {
     given_back(&node, &nova).await;
 }
 
-/// Ctrl-C takes the second one back.
+/// Ctrl-C cancels the second one.
 pub(crate) async fn in_a_terminal(bed: &Testbed) {
     let nova = bed.nova();
     let id = sleeper(bed, &nova).await;
@@ -151,7 +151,7 @@ pub(crate) async fn after_one_that_failed(bed: &Testbed) {
     given_back(&node, &nova).await;
 }
 
-/// A failure keeps the cordon, and nova-compute disabled; with `rollback` and after a cancel neither.
+/// After a failure the cordon stays, and nova-compute stays disabled; with `rollback` and after a cancel neither does.
 pub(crate) async fn follows_the_cordon(bed: &Testbed) {
     let nova = bed.nova();
     let id = bed.boot(1, &["--mode", "stuck"]).remove(0);

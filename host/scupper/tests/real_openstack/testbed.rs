@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::nova::Nova;
 use crate::tool::Tool;
 
-/// The host that is drained, and the other one.
+/// The drained host, and the other one.
 pub(crate) const A: &str = "compute-a";
 pub(crate) const B: &str = "compute-b";
-/// It records migrations, and takes part in all that is changed.
+/// It records migrations, and is needed for all changes.
 pub(crate) const CONDUCTOR: &str = "nova-conductor";
 
 pub(crate) struct Testbed {
@@ -26,7 +26,7 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// A compute service runs so many live migrations at a time.
+    /// A compute service runs this many live migrations at a time.
     pub(crate) fn up(max_live: u32) -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
@@ -42,7 +42,7 @@ impl Testbed {
         let options = ["--max-live", &max_live, "--token-ttl", "3600", "--owner", &owner];
         let tool = Tool::start();
         let up = || tool.ask("up", &state, &options);
-        // What cannot be started again, as somebody has its ports, is begun anew.
+        // A testbed that cannot restart, because its ports are taken, is created anew.
         if let Err(first) = up() {
             tool.ask("wipe", &state, &[]).unwrap();
             up().unwrap_or_else(|why| {
@@ -85,7 +85,7 @@ impl Testbed {
         self.ask("purge", &[]);
     }
 
-    /// Boots servers, and gives their ids.
+    /// Boots servers, and returns their ids.
     pub(crate) fn boot(&self, count: usize, more: &[&str]) -> Vec<String> {
         let count = count.to_string();
         let ids = self.ask("boot", &[&[count.as_str()], more].concat());
@@ -100,16 +100,16 @@ impl Testbed {
         self.ask("start-compute", &[host]);
     }
 
-    /// A service stands still, and what it is sent waits.
+    /// Pauses a service; its messages wait.
     pub(crate) fn pause(&self, service: &str) {
         self.ask("pause", &[service]);
     }
 
-    /// The same, for who cannot hold the testbed.
+    /// The same, for callers that cannot borrow the testbed.
     pub(crate) fn pausing(&self, service: &str) -> impl FnMut() + Send + 'static {
         let record = self.state.join(format!("run/{service}.json"));
         let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
-        // It leads a group of its own.
+        // It leads its own process group.
         let group = format!("-{}", record["pid"].as_i64().unwrap());
         move || {
             let kill = Command::new("kill").args(["-STOP", "--", &group]).status();
@@ -129,7 +129,7 @@ impl Testbed {
         );
     }
 
-    /// How long tokens live that are made from now on.
+    /// The lifetime of new tokens.
     pub(crate) fn token_ttl(&self, seconds: u32) {
         self.ask("token-ttl", &[&seconds.to_string()]);
     }
@@ -149,12 +149,12 @@ impl Testbed {
         &self.nova
     }
 
-    /// The image that servers are made of.
+    /// The image of the servers.
     pub(crate) fn image(&self) -> &str {
         &self.image
     }
 
-    /// An administrator who looks on.
+    /// An administrator for observation.
     pub(crate) fn nova(&self) -> Nova {
         Nova::login(self.keystone_url(), self.nova_url(), self.auth("admin"))
     }

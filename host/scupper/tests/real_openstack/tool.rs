@@ -1,4 +1,4 @@
-//! `openstack-testbed`, started once and asked often: to start it costs more than most of what it is asked.
+//! `openstack-testbed`, started once for many commands: its start costs more than most of them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,12 +12,12 @@ const SCRIPT: &str = concat!(
     "/../testbeds/openstack/openstack-testbed"
 );
 
-/// Ended with this.
+/// Ends when this is dropped.
 pub(crate) struct Tool(Mutex<Serving>);
 
 struct Serving {
     process: Child,
-    /// Taken when it is to end.
+    /// Taken at the end.
     words: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
@@ -39,7 +39,7 @@ impl Tool {
         }))
     }
 
-    /// What it prints, or what it says is wrong.
+    /// Its output, or its error.
     pub(crate) fn ask(&self, command: &str, state: &Path, arguments: &[&str]) -> Result<String, String> {
         let mut serving = self.0.lock().unwrap();
         let state = state.to_str().unwrap();

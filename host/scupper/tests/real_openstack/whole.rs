@@ -89,7 +89,7 @@ impl Whole {
         whole
     }
 
-    /// Asks for a transition, and says how its event ended.
+    /// Requests a transition, and returns how its event ended.
     async fn transition(&self, event: &str, transition: &str) -> String {
         let object = objects::lifecycle_event(event, transition, NODE).build();
         self.api.store().apply(object).unwrap();
@@ -163,7 +163,7 @@ pub(crate) async fn drain(bed: &Testbed) {
     whole.plugin.stop().await.unwrap();
 }
 
-/// The drain's time is over while a server is stuck: nothing is left half done.
+/// The drain's deadline passes while a server is stuck: nothing is left half done.
 pub(crate) async fn cancel(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(1, &["--mode", "stuck"]);

@@ -1,4 +1,4 @@
-//! A second drain of a node that a first one left out of service: what the first did is not the second's to undo.
+//! A second drain of a node that a first one left out of service: the second does not revert the first's changes.
 
 use scupper_simulator::api::objects;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn is_idle(testbed: &Testbed) {
 
 /// Drains that are cancelled and that fail leave Slurm as `drained` has it, and the cordon; the uncordon lifts both.
 async fn second_drains(testbed: &Testbed, rig: &DriverMode, drained: &str) {
-    // No budget lets this pod go.
+    // The budget never allows the eviction of this pod.
     let pod = objects::pod("shop", "cart", WORKER).owner_replicaset("cart");
     let store = rig.api.store();
     store.apply(pod.label("app", "cart").build()).unwrap();

@@ -1,9 +1,9 @@
-//! What the policy finds before the first drain.
+//! The policy's findings before the first drain.
 
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed};
 
-/// The node as Slurm's own client shows it, without what changes by itself.
+/// The node as Slurm's own client shows it, without fields that change by themselves.
 fn shown(testbed: &Testbed) -> String {
     let shown = testbed.client(&["scontrol", "show", "node", NODE]);
     let lasting = |line: &&str| {

@@ -7,7 +7,7 @@ use scupper_engine::HookPhase;
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
-/// A job whose script and whose step each note the signals that they get.
+/// A job whose script and whose step each record their signals.
 const LISTENER: &str = "#!/bin/sh
 trap 'echo script >>/testbed/log/heard' USR1
 srun --overlap sh -c 'trap \"echo step >>/testbed/log/heard\" USR1; touch /testbed/log/ready; while :; do sleep 0.1; done' &
@@ -68,7 +68,7 @@ async fn a_node_set_down_by_the_ladder_is_restored_completely() {
     let job = testbed.submit(300, &[]);
     rig.done(HookPhase::BeforeCordon).await;
     rig.deadline_in(Duration::from_secs(45));
-    // This Slurm has no way to requeue a job by REST; it says so and climbs on.
+    // This Slurm cannot requeue a job by REST; the policy reports that and continues with the next rung.
     let waits = rig.waits().await;
     assert!(
         waits

@@ -8,7 +8,7 @@ use scupper_engine::{HookPhase, StepOutcome};
 use crate::rig::{Rig, spec};
 use crate::testbed::{NODE, Testbed, until};
 
-/// So many jobs that wait for this node, each listed on its own: tasks of an array that were changed one by one.
+/// This many jobs that wait for this node, each listed on its own: tasks of an array that were changed one by one.
 fn crowd(testbed: &Testbed, jobs: usize, node: &str) -> String {
     let (tasks, node) = (format!("--array=0-{}", jobs - 1), format!("--nodelist={node}"));
     let ask = [
@@ -45,7 +45,7 @@ async fn drains(testbed: &Testbed, rig: &Rig) {
     let jobs = [running, suspended].map(|job| format!("job {job}"));
     until("it waits for both", async || named().await == jobs).await;
     testbed.client(&["scancel", &running.to_string()]);
-    // Slurm's own words for the node are `drained` from here on.
+    // Slurm's own state of the node is `drained` from here on.
     until("the suspended one alone is waited for", async || {
         assert_ne!(rig.step(HookPhase::BeforeDrain).await, StepOutcome::Done);
         testbed.node().starts_with("drained ") && named().await == jobs[1..]

@@ -54,7 +54,7 @@ async fn a_node_that_stays_down_gets_its_reason_back() {
     rig.done(HookPhase::BeforeDrain).await;
     rig.another("uncordon-uid");
     rig.done(HookPhase::AfterUncordon).await;
-    // Slurm takes it for silent until it has answered once more.
+    // Slurm reports it as not responding until it has answered once more.
     until("it is down as before", async || testbed.node() == "down bad disk").await;
 }
 

@@ -80,7 +80,7 @@ async fn trap_02_a_suspended_job_counts() {
     let job = testbed.submit(300, &["--user", "bob"]);
     testbed.client(&["scontrol", "suspend", &job.to_string()]);
     rig.done(HookPhase::BeforeCordon).await;
-    // Slurm's own words for it: nothing runs there.
+    // Slurm's own state for it: nothing runs there.
     assert!(testbed.node().starts_with("drained "), "{}", testbed.node());
     let waits = rig.waits().await;
     assert_eq!(waits.waiting_for[0].detail, "testbed of bob: suspended");
@@ -134,7 +134,7 @@ async fn trap_01_a_drain_does_not_hang_on_the_stale_view_of_a_node() {
     let rig = Rig::load(&testbed, &[]).await;
     testbed.submit(2, &[]);
     rig.done(HookPhase::BeforeCordon).await;
-    // A full list with the job in it is what makes the view of the single node stale for good.
+    // A full list that contains the job makes the view of the single node permanently stale.
     rig.waits().await;
     rig.done(HookPhase::BeforeDrain).await;
 }

@@ -1,4 +1,4 @@
-//! The driver as people run it, beside a simulated API server and kubelet, with the real Slurm behind its node.
+//! The real driver binary, beside a simulated API server and kubelet, with the real Slurm behind its node.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::driver_mode::DriverMode;
 use crate::rig::module;
 use crate::testbed::{NODE, Testbed};
 
-/// What Kubernetes calls the node.
+/// The node's name in Kubernetes.
 pub(crate) const WORKER: &str = "worker-1";
 
-/// The node and these objects. `drain` is that part of `scupper.yaml`. No driver runs there yet.
+/// The node and these objects. `drain` is that part of `scupper.yaml`. No driver runs yet.
 pub(crate) async fn node(
     testbed: &Testbed,
     config: &[(&str, &str)],
@@ -21,12 +21,12 @@ pub(crate) async fn node(
     DriverMode::new(WORKER, objects, drain, policies(testbed, config)).await
 }
 
-/// `policies` of `scupper.yaml`, with more configuration.
+/// `policies` of `scupper.yaml`, with additional configuration.
 pub(crate) fn policies(testbed: &Testbed, config: &[(&str, &str)]) -> Value {
     json!([policy(&testbed.url(), &testbed.token_file(), config)])
 }
 
-/// What an operator writes for this Slurm and this token.
+/// The operator's configuration for this Slurm and this token.
 pub(crate) fn policy(url: &str, token: &Path, more: &[(&str, &str)]) -> Value {
     let mut config = json!({
         "way": "slurmrestd", "url": url, "slurm-node-table": format!("{WORKER}={NODE}"), "poll-seconds": "1",
@@ -46,7 +46,7 @@ pub(crate) fn policy(url: &str, token: &Path, more: &[(&str, &str)]) -> Value {
     })
 }
 
-/// As an event of another driver leaves the node: the kubelet calls this one again.
+/// As another driver's event leaves the node: the kubelet calls this one again.
 pub(crate) fn forget_the_last_event(node: &DriverMode) {
     let forget = |node: &mut Value| {
         let conditions = node["status"]["conditions"].as_array_mut().unwrap();

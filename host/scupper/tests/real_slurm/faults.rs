@@ -1,4 +1,4 @@
-//! When Slurm, its REST door or the token fail.
+//! Failures of Slurm, slurmrestd or the token.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ async fn trap_15_a_freshly_started_controller_is_not_trusted_too_soon() {
     rig.waits().await;
     testbed.daemon("slurmctld", "stop");
     testbed.daemon("slurmctld", "start");
-    // At no moment of its start is the node taken for drained.
+    // At no moment of its start does the node count as drained.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
         let outcome = rig.step(HookPhase::BeforeDrain).await;
@@ -143,7 +143,7 @@ async fn slurmrestd_that_is_away_is_waited_for() {
 /// A token of slurm's that has expired.
 fn expired(testbed: &Testbed) -> String {
     let token = testbed.token("slurm", 1);
-    // It says by itself when it has expired; Slurm looks at whole seconds.
+    // The token contains its expiry; Slurm compares whole seconds.
     std::thread::sleep(Duration::from_secs(2));
     token
 }
@@ -186,7 +186,7 @@ async fn a_token_that_went_bad_is_waited_for_and_a_new_one_is_taken_up() {
     assert!(waits.progress.starts_with("Slurm rejects the token"), "{waits:?}");
     std::fs::write(&token, &good).unwrap();
     assert_eq!(rig.waits().await.waiting_for[0].what, format!("job {job}"));
-    // Not for longer than the operator says.
+    // Not for longer than the operator allows.
     std::fs::write(&token, &bad).unwrap();
     rig.waits().await;
     until("the time is over", async || {
@@ -231,7 +231,7 @@ async fn trap_03_a_node_whose_slurmd_died_is_not_taken_for_quiet() {
     let job = testbed.submit(600, &[]);
     rig.done(HookPhase::BeforeCordon).await;
     testbed.daemon(&format!("slurmd-{NODE}"), "kill");
-    // First it does not respond, then it is down, and its job is put back into the queue while its process runs on.
+    // First it does not respond, then it is down, and its job is requeued while its process continues.
     until("its job is requeued", async || {
         assert_ne!(rig.step(HookPhase::BeforeDrain).await, StepOutcome::Done);
         testbed.job(job) == "PENDING"

@@ -1,8 +1,8 @@
-//! slurm.wasm against a real Slurm: slurmctld, slurmd and slurmrestd with real jobs, and what they do when they fail.
+//! slurm.wasm against a real Slurm: slurmctld, slurmd and slurmrestd with real jobs, and their failures.
 //!
-//! Needs root, and fetches Slurm with `host/testbeds/slurm/slurm-testbed` (half a minute the first time, a second then).
-//! A machine that cannot run it fails the tests with the ability that is missing; `SCUPPER_SKIP=real-slurm` leaves them
-//! out.
+//! Needs root, and fetches Slurm with `host/testbeds/slurm/slurm-testbed` (half a minute the first time, a second
+//! then). On a machine that cannot run it the tests fail and name the missing feature; `SCUPPER_SKIP=real-slurm` skips
+//! them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

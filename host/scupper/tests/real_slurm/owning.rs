@@ -1,4 +1,4 @@
-//! Whose drain it is.
+//! The owner of the drain in Slurm.
 
 use scupper_engine::HookPhase;
 
@@ -36,7 +36,7 @@ async fn a_foreign_drain_and_its_reason_survive_untouched() {
     ] {
         rig.done(phase).await;
     }
-    // The same words, of the same person, of the same moment.
+    // The same text, by the same user, at the same time.
     assert_eq!(reason(testbed.client(&changed)), before);
     assert_eq!(testbed.node(), "drained bad disk");
 }
@@ -84,7 +84,7 @@ async fn trap_05_a_reason_that_slurm_keeps_does_not_make_the_drain_ours() {
     let job = testbed.submit(300, &[]);
     rig.done(HookPhase::BeforeCordon).await;
     rig.done(HookPhase::OnCancel).await;
-    // Only a job that starts clears it.
+    // Only a starting job clears it.
     assert!(
         testbed.node().ends_with(" undrained by scupper: maintenance"),
         "{}",
@@ -177,7 +177,7 @@ async fn a_reason_that_the_controller_appended_to_is_ours_and_the_node_comes_bac
     );
     rig.another("uncordon-uid");
     rig.done(HookPhase::AfterUncordon).await;
-    // With this reason alone it comes back by itself, as it would have without us.
+    // With this reason alone it returns by itself, as it would have without us.
     assert!(testbed.node().ends_with(" Not responding"), "{}", testbed.node());
     testbed.daemon(&format!("slurmd-{NODE}"), "start");
     until("the node is back", async || testbed.node().starts_with("idle ")).await;

@@ -1,11 +1,11 @@
-//! Jobs of several parts and of several nodes: a node is not given up while a part of one runs on it.
+//! Jobs of several parts and of several nodes: a node is not released while a part of one runs on it.
 
 use scupper_engine::{HookPhase, StepOutcome};
 
 use crate::rig::Rig;
 use crate::testbed::{NODE as FIRST, Testbed, until};
 
-/// The node that is drained: the script of a job runs on the first of its nodes, and this is the second.
+/// The drained node: the script of a job runs on the first of its nodes, and this is the second.
 const SECOND: &str = "slurm-worker-1";
 const TABLE: (&str, &str) = ("slurm-node-table", "worker-1=slurm-worker-1");
 
@@ -13,7 +13,7 @@ fn on(node: &str) -> String {
     format!("--nodelist={node}")
 }
 
-/// Submits it, and waits until it runs as a whole. `parts`: jobs that Slurm has for it.
+/// Submits it, and waits until all of it runs. `parts`: the number of jobs that Slurm has for it.
 async fn submit(testbed: &Testbed, options: &[&str], parts: usize) -> u64 {
     let ask = [
         "sbatch",
@@ -31,7 +31,7 @@ async fn submit(testbed: &Testbed, options: &[&str], parts: usize) -> u64 {
     job
 }
 
-/// It waits for a job, whatever Slurm says of the node.
+/// The policy waits for a job, whatever Slurm's state of the node.
 async fn waits_for(rig: &Rig, job: u64) {
     let waits = rig.waits().await;
     let names: Vec<_> = waits.waiting_for.iter().map(|on| on.what.as_str()).collect();
@@ -49,7 +49,7 @@ async fn a_part_of_a_heterogeneous_job_holds_its_node_and_no_other() {
     let job = submit(&testbed, &[&first, ":", "-n1", &second, "--wrap=sleep 600"], 2).await;
     rig.done(HookPhase::BeforeCordon).await;
     waits_for(&rig, job + 1).await;
-    // Suspended, it is there all the same, though Slurm calls the node drained.
+    // A suspended job is still there, though Slurm calls the node drained.
     testbed.client(&["scontrol", "suspend", &job.to_string()]);
     waits_for(&rig, job + 1).await;
     testbed.client(&["scontrol", "resume", &job.to_string()]);
@@ -63,7 +63,7 @@ async fn a_job_of_two_nodes_blocks_both_until_its_epilog_has_finished() {
         return;
     };
     let rig = Rig::load(&testbed, &[TABLE]).await;
-    // Its script runs on the other node. On the drained one it has a place, and no process.
+    // Its script runs on the other node. On the drained one it has an allocation, and no process.
     let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
     rig.done(HookPhase::BeforeCordon).await;
     waits_for(&rig, job).await;

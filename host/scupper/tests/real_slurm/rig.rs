@@ -1,4 +1,4 @@
-//! The real slurm.wasm in the real policy edge, its hooks called as the engine calls them.
+//! The real slurm.wasm in the real policy adapter, its hooks called as the engine calls them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSo
 
 use crate::testbed::{LIMIT, NODE, Testbed};
 
-/// How often it looks.
+/// The poll interval.
 pub(crate) const POLL: Duration = Duration::from_secs(1);
-/// How a drain of the rig's node begins its reason.
+/// The beginning of the reason of a drain of the rig's node.
 pub(crate) const OURS: &str = "scupper: node=worker-1 drain=drain-uid: maintenance";
 
-/// One drain of the Kubernetes node `worker-1`, which Slurm calls `slurm-worker-0`.
+/// One drain of the Kubernetes node `worker-1`, which is `slurm-worker-0` in Slurm.
 pub(crate) struct Rig {
     policies: Policies,
     node: Node,
     id: String,
-    /// When it began; absent: at each step.
+    /// Its start; absent: at each step.
     started: Option<Time>,
     deadline: Option<Time>,
     states: Mutex<BTreeMap<HookPhase, Vec<u8>>>,
 }
 
-/// What a waiting step said.
+/// The message of a waiting step.
 #[derive(Clone, Debug)]
 pub(crate) struct Waits {
     pub(crate) progress: String,
@@ -40,7 +40,7 @@ pub(crate) fn module() -> PathBuf {
     crate::support::policies().join("slurm.wasm")
 }
 
-/// What the operator says: this Slurm, this token, these keys besides.
+/// The operator's settings: this Slurm, this token, and these additional keys.
 pub(crate) fn spec(url: &str, token: &Path, config: &[(&str, &str)]) -> PolicySpec {
     let mut keys = BTreeMap::from(
         [
@@ -102,7 +102,7 @@ impl Rig {
         }
     }
 
-    /// The drain began now, and must have ended so long from now.
+    /// The drain began now, with a deadline this long from now.
     pub(crate) fn deadline_in(&mut self, left: Duration) {
         let left = u64::try_from(left.as_millis()).unwrap();
         let now = Clock::System.now();
@@ -151,7 +151,7 @@ impl Rig {
         outcome
     }
 
-    /// What the policy finds in its surroundings: `severity subject: message`.
+    /// The policy's findings: `severity subject: message`.
     pub(crate) async fn check(&self) -> Vec<String> {
         let checked = self.policies.check(Some(&self.node)).await;
         let findings = checked.into_iter().flat_map(|policy| policy.findings);
@@ -173,7 +173,7 @@ impl Rig {
         }
     }
 
-    /// It waits, and says so.
+    /// It waits, and reports it.
     pub(crate) async fn waits(&self) -> Waits {
         match self.settle(HookPhase::BeforeDrain).await {
             StepOutcome::Pending {
@@ -188,7 +188,7 @@ impl Rig {
         }
     }
 
-    /// It is through with a phase, sooner or later.
+    /// It finishes a phase, sooner or later.
     pub(crate) async fn done(&self, phase: HookPhase) {
         let begun = Instant::now();
         loop {
@@ -200,7 +200,7 @@ impl Rig {
         }
     }
 
-    /// The step failed, for good or not, and says this.
+    /// The step failed, for good or not, with this text.
     pub(crate) async fn fails(&self, phase: HookPhase, for_good: bool, words: &str) {
         match self.settle(phase).await {
             StepOutcome::Failed { message, retry_after } => {

@@ -1,5 +1,5 @@
-//! No token is found anywhere: not after whole drains, and not while they go wrong, with a server on the way that tells
-//! what it was told. And what the node's Events tell of all that.
+//! No output contains a token: not after whole drains, and not while they fail, with a server in between that repeats
+//! the requests it received. And the node's Events about all that.
 
 use scupper_simulator::api::objects;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
 use crate::rig::module;
 use crate::testbed::{NODE, Testbed};
 
-/// What Kubernetes calls the node.
+/// The node's name in Kubernetes.
 const WORKER: &str = "worker-1";
 
 fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
@@ -36,7 +36,7 @@ fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
     })
 }
 
-/// Each change once, however often was looked: two drains, of which one met a job that stayed.
+/// Each change once, after any number of polls: two drains, one of which meets a job that stays.
 fn told_on_the_node(node: &Node) {
     node.told_so_often(&[
         (
@@ -85,7 +85,7 @@ async fn no_output_contains_a_token() {
     assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
     assert_eq!(testbed.job(job), "CANCELLED", "{}", node.told());
     assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
-    // A token that Slurm does not take refuses the drain; then there is a good one again.
+    // A token that Slurm rejects makes the drain fail; then there is a good one again.
     let wrong: String = first.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
     node.apply(pod("cart-2"));
@@ -114,7 +114,7 @@ async fn no_output_contains_a_token() {
         "slurm-worker-1",
     ]);
     secrets.search(&all);
-    // The server's own words came through, without what it was told.
+    // The server's own messages arrived, without the repeated requests.
     let told = node.told();
     assert!(told.contains("[secret token]"), "{told}");
 }
@@ -128,7 +128,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
     let mut policy = policy(&testbed.url(), &file);
     policy["config"]["token-timeout"] = json!("5s");
-    // The cordon stays, and with it the drain in Slurm: without this nothing would be undone.
+    // The cordon stays, and with it the drain in Slurm: without this nothing would be reverted.
     policy["config"]["on-failure"] = json!("undo");
     policy["config"]["ladder"] = json!("");
     let setup = Setup {
@@ -159,7 +159,7 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
         assert!(told.contains(words), "{words}: {told}");
     }
     assert_eq!(testbed.job(job), "RUNNING");
-    // With a good one the uncordon gives the node back.
+    // With a good one the uncordon resumes the node.
     std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
     assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
     assert!(!testbed.node().starts_with("drain"), "{}", testbed.node());

@@ -1,4 +1,4 @@
-//! A real Slurm: up for a test, and down whatever becomes of the test.
+//! A real Slurm: up for a test, and down after the test, however it ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) use crate::limit::LIMIT;
 use crate::skip;
 
-/// The Slurm node that is drained.
+/// The drained Slurm node.
 pub(crate) const NODE: &str = "slurm-worker-0";
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testbeds/slurm/slurm-testbed");
 
@@ -18,7 +18,7 @@ pub(crate) struct Testbed {
     facts: Value,
 }
 
-/// The machine's owner wants these tests left out.
+/// These tests are skipped.
 pub(crate) fn left_out() -> bool {
     let left_out = skip::left_out("real-slurm");
     if left_out {
@@ -28,7 +28,7 @@ pub(crate) fn left_out() -> bool {
 }
 
 impl Testbed {
-    /// Starts it. `None`: the machine's owner wants it left out.
+    /// Starts it. `None`: the test is skipped.
     pub(crate) fn up(name: &str, options: &[&str]) -> Option<Self> {
         if left_out() {
             return None;
@@ -48,7 +48,7 @@ impl Testbed {
         Some(testbed)
     }
 
-    /// Where slurmrestd is.
+    /// The address of slurmrestd.
     pub(crate) fn url(&self) -> String {
         self.facts["url"].as_str().unwrap().to_owned()
     }
@@ -58,7 +58,7 @@ impl Testbed {
         self.folder.join("token")
     }
 
-    /// A token of somebody.
+    /// A token of this user.
     pub(crate) fn token(&self, user: &str, seconds: u32) -> String {
         let seconds = seconds.to_string();
         self.ask("token", &["--user", user, "--lifespan", &seconds])
@@ -87,7 +87,7 @@ impl Testbed {
         self.client(&["squeue", "-h", "-t", "all", "-j", &job.to_string(), "-o", "%T"])
     }
 
-    /// Jobs that Slurm has not done with.
+    /// Jobs that have not ended in Slurm.
     pub(crate) fn jobs(&self) -> usize {
         self.client(&["squeue", "-h", "-o", "%i"]).lines().count()
     }
@@ -97,9 +97,9 @@ impl Testbed {
         self.ask("daemon", &[name, what]);
     }
 
-    /// Keeps a copy of what the controller has saved by now.
+    /// Keeps a copy of the state that the controller has saved so far.
     pub(crate) async fn keep_state(&self) {
-        // One that ends in order saves everything.
+        // A controller that ends in order saves everything.
         self.daemon("slurmctld", "stop");
         self.copy("state", "state-kept");
         self.daemon("slurmctld", "start");
@@ -110,7 +110,7 @@ impl Testbed {
         .await;
     }
 
-    /// The controller dies before it has saved what happened since `keep_state`, and is started again.
+    /// The controller dies before it has saved the changes since `keep_state`, and is restarted.
     pub(crate) fn crash_and_forget(&self) {
         self.daemon("slurmctld", "kill");
         std::fs::remove_dir_all(self.folder.join("state")).unwrap();
@@ -136,7 +136,7 @@ impl Testbed {
         assert_eq!(answer.status, 200);
     }
 
-    /// What jobs and daemons left behind.
+    /// The files of jobs and daemons.
     pub(crate) fn log(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.join("log").join(name)).unwrap_or_default()
     }
@@ -187,7 +187,7 @@ fn run(command: &str, folder: &Path, options: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Looks again and again until it holds.
+/// Repeats the check until it holds.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !holds().await {

@@ -1,4 +1,4 @@
-//! The program as people run it: a whole drain on the simulated cluster and the real Slurm.
+//! The real program: a whole drain on the simulated cluster and the real Slurm.
 
 use crate::programs::programs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::testbed::{LIMIT, SCRIPT, left_out, until};
 
-/// Starts `scupper demo` on a real Slurm; whatever it leaves behind is in this folder.
+/// Starts `scupper demo` on a real Slurm, with its files in this folder.
 fn demo(folder: &Path) -> Child {
     Command::new(programs().join("scupper"))
         .arg("demo")
@@ -29,7 +29,7 @@ fn read(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// It ends by itself; `true`: as if all were well.
+/// It ends by itself; `true`: with success.
 async fn ends(child: &mut Child, folder: &Path) -> bool {
     let begun = Instant::now();
     loop {
@@ -45,7 +45,7 @@ async fn ends(child: &mut Child, folder: &Path) -> bool {
     }
 }
 
-/// Its folders are gone, and no process works in one.
+/// Its folders are gone, and no process uses one.
 fn leaves_nothing(folder: &Path) {
     let left = std::fs::read_dir(folder)
         .unwrap()
@@ -91,14 +91,14 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
         let at = at.unwrap_or_else(|| panic!("not in its place: {line}\n{out}{err}"));
         rest = rest.split_at(at).1;
     }
-    // Slurm's own clients tell when they look, so not in one order with the driver.
+    // Slurm's own clients report their poll, so the order with the driver varies.
     for line in [
         "(Slurm: slurm-worker-0 is draining: scupper: node=slurm-worker-0 drain=",
         "(Slurm: job 1 of bob (train) has ended)",
     ] {
         assert!(out.contains(line), "{line}: {out}");
     }
-    // A token begins like this, whoever it is for.
+    // A token begins like this, for any user.
     assert!(!out.contains("eyJ") && !err.contains("eyJ"), "{out}{err}");
     leaves_nothing(folder.path());
 }

@@ -1,4 +1,4 @@
-//! A candidate goes through all steps or changes nothing; the same one is judged once.
+//! A candidate passes all steps or changes nothing; the same one is tried once.
 
 use scupper_policy_reload::{ReloadNotice, SlotState};
 
@@ -97,7 +97,7 @@ async fn a_configuration_alone_is_checked_by_the_component_that_is_there() {
     let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     rig.configure(&[("note", "new")]);
-    // The module is gone from the disk's name but not needed: its digest is read, its component is at hand.
+    // Only the digest of the module's file is read: the loaded component checks the configuration.
     rig.rescan().await;
     assert_eq!(step(&rig.catalogue.session()).await, "1 new");
     assert_eq!(rig.slot().generation, 2);
@@ -126,7 +126,7 @@ async fn a_configuration_that_cannot_be_read_changes_nothing() {
         "{failed}: {reason}"
     );
     assert_eq!(rig.told(), []);
-    // Modules are still kept up to date, by what was said last.
+    // Modules are still kept up to date, by the last valid configuration.
     rig.put("revision_2");
     rig.rescan().await;
     assert_eq!(rig.version(), "2");

@@ -1,4 +1,4 @@
-//! The configuration has a last good one, too: a driver starts on it while the file is broken.
+//! The configuration also has a last good version: a driver starts with it while the file is broken.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::rig::{LIMIT, bytes, named, replace, start, step, still};
 
-/// A folder with a module and a configuration of a few words: `KEY VALUE` for the policy `p`, `?` is broken.
+/// A folder with a module and a simple configuration: `KEY VALUE` for the policy `p`, `?` is broken.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -59,12 +59,12 @@ impl Folder {
             notices,
             task: tokio::spawn(reloader.run()),
         };
-        // Whatever is to be kept is kept then.
+        // Saves everything that is pending.
         driver.rescan().await;
         Ok(driver)
     }
 
-    /// The files with this ending that are kept.
+    /// The saved files with this ending.
     fn kept(&self, ending: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.state())
             .unwrap()
@@ -179,7 +179,7 @@ async fn one_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
         has_saved_configuration(&folder.state()),
         "what was refused takes no place"
     );
-    // Not the configuration is at fault, but the module: the last good configuration is no way around it.
+    // The module is at fault, not the configuration: the last good configuration must not hide that.
     folder.say("note two\n");
     fs::remove_file(folder.path("p.wasm")).unwrap();
     for module in folder.kept("wasm") {

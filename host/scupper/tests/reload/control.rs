@@ -1,4 +1,4 @@
-//! A running driver is asked, as `scupper policy list` and `rollback` do it.
+//! Queries of a running driver, as `scupper policy list` and `rollback` send them.
 
 use std::path::Path;
 use std::process::Output;
@@ -41,7 +41,7 @@ async fn lists_and_rolls_back() {
 
     let list = ask_list(&state).await.unwrap();
     assert_eq!(list["generation"], 2);
-    // On this kernel the compiler gives up everything.
+    // This kernel has all confinement for the compiler.
     assert_eq!(list.get("compilerLacks"), Some(&serde_json::Value::Null));
     assert_eq!(list["policies"][0]["version"], "2");
     let told = scupper(&["list"], &state).await;
@@ -63,6 +63,6 @@ async fn lists_and_rolls_back() {
     let told = scupper(&["list"], &state).await;
     assert_eq!(told.status.code(), Some(3));
     assert!(text(&told.stderr).contains("is it running"), "{told:?}");
-    // A dead driver's socket is in nobody's way.
+    // A dead driver's socket does no harm.
     assert!(Control::open(&state, rig.catalogue.clone()).await.is_ok());
 }

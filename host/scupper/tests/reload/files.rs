@@ -1,4 +1,4 @@
-//! Files change in every way that editors, kubelets and careless scripts know, and each change is seen.
+//! Files change in every way that editors, kubelets and careless scripts know, and the driver notices each change.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -85,7 +85,7 @@ impl Volume {
         volume
     }
 
-    /// Writes all keys anew, swaps the link, deletes the old directory.
+    /// Rewrites all keys, swaps the link, deletes the old directory.
     fn update(&mut self, keys: &[(&str, &[u8])]) {
         self.number += 1;
         let name = format!("..2026_11_21_12_00_00.{}", self.number);

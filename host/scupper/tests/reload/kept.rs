@@ -1,5 +1,4 @@
-//! What a restart finds: the last good revision, when what is wanted is gone or broken, and nothing that was tampered
-//! with.
+//! A restart uses the last good revision if the wanted one is missing or broken, and nothing that was tampered with.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +27,7 @@ async fn killed(state: &Path) -> TempDir {
 
 async fn restarted(dir: TempDir, state: &Path) -> Rig {
     let rig = Rig::in_dir(dir, &[], keeping(state)).await.unwrap();
-    // The revisions before are loaded behind the start.
+    // Earlier revisions are loaded after the start.
     rig.rescan().await;
     rig
 }
@@ -89,7 +88,7 @@ async fn roll_back_works_after_a_restart() {
     rig.catalogue.roll_back("p").await.unwrap();
     assert_eq!(step(&rig.catalogue.session()).await, "1");
     rig.rescan().await;
-    // And what was not wanted is not wanted by the next process either.
+    // A revision that was rolled back also stays out in the next process.
     let rig = restarted(rig.end(), state.path()).await;
     assert_eq!(
         (rig.version().as_str(), rig.slot().state),
@@ -133,7 +132,7 @@ async fn a_modified_revision_is_refused() {
     fs::remove_file(dir.path().join("p.wasm")).unwrap();
     for module in modules(state.path()) {
         fs::remove_file(&module).unwrap();
-        // A good policy, but not the one that its name says.
+        // A good policy, but not the one in its name.
         fs::write(&module, bytes("revision_3")).unwrap();
     }
     let refused = Rig::in_dir(dir, &[], keeping(state.path())).await;

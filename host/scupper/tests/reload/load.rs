@@ -12,10 +12,10 @@ const RELOADS: u64 = 1_000;
 /// Steps between two reloads.
 const STEPS_EACH: usize = 10;
 const STEPS: usize = 10_000;
-/// Drains that take steps side by side.
+/// Drains that take steps in parallel.
 const DRAINS: usize = 4;
 
-/// What is swapped in, again and again: good ones, bad ones, one that flaps, one that gives up its state.
+/// The candidates, again and again: good ones, bad ones, one that flaps, one that drops its state.
 const CANDIDATES: [(&str, Option<&str>); 8] = [
     ("revision_2", Some("2")),
     ("half", None),
@@ -42,7 +42,7 @@ async fn ten_thousand_steps_across_a_thousand_reloads() {
                 Arc::clone(&steps),
             );
             tokio::spawn(async move {
-                // A drain of many steps, then the next drain: as many before the last reload as there must be.
+                // A drain of many steps, then the next drain: as many before the last reload as required.
                 while reloads.load(Ordering::Relaxed) < RELOADS {
                     let session = catalogue.session();
                     for _ in 0..25 {
@@ -85,9 +85,9 @@ async fn ten_thousand_steps_across_a_thousand_reloads() {
             (rig.version().as_str(), rig.catalogue.generation()),
             (expected, generation)
         );
-        // It was told: each new drain's step sees it.
+        // It was reported: each new drain's step sees it.
         assert_eq!(step(&rig.catalogue.session()).await, expected);
-        // The steps run while the next candidate is looked at, and never fall behind.
+        // The steps run while the next candidate is checked, and never fall behind.
         while steps.load(Ordering::Relaxed) < (usize::try_from(turn).unwrap() + 1) * STEPS_EACH {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -125,7 +125,7 @@ async fn ten_thousand_steps_across_a_thousand_reloads() {
     assert!(steps.load(Ordering::Relaxed) >= STEPS);
 }
 
-/// What this process uses.
+/// This process's resources.
 struct Used {
     files: usize,
     kib: u64,

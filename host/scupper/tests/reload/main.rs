@@ -1,5 +1,5 @@
-//! Hot reload with real files and real guests: a bad candidate changes nothing, a running drain keeps what it was
-//! begun with, and no call is dropped or mixed.
+//! Hot reload with real files and real guests: a bad candidate changes nothing, a running drain keeps the revision that
+//! it began with, and no call is dropped or mixed.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A drain goes on after a restart or a roll-back: a hook's state is only given to a revision of the version that wrote it.
+//! A drain continues after a restart or a rollback: only a revision that reads a hook's state gets it.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn keeping(state: &Path) -> ReloadOptions {
     }
 }
 
-/// What a checkpoint says of a hook of `p`.
+/// A checkpoint's entry for a hook of `p`.
 fn saved(state: &[u8], state_version: Option<u32>) -> SavedHook {
     SavedHook {
         policy: "p".to_owned(),
@@ -29,7 +29,7 @@ fn saved(state: &[u8], state_version: Option<u32>) -> SavedHook {
     }
 }
 
-/// A step after this state: what `p` says, and the version of the state that it leaves behind.
+/// A step after this state: `p`'s answer, and the version of the state that it returns.
 async fn told(session: &Session, after: (&[u8], Option<u32>)) -> (String, Option<u32>) {
     match step_after(session, PHASE, after).await {
         (StepOutcome::Pending { progress, .. }, version) => (progress.trim_end().to_owned(), version),
@@ -45,7 +45,7 @@ fn begun_again(rig: &mut Rig) -> Vec<(Option<u32>, u32)> {
     rig.told().into_iter().filter_map(version).collect()
 }
 
-/// A driver that had these revisions, one after the other, and died; then its file was replaced, and it was started.
+/// A driver that had these revisions, one after the other, and died; then its file was replaced, and it was restarted.
 async fn restarted(state: &Path, had: &[&str], now: &str) -> Rig {
     let rig = Rig::with_config(had.first().unwrap(), TELLS, keeping(state)).await;
     for guest in had {

@@ -1,4 +1,4 @@
-//! A directory with policies, and a catalogue that is kept up to date with it.
+//! A directory with policies, and a catalogue that follows it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use crate::guests::{guest, scratch};
 pub(crate) use crate::limit::LIMIT;
 
-/// A directory, and what is made of it.
+/// A directory, and its catalogue.
 pub(crate) struct Rig {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) catalogue: Arc<Catalogue>,
@@ -38,7 +38,7 @@ impl Drop for Rig {
     }
 }
 
-/// Looks are only taken when they are asked for, and nothing slows candidates down.
+/// Scans only run on request, and candidates are not rate limited.
 pub(crate) fn still() -> ReloadOptions {
     ReloadOptions {
         watch: WatchOptions {
@@ -54,7 +54,7 @@ pub(crate) fn still() -> ReloadOptions {
     }
 }
 
-/// Events are asked for, and polling would come too late for any test.
+/// With file events; polling would be too late for any test.
 pub(crate) fn watching() -> ReloadOptions {
     let debounce = Duration::from_millis(50);
     let watch = WatchOptions {
@@ -65,7 +65,7 @@ pub(crate) fn watching() -> ReloadOptions {
     ReloadOptions { watch, ..still() }
 }
 
-/// No events, but a look every so often.
+/// No file events, but a regular scan.
 pub(crate) fn polling() -> ReloadOptions {
     let poll = Duration::from_millis(20);
     ReloadOptions {
@@ -77,7 +77,7 @@ pub(crate) fn polling() -> ReloadOptions {
     }
 }
 
-/// The runtime that all tests of this process share its compiled policies with.
+/// The runtime whose compiled policies all tests of this process share.
 pub(crate) fn runtime(clock: Clock) -> Arc<Runtime> {
     runtime_with(clock, env!("CARGO_BIN_EXE_scupper").into())
 }
@@ -187,7 +187,7 @@ impl Rig {
         Self::in_dir(dir, config, options).await.unwrap()
     }
 
-    /// With the file `p.wasm` that is there, or is not.
+    /// With the existing file `p.wasm`, or without it.
     pub(crate) async fn in_dir(
         dir: tempfile::TempDir,
         config: &[(&str, &str)],
@@ -197,7 +197,7 @@ impl Rig {
         Self::with_specs(dir, specs, options).await
     }
 
-    /// With all that is said of the policies.
+    /// With the whole configuration of the policies.
     pub(crate) async fn with_specs(
         dir: tempfile::TempDir,
         specs: Vec<PolicySpec>,
@@ -226,7 +226,7 @@ impl Rig {
         })
     }
 
-    /// Kills it, and gives the directory that it leaves behind.
+    /// Kills it, and returns the directory that it leaves behind.
     pub(crate) fn end(mut self) -> tempfile::TempDir {
         self.task.abort();
         std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
@@ -242,23 +242,23 @@ impl Rig {
         replace(&self.file(), &bytes(guest));
     }
 
-    /// Says something else about the policies.
+    /// Changes the configuration of the policies.
     pub(crate) fn say(&self, specs: Result<Vec<PolicySpec>, String>) {
         *self.specs.lock().unwrap() = specs;
     }
 
-    /// Says something else about `p`.
+    /// Changes the configuration of `p`.
     pub(crate) fn configure(&self, config: &[(&str, &str)]) {
         self.say(Ok(vec![named("p", &self.file(), config)]));
     }
 
-    /// Looks at everything now.
+    /// Scans everything now.
     pub(crate) async fn rescan(&self) {
         let looked = tokio::time::timeout(LIMIT, self.catalogue.rescan()).await;
         assert!(looked.unwrap(), "nobody looks");
     }
 
-    /// How `p` stands.
+    /// The state of `p`.
     pub(crate) fn slot(&self) -> SlotStatus {
         let slots = self.catalogue.slots();
         slots.iter().find(|slot| slot.name == "p").unwrap().clone()
@@ -269,7 +269,7 @@ impl Rig {
         self.slot().version
     }
 
-    /// Waits until a version of `p` is active, and gives what was told on the way.
+    /// Waits until a version of `p` is active, and returns the notices until then.
     pub(crate) async fn until_active(&mut self, version: &str) -> Vec<ReloadNotice> {
         let mut told = Vec::new();
         let active = |notice: &ReloadNotice| match notice {
@@ -290,13 +290,13 @@ impl Rig {
             .unwrap()
     }
 
-    /// All notices that were told so far.
+    /// All notices so far.
     pub(crate) fn told(&mut self) -> Vec<ReloadNotice> {
         std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
     }
 }
 
-/// Where `p` stands before a drain, in the words of its answer.
+/// The progress of `p` before a drain, as its answer states it.
 pub(crate) async fn step(session: &Session) -> String {
     match step_in(session, HookPhase::BeforeDrain).await {
         StepOutcome::Pending { progress, state, .. } => {

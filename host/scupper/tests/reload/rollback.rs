@@ -1,4 +1,4 @@
-//! The way back: by failures, by hand, and how long a revision stays away.
+//! Rollback: by failures, by hand, and how long a revision stays out.
 
 use std::time::{Duration, Instant};
 
@@ -45,12 +45,12 @@ async fn three_traps_bring_the_revision_before_back() {
         (SlotState::RolledBack, "1", 3)
     );
     assert!(slot.problem.unwrap().reason.contains("calls failed"));
-    // The same file is still there: it stays away.
+    // The same file still exists: it stays out.
     for _ in 0..3 {
         rig.rescan().await;
     }
     assert_eq!((rig.told(), rig.version()), (vec![], "1".to_owned()));
-    // What the operator does about it is a new revision.
+    // The operator's fix is a new revision.
     rig.configure(&[]);
     rig.rescan().await;
     assert_eq!(
@@ -108,14 +108,14 @@ async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
         }
         let gone = Instant::now();
         assert_eq!(rig.version(), "1");
-        // The look finds it again and remembers when it is due; nobody looks after that.
+        // The scan finds it again and remembers when it is due; no scan follows.
         rig.rescan().await;
         while rig.version() != "2" {
             tokio::time::sleep(Duration::from_millis(5)).await;
             assert!(gone.elapsed() < LIMIT, "it does not come back");
         }
         let away = gone.elapsed();
-        // It was told a moment before this test looked.
+        // It was reported a moment before this check.
         assert!(
             away >= Duration::from_millis(least * 3 / 4),
             "{away:?} of {least} ms"

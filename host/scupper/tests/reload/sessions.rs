@@ -1,4 +1,4 @@
-//! What a running drain sees of a reload: each call on one revision, and never one that cannot go on with its state.
+//! A running drain during a reload: each call runs on one revision, and never on one that cannot read its state.
 
 use scupper_engine::{HookPhase, StepOutcome};
 

@@ -10,7 +10,7 @@ use scupper_policy_reload::{ReloadNotice, ReloadOptions, ReloadRules};
 
 use crate::rig::{Rig, bytes, named, replace, runtime_with, step, still};
 
-/// The same component with other bytes: a section that nobody reads.
+/// The same component with other bytes: an unused section.
 fn push(guest: &[u8], number: u32) -> Vec<u8> {
     let mut component = guest.to_vec();
     component.extend([0, 6, 1, b'n']);
@@ -39,7 +39,7 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
     for (number, revision) in (0..1000).zip(revisions.iter().cycle()) {
         replace(&rig.file(), &push(revision, number));
         rig.rescan().await;
-        // Whoever drains meanwhile is answered, by one revision or the other.
+        // A drain meanwhile gets an answer, from one revision or the other.
         if number % 100 == 0 {
             let answer = step(&session).await;
             assert!(["1", "2"].contains(&answer.as_str()), "{answer}");
@@ -53,7 +53,7 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
         (1..=most).contains(&tried),
         "{tried} candidates were tried: {told:?}"
     );
-    // What came last is what stays.
+    // The last candidate stays.
     replace(&rig.file(), &push(&revisions[1], 5000));
     rig.rescan().await;
     if rig.version() != "2" {
@@ -62,7 +62,7 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
     assert_eq!(step(&rig.catalogue.session()).await, "2");
 }
 
-/// The compiler, which takes two seconds longer for everything.
+/// The compiler, delayed by two seconds for each candidate.
 fn slow_compiler(dir: &Path) -> PathBuf {
     let file = dir.join("slow-compiler");
     let script = format!(
@@ -80,7 +80,7 @@ async fn compile_time_does_not_count_as_calm() {
     let options = ReloadOptions {
         rules: ReloadRules {
             burst: 2,
-            // Between two candidates less passes than this, and while one is compiled, more.
+            // The interval between two candidates is shorter than this, and the compilation of one is longer.
             calm: Duration::from_secs(2),
             pause: hour,
             longest_pause: hour,

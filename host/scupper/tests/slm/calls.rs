@@ -1,4 +1,4 @@
-//! Scenarios 11 to 13 and 16: which calls come, and what is answered.
+//! Scenarios 11 to 13 and 16: the kubelet's calls, and the answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn scenario_11_full_flow() {
     assert!(rig.is_cordoned());
     rig.check_evicted_at_most_once();
     assert_eq!(rig.evictions().len(), 4);
-    // The last one is noted once it has ended.
+    // The last one is recorded once it has ended.
     rig.passes(1).await;
     let drives = rig
         .kubelet
@@ -36,7 +36,7 @@ async fn scenario_11_full_flow() {
         driver.output()
     );
 
-    // The opposite transition gives the node back, and readies the condition for the next drain.
+    // The opposite transition uncordons the node, and prepares the condition for the next drain.
     rig.event("back", UNCORDON);
     assert_eq!(rig.end_of("back").await, "Succeeded");
     assert!(!rig.is_cordoned());
@@ -104,7 +104,7 @@ async fn scenario_13_answers_while_working_are_empty_and_start_may_come_again() 
     let _driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
     rig.called(Kind::End, 2).await;
-    // Another reason leads the kubelet back to Start, in the middle of the work.
+    // Another reason leads the kubelet to call Start again, in the middle of the work.
     rig.set_reason("SomethingElse");
     rig.called(Kind::Start, 2).await;
     assert_eq!(rig.end_of("drain").await, "Succeeded");
@@ -129,7 +129,7 @@ async fn scenario_13_answers_while_working_are_empty_and_start_may_come_again() 
     rig.check_evicted_at_most_once();
 }
 
-/// Two instances; the event is begun by neither while both live, but only the newer one is called.
+/// Two instances; neither starts the event while both live, but only the newer one is called.
 async fn two_instances(rig: &Rig) -> (Driver, Driver, [PathBuf; 2]) {
     let older = rig.driver(&[]).await;
     let newer = rig.driver(&[]).await;
@@ -144,7 +144,7 @@ async fn two_instances(rig: &Rig) -> (Driver, Driver, [PathBuf; 2]) {
     (older, newer, endpoints)
 }
 
-/// Stops an instance as a rolling update does; the other one ends the drain.
+/// Stops an instance as a rolling update does; the other one completes the drain.
 async fn drained_without(rig: &Rig, mut stopped: Driver, left: &PathBuf) {
     stopped.terminate();
     assert!(stopped.ended(LIMIT).await.success());

@@ -1,7 +1,7 @@
-//! Scenario 21: the driver is killed at every step of its work and started again before the kubelet's next pass.
+//! Scenario 21: the driver is killed at every step of its work and restarted before the kubelet's next pass.
 //!
-//! Each point is provoked from outside: the API server hangs at the request that marks it, the driver is killed
-//! there, and the next instance finds what the request left behind. The driver has no failpoints.
+//! Each point is provoked from outside: the API server hangs at the request that marks it, the driver is killed there,
+//! and the next instance finds the effect of the request. The driver has no failpoints.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn eviction(number: u32, action: Action) -> Fault {
         .skip(number)
 }
 
-/// Waits until a fault has a request in its grip.
+/// Waits until a fault holds a request.
 async fn gripped(rig: &Rig, driver: &mut Driver, fault: &Fault, mark: usize) {
     let pattern = fault.path.rsplit('/').next().unwrap().to_owned();
     rig.until("the driver hangs at the point", || {
@@ -67,7 +67,7 @@ async fn replace(rig: &Rig, mut driver: Driver, more: &[&str]) -> Driver {
     next
 }
 
-/// Drains with a driver that is killed at the fault, and checks that the drain ends right.
+/// Drains with a driver that is killed at the fault, and checks that the drain ends correctly.
 async fn drain_killed_at(rig: &Rig, fault: Fault, more: &[&str]) {
     let mut driver = rig.driver(more).await;
     let mark = rig.api.mark();
@@ -124,7 +124,7 @@ async fn scenario_21_killed_after_every_save_that_of_the_finish_included() {
     killed_at_every_save(Action::HangAfter).await;
 }
 
-/// However many saves there are: the last round finds none left to be killed at.
+/// For any number of saves: the last round finds none left.
 async fn killed_at_every_save(action: Action) {
     for number in 1.. {
         let rig = rig_with_pods().await;
@@ -135,7 +135,7 @@ async fn killed_at_every_save(action: Action) {
             it.method == "PATCH" && it.path == NODE_PATH && it.user_agent.starts_with(AGENT)
         };
         let reached = || rig.api.requests().into_iter().filter(is_save).count() > number as usize;
-        // The write of the finish may come when the event is on its way out.
+        // The final write may come when the event is already being removed.
         rig.until("the write comes or the event ends", || {
             reached() || rig.get_event("drain").is_none()
         })
@@ -201,7 +201,7 @@ async fn scenario_21_killed_at_the_last_list() {
     rig.apply(closed_budget());
     let mut driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
-    // The lists before are those of the watch; the last look comes once all pods are gone.
+    // The lists before are those of the watch; the last list comes once all pods are gone.
     rig.until("the budget refuses", || !rig.evictions().is_empty())
         .await;
     let look = Fault::new(Action::Hang)
@@ -244,7 +244,7 @@ async fn scenario_21_killed_during_a_hook_step_and_after_it() {
             "--policy-config",
             "slurm.poll-seconds=1",
         ];
-        // The step annotates the node before the cordon: the first write of the node is its.
+        // The step annotates the node before the cordon: the first write of the node is this one.
         let fault = node_write(0, action);
         let mut driver = rig.driver(&more).await;
         let mark = rig.api.mark();
@@ -351,7 +351,7 @@ async fn scenario_21_killed_during_an_uncordon() {
     }
 }
 
-/// What no driver can prevent: it died inside a call, so the kubelet fails the event. The next instance says so, and
+/// No driver can prevent this: it died inside a call, so the kubelet fails the event. The next instance reports it, and
 /// evicts nothing more.
 #[tokio::test]
 async fn scenario_21_killed_inside_a_call_loses_the_event() {

@@ -1,4 +1,4 @@
-//! The driver as people run it: the binary, started, killed and stopped by its process id.
+//! The real driver binary, started, killed and stopped by its process id.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +16,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts `scupper kubelet-plugin` with these arguments; what it says goes to files in `folder`.
+    /// Starts `scupper kubelet-plugin` with these arguments; its output goes to files in `folder`.
     pub(crate) fn spawn(folder: &Path, number: usize, arguments: &[String]) -> Self {
         let output = folder.join(format!("driver-{number}.out"));
         let log = folder.join(format!("driver-{number}.log"));
@@ -37,12 +37,12 @@ impl Driver {
         self.child.id()
     }
 
-    /// What it printed so far.
+    /// Its output so far.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.output).unwrap()
     }
 
-    /// What it logged so far.
+    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
@@ -70,7 +70,7 @@ impl Driver {
         self.signal(Signal::TERM);
     }
 
-    /// Stops its clock: it holds its connections and answers nothing.
+    /// Suspends it: it holds its connections and answers nothing.
     pub(crate) fn freeze(&self) {
         self.signal(Signal::STOP);
     }
@@ -83,7 +83,7 @@ impl Driver {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it ends by itself.
     pub(crate) async fn ended(&mut self, limit: Duration) -> ExitStatus {
         let begun = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do.
+        // It may have ended already; then there is nothing to do.
         self.child.kill().ok();
         self.child.wait().ok();
         if std::thread::panicking() {

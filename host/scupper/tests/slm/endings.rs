@@ -1,4 +1,4 @@
-//! Scenarios 6 to 8, 14, 15 and 22: how events end, and that nothing is evicted after their end.
+//! Scenarios 6 to 8, 14, 15 and 22: the ends of events; nothing is evicted after them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::objects::{closed_budget, pod, slow, unmanaged};
 use crate::rig::{DRIVER, END, Rig, START, claim, finalizers};
 
-/// Whatever was asked until now, nothing more is asked, although the way is free.
+/// No request follows the ones so far, although nothing blocks it.
 async fn nothing_more_is_evicted(rig: &Rig) {
     let before = rig.evictions();
     rig.pods(&["late-1", "late-2"]);
@@ -46,7 +46,7 @@ async fn scenario_06_deadline_expires_and_no_call_follows() {
 
 #[tokio::test]
 async fn scenario_07_error_from_start_and_from_end_fails_the_event() {
-    // From Start: another transition that names this driver is none of its own.
+    // From Start: another transition that names this driver is not its own.
     let rig = Rig::start().await;
     rig.pods(&["a"]);
     let _driver = rig.driver(&[]).await;
@@ -65,7 +65,7 @@ async fn scenario_07_error_from_start_and_from_end_fails_the_event() {
     assert!(!rig.is_cordoned());
     nothing_more_is_evicted(&rig).await;
 
-    // From End (or Start, where it knows by then): a pod that may not leave, told before anything is changed.
+    // From End (or Start, if it is known by then): a pod that may not be evicted, reported before any change.
     let rig = Rig::start().await;
     rig.pods(&["a"]);
     rig.apply(unmanaged("alone-1"));
@@ -114,7 +114,7 @@ async fn scenario_14_refused_node_patch_fails_the_event() {
     rig.kubelet.faults().refuse_patch(Some(403));
     rig.event("drain", DRIVER);
     assert_eq!(rig.end_of("drain").await, "Failed");
-    // The driver hears of it by its own watch, perhaps before it has the node's lease and has begun.
+    // The driver learns of it by its own watch, perhaps before it has the node's lease and has begun.
     rig.until("the driver hears that the drain is over", || {
         driver.log().contains("demand=Lost")
     })
@@ -163,7 +163,7 @@ async fn scenario_22_deleted_event_is_cancelled_and_rolled_back() {
     rig.delete_budget();
     nothing_more_is_evicted(&rig).await;
 
-    // Deleted while Pending it simply goes.
+    // Deleted while Pending, it simply disappears.
     let rig = Rig::start().await;
     rig.transition(
         DRIVER,

@@ -1,4 +1,5 @@
-//! The files of `examples/lifecycle` do what their comments say; and no file of `examples/` is one that no test reads.
+//! The files of `examples/lifecycle` do what their comments state; and every file of `examples/` has a test that reads
+//! it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ fn objects(file: &str) -> Vec<Value> {
 async fn the_lifecycle_examples_drain_a_node_and_give_it_back() {
     let rig = Rig::start().await;
     rig.apply(pod("web-1"));
-    // With nothing but what every node must say.
+    // With only the required fields of a node.
     let folder = rig.kubeconfig().parent().unwrap().to_owned();
     let arguments = [
         "--node-name".to_owned(),
@@ -58,7 +59,7 @@ async fn the_lifecycle_examples_drain_a_node_and_give_it_back() {
     }
 }
 
-/// An API server drops what it does not know without a word.
+/// An API server silently drops unknown fields.
 #[test]
 fn the_lifecycle_examples_have_no_field_that_the_api_does_not_have() {
     let kinds = objects("deploy/crds/lifecycle.yaml");
@@ -84,8 +85,8 @@ fn the_lifecycle_examples_have_no_field_that_the_api_does_not_have() {
     }
 }
 
-/// Who reads them: this file those of `lifecycle`, `config` those of `config`, `author` the cluster and the policies with
-/// their scenarios, whatever they are called.
+/// The tests that read them: this file those of `lifecycle`, `config` those of `config`, `author` the cluster and the
+/// policies with their scenarios, whatever their names.
 #[test]
 fn each_example_is_read_by_a_test_and_named_in_the_readme() {
     let examples = Path::new(ROOT).join("examples");
@@ -111,7 +112,7 @@ fn each_example_is_read_by_a_test_and_named_in_the_readme() {
             ["policies", policy, "Cargo.toml" | "README.md"] => {
                 assert!(readme.contains(&format!("`policies/{policy}`")), "{policy}");
             }
-            // Cargo builds the one, the scenarios of all crates are played.
+            // Cargo builds the crate, and the scenarios of all crates run.
             ["policies", _, "src", "lib.rs"] | ["policies", _, "scenarios", _] => {}
             // The author's tests build them by the commands of their README.
             [
@@ -141,7 +142,7 @@ fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // What a build there leaves behind is nobody's example.
+            // The results of a build there are not examples.
             if path.file_name().unwrap() != "target" {
                 files(&path, found);
             }

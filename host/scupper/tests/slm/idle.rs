@@ -1,5 +1,5 @@
-//! Scenario 20: half an hour without a call. The kubelet's channel falls asleep and a claim does not wake it, so the
-//! driver renews its endpoint in time. The clock is paused and moved by hand; driver, kubelet and API server run in
+//! Scenario 20: half an hour without a call. The kubelet's channel becomes idle and a claim does not wake it, so the
+//! driver renews its endpoint in time. The clock is paused and advanced by hand; driver, kubelet and API server run in
 //! this process, over their real sockets.
 
 use std::path::Path;
@@ -17,21 +17,21 @@ use tokio::time::{Instant, advance};
 
 use crate::rig::{DRIVER, NODE};
 
-/// While this lives, the paused clock moves only when the test moves it: sockets take real time.
+/// While this exists, the paused clock advances only when the test advances it: sockets take real time.
 fn hold_clock() -> mpsc::Sender<()> {
     let (end, ended) = mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || ended.recv());
     end
 }
 
-/// Moves the clock, and gives sockets the real time that they need to do what was due.
+/// Advances the clock, and gives sockets the real time that they need for due work.
 async fn step(time: Duration) {
     advance(time).await;
     let settle = || std::thread::sleep(Duration::from_millis(4));
     tokio::task::spawn_blocking(settle).await.unwrap();
 }
 
-/// Moves the clock until it holds.
+/// Advances the clock until the condition holds.
 async fn step_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

@@ -1,7 +1,7 @@
-//! The driver against the SLM contract: the binary as people run it, a kubelet simulator over real Unix sockets, an
-//! API server simulator over real HTTP.
+//! The driver against the SLM contract: the real binary, a kubelet simulator over real Unix sockets, an API server
+//! simulator over real HTTP.
 //!
-//! Scenarios carry the numbers of the contract's list. Everything is some fifty times as fast as on a node: a pass
+//! Scenarios carry the numbers of the contract's list. Everything is about fifty times as fast as on a node: a pass
 //! each 200 ms instead of each 10 s. Scenarios 18 and 19 are about the API server and belong to its simulator's tests.
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The driver's own memory while a component as large as a policy in Python is compiled and loaded.
+//! The driver's own memory while it compiles and loads a component as large as a Python policy.
 
 use std::fs;
 use std::path::Path;
@@ -35,10 +35,10 @@ async fn a_component_of_18_mb_costs_the_driver_less_than_10_mib() {
             &state,
         ])
         .await;
-    // Whatever the first reload touches for the first time has been touched.
+    // The first reload has initialized everything that it initializes once.
     replace(&file, &state, &custom(small.clone(), &[1])).await;
     let before = kib(driver.pid(), "VmRSS:");
-    // From here on the system notes the most.
+    // From here on the system records the peak.
     fs::write(format!("/proc/{}/clear_refs", driver.pid()), "5").unwrap();
     let large = large(&small);
     assert!(large.len() as u64 > 18 * MIB);
@@ -48,7 +48,7 @@ async fn a_component_of_18_mb_costs_the_driver_less_than_10_mib() {
     assert!(grown < 10 * MIB, "from {before} to {most} KiB");
 }
 
-/// A policy, and beside it an instance with a snapshot, and much that nobody reads.
+/// A policy, and beside it an instance with a snapshot, and a large unused section.
 fn large(policy: &[u8]) -> Vec<u8> {
     let mut memories = MemorySection::new();
     memories.memory(MemoryType {

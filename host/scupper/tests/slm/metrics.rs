@@ -1,4 +1,4 @@
-//! What the driver counts, scraped while it drains.
+//! The driver's metrics, scraped while it drains.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -42,7 +42,7 @@ async fn metrics_show_policy_calls_and_the_active_version() {
     }
     assert!(scrape(&driver, "GET", "/").starts_with("HTTP/1.1 404"));
     assert!(scrape(&driver, "POST", "/metrics").starts_with("HTTP/1.1 405"));
-    // Whoever sends nothing keeps nobody else waiting.
+    // A client that sends nothing blocks no other.
     let silent: Vec<_> = (0..4)
         .map(|_| TcpStream::connect(address(&driver)).unwrap())
         .collect();
@@ -71,7 +71,7 @@ async fn spans_that_no_collector_took_are_counted() {
     assert!(driver.log().contains("400 Bad Request"), "{}", driver.log());
 }
 
-/// Where it serves them; it was started with any free port.
+/// The address of the metrics; it was started with any free port.
 fn address(driver: &Driver) -> String {
     let log = driver.log();
     let line = log

@@ -21,14 +21,14 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// The same, of no controller: without `--force` it stands in the way of a drain.
+/// The same without a controller: without `--force` it blocks a drain.
 pub(crate) fn unmanaged(name: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["ownerReferences"] = json!([]);
     pod
 }
 
-/// It takes so long to end once it was told to.
+/// It takes this long to terminate.
 pub(crate) fn slow(mut pod: Value, takes: Duration) -> Value {
     pod["metadata"]["annotations"] = json!({"testbed/takes": takes.as_secs_f64().to_string()});
     pod

@@ -1,4 +1,4 @@
-//! The policies that scenarios load, built once, and what the Slurm one looks at.
+//! The policies that scenarios load, built once, and the objects that the Slurm one reads.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -47,7 +47,7 @@ pub(crate) fn finish_jobs(rig: &Rig, pod: &str) {
     rig.api.store().edit("pods", "default", pod, idle).unwrap();
 }
 
-/// The reason that the policy gives to Slurm.
+/// The policy's reason in Slurm.
 pub(crate) fn annotation(node: &Value) -> Option<&str> {
     node["metadata"]["annotations"][ANNOTATION].as_str()
 }

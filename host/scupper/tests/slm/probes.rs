@@ -1,4 +1,4 @@
-//! What probes are told while the driver starts, works, and is cut off from the API server.
+//! The probes' answers while the driver starts, works, and is cut off from the API server.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn the_driver_is_ready_when_the_kubelet_calls_it_and_the_watches_are_in_sy
     .await;
     assert!(scrape(&driver, "GET", "/readyz").ends_with("\r\n\r\nok\n"));
     assert!(scrape(&driver, "POST", "/readyz").starts_with("HTTP/1.1 405"));
-    // What cannot be watched any more is named, and does not kill the driver.
+    // A broken watch is named, and does not kill the driver.
     let cut = Fault::new(Action::Status(500, None))
         .path("*/lifecycleevents")
         .user_agent("scupper");

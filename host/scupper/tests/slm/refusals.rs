@@ -1,4 +1,4 @@
-//! The API server refuses (401, 403) what it grants a moment later, as it does after a restart: no drain ends for that.
+//! The API server refuses (401, 403) a request that it grants a moment later, as after a restart: this ends no drain.
 
 use scupper_simulator::api::{Action, Fault};
 
@@ -8,7 +8,7 @@ use crate::rig::{DRIVER, NODE, Rig};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// With the API server's words.
+/// With the API server's message.
 const REFUSALS: [(u16, &str); 2] = [(403, "forbidden"), (401, "Unauthorized")];
 
 /// The driver is refused this until the faults are cleared.

@@ -1,5 +1,5 @@
-//! The configuration file changes under a running driver, as a plain file and in a ConfigMap's volume, and what the node
-//! and the metrics say of it.
+//! The configuration file changes under a running driver, as a plain file and in a ConfigMap's volume, and the node and
+//! the metrics report it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,10 +19,10 @@ const BROKEN: &str = "policys: []\ndrain: {sla: soon}\n";
 const PROBLEMS: [&str; 2] = ["did you mean policies?", "drain.sla: must be a duration"];
 const FORCE: &str = "drain: {force: true}\n";
 
-/// Where the configuration lies.
+/// The place of the configuration.
 enum Place {
     File,
-    /// As a kubelet does it: a folder for each generation, and one symbolic link that is swapped.
+    /// As a kubelet does: a folder for each generation, and one symbolic link that is swapped.
     Volume,
 }
 
@@ -61,7 +61,7 @@ impl Mounted {
         self.path("module.wasm")
     }
 
-    /// SHA-256 of the module, as much of it as people compare.
+    /// SHA-256 of the module, shortened as in the output.
     fn digest(&self) -> String {
         let digest = format!("{:x}", Sha256::digest(fs::read(self.module()).unwrap()));
         digest[..8].to_owned()
@@ -122,7 +122,7 @@ fn loads(names: &[&str]) -> String {
     format!("policies:\n{}", lines.collect::<String>())
 }
 
-/// What the node says of its policies.
+/// The node's report about its policies.
 fn annotation(rig: &Rig) -> String {
     let node = rig.node();
     let value = node["metadata"]["annotations"]["scupper.dev/policies"].as_str();
@@ -155,7 +155,7 @@ async fn drain(rig: &Rig, event: &str) -> String {
     rig.end_of(event).await
 }
 
-/// Each line would be a change in the folder that is watched, and so the reason for another line.
+/// Each log line would change the watched folder, and so cause another line.
 #[tokio::test]
 async fn a_log_beside_the_configuration_does_not_feed_itself() {
     let rig = Rig::start().await;
@@ -185,7 +185,7 @@ async fn changes(place: Place) {
     let driver = mounted.driver(&rig).await;
     until_named(&rig, &["first"]).await;
     assert_eq!(drain(&rig, "one").await, "Failed", "nobody said force");
-    // Broken: everything stays, and all of what is wrong is told once.
+    // Broken: everything stays, and all problems are reported once.
     mounted.say(BROKEN);
     rig.until("the broken file is told", || {
         !notes(&rig, "PolicyRejected").is_empty()
@@ -196,7 +196,7 @@ async fn changes(place: Place) {
         assert!(told.contains(problem), "{told}");
     }
     assert_eq!(names(&rig), ["first"]);
-    // Mended, with one policy more and other words about drains: the next drain is begun on them.
+    // Fixed, with one policy more and other drain settings: the next drain uses them.
     mounted.say(&format!("{}{FORCE}", loads(&["first", "second"])));
     until_named(&rig, &["first", "second"]).await;
     assert_eq!(notes(&rig, "PolicyRejected").len(), 1, "it is told once");
@@ -252,7 +252,7 @@ async fn the_node_reports_the_active_and_the_refused_revision_once() {
             .await;
     }
     let bad = mounted.digest();
-    // A second bad one comes after the first one was dealt with.
+    // A second bad one comes after the first one was handled.
     replace(&mounted.module(), b"nothing of ours");
     let other = mounted.digest();
     rig.until("the other is told", || {

@@ -1,5 +1,5 @@
-//! The driver is killed while a hook is under way, and the next one finds another file of the policy: what the hook had
-//! got to is of a version that nothing there can read.
+//! The driver is killed while a hook is under way, and the next one finds another file of the policy: no policy there
+//! can read the version of the hook's state.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::guests::guest;
 use crate::reloading::notes;
 use crate::rig::{DRIVER, Rig};
 
-/// A driver with the revision that lies in this file, and with a state directory of its own: a revision that was kept
-/// would be gone on with.
+/// A driver with the revision in this file, and with a state directory of its own: with a saved revision the hook would
+/// continue.
 async fn driver(rig: &Rig, module: &Path, state: &Path) -> Driver {
     let policy = format!("revision={}", module.display());
     let state = state.to_str().unwrap();
@@ -67,7 +67,7 @@ async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so(
         told[0].starts_with(said) && told[0].ends_with("reads version 3"),
         "{told:?}"
     );
-    // It still holds the drain: nothing has left.
+    // It still blocks the drain: nothing was evicted.
     assert_eq!(rig.pod_names(), ["a", "b"]);
     rig.delete_event("drain");
     assert_eq!(rig.end_of("drain").await, "Failed");

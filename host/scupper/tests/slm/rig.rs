@@ -29,7 +29,7 @@ pub(crate) struct Rig {
     drivers: AtomicUsize,
 }
 
-/// Some fifty times as fast as on a node. What waits for a process under load keeps its time.
+/// About fifty times as fast as on a node. Waits for a process under load keep their time.
 pub(crate) fn timing() -> Timing {
     Timing {
         pass_pause: Duration::from_millis(200),
@@ -122,7 +122,7 @@ impl Rig {
         driver
     }
 
-    /// How often a driver was registered so far.
+    /// The number of registrations of a driver so far.
     pub(crate) fn registrations(&self) -> usize {
         self.kubelet
             .record()
@@ -145,7 +145,7 @@ impl Rig {
         }
     }
 
-    /// The names of the pods that are there.
+    /// The names of the existing pods.
     pub(crate) fn pod_names(&self) -> Vec<String> {
         self.list("pods").iter().map(|pod| name(pod).to_owned()).collect()
     }
@@ -199,7 +199,7 @@ impl Rig {
         self.node()["spec"]["unschedulable"] == true
     }
 
-    /// The reason of a node condition; nothing when there is none.
+    /// The reason of a node condition; nothing without the condition.
     pub(crate) fn reason(&self, condition: &str) -> Option<String> {
         let node = self.node();
         let conditions = node["status"]["conditions"]
@@ -254,7 +254,7 @@ impl Rig {
         finished().unwrap().1
     }
 
-    /// Waits for so many more passes.
+    /// Waits for this many more passes.
     pub(crate) async fn passes(&self, more: usize) {
         let before = self.kubelet.passes().len();
         self.kubelet
@@ -263,7 +263,7 @@ impl Rig {
             .unwrap();
     }
 
-    /// Waits until the driver has answered so many calls of this kind.
+    /// Waits until the driver has answered this many calls of this kind.
     pub(crate) async fn called(&self, kind: Kind, times: usize) {
         let count = || self.calls().iter().filter(|it| **it == kind).count();
         self.kubelet.wait_for(|_| count() >= times, LIMIT).await.unwrap();
@@ -274,7 +274,7 @@ impl Rig {
         self.kubelet.calls().into_iter().map(|call| call.kind).collect()
     }
 
-    /// What evictions were answered, by pod.
+    /// The answers to evictions, by pod.
     pub(crate) fn evictions(&self) -> BTreeMap<String, Vec<Option<u16>>> {
         let mut evictions: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for request in self
@@ -289,7 +289,7 @@ impl Rig {
         evictions
     }
 
-    /// No pod was evicted twice. A name is one pod here: none is made again under its name.
+    /// No pod was evicted twice. A name is one pod here: none is recreated under its name.
     pub(crate) fn check_evicted_at_most_once(&self) {
         for (pod, answers) in self.evictions() {
             let evicted = answers.iter().filter(|answer| **answer == Some(201)).count();
@@ -297,7 +297,7 @@ impl Rig {
         }
     }
 
-    /// Waits until it holds.
+    /// Waits until the condition holds.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !holds() {

@@ -1,4 +1,4 @@
-//! A rolling update in the middle of a drain that the kubelet has claimed: the next driver goes on with it.
+//! A rolling update in the middle of a drain that the kubelet has claimed: the next driver continues it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::objects::{closed_budget, pod};
 use crate::rig::{DRIVER, Rig};
 
-/// What a pod is given to end, as a rule, and a busy machine besides.
+/// The default grace period of a pod, with a margin for a busy machine.
 const GRACE: Duration = Duration::from_secs(60);
 
 async fn in_mid_drain() -> (Rig, Driver) {
@@ -19,7 +19,7 @@ async fn in_mid_drain() -> (Rig, Driver) {
     let driver = rig.driver(&[]).await;
     rig.event("drain", DRIVER);
     rig.until("the drain is in its middle", || {
-        // Whether a refusal is asked for or seen by the budget is the engine's business.
+        // Whether the API server refuses, or the engine sees the budget first, does not matter here.
         rig.pod_names() == ["a", "b"] && driver.output().contains("waits    default/a")
     })
     .await;
@@ -43,8 +43,8 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
     ends_well(&rig).await;
 }
 
-/// A kubelet that finds no driver at its next pass fails what it has claimed: no driver can keep it from that, so an
-/// update under such a kubelet starts the next one first.
+/// A kubelet that finds no driver at its next pass fails the claimed event: no driver can prevent that, so an update
+/// under such a kubelet starts the next driver first.
 #[tokio::test]
 async fn where_no_next_one_comes_the_kubelet_fails_the_event_and_nothing_more_is_evicted() {
     let (rig, mut driver) = in_mid_drain().await;

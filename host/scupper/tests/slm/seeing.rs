@@ -1,8 +1,8 @@
-//! What the driver shows of a drain to those who were not there: conditions in pairs, one trace in the log.
+//! The lasting record of a drain: conditions in pairs, one trace in the log.
 
 use crate::rig::{DRIVER, NODE, Rig, UNCORDON, name};
 
-/// The statuses of `DrainInProgress` and `Drained`, and their reason, which is one.
+/// The statuses of `DrainInProgress` and `Drained`, and their common reason.
 fn pair(rig: &Rig) -> Option<(String, String, String)> {
     let node = rig.node();
     let of = |kind: &str| {
@@ -45,7 +45,7 @@ async fn a_drains_conditions_come_in_pairs_and_disappear_with_any_uncordon() {
     rig.event("complete", UNCORDON);
     becomes(&rig, "False", "False", "MaintenanceComplete").await;
     assert_eq!(rig.end_of("complete").await, "Succeeded");
-    // Again, and this time somebody uncordons the node without a word to us.
+    // Again, and this time another client uncordons the node without informing the driver.
     rig.event("drain-again", DRIVER);
     assert_eq!(rig.end_of("drain-again").await, "Succeeded");
     becomes(&rig, "False", "True", "DrainCompleted").await;

@@ -1,4 +1,4 @@
-//! A driver that starts before the cluster has what it needs waits for it, says for what, and is not ready meanwhile.
+//! A driver that starts before the cluster is prepared waits, reports the reason, and is not ready meanwhile.
 
 use scupper_simulator::api::{Action, Fault};
 
@@ -13,7 +13,7 @@ fn fault(action: Action, path: &str) -> Fault {
     Fault::new(action).path(path).user_agent("scupper")
 }
 
-/// Starts it before the cluster is there, and waits until it says what it waits for.
+/// Starts it before the cluster exists, and waits until it reports the reason.
 async fn waits(rig: &Rig, words: &[&str]) -> Driver {
     let mut driver = rig.spawn(&["--metrics-address", "0"]);
     rig.until("it says what it waits for", || {
@@ -30,7 +30,7 @@ async fn waits(rig: &Rig, words: &[&str]) -> Driver {
     driver
 }
 
-/// What it waited for is there: it drains.
+/// The cluster is prepared: it drains.
 async fn drains(rig: &Rig) {
     rig.api.clear_faults();
     rig.until("the driver is registered", || rig.registrations() == 1)
@@ -43,7 +43,7 @@ async fn drains(rig: &Rig) {
     assert!(rig.pod_names().is_empty());
 }
 
-/// As `kubectl apply -k` does it: the CRDs are served some seconds after the DaemonSet's pods were made.
+/// As with `kubectl apply -k`: the CRDs are served some seconds after the DaemonSet's pods were created.
 #[tokio::test]
 async fn a_driver_that_is_there_before_the_crds_waits_for_them() {
     let rig = Rig::start().await;

@@ -1,5 +1,5 @@
-//! A drain as one trace of OpenTelemetry: with a collector that takes it, that is away, that hangs; before and after a
-//! `kill -9`.
+//! A drain as one OpenTelemetry trace: with a collector that accepts it, that is unreachable, that hangs; before and
+//! after a `kill -9`.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -26,12 +26,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How it went: 1 is well, 2 an error.
+/// The status: 1 is success, 2 an error.
 fn status(span: &Span) -> Option<u64> {
     span.status.as_ref().map(|(code, _)| *code)
 }
 
-/// All spans are of this trace, hang on one another, and have times that can be.
+/// All spans belong to this trace, are connected, and have plausible times.
 fn check_whole(collector: &Collector, trace: &str, begun: u64) {
     let spans = collector.spans();
     let numbers: BTreeSet<_> = spans.iter().map(|span| span.id.clone()).collect();
@@ -60,7 +60,7 @@ async fn a_drain_is_one_trace_with_the_number_of_its_log_lines_also_after_kill_9
     rig.apply(policies::slurm_pod(pod("slurm-worker")));
     rig.pods(&["a"]);
     let policy = policies::argument("slurm");
-    // Compiled once for both, in a directory that the driver makes.
+    // Compiled once for both, in a directory that the driver creates.
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let more = [
@@ -74,7 +74,7 @@ async fn a_drain_is_one_trace_with_the_number_of_its_log_lines_also_after_kill_9
     let begun = now();
     let mut driver = rig.driver(&more).await;
     let event = rig.event("drain", DRIVER);
-    // The hook waits for a job, and what was done before is sent.
+    // The hook waits for a job, and the earlier spans are sent.
     rig.until("the first spans have come", || {
         !collector.named("step slurm before-drain").is_empty() && !collector.named("cordon").is_empty()
     })
@@ -142,7 +142,7 @@ async fn a_drain_is_one_trace_with_the_number_of_its_log_lines_also_after_kill_9
 #[tokio::test]
 async fn a_collector_that_is_away_or_hangs_delays_neither_a_drain_nor_the_drivers_end() {
     let hangs = Collector::start(Manner::Hangs).await;
-    // A port that nobody listens at any more.
+    // A port without a listener.
     let away = Collector::start(Manner::Takes).await.url.clone();
     for (url, left) in [(&away, "dropped="), (&hangs.url, "could not be sent in time")] {
         let rig = Rig::start().await;
@@ -215,7 +215,7 @@ async fn a_local_drain_sends_its_trace_where_the_environment_says_and_reports_fa
     assert_eq!(stayed.said["scupper.pod.remains"], "true");
     let wait = only(collector.named("wait BudgetExhausted"));
     assert_eq!(wait.parent, stayed.id);
-    // However late the budget was asked on a busy machine, the pod waits for it until the drain's time is over.
+    // However late a busy machine checks the budget, the pod waits for it until the drain's deadline.
     assert!(wait.ended - begun >= 2_000_000_000, "{}", wait.ended - begun);
     assert_eq!(wait.ended, stayed.ended);
     let lasted = Duration::from_nanos(wait.ended - wait.begun);
@@ -230,7 +230,7 @@ async fn a_local_drain_sends_its_trace_where_the_environment_says_and_reports_fa
     assert!(!String::from_utf8_lossy(&output.stderr).contains("hidden"));
 }
 
-/// `scupper drain --local` that tells a collector over TLS and believes what the certificates in this file sign.
+/// `scupper drain --local` that exports to a collector over TLS and trusts the certificates in this file.
 async fn secure_drain(rig: &Rig, url: &str, protocol: &str, believed: &str) -> Output {
     rig.pods(&["a"]);
     let file = rig.kubeconfig().with_file_name("believed.pem");

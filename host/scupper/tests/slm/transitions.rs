@@ -1,4 +1,4 @@
-//! Scenarios 9, 10 and 17: transitions that are removed, kept, or changed by somebody.
+//! Scenarios 9, 10 and 17: transitions that are removed, kept, or changed by another client.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn own() -> String {
     format!("{DRIVER}.{NODE}")
 }
 
-/// As after a crash that nobody tidied up, and then somebody removed the sockets.
+/// As after a crash without cleanup, when the sockets were then removed.
 fn remove_sockets(rig: &Rig) {
     for socket in std::fs::read_dir(rig.kubelet.root().join("plugins_registry")).unwrap() {
         std::fs::remove_file(socket.unwrap().path()).unwrap();
@@ -103,7 +103,8 @@ async fn scenario_17_transition_edited_mid_way_still_ends_right() {
     rig.check_evicted_at_most_once();
 }
 
-/// An admission policy that holds shared transitions to the operator's words refuses those of another configuration.
+/// An admission policy that restricts shared transitions to the operator's reasons refuses those of another
+/// configuration.
 #[tokio::test]
 async fn a_transition_that_the_server_refuses_is_reported() {
     let rig = Rig::start().await;

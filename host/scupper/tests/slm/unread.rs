@@ -1,4 +1,4 @@
-//! A driver whose output has no reader drains all the same.
+//! A driver whose output has no reader still drains.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ async fn an_unread_log_stops_no_drain() {
     rig.pods(&["a", "b"]);
     rig.apply(closed_budget());
     let before = rig.registrations();
-    // A pipe holds 64 KiB; at this level the driver has said that much before it is registered.
+    // A pipe holds 64 KiB; at this level the driver has logged that much before it is registered.
     let mut driver = Command::new(env!("CARGO_BIN_EXE_scupper"))
         .args(["kubelet-plugin", "--driver-name", DRIVER, "--node-name", NODE])
         .arg("--kubelet-root")
@@ -38,7 +38,7 @@ async fn an_unread_log_stops_no_drain() {
     rig.delete_budget();
     assert_eq!(rig.end_of("drain").await, "Succeeded");
     assert!(rig.pod_names().is_empty());
-    // A signal ends it as well.
+    // A signal also ends it.
     kill_process(Pid::from_child(&driver), Signal::TERM).unwrap();
     let begun = std::time::Instant::now();
     let status = loop {

@@ -1,4 +1,4 @@
-//! One node with an API server in memory, and one driver process that claims its events by itself.
+//! One node with an API server in memory, and one driver process that claims its events itself.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ const NODE: &str = "worker-1";
 const DRIVER: &str = "drain.soak";
 const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-/// Whatever must come comes within this, on a busy machine.
+/// The limit for every wait, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
-/// What the driver has printed is read within this.
+/// The driver's output is read within this time.
 const LATE: Duration = Duration::from_secs(10);
 /// The drain's annotation.
 const MARK: &str = "scupper.dev/drain";
@@ -77,7 +77,7 @@ impl Bench {
         self.driver.id()
     }
 
-    /// Asks for a drain that may take so long.
+    /// Requests a drain with this time limit.
     pub(crate) fn ask(&self, event: &str, timeout: Duration) {
         let flags = json!({
             "force": false, "ignoreDaemonsets": true, "deleteEmptydirData": true, "podSelector": "",
@@ -89,7 +89,7 @@ impl Bench {
         self.api.store().apply(event.build()).unwrap();
     }
 
-    /// Waits until the driver has begun with it, or it is over already.
+    /// Waits until the driver has started it, or it is already over.
     pub(crate) async fn begun(&mut self, event: &str) {
         let what = format!("drain {event} begins");
         self.until(&what, |bench| {
@@ -98,8 +98,8 @@ impl Bench {
         .await;
     }
 
-    /// Waits until the drain and its event are over; how it ended. Events that fail before their drain begins end with
-    /// their own status, or with what people are told of them.
+    /// Waits until the drain and its event are over; returns how it ended. Events that fail before their drain begins
+    /// end with their own status, or with their Kubernetes Event.
     pub(crate) async fn end_of(&mut self, event: &str) -> String {
         let last = Cell::new(None);
         let gone = Cell::new(None::<Instant>);
@@ -111,7 +111,7 @@ impl Bench {
                 }
                 return false;
             }
-            // What the driver prints comes through a pipe, later than what it writes to the API server.
+            // The driver's output comes through a pipe, later than its writes to the API server.
             let since = gone.get().unwrap_or_else(Instant::now);
             gone.set(Some(since));
             bench.outcome(event).is_some() || since.elapsed() > LATE
@@ -132,7 +132,7 @@ impl Bench {
         })
     }
 
-    /// A Kubernetes Event says so.
+    /// A Kubernetes Event reports it.
     fn is_told_to_have_failed(&self, event: &str) -> bool {
         let words = format!("LifecycleEvent {event} failed");
         let events = self.api.store().list("events.events.k8s.io");
@@ -198,7 +198,7 @@ impl Bench {
     pub(crate) fn delete_a_pod(&self) {
         if let Some(pod) = self.api.store().list("pods").first() {
             let name = pod["metadata"]["name"].as_str().unwrap();
-            // It may have gone by itself.
+            // It may already be gone.
             self.api.store().delete("pods", "shop", name);
         }
     }
@@ -215,7 +215,7 @@ impl Bench {
     }
 
     pub(crate) fn cancel(&self, event: &str) {
-        // It may be over already.
+        // It may already be over.
         self.api.store().delete_gracefully(EVENTS, "", event).ok();
     }
 
@@ -235,7 +235,7 @@ impl Bench {
         self.api.store().edit("nodes", "", NODE, change).unwrap();
     }
 
-    /// Somebody sets the wall clock of the driver's machine.
+    /// Sets the wall clock of the driver's machine.
     pub(crate) fn step_clock(&self, seconds: i64) {
         self.offset.set(self.offset.get() + seconds);
         let next = self.dir.path().join("offset.next");
@@ -243,7 +243,7 @@ impl Bench {
         fs::rename(next, self.dir.path().join("offset")).unwrap();
     }
 
-    /// As it was before the drain, mostly without its cordon.
+    /// As before the drain, mostly without its cordon.
     pub(crate) fn clean_up(&self, uncordon: bool) {
         self.api.clear_faults();
         self.api.clear_forbidden();

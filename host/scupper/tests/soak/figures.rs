@@ -1,13 +1,13 @@
-//! What a soak has measured.
+//! The measurements of a soak.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-/// The process may have grown by this much, in percent, from when it was warm until its end.
+/// The allowed growth of the process, in percent, from its warm state until its end.
 const GROWTH: f64 = 5.0;
-/// This share of the drains warms the process up: each kind of fault has happened by then.
+/// The share of the drains that warm the process up: each kind of fault has happened by then.
 const WARM: f64 = 0.1;
 
 /// Counts and samples.
@@ -38,7 +38,7 @@ impl Figures {
         *self.faults.entry(name).or_default() += 1;
     }
 
-    /// A drain is over; how it ended, and which process it was.
+    /// A drain has ended; its outcome, and its process.
     pub(crate) fn ended(&mut self, end: String, pid: u32) {
         *self.ends.entry(end).or_default() += 1;
         self.memory.push(resident(pid));
@@ -57,8 +57,8 @@ impl Figures {
         self.faults.len()
     }
 
-    /// By how much the process has grown since it was warm, in percent. Means of a twentieth of the drains each: one
-    /// sample catches whatever a drain happens to hold at that moment.
+    /// The growth of the process since it was warm, in percent. Means of a twentieth of the drains each: one sample
+    /// contains whatever a drain holds at that moment.
     fn growth(&self) -> (f64, f64, f64) {
         let window = (self.drains / 20).max(1);
         let warm = (self.drains as f64 * WARM) as usize;
@@ -97,7 +97,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// What the process keeps in memory, in KiB.
+/// The process's memory, in KiB.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -1,5 +1,5 @@
-//! Many drains in one driver process on an API server in memory, with whatever goes wrong there: each ends with a name, and
-//! the process does not grow. `make soak` runs it; no other test does.
+//! Many drains in one driver process on an API server in memory, with faults: each ends with a named outcome, and the
+//! process does not grow. `make soak` runs it; no other test does.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,14 +21,14 @@ use crate::bench::Bench;
 use crate::figures::Figures;
 use crate::mishap::{KINDS, Mishap, Rng};
 
-/// How many drains; without it there is no soak.
+/// The number of drains; without it there is no soak.
 const DRAINS: &str = "SCUPPER_SOAK";
 /// Repeats a soak.
 const SEED: &str = "SCUPPER_SOAK_SEED";
-/// Where the policies are, as `make plugins` builds them.
+/// The folder of the policies, as `make plugins` builds them.
 const POLICIES: &str = "SCUPPER_POLICIES";
 
-/// Fewer drains cannot be told to have met every kind of fault.
+/// Fewer drains might not meet every kind of fault.
 const ENOUGH: usize = 1000;
 
 #[tokio::test(flavor = "multi_thread")]

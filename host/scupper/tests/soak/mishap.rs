@@ -1,4 +1,4 @@
-//! What goes wrong in a drain of the soak: one thing, or nothing.
+//! The faults of a drain in the soak: one, or none.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Rng {
     }
 }
 
-/// What goes wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mishap {
     Nothing,
@@ -41,7 +41,7 @@ pub(crate) enum Mishap {
     HangsAfter,
     DroppedBefore,
     DroppedAfter,
-    /// A right is missing for a while.
+    /// A permission is missing for a while.
     Forbidden,
     /// The lease cannot be written.
     Lease,
@@ -61,7 +61,7 @@ pub(crate) enum Mishap {
     Uncordoned,
 }
 
-/// All of them; whatever the numbers, each happens in some two hundred drains.
+/// All of them; with any seed, each happens in about two hundred drains.
 pub(crate) const KINDS: [Mishap; 29] = [
     Mishap::Refused(401),
     Mishap::Refused(403),
@@ -139,14 +139,14 @@ impl Mishap {
         }
     }
 
-    /// Before the drain is asked for.
+    /// Before the drain is requested.
     pub(crate) fn prepare(self, bench: &Bench, rng: &mut Rng) {
         let some =
             |action: Action, rng: &mut Rng| Fault::new(action).user_agent("scupper").count(rng.count());
         let faults = match self {
             Self::Refused(code) => {
                 let fault = some(Action::Status(code, None), rng);
-                // Of writes or of everything but watches, which would only begin again.
+                // Of writes or of everything but watches, which would only restart.
                 vec![if rng.below(2) == 0 {
                     fault.method("PATCH")
                 } else {
@@ -171,7 +171,7 @@ impl Mishap {
             Self::TooLate => bench.stuck_pod(),
             Self::Blocked => bench.unmanaged_pod(),
             Self::BudgetClosed => bench.close_budget(),
-            // Whatever happens in the middle of a drain needs one that lasts.
+            // A fault in the middle of a drain needs one that lasts.
             Self::Cancelled | Self::PodsArrive | Self::PodDeleted | Self::MarkWiped | Self::Uncordoned => {
                 bench.slow_pod();
             }

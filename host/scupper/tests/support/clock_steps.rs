@@ -1,4 +1,4 @@
-//! What lets the wall clock of a program be set, for programs that are started with it preloaded.
+//! A preloaded library that lets a test set the wall clock of a program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A collector of OpenTelemetry on loopback, over HTTP and over gRPC. It reads messages by the numbers of their fields, as
-//! the protocol has them, and knows nothing of how they were written.
+//! An OpenTelemetry collector on loopback, over HTTP and over gRPC. It reads messages by their field numbers, as the
+//! protocol defines them, and knows nothing of the exporter.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -21,10 +21,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// Where spans arrive.
+/// The address for spans.
 pub(crate) struct Collector {
     pub(crate) url: String,
-    /// Over TLS: the certificate of who signed its own.
+    /// Over TLS: the certificate of the authority that signed its own.
     pub(crate) authority: Option<String>,
     seen: Arc<Mutex<Seen>>,
     _tasks: JoinSet<()>,
@@ -39,13 +39,13 @@ struct Seen {
     spans: Vec<Span>,
 }
 
-/// What it does with what it is sent.
+/// Its reaction to a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Takes,
     /// It reads, and never answers.
     Hangs,
-    /// It wants none of it, however often it is asked.
+    /// It refuses everything, however often it is retried.
     Refuses,
 }
 
@@ -54,7 +54,7 @@ impl Collector {
         Self::over(None, manner).await
     }
 
-    /// Over TLS, with a certificate that an authority of its own has signed.
+    /// Over TLS, with a certificate signed by an authority of its own.
     pub(crate) async fn secure() -> Self {
         let (acceptor, authority) = signed();
         let collector = Self::over(Some(acceptor), Manner::Takes).await;
@@ -79,12 +79,12 @@ impl Collector {
         }
     }
 
-    /// How many requests have come.
+    /// The number of requests received.
     pub(crate) fn asked(&self) -> usize {
         self.seen.lock().unwrap().asked
     }
 
-    /// Connections of who did not believe its certificate.
+    /// Connections by clients that did not trust its certificate.
     pub(crate) fn turned_away(&self) -> usize {
         self.seen.lock().unwrap().turned_away
     }
@@ -103,7 +103,7 @@ impl Collector {
         self.seen.lock().unwrap().headers.clone()
     }
 
-    /// What the last request said of who sent it.
+    /// The resource attributes of the last request.
     pub(crate) fn resource(&self) -> Attributes {
         self.seen.lock().unwrap().resources.last().unwrap().clone()
     }
@@ -121,7 +121,7 @@ pub(crate) struct Span {
     pub(crate) begun: u64,
     pub(crate) ended: u64,
     pub(crate) said: Attributes,
-    /// `None`: nothing is said; 1: well; 2: an error. And why.
+    /// `None`: unset; 1: success; 2: an error. And the message.
     pub(crate) status: Option<(u64, String)>,
 }
 
@@ -265,7 +265,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, seen: Arc<Mutex
         connections.spawn(async move {
             match tls {
                 None => serve(stream, seen, manner).await,
-                // Who does not believe us goes away here.
+                // A client that does not trust us disconnects here.
                 Some(tls) => match tls.accept(stream).await {
                     Ok(stream) => serve(stream, seen, manner).await,
                     Err(_) => seen.lock().unwrap().turned_away += 1,
@@ -282,7 +282,7 @@ async fn serve(
 ) {
     let service = service_fn(|request| respond(request, Arc::clone(&seen), manner));
     let builder = auto::Builder::new(TokioExecutor::new());
-    // The program that sends is ended in the middle.
+    // The exporting program was killed in the middle.
     builder.serve_connection(TokioIo::new(stream), service).await.ok();
 }
 
@@ -323,7 +323,7 @@ async fn respond(
         let response = Response::builder().header("content-type", "application/x-protobuf");
         return Ok(response.body(Full::new(Bytes::new()).boxed()).unwrap());
     }
-    // An empty message, and how it went behind it.
+    // An empty message, and the status behind it.
     let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
     let body = Full::new(Bytes::from_static(&[0; 5])).with_trailers(async move { Some(Ok(trailers)) });
     let response = Response::builder().header("content-type", "application/grpc");

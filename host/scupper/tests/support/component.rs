@@ -1,4 +1,4 @@
-//! Sections put behind those of a component that is there: to make it as large as others are.
+//! Adds sections to an existing component, to make it as large as others.
 
 use wasmparser::{Parser, Payload};
 
@@ -14,7 +14,7 @@ pub(crate) fn beside(component: &[u8], module: &[u8]) -> Vec<u8> {
     component
 }
 
-/// How many modules stand at the top of a component.
+/// The number of modules at the top level of a component.
 fn core_modules(component: &[u8]) -> u32 {
     let (mut count, mut depth) = (0, 0_u32);
     for payload in Parser::new(0).parse_all(component) {
@@ -31,7 +31,7 @@ fn core_modules(component: &[u8]) -> u32 {
     count
 }
 
-/// Puts a section at the end.
+/// Appends a section.
 pub(crate) fn section(component: &mut Vec<u8>, id: u8, content: &[u8]) {
     component.push(id);
     leb(component, u32::try_from(content.len()).unwrap());

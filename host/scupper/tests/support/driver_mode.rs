@@ -1,5 +1,5 @@
-//! The program in `kubelet-plugin` mode on a simulated API server and kubelet. It can be killed and started again, and
-//! commands can be typed beside it.
+//! The program in `kubelet-plugin` mode on a simulated API server and kubelet. A test can kill and restart it, and run
+//! commands beside it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ pub(crate) struct DriverMode {
     folder: tempfile::TempDir,
 }
 
-/// A command that was typed. Dropped, it is killed.
+/// A running command. Dropped, it is killed.
 pub(crate) struct Typed {
     child: Child,
     out: PathBuf,
     err: PathBuf,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -75,7 +75,7 @@ impl DriverMode {
         rig
     }
 
-    /// Writes `scupper.yaml` anew: a driver that runs reads it again.
+    /// Rewrites `scupper.yaml`: a running driver reads it again.
     pub(crate) fn configure(&self, drain: Value, policies: Value) {
         let whole = json!({
             "apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "drain": drain, "policies": policies,
@@ -88,7 +88,7 @@ impl DriverMode {
         std::fs::rename(new, file).unwrap();
     }
 
-    /// Starts the driver, and waits until it offers its transitions.
+    /// Starts the driver, and waits until it publishes its transitions.
     pub(crate) async fn start(&mut self) {
         let before = self.registrations();
         let args = [
@@ -122,19 +122,19 @@ impl DriverMode {
         }
     }
 
-    /// Asks for a drain, and says how its event ended.
+    /// Requests a drain, and returns how its event ended.
     pub(crate) async fn drain(&self, event: &str) -> String {
         self.begin_drain(event);
         self.ends(event).await
     }
 
-    /// Asks for the uncordon, and says how its event ended.
+    /// Requests the uncordon, and returns how its event ended.
     pub(crate) async fn uncordon(&self, event: &str) -> String {
         self.ask(event, &format!("{DRIVER}-uncordon"));
         self.ends(event).await
     }
 
-    /// Asks for a drain, and does not wait.
+    /// Requests a drain, and does not wait.
     pub(crate) fn begin_drain(&self, event: &str) {
         self.ask(event, DRIVER);
     }
@@ -153,7 +153,7 @@ impl DriverMode {
         finished.into_iter().find(|(name, _)| name == event).unwrap().1
     }
 
-    /// Takes the request for a drain back, and waits until the driver has ended it.
+    /// Withdraws the request for a drain, and waits until the driver has ended it.
     pub(crate) async fn cancel(&self, event: &str) {
         let ends = self.told().matches("Cancelled").count();
         self.api
@@ -166,7 +166,7 @@ impl DriverMode {
         .await;
     }
 
-    /// Types `scupper <command>`; a policy's part in it follows `scupper.yaml`.
+    /// Runs `scupper <command>`; for a policy's part it uses `scupper.yaml`.
     pub(crate) fn types(&mut self, args: &[&str]) -> Typed {
         self.commands += 1;
         let (out, err) = (
@@ -208,7 +208,7 @@ impl DriverMode {
         self.folder.path().join("said").join(file)
     }
 
-    /// What the driver has written, its log after its report.
+    /// The driver's output, followed by its log.
     pub(crate) fn told(&self) -> String {
         let read = |file| std::fs::read_to_string(self.said(file)).unwrap_or_default();
         format!("{}{}", read("out"), read("err"))
@@ -219,7 +219,7 @@ impl DriverMode {
         node["spec"]["unschedulable"] == true
     }
 
-    /// What `kubectl uncordon` writes.
+    /// The write of `kubectl uncordon`.
     pub(crate) fn kubectl_uncordon(&self) {
         let lift = |node: &mut Value| {
             if let Some(spec) = node["spec"].as_object_mut() {
@@ -271,7 +271,7 @@ impl Typed {
         rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     }
 
-    /// It writes this.
+    /// Waits until it prints this.
     pub(crate) async fn says(&mut self, words: &str) {
         let begun = Instant::now();
         while !self.stdout().contains(words) {

@@ -1,5 +1,5 @@
-//! A gate before a server: closing it cuts open connections and refuses new ones until it opens again. A
-//! server that is restarted looks like that.
+//! A gate before a server: closing it cuts open connections and refuses new ones until it opens again, like a server
+//! that is restarted.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// The way to one server.
+/// The gate to one server.
 pub(crate) struct Gate {
     pub(crate) address: SocketAddr,
     open: watch::Sender<bool>,
@@ -52,7 +52,7 @@ async fn keep(first: TcpListener, server: String, mut open: watch::Receiver<bool
                     let server = server.clone();
                     ways.spawn(async move {
                         if let Ok(mut server) = TcpStream::connect(server).await {
-                            // Either end may go away.
+                            // Either end may disconnect.
                             copy_bidirectional(&mut client, &mut server).await.ok();
                         }
                     });

@@ -97,7 +97,7 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     made.entry(name.to_owned()).or_insert_with(make).clone()
 }
 
-/// This process's folder for everything that tests leave behind.
+/// This process's folder for all files of its tests.
 pub(crate) fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<tempfile::TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().unwrap()).path()

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// A status, and everything as it came.
+/// A status, and the raw response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) raw: Vec<u8>,
@@ -26,7 +26,7 @@ impl Answer {
     }
 }
 
-/// The answer ends with its connection, or where it says.
+/// The answer ends with its connection, or at its stated length.
 pub(crate) fn send(
     method: &str,
     url: &str,
@@ -39,7 +39,7 @@ pub(crate) fn send(
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // Some servers take a body of no bytes for one that has no type.
+    // Some servers take an empty body for one without a type.
     if !body.is_empty() || method != "GET" {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
@@ -64,7 +64,7 @@ pub(crate) fn send(
     Ok(Answer { status, raw })
 }
 
-/// All of the body is there; `false` where its length is not said.
+/// Whether the body is complete; `false` if its length is not stated.
 fn is_whole(raw: &[u8]) -> bool {
     let Some(end) = raw.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;

@@ -1,8 +1,7 @@
-//! How long a test waits for a condition.
+//! The time limit for a test's wait.
 
 use std::time::Duration;
 
-/// Whatever must come comes within this, on a machine of a quarter of the usual speed that builds something else beside the
-/// tests. Whoever waits looks for it often, so that it costs nothing where it comes at once; a bound that is shorter than this
-/// must say what it tells apart.
+/// The limit for every condition, on a machine with a quarter of the usual speed that runs another build beside the
+/// tests. Waits poll often, so that a generous limit costs nothing; a shorter limit must state what it distinguishes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);

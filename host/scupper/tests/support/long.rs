@@ -1,6 +1,6 @@
-//! Tests that take minutes run where they are asked for: `SCUPPER_LONG=1`, as `make test-real-slurm-long` has it.
+//! Tests that take minutes run only on request: `SCUPPER_LONG=1`, as in `make test-real-slurm-long`.
 
-/// They are asked for. Where they are not, the test says that it was left out.
+/// Whether they are requested. Otherwise the test prints that it was skipped.
 pub(crate) fn wanted() -> bool {
     let wanted = std::env::var("SCUPPER_LONG").is_ok_and(|value| value == "1");
     if !wanted {

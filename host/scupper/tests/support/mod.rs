@@ -1,11 +1,11 @@
-//! The program as a user runs it, and a simulated cluster for it to look at.
+//! The real program, and a simulated cluster for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,

@@ -1,4 +1,4 @@
-//! The pair of conditions of a node, `DrainInProgress` and `Drained`, in every state of it that a watcher sees.
+//! The pair of conditions of a node, `DrainInProgress` and `Drained`, in every state that a watcher sees.
 
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ impl Pairs {
         Self { seen, task }
     }
 
-    /// One after the other, without what came twice. What no watcher may see fails the test.
+    /// All pairs in order, without repetitions. An invalid pair fails the test.
     #[track_caller]
     pub(crate) fn story(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
@@ -50,7 +50,7 @@ impl Pairs {
         seen.story.clone()
     }
 
-    /// The last of it.
+    /// The last pair.
     #[track_caller]
     pub(crate) fn last(&self) -> String {
         self.story().pop().unwrap_or_default()
@@ -76,7 +76,7 @@ impl Seen {
 
 fn pair(progress: &NodeCondition, drained: &NodeCondition) -> Result<String, String> {
     let (one, other) = (progress.status.as_str(), drained.status.as_str());
-    // One write has one reason, one message and one time: what differs was written in two.
+    // One write has one reason, one message and one time: a difference means two writes.
     let write = |it: &NodeCondition| {
         (
             it.reason.clone(),

@@ -1,5 +1,5 @@
-//! A small proxy in front of a server, for what the server itself does not do when it is asked: overload, cut
-//! connections, and telling everybody what it was told.
+//! A small proxy in front of a server, for faults that the server cannot produce on request: overload, cut connections,
+//! and responses that repeat the request.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,37 +10,38 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::http;
 
-/// Headers that open something.
+/// Headers with credentials.
 const TOKENS: [&str; 2] = ["X-Auth-Token", "X-SLURM-USER-TOKEN"];
-/// Where a login has its secret.
+/// The place of the secret in a login.
 const PASSWORDS: [&str; 2] = [
     "/auth/identity/application_credential/secret",
     "/auth/identity/password/user/password",
 ];
 
-/// What becomes of a request.
+/// The fate of a request.
 pub(crate) enum Fault {
     Pass,
-    /// It is answered by the proxy, with this much more in the head.
+    /// The proxy answers it, with these additional headers.
     Answer(u16, &'static str),
-    /// The server's answer, with a header more that has the token, in every form that a server may write it in.
+    /// The server's answer, with an additional header that contains the token, in every form that a server may write it
+    /// in.
     Gossip,
-    /// Overload again, and the answer has the whole request in it, in every form that a server may write it in.
+    /// Overload, with an answer that contains the whole request, in every form that a server may write it in.
     Echo,
-    /// The connection is cut, and the server never hears of it.
+    /// The connection is cut before the server receives the request.
     CutBefore,
-    /// The server does it, and its answer is lost.
+    /// The server carries it out, and its answer is lost.
     CutAfter,
-    /// Its answer is changed on its way, to one of the same length.
+    /// Its answer is changed in transit, to one of the same length.
     Change(fn(&str) -> String),
 }
 
-/// A request that came by.
+/// An observed request.
 pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) token: String,
-    /// What was answered; 0: nothing.
+    /// The status of the answer; 0: none.
     pub(crate) status: u16,
 }
 
@@ -74,14 +75,14 @@ impl Proxy {
         Self { url, seen }
     }
 
-    /// How many requests came by whose `METHOD path` begins and ends like this.
+    /// The number of requests whose `METHOD path` begins and ends like this.
     pub(crate) fn count(&self, method: &str, ends: &str) -> usize {
         let seen = self.seen.lock().unwrap();
         let like = |seen: &&Seen| seen.method == method && seen.path.ends_with(ends);
         seen.iter().filter(like).count()
     }
 
-    /// The paths that this method was asked for, each as often as it was, without their queries.
+    /// The requested paths of this method, with repetitions, without their queries.
     pub(crate) fn paths(&self, method: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let seen = seen.iter().filter(|seen| seen.method == method);
@@ -89,13 +90,13 @@ impl Proxy {
         seen.map(path).collect()
     }
 
-    /// How many requests were answered with this.
+    /// The number of requests with this answer.
     pub(crate) fn answered(&self, status: u16) -> usize {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|seen| seen.status == status).count()
     }
 
-    /// The tokens that came by, each once, the first first.
+    /// The tokens seen, each once, oldest first.
     pub(crate) fn tokens(&self) -> Vec<String> {
         let mut tokens: Vec<String> = Vec::new();
         for seen in self.seen.lock().unwrap().iter() {
@@ -175,8 +176,8 @@ fn overload(status: u16, more: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// All that was sent: as it is, in JSON, and every value of it in base64 and as a URL has it. The values first, as what
-/// is shown of an answer is only its beginning.
+/// Everything that was sent: raw, in JSON, and every value of it in base64 and URL-encoded. The values come first, as
+/// only the beginning of an answer is shown.
 fn echo(head: &str, body: &str) -> String {
     let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
     let mut values: Vec<String> = head

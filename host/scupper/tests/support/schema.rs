@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What a schema may say. Another keyword is a fault of the schema, so that none is left unchecked.
+/// The allowed keywords of a schema. Another keyword is an error in the schema, so that none stays unchecked.
 const KEYWORDS: [&str; 14] = [
     "$schema",
     "$defs",
@@ -22,7 +22,7 @@ const KEYWORDS: [&str; 14] = [
     "items",
 ];
 
-/// A schema, and which of its properties values have had so far.
+/// A schema, and its properties that have occurred in values so far.
 pub(crate) struct Schema {
     root: Value,
     seen: BTreeSet<String>,
@@ -47,7 +47,7 @@ impl Schema {
         }
     }
 
-    /// No property of the schema is one that no value ever had.
+    /// Every property of the schema has occurred in a value.
     #[track_caller]
     pub(crate) fn is_seen(&self) {
         let unseen: Vec<_> = self.properties("").into_iter().collect();
@@ -107,7 +107,7 @@ impl Schema {
         below.chain(own).collect()
     }
 
-    /// The places of the properties that the value has, or what is wrong with it.
+    /// The places of the properties that the value has, or the value's error.
     fn faults(&self, place: &str, value: &Value) -> Result<BTreeSet<String>, String> {
         let schema = self.at(place);
         if let Some(other) = schema["$ref"].as_str() {

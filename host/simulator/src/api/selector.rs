@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::fields;
 use super::kinds::Kind;
 
-/// What a query selects.
+/// The selection of a query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     labels: Vec<Requirement>,

@@ -96,7 +96,7 @@ impl Drop for ApiServer {
 }
 
 impl ApiServer {
-    /// Binds, creates the namespaces that every cluster has, and begins to serve.
+    /// Binds, creates the namespaces that every cluster has, and starts to serve.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let bound = |source| StartError::Bind {
             port: options.port,
@@ -141,7 +141,7 @@ impl ApiServer {
         })
     }
 
-    /// Ends everything: connections, watches, controllers. Dropping does it as well.
+    /// Ends everything: connections, watches, controllers. Dropping also does this.
     pub fn shutdown(&self) {
         self.stop.cancel();
     }

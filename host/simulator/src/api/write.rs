@@ -39,7 +39,7 @@ pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) ->
         "message": format!("namespace {namespace} is being terminated"), "field": "metadata.namespace"}]))
 }
 
-/// Makes an object.
+/// Creates an object.
 pub(crate) fn create(
     table: &mut Table,
     kind: &Kind,

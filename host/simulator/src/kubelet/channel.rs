@@ -59,7 +59,7 @@ struct Usage {
 }
 
 impl Channel {
-    /// Begins to connect.
+    /// Starts to connect.
     pub(super) fn dial(path: &Path, timing: &Timing) -> Self {
         let channel = Self {
             path: path.to_owned(),
@@ -217,7 +217,7 @@ async fn unused(usage: &Mutex<Usage>, limit: Duration) {
 /// A client for the duration of a call.
 #[derive(Debug)]
 pub(super) struct Way {
-    /// Where to call.
+    /// The socket to call.
     pub channel: tonic::transport::Channel,
     usage: Arc<Mutex<Usage>>,
 }

@@ -33,7 +33,7 @@ pub enum StartError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -95,7 +95,7 @@ impl Drop for Run {
     }
 }
 
-/// A simulated kubelet that was started. Dropped, it ends.
+/// A running simulated kubelet. Dropped, it ends.
 #[derive(Debug)]
 pub struct KubeletHandle {
     options: Options,
@@ -118,12 +118,12 @@ impl KubeletHandle {
         &self.faults
     }
 
-    /// What it did so far.
+    /// The record of its actions so far.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The calls it made of drivers.
+    /// Its calls of drivers.
     pub fn calls(&self) -> Vec<Call> {
         self.record.calls()
     }
@@ -138,7 +138,7 @@ impl KubeletHandle {
         self.record.attempts()
     }
 
-    /// The drivers that are registered, each with its endpoints, oldest first.
+    /// The registered drivers, each with its endpoints, oldest first.
     pub fn registered(&self) -> BTreeMap<String, Vec<PathBuf>> {
         self.lock()
             .as_ref()
@@ -175,12 +175,12 @@ impl KubeletHandle {
         Ok(())
     }
 
-    /// From its next start on it knows SLM, or does not.
+    /// Sets whether it knows SLM from its next start on.
     pub fn set_gate(&self, gate: bool) {
         self.gate.store(gate, Ordering::Relaxed);
     }
 
-    /// Ends it and starts it again.
+    /// Restarts it.
     pub async fn restart(&self) -> Result<(), StartError> {
         self.stop().await;
         self.record.add(Entry::Restarted);

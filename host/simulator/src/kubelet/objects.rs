@@ -217,7 +217,7 @@ impl Objects {
             .map(|_| ())
     }
 
-    /// What `status.driver` holds once the event is claimed.
+    /// The value of `status.driver` once the event is claimed.
     pub(super) fn driver_value(&self, driver: &str, transition: Option<&Transition>) -> Value {
         match (self.mode, transition) {
             (Mode::Prototype, _) => json!(driver),

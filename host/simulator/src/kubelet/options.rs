@@ -17,15 +17,15 @@ pub struct Options {
     pub client: Client,
     /// The kubelet's node.
     pub node: String,
-    /// The kubelet's root; `plugins_registry` and `plugins` are made below it.
+    /// The kubelet's root, with `plugins_registry` and `plugins` below it.
     pub root: PathBuf,
     /// The node's `/`: drivers' endpoints are relative to it.
     pub slash: PathBuf,
-    /// How long things take.
+    /// Intervals and time limits.
     pub timing: Timing,
     /// The seed for the choice of events; the same seed and events give the same choices.
     pub seed: u64,
-    /// Which of the two descriptions of SLM it follows.
+    /// The description of SLM that it follows.
     pub mode: Mode,
     /// Whether this kubelet knows SLM. Otherwise it refuses plugins of the type `SLMPlugin` and claims nothing.
     pub gate: bool,
@@ -85,12 +85,12 @@ fn kind(name: &str, plural: &str) -> ApiResource {
 pub enum Mode {
     /// The prototype's: `status.driver` is a name; an expired event ends without a call.
     Prototype,
-    /// The enhancement proposal's: `status.driver` is an object, an expired event is spelled `SLAExpired` and its
-    /// driver is told by an End call with `sla_expired`, and events that another component claimed are left alone.
+    /// The enhancement proposal's: `status.driver` is an object, an expired event is spelled `SLAExpired` and an End
+    /// call with `sla_expired` informs its driver, and events that another component claimed stay unchanged.
     Proposal,
 }
 
-/// How long things take in a kubelet.
+/// Intervals and time limits of a kubelet.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// From the end of a pass to the next one.
@@ -115,13 +115,13 @@ pub struct Timing {
     pub backoff: Duration,
     /// The longest pause.
     pub backoff_max: Duration,
-    /// Without a call for so long, a channel goes idle and stays so until the next call.
+    /// Without a call for this long, a channel becomes idle and stays so until the next call.
     pub idle: Duration,
-    /// Before a refused connection is tried again; grows by the factor 1.6.
+    /// Before a refused connection is retried; grows by the factor 1.6.
     pub reconnect: Duration,
-    /// Between two attempts at a write that met a conflict.
+    /// Between two attempts at a write after a conflict.
     pub conflict_pause: Duration,
-    /// Before a failed removal of transitions is tried again; doubled.
+    /// Before a failed removal of transitions is retried; doubled.
     pub cleanup_retry: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The loop: one event a pass, and a pause after each.
+//! The loop: one event per pass, and a pause after each.
 //!
 //! A claimed event comes first, so it blocks all others on the node; then a random pending one; then a terminal leftover.
 
@@ -18,7 +18,7 @@ use super::options::Mode;
 use super::record::{Entry, Outcome, Pass, Step};
 use super::{claim, drive, finish};
 
-/// Runs passes until it is dropped.
+/// Runs passes until dropped.
 pub(super) async fn run(inner: Arc<Inner>) {
     let writer = Writer::new(inner.options.events.clone());
     let cache = writer.as_reader();

@@ -1,4 +1,4 @@
-//! The SLM drivers that are registered, each with its endpoints; the most recent one is used.
+//! The registered SLM drivers, each with its endpoints; the most recent one is used.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct Plugins {
 struct Driver {
     /// Oldest first.
     endpoints: Vec<Arc<Registered>>,
-    /// The removal of its transitions, running since its last endpoint went.
+    /// The removal of its transitions, running since its last endpoint disappeared.
     cleanup: Option<AbortOnDropHandle<()>>,
 }
 
@@ -109,7 +109,7 @@ impl Plugins {
         });
     }
 
-    /// The endpoint that a driver is called at.
+    /// The endpoint for calls of a driver.
     pub(super) fn newest(&self, driver: &str) -> Result<Arc<Registered>, String> {
         if driver.is_empty() {
             return Err("SLM driver name is empty".to_owned());

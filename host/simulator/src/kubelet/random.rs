@@ -13,7 +13,7 @@ impl Random {
         Self(AtomicU64::new(seed))
     }
 
-    /// A number below `limit`; 0 when there is none.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub(super) fn below(&self, limit: usize) -> usize {
         let state = self
             .0

@@ -1,4 +1,4 @@
-//! What a simulated kubelet did, in order, for tests.
+//! A record of a simulated kubelet's actions, in order, for tests.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// One thing that the kubelet did.
+/// One action of the kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// It tried to register the driver behind a socket.
@@ -81,15 +81,15 @@ pub enum Entry {
 pub struct Attempt {
     /// The registration socket.
     pub socket: PathBuf,
-    /// The driver's name, when `GetInfo` answered.
+    /// The driver's name, if `GetInfo` answered.
     pub driver: Option<String>,
     /// The notification of the driver: registered or not, and the text. `None`: it could not be reached.
     pub notified: Option<(bool, String)>,
-    /// Why it failed.
+    /// The cause of its failure.
     pub error: Option<String>,
 }
 
-/// Which of the two calls it was.
+/// One of the two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// StartLifecycleTransition
@@ -98,14 +98,14 @@ pub enum Kind {
     End,
 }
 
-/// What a driver answered.
+/// A driver's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The wanted reason of the node's condition.
     pub condition: String,
     /// The node to write it to.
     pub node: String,
-    /// Why the driver gives up.
+    /// The driver's error.
     pub error: String,
 }
 
@@ -122,27 +122,27 @@ pub struct Call {
     pub transition: String,
     /// The event.
     pub event: String,
-    /// End only: was the deadline said to have passed?
+    /// End only: whether the deadline was reported as passed.
     pub sla_expired: bool,
-    /// The response, or why there is none.
+    /// The response, or the reason why there is none.
     pub answer: Result<Answer, String>,
 }
 
 /// A pass of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// What it chose to do.
+    /// The chosen action.
     pub step: Step,
-    /// The event it chose.
+    /// The chosen event.
     pub event: Option<String>,
-    /// How it ended.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What a pass does, in order of preference.
+/// The actions of a pass, in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Go on with a claimed event.
+    /// Continue a claimed event.
     Drive,
     /// Claim a pending one.
     Claim,
@@ -152,16 +152,16 @@ pub enum Step {
     Nothing,
 }
 
-/// How a pass ended.
+/// The result of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was about.
+    /// It succeeded.
     Done,
     /// It did not change the event, for this reason, and will try it again.
     Left(String),
 }
 
-/// Everything a kubelet did since it was made, restarts included.
+/// Every action of a kubelet since its creation, restarts included.
 #[derive(Clone, Debug)]
 pub struct Record {
     entries: Arc<Mutex<Vec<(Instant, Entry)>>>,
@@ -196,7 +196,7 @@ impl Record {
         self.lock().iter().map(|(_, entry)| entry.clone()).collect()
     }
 
-    /// All entries with the moment of each, by tokio's clock.
+    /// All entries with the time of each, by tokio's clock.
     pub fn timed(&self) -> Vec<(Instant, Entry)> {
         self.lock().clone()
     }
@@ -217,7 +217,7 @@ impl Record {
         })
     }
 
-    /// The attempts to register.
+    /// The attempts at registration.
     pub fn attempts(&self) -> Vec<Attempt> {
         self.pick(|entry| match entry {
             Entry::Attempted(attempt) => Some(attempt.clone()),
@@ -225,7 +225,7 @@ impl Record {
         })
     }
 
-    /// The reasons that the node's condition was given.
+    /// The reasons set in the node's condition.
     pub fn reasons(&self) -> Vec<String> {
         self.pick(|entry| match entry {
             Entry::Patched { reason, error: None } => Some(reason.clone()),
@@ -233,7 +233,7 @@ impl Record {
         })
     }
 
-    /// How events ended: name and terminal status.
+    /// The ended events: name and terminal status.
     pub fn finished(&self) -> Vec<(String, String)> {
         self.pick(|entry| match entry {
             Entry::Finished {
@@ -254,7 +254,7 @@ impl Record {
             .collect()
     }
 
-    /// The last entries, for people.
+    /// The last entries, formatted.
     pub fn tail(&self) -> String {
         const SHOWN: usize = 40;
         let entries = self.lock();

@@ -16,7 +16,7 @@ use super::options::Options;
 use super::plugins::Plugins;
 use super::record::Attempt;
 
-/// A plugin that is registered.
+/// A registered plugin.
 #[derive(Clone, Debug)]
 pub(super) struct Plugin {
     pub driver: String,

@@ -18,7 +18,7 @@ use super::record::Entry;
 use super::registration::{self, Plugin, Tried};
 use super::sockets::{Socket, Sockets};
 
-/// Watches and registers until it is dropped.
+/// Watches and registers until dropped.
 pub(super) async fn run(inner: Arc<Inner>, sockets: Sockets) {
     let mut registry = Registry {
         sockets,

@@ -1,4 +1,4 @@
-//! What tests and demos do with the API server simulator's handle: faults, broken watches, rights, groups, the log.
+//! The functions of the API server simulator's handle: faults, broken watches, permissions, groups, the log.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! kube-rs against the simulator: what the driver does, done by the library that it does it with.
+//! kube-rs against the simulator: the driver's operations, with the driver's library.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::time::Duration;
@@ -111,7 +111,7 @@ async fn its_watcher_keeps_up_over_breaks_and_forgotten_history() {
     server.compact_history();
     let found = tokio::time::timeout(Duration::from_secs(20), async {
         loop {
-            // A watch that failed is begun again by the watcher.
+            // The watcher restarts a failed watch.
             if let Ok(Some(pod)) = stream.try_next().await
                 && pod.name_any() == "b"
             {

@@ -1,4 +1,4 @@
-//! Which calls a claimed event leads to, and what their answers lead to.
+//! The calls for a claimed event, and the effect of their answers.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn a_restarted_kubelet_resumes_by_the_reason() {
     );
 }
 
-/// The contract's table of answers: what is written, and which call is next.
+/// The contract's table of answers: the written condition, and the next call.
 #[tokio::test]
 async fn answers_lead_to_the_next_call() {
     use Reply::Condition;

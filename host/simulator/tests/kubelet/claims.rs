@@ -122,7 +122,7 @@ async fn never_two_events_are_claimed() {
         cluster.event(event, DRAIN).await;
         service.say(Reply::Condition(START));
         service.say(Reply::Condition(END));
-        // The stale end of the one before would end the next at once.
+        // The stale end of the previous event would end the next one at once.
         service.say(Reply::Condition("other"));
     }
     for event in ["a", "b", "c"] {
@@ -178,14 +178,14 @@ async fn an_idle_channel_connects_for_a_call_and_not_for_a_claim() {
     assert_eq!(ended(&world, "e").await, "Failed");
 }
 
-/// The trap of half an hour without a call: the channel sleeps, and waiting for it does not wake it.
+/// The pitfall of half an hour without a call: the channel becomes idle, and waiting for it does not wake it.
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_slept_for_half_an_hour_fails_the_claim() {
     for (minutes, status) in [(29, "Succeeded"), (31, "Failed")] {
         let (cluster, world) = world_with(|options| options.timing = Timing::default()).await;
         let service = Service::serve(&world.service("a"), [Reply::Condition(END)]);
         let front = Registered::serve(&world.registry("a"), Plugin::new(DRIVER, &service.path));
-        // Long steps would end the registration's own calls before the sockets have carried them.
+        // Long steps would end the registration's own calls before the sockets have transferred them.
         let begun = tokio::time::Instant::now();
         while front.notified().is_empty() && begun.elapsed() < Duration::from_secs(90) {
             step(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! An API server with one node, and what a test asks of it.
+//! An API server with one node, and helpers for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ impl Cluster {
         cluster
     }
 
-    /// The kubelet's client: with the rights of a node, no more.
+    /// The kubelet's client: with the permissions of a node, and no more.
     pub(crate) fn client(&self) -> Client {
         let mut config = self.server.client_config();
         config.auth_info.token = Some(format!("system:node:{NODE}").into());
@@ -134,7 +134,7 @@ impl Cluster {
             .unwrap();
     }
 
-    /// Watches how many events are claimed at once.
+    /// Watches the number of simultaneous claims.
     pub(crate) async fn watch_claims(&self) -> Claims {
         let claims = Arc::new(Mutex::new((BTreeMap::<String, bool>::new(), 0)));
         let seen = Arc::clone(&claims);
@@ -180,7 +180,7 @@ impl Drop for Claims {
     }
 }
 
-/// Waits until there is no such object.
+/// Waits until the object is gone.
 async fn gone(objects: &Api<DynamicObject>, name: &str) {
     let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut stream = watcher(objects.clone(), one).boxed();
@@ -222,7 +222,7 @@ pub(crate) fn reason(node: &Node) -> String {
         .unwrap_or_default()
 }
 
-/// A wall clock whose hands a test moves.
+/// A wall clock that a test sets.
 pub(crate) struct Hands(Arc<Mutex<Timestamp>>);
 
 impl Hands {

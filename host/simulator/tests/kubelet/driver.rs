@@ -1,4 +1,4 @@
-//! A driver that does what the test says: a registration socket, a service socket, and answers by a script.
+//! A scripted driver: a registration socket, a service socket, and answers from a script.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -26,7 +26,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-/// What the driver answers to a call.
+/// The driver's answer to a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// The wanted reason, for the node of the request.
@@ -39,11 +39,11 @@ pub(crate) enum Reply {
     ErrorBeside(&'static str, &'static str),
     /// A gRPC error.
     Refuse,
-    /// Nothing for so long, then an empty answer.
+    /// Nothing for this long, then an empty answer.
     Late(Duration),
 }
 
-/// A call that was heard.
+/// A received call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) call: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Heard {
     pub(crate) sla_expired: bool,
 }
 
-/// How a plugin presents itself.
+/// The information that a plugin reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Plugin {
     pub(crate) kind: String,
@@ -97,13 +97,13 @@ impl Connections {
 
     fn end(&self) {
         for stream in self.0.lock().unwrap().drain(..) {
-            // The other side may have ended it before.
+            // The other side may already have ended it.
             stream.shutdown(Shutdown::Both).ok();
         }
     }
 }
 
-/// What was said to a plugin.
+/// The notifications to a plugin.
 #[derive(Debug)]
 pub(crate) struct Ears {
     pub(crate) asked: Mutex<usize>,
@@ -258,7 +258,7 @@ impl Service {
         *self.script.finished.lock().unwrap()
     }
 
-    /// As a crash does it: the listener and its connections go, the file stays.
+    /// As in a crash: the listener and its connections end, the file stays.
     pub(crate) async fn crash(mut self) {
         self.task.abort();
         (&mut self.task).await.expect_err("aborted");

@@ -1,4 +1,4 @@
-//! How events end.
+//! The ends of events.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A cluster with a drain transition, a kubelet on it, and a scripted driver: what the tests of events begin with.
+//! A cluster with a drain transition, a kubelet on it, and a scripted driver: the setup of the tests of events.
 
 use scupper_simulator::kubelet::{Options, Record};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(crate) fn kinds(service: &Service) -> Vec<&'static str> {
     service.heard().iter().map(|heard| heard.call).collect()
 }
 
-/// Waits until the kubelet has written a terminal status, and gives it.
+/// Waits until the kubelet has written a terminal status, and returns it.
 pub(crate) async fn ended(world: &World, event: &str) -> String {
     let status = |record: &Record| {
         record
@@ -66,7 +66,7 @@ pub(crate) async fn ended(world: &World, event: &str) -> String {
     status(world.kubelet.record()).unwrap()
 }
 
-/// Waits for so many more passes.
+/// Waits for this many more passes.
 pub(crate) async fn passes(world: &World, more: usize) {
     let before = world.kubelet.passes().len();
     world

@@ -1,4 +1,4 @@
-//! Registration: every row of the contract's table, and what was seen on a real kubelet.
+//! Registration: every row of the contract's table, and observations of a real kubelet.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn endpoints(kubelet: &KubeletHandle) -> Vec<PathBuf> {
     kubelet.registered().remove(NAME).unwrap_or_default()
 }
 
-/// Waits until the kubelet has so many attempts behind it, and gives the last one.
+/// Waits until the kubelet has made this many attempts, and returns the last one.
 async fn attempt(kubelet: &KubeletHandle, number: usize) -> Attempt {
     kubelet
         .wait_for(|record| record.attempts().len() >= number, LIMIT)
@@ -62,7 +62,7 @@ async fn an_unknown_type_is_refused_by_name() {
         "RegisterPlugin error -- no handler registered for plugin type: OtherPlugin at socket {}",
         world.registry("a").display()
     );
-    // It is tried again, and refused again.
+    // It is retried, and refused again.
     assert_eq!(
         front.wait_notified(2).await[..2],
         [(false, text.clone()), (false, text)]
@@ -195,7 +195,7 @@ async fn a_socket_made_anew_or_renamed_over_is_registered_anew() {
     let second = Registered::serve(&world.registry("x"), Plugin::new(NAME, &b));
     second.wait_notified(1).await;
     assert_eq!(endpoints(&world.kubelet), std::slice::from_ref(&b));
-    // Serving binds a hidden name and renames it over the path that is there.
+    // Serving binds a hidden name and renames it over the existing path.
     let third = Registered::serve(&world.registry("x"), Plugin::new(NAME, &c));
     third.wait_notified(1).await;
     assert_eq!(endpoints(&world.kubelet), [c]);
@@ -311,7 +311,7 @@ async fn a_restart_registers_everything_again() {
     );
 }
 
-/// The pause belongs to the path and survives a socket that is made anew; another path is tried at once.
+/// The pause belongs to the path and survives a recreated socket; another path is tried at once.
 #[tokio::test(start_paused = true)]
 async fn failures_are_paced_by_path() {
     let world = World::with(|options| {
@@ -340,8 +340,8 @@ async fn failures_are_paced_by_path() {
         .iter()
         .map(|at| at.duration_since(first).as_secs_f64().round() as u64)
         .collect();
-    // As seen on a real kubelet, with a second or two more where this machine was slow to answer. An attempt is noted
-    // when it is over, up to a step or two of the clock late: hence the rounding.
+    // As observed on a real kubelet, with a second or two more where this machine was slow to answer. An attempt is
+    // recorded when it ends, up to a step or two of the clock late: hence the rounding.
     let expected = [0..=0, 1..=2, 3..=4, 5..=7, 10..=13, 19..=22, 35..=40];
     assert!(seconds.len() >= expected.len(), "{seconds:?}");
     assert!(

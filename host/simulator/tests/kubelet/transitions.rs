@@ -30,7 +30,7 @@ async fn a_transition_that_went_or_changed_counts_at_the_next_pass() {
         "no calls without the transition"
     );
     assert_eq!(status(&cluster.get("e").await.unwrap()), "Claimed");
-    // Its driver is the claim's, whatever the transition says now; its words are read anew.
+    // Its driver is the claim's, whatever the transition says now; its reasons are read again.
     let anew = json!({"driver": "another.example", "start": "begun", "end": "over", "allNodes": true});
     cluster.transition(DRAIN, anew).await;
     service.say(Reply::Condition("over"));

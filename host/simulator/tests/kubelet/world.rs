@@ -1,4 +1,4 @@
-//! A kubelet with a root of its own, and the clock's hands.
+//! A kubelet with its own root, and a clock that the test sets.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Options, Timing};
 use tokio::time::advance;
 
-/// Tests in real time run so much faster than a kubelet: a pass each 100 ms, a look at the sockets each 10 ms.
+/// Tests in real time run this much faster than a kubelet: a pass each 100 ms, a check of the sockets each 10 ms.
 const FASTER: u32 = 100;
 
 pub(crate) struct World {
@@ -19,7 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A kubelet without an API server, for what needs none.
+    /// A kubelet without an API server, for tests that need none.
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
     }
@@ -58,13 +58,13 @@ impl World {
             .join(format!("{name}.sock"))
     }
 
-    /// Lets the kubelet look at its sockets so many times: a socket made now is answered that much later.
+    /// Lets the kubelet check its sockets this many times: a socket created now is answered that much later.
     pub(crate) async fn ticks(&self, ticks: u32) {
         tokio::time::sleep(Timing::faster(FASTER).registry_tick * ticks).await;
     }
 }
 
-/// While this lives, a paused clock moves only when a test moves it: sockets take real time.
+/// While this exists, a paused clock advances only when a test advances it: sockets take real time.
 struct Hold(#[expect(dead_code, reason = "held, never read")] mpsc::Sender<()>);
 
 impl Hold {
@@ -75,7 +75,7 @@ impl Hold {
     }
 }
 
-/// Moves a paused clock, and gives sockets the real time they need to do what was due.
+/// Advances a paused clock, and gives sockets the real time that they need for due work.
 pub(crate) async fn step(time: Duration) {
     advance(time).await;
     let settle = || std::thread::sleep(Duration::from_millis(3));

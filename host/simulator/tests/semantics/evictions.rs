@@ -192,7 +192,7 @@ async fn wrong_uid_spends_the_budget(on: Subject) {
         "{}",
         budget.body
     );
-    // It stays so once the controller has looked.
+    // It stays so once the controller has checked.
     on.budget_is("one", 0, 1).await;
     on.evict("b", json!({})).await.is(429);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! LifecycleTransition and LifecycleEvent: what both the native kinds and the CRDs do, and the native words.
+//! LifecycleTransition and LifecycleEvent: the common behaviour of the native kinds and the CRDs, and the native
+//! messages.
 
 use serde_json::{Value, json};
 
@@ -226,7 +227,7 @@ async fn claiming_takes_a_version(on: Subject) {
         .unwrap()
         .remove("resourceVersion");
     let reply = on.put(&path, second).await;
-    // A CRD insists on a version; the native kind does not.
+    // A CRD requires a version; the native kind does not.
     assert_eq!(reply.code, if on.crds { 422 } else { 200 }, "{}", reply.body);
 }
 

@@ -79,7 +79,7 @@ async fn pages(on: Subject) {
         .unwrap()
         .replace('=', "%3D");
     on.runs("aa").await;
-    // The rest is of the moment of the first page.
+    // The rest is from the time of the first page.
     let rest = on
         .get(&format!("{}?{ON_NODE}&limit=5&continue={token}", on.pods()))
         .await

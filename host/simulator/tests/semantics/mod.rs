@@ -1,5 +1,5 @@
-//! What an API server answers, row by row: one list of cases, run against the simulator and against a real one.
-//! The rows are those of `host/testbeds/kubernetes/eviction-answers.md`, and what else the driver relies on.
+//! An API server's answers, row by row: one list of cases, run against the simulator and against a real one. The rows
+//! are those of `host/testbeds/kubernetes/eviction-answers.md`, and other behaviour that the driver relies on.
 
 pub(crate) mod deletions;
 pub(crate) mod evictions;
@@ -21,12 +21,12 @@ pub(crate) struct Case {
     pub(crate) run: fn(Subject) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// What a row needs beside a server that is up.
+/// The needs of a row beyond a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing: it runs beside others, in a namespace of its own.
+    /// Nothing: it runs in parallel with others, in its own namespace.
     Nothing,
-    /// The server to itself: it pauses parts of the cluster.
+    /// The server for itself: it pauses parts of the cluster.
     Alone,
     /// The kinds of `lifecycle.k8s.io`, native or from CRDs.
     Lifecycle,
@@ -75,7 +75,7 @@ pub(crate) fn all() -> Vec<Case> {
     all
 }
 
-/// Runs rows side by side and tells which failed.
+/// Runs rows in parallel and reports the failed ones.
 pub(crate) async fn run(cases: &[Case], wanted: &[Needs], subject: &Subject) -> Vec<String> {
     let mut running = Vec::new();
     for case in cases.iter().filter(|it| wanted.contains(&it.needs)) {

@@ -39,7 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const JSON: &str = "application/json-patch+json";
 
-/// A node of the case's own.
+/// A node for this case.
 async fn node(on: &Subject) -> String {
     let object =
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": on.namespace, "labels": {"a": "1"}}});
@@ -196,7 +196,7 @@ async fn a_patch_of_another_uid(on: Subject) {
         let reply = on.ask("PATCH", &path, how, other.clone()).await;
         reply.is_refusal(422, json!("Invalid"), &message, details.clone());
     }
-    // The version is looked at first.
+    // The version is checked first.
     let reply = on.merge(&path, with_uid(json!("other"), json!("1"))).await;
     let details = json!({"name": name, "kind": "nodes"});
     reply.is_refusal(409, json!("Conflict"), &modified("nodes", name), details);
@@ -345,7 +345,7 @@ async fn a_spec_change_counts(on: Subject) {
 }
 
 async fn not_served(on: Subject) {
-    // What is not served is not there: 404, whether it answers in words or in a Status.
+    // A kind that is not served does not exist: 404, as plain text or as a Status.
     on.get("/apis/nope.example.com/v1/things").await.is(404);
     on.get("/api/v1/things").await.is(404);
 }
@@ -393,7 +393,7 @@ async fn an_event_that_lacks_something(on: Subject) {
     on.post(&elsewhere, event).await.is(422);
 }
 
-/// An Event that has happened once, and where it is.
+/// An Event that has happened once, and its path.
 async fn told_once(on: &Subject) -> String {
     let reply = on.post(EVENTS, told(on)).await.is(201);
     format!("{EVENTS}/{}", reply.at("/metadata/name").as_str().unwrap())

@@ -1,4 +1,4 @@
-//! A server under test: how to ask it, and how to bring pods and budgets into a state.
+//! A server under test: sends requests to it, and brings pods and budgets into a state.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// A step of a case that takes longer has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What only the one that started the server can do to it.
+/// Actions that only the starter of the server can perform.
 pub(crate) trait Control: Send + Sync {
     fn pause_server(&self);
     fn resume_server(&self);
@@ -21,7 +21,7 @@ pub(crate) trait Control: Send + Sync {
     fn resume_controllers(&self);
 }
 
-/// A server, and a namespace of one's own on it.
+/// A server, and a namespace on it.
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) client: Client,
@@ -47,7 +47,7 @@ impl Reply {
         self.body.pointer(pointer).cloned().unwrap_or_default()
     }
 
-    /// Code, reason, message, details, Retry-After: everything that makes a refusal.
+    /// Code, reason, message, details, Retry-After: all parts of a refusal.
     #[track_caller]
     pub(crate) fn is_refusal(&self, code: u16, reason: Value, message: &str, details: Value) {
         let said = json!({"code": self.code, "reason": self.at("/reason"), "message": self.at("/message"),
@@ -67,7 +67,7 @@ impl Reply {
     }
 }
 
-/// A pod as a case wants it.
+/// A pod for a case.
 pub(crate) fn pod(name: &str, annotations: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": "it"}, "annotations": annotations},
@@ -96,7 +96,7 @@ impl Subject {
         self.post("/api/v1/namespaces", object).await.is(201);
     }
 
-    /// Asks, and reads the answer whole.
+    /// Sends a request, and reads the whole answer.
     pub(crate) async fn ask(&self, method: &str, path: &str, content_type: &str, body: Value) -> Reply {
         self.ask_as(&self.client, method, path, content_type, body).await
     }
@@ -174,8 +174,8 @@ impl Subject {
         self.get(&self.pod_path(name)).await.is(200).body
     }
 
-    /// Makes a pod and waits until it runs and is ready, and the server's cache says so too: what asks for version 0 is
-    /// answered from there, and a cache that lags tells the pod's way to readiness as changes.
+    /// Creates a pod and waits until it runs and is ready, also in the server's cache: requests for version 0 are
+    /// answered from there, and a stale cache reports the pod's way to readiness as changes.
     pub(crate) async fn runs(&self, name: &str) -> Value {
         self.runs_with(name, json!({})).await
     }
@@ -194,7 +194,7 @@ impl Subject {
         self.post(&self.pods(), pod).await.is(201);
     }
 
-    /// Waits until the pod is as wanted.
+    /// Waits until the pod satisfies the condition.
     pub(crate) async fn pod_is(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = self.pod_path(name);
         self.becomes(&path, |reply| reply.code == 200 && wanted(&reply.body))
@@ -207,7 +207,7 @@ impl Subject {
         self.becomes(&path, |reply| reply.code == 404).await;
     }
 
-    /// Waits until a GET answers as wanted.
+    /// Waits until a GET satisfies the condition.
     pub(crate) async fn becomes(&self, path: &str, wanted: impl Fn(&Reply) -> bool) -> Reply {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -232,7 +232,7 @@ impl Subject {
         )
     }
 
-    /// Makes a budget over all pods of the namespace; it is not waited for.
+    /// Creates a budget over all pods of the namespace, without waiting for it.
     pub(crate) async fn budget_made(&self, name: &str, spec: Value) {
         let mut spec = spec;
         spec.as_object_mut()
@@ -246,7 +246,7 @@ impl Subject {
         self.post(&path, object).await.is(201);
     }
 
-    /// Makes a budget and waits until it allows so many disruptions of that many healthy pods.
+    /// Creates a budget and waits until it allows this many disruptions of that many healthy pods.
     pub(crate) async fn budget(&self, name: &str, spec: Value, allowed: i64, healthy: i64) {
         self.budget_made(name, spec).await;
         self.budget_is(name, allowed, healthy).await;
@@ -305,13 +305,13 @@ pub(crate) fn ready(pod: &Value) -> String {
 
 type Lines = Pin<Box<dyn futures::AsyncBufRead + Send>>;
 
-/// A watch that is open.
+/// An open watch.
 pub(crate) struct Watching {
     lines: Lines,
 }
 
 impl Watching {
-    /// The next event; nothing when the server has ended the stream.
+    /// The next event; nothing if the server has ended the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         timeout(PATIENCE, self.read()).await.unwrap()
     }
@@ -328,14 +328,14 @@ impl Watching {
         }
     }
 
-    /// Nothing comes for so long.
+    /// Nothing arrives for this long.
     pub(crate) async fn is_silent_for(&mut self, time: Duration) {
         if let Ok(event) = timeout(time, self.read()).await {
             assert_eq!(event, None, "silence was expected");
         }
     }
 
-    /// The types of the next events, with the names of their objects. A BOOKMARK may come at any time and is passed over.
+    /// The types of the next events, with the names of their objects. A BOOKMARK may arrive at any time and is skipped.
     pub(crate) async fn names(&mut self, count: usize) -> Vec<String> {
         let mut names = Vec::new();
         while names.len() < count {

@@ -120,7 +120,7 @@ async fn from_a_list(on: Subject) {
 }
 
 async fn from_too_old_a_version(on: Subject) {
-    // A real server's memory of pods reaches back to its first version; that of kinds that came later does not.
+    // A real server's history of pods reaches back to its first version; that of later kinds does not.
     let mut watch = on
         .watch_of(
             "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents",
@@ -196,7 +196,7 @@ async fn a_selector_that_no_longer_matches(on: Subject) {
     assert_eq!(watch.names(1).await, ["ADDED a"]);
 }
 
-/// What an event tells of a pod that goes.
+/// The events of a deleted pod.
 fn going(event: &Value) -> Value {
     let pod = &event["object"];
     let conditions = pod["status"]["conditions"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Start and End, and what the driver is asked for.
+//! Start and End, and the resulting commands to the driver.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
             .await
             .is_err()
     );
-    // Answers on one connection come after what was said on it before.
+    // Answers on one connection come after earlier messages on it.
     let mut foreign = start_request("drain-1");
     foreign.transition_name = "reboot".to_owned();
     kubelet.service.start_lifecycle_transition(foreign).await.unwrap();

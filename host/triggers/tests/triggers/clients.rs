@@ -1,5 +1,4 @@
-//! A client on gRPC's C core (Python's), which spells `:authority` out. What it says byte by byte is tested in
-//! `triggers/slm/authority`.
+//! A client on gRPC's C core (Python's), which spells `:authority` out. `triggers/slm/authority` tests its bytes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +13,7 @@ use crate::fixture::{DRIVER, NODE, Root, SlmTrigger, claimed, start_request, wai
 use crate::skip;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testbeds/grpc/client.py");
-/// Enough that what the client remembers of its first headers is forgotten.
+/// Enough to evict the client's first headers from its table.
 const CALLS: usize = 100;
 
 /// The interpreter that has gRPC.
@@ -29,7 +28,7 @@ fn python() -> PathBuf {
     python
 }
 
-/// Calls a method again and again over one connection; each answer.
+/// Calls a method repeatedly over one connection; returns each answer.
 async fn call<A: Message + Default>(socket: &Path, method: &str, request: &impl Message) -> Vec<A> {
     let digits: String = request
         .encode_to_vec()

@@ -1,4 +1,4 @@
-//! SIGTERM is not a cancel: the door goes on answering until somebody else does.
+//! SIGTERM is not a cancel: the SLM trigger continues to answer until another process does.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A door with everything around it.
+//! The SLM trigger with its whole environment.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use tonic::transport::{Channel, Endpoint};
 pub(crate) const DRIVER: &str = "drain.slm.k8s.io";
 pub(crate) const NODE: &str = "worker-1";
 
-/// What was asked of the API server.
+/// The requests to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ApiCall {
     Publish(Transition),
@@ -40,7 +40,7 @@ pub(crate) enum ApiCall {
     Warn(String, String),
 }
 
-/// An API server that does what it is asked, and shows it in the watch of transitions.
+/// An API server that carries out requests, and shows the results in the watch of transitions.
 pub(crate) struct Api {
     pub(crate) calls: Mutex<Vec<ApiCall>>,
     watch: mpsc::UnboundedSender<TransitionChange>,
@@ -60,7 +60,7 @@ impl Api {
     }
 }
 
-/// Nobody but the kubelet claims here.
+/// Only the kubelet claims here.
 struct NoClaims;
 
 impl ClaimApi for NoClaims {
@@ -132,7 +132,7 @@ impl Root {
         self.0.path()
     }
 
-    /// The registration sockets a kubelet would see.
+    /// The registration sockets that a kubelet would see.
     pub(crate) fn registry(&self) -> Vec<PathBuf> {
         let visible = |path: &PathBuf| !path.file_name().unwrap().to_str().unwrap().starts_with('.');
         let entries = std::fs::read_dir(self.path().join("plugins_registry")).unwrap();
@@ -160,7 +160,7 @@ impl Root {
     }
 }
 
-/// A door at work.
+/// A running trigger.
 pub(crate) struct SlmTrigger {
     pub(crate) events: mpsc::UnboundedSender<LifecycleChange>,
     pub(crate) transitions: mpsc::UnboundedSender<TransitionChange>,
@@ -219,7 +219,7 @@ impl SlmTrigger {
         }
     }
 
-    /// A door in front of a kubelet that has taken it, and an API server without events.
+    /// A trigger that a kubelet has registered, and an API server without events.
     pub(crate) async fn registered(root: &Root) -> (Self, Kubelet) {
         let trigger = Self::open(root.options("one"), None);
         trigger.list(vec![]);
@@ -262,7 +262,7 @@ impl SlmTrigger {
         within("a demand", self.commands.recv()).await.unwrap()
     }
 
-    /// Waits until the API server was asked for something that satisfies `wanted`.
+    /// Waits for a request to the API server that satisfies `wanted`.
     pub(crate) async fn calls(&self, what: &str, wanted: impl Fn(&ApiCall) -> bool) -> ApiCall {
         eventually(what, || {
             self.api
@@ -285,7 +285,7 @@ impl SlmTrigger {
         .unwrap();
     }
 
-    /// Lets the door take in everything it was sent so far, and a tick that is due.
+    /// Lets the trigger process everything sent so far, and a due tick.
     pub(crate) async fn settle(&self) {
         for _ in 0..200 {
             tokio::task::yield_now().await;
@@ -321,7 +321,7 @@ pub(crate) struct Kubelet {
 }
 
 impl Kubelet {
-    /// Asks who is there, and dials the endpoint.
+    /// Calls `GetInfo`, and dials the endpoint.
     pub(crate) async fn meet(socket: &Path) -> Self {
         let mut registration = RegistrationClient::new(dial(socket).await);
         let info = registration.get_info(InfoRequest {}).await.unwrap().into_inner();
@@ -382,7 +382,7 @@ pub(crate) fn start_request(event: &str) -> StartLifecycleTransitionRequest {
     }
 }
 
-/// An answer, without the node that every answer names.
+/// An answer, without the node that every answer contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Condition(String),
@@ -419,7 +419,7 @@ pub(crate) async fn wait_for_socket(root: &Root) -> PathBuf {
     eventually("a registration socket", || root.registry().first().cloned()).await
 }
 
-/// Looks again and again until there is something. By the machine's clock, because tokio's may be stopped.
+/// Polls until there is a value. By the machine's clock, because tokio's may be stopped.
 pub(crate) async fn eventually<T>(what: &str, mut read: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -434,8 +434,8 @@ pub(crate) async fn eventually<T>(what: &str, mut read: impl FnMut() -> Option<T
     }
 }
 
-/// Stops tokio's clock. It moves when the test moves it, and not by itself: a blocking task that is always there
-/// keeps tokio from winding it on while real sockets are at work.
+/// Stops tokio's clock. It advances only when the test advances it: a permanent blocking task keeps tokio from
+/// advancing it while real sockets are in use.
 pub(crate) fn still() -> std::sync::mpsc::Sender<()> {
     let (stay, stopped) = std::sync::mpsc::channel::<()>();
     tokio::task::spawn_blocking(move || stopped.recv().unwrap_or_default());
@@ -443,7 +443,7 @@ pub(crate) fn still() -> std::sync::mpsc::Sender<()> {
     stay
 }
 
-/// Waits for something that ends, by the machine's clock.
+/// Waits for a future, by the machine's clock.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     let (_stay, limit) = std::sync::mpsc::channel::<()>();
     let limit = tokio::task::spawn_blocking(move || limit.recv_timeout(LIMIT));

@@ -1,5 +1,5 @@
-//! The SLM door over real Unix sockets: a small kubelet on one side, scripted watches and a scripted driver on the
-//! other. What the real state machine of a kubelet makes of it is tested elsewhere.
+//! The SLM trigger over real Unix sockets: a small kubelet on one side, scripted watches and a scripted driver on the
+//! other. Other tests cover a kubelet's real state machine.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers")]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! The transitions that people name in their events.
+//! The published transitions, which events name.
 
 use std::time::Duration;
 

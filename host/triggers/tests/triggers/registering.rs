@@ -1,4 +1,4 @@
-//! Becoming known to the kubelet, and staying known.
+//! Registration with the kubelet, and keeping it.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! The kubelet's channel falls asleep after 30 minutes without a call; the door gives it a new one before.
+//! The kubelet's channel becomes idle after 30 minutes without a call; before that the trigger gives it a new one.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     })
     .await;
 
-    // Both serve; the old one goes only when the new one is taken.
+    // Both serve; the old one ends only once the new one is registered.
     trigger.apply(LifecycleEvent {
         claim: ClaimStatus::Pending,
         ..claimed("u1", "drain-1")
@@ -43,7 +43,7 @@ async fn an_idle_connection_is_renewed_and_the_old_one_is_forgotten_after_the_ne
     .await;
     assert_eq!(left, both[1..]);
 
-    // A claim that still waits for the old connection is answered on it for a while.
+    // For a while, a claim that still waits for the old connection is answered on it.
     assert_eq!(old.start("drain-1").await, Answer::Empty);
     assert_eq!(root.services().len(), 2);
     tokio::time::advance(MINUTE + Duration::from_secs(2)).await;

@@ -1,10 +1,10 @@
-//! Each rule is tested broken and kept, and the repository keeps all rules.
+//! Tests each rule with a violation and without, and that the repository keeps all rules.
 
 use std::path::Path;
 
 use super::{Source, check, code::code_only, read};
 
-/// The rules that a file of this path and text breaks, with the lines.
+/// The rules violated by a file with this path and text, with the lines.
 fn broken(path: &str, text: &str) -> Vec<String> {
     let mut findings: Vec<_> = check(&[Source::new(path, &format!("//! What for.\n{text}"))]);
     findings.sort_by_key(|finding| finding.line);
@@ -165,7 +165,7 @@ fn a_dependency_is_used() {
             "//! It is.\nuse used_one::A;\n// unused, lonely\n",
         ),
         Source::new("a/tests/it.rs", "//! It is.\nuse only_tests::B;\nuse tried::C;\n"),
-        // Another package, whose names do not count.
+        // Another package, whose names do not matter.
         Source::new(
             "a/tests/inner/Cargo.toml",
             "[package]\n[dependencies]\nown = \"1\"\n",

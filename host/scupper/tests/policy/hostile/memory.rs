@@ -15,25 +15,26 @@ const NAME: &str = "hostile::memory::no_row_takes_more_than_its_bound_and_nothin
 /// Tells the second process that it is the second.
 const ALONE: &str = "SCUPPER_TEST_ROWS_ALONE";
 
-/// Rounds that are measured after the one that warms up: lazily made tables, code that was never run, the allocator's
-/// own reserves.
+/// Rounds that are measured after the warm-up round, which covers lazily built tables, first-time code and the
+/// allocator's own reserves.
 const ROUNDS: usize = 1;
-/// What may stay of a round. It makes some three hundred hostile calls: 12 KiB that each leaves behind are seen.
+/// The memory that a round may leave behind. It makes about three hundred hostile calls: a leak of 12 KiB per call is
+/// noticed.
 const STAYS_KIB: u64 = 4 * 1024;
-/// Long enough for a machine that does much else.
+/// Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// The most that this process has grown by during an attack since somebody asked.
+/// The peak growth of this process during an attack, since the last reset.
 static GROWN_KIB: AtomicU64 = AtomicU64::new(0);
 
-/// This process's memory, from now on.
+/// Tracks this process's memory from now on.
 pub(super) struct Tide {
     before: u64,
 }
 
 impl Tide {
     pub(super) fn watch() -> Self {
-        // What was reached before is forgotten: `man 5 proc_pid_clear_refs`.
+        // Resets the peak: `man 5 proc_pid_clear_refs`.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         Self {
             before: kib("VmRSS:"),
@@ -68,7 +69,7 @@ fn no_row_takes_more_than_its_bound_and_nothing_stays() {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
         .env(ALONE, "1")
-        // Symbols of a backtrace are no part of what a row takes.
+        // Symbols of a backtrace are not part of a row's memory.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(output.reopen().unwrap())
@@ -94,14 +95,14 @@ fn no_row_takes_more_than_its_bound_and_nothing_stays() {
     );
 }
 
-/// What the second process is for.
+/// The work of the second process.
 fn run_the_table() {
     let mut peaks = vec![0; TABLE.len()];
     let mut after = Vec::new();
     for round in 0..=ROUNDS {
         for (row, peak) in TABLE.iter().zip(&mut peaks) {
             GROWN_KIB.store(0, Ordering::Relaxed);
-            // As `#[tokio::test]` does it.
+            // As `#[tokio::test]` does.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on((row.run)());
             let grown = GROWN_KIB.load(Ordering::Relaxed);

@@ -1,19 +1,19 @@
-//! Hostile guests, by the rows of the threat table: each is contained within its bounds, named in what people are told,
-//! and disturbs nobody.
+//! Hostile guests, by the rows of the threat table: each stays within its limits, is named in the message, and disturbs
+//! no other policy.
 //!
 //! | Row | Attack | Where |
 //! |---|---|---|
-//! | 1–3 | loops, loops where nobody looks, sleeping for ever | `time` |
+//! | 1–3 | loops, loops without a check point, endless sleep | `time` |
 //! | 4–6, 8 | memory, recursion, answers, handles | `space` |
 //! | 7 | answers that break the binary interface | `wire` |
 //! | 9–10 | floods of log lines, random numbers, clocks | `words` |
-//! | 11–12 | requests to where they must not go, secrets | `reach`; the tables are in `http` |
+//! | 11–12 | requests to forbidden places, secrets | `reach`; the tables are in `http` |
 //! | 13 | plans with pods that are not its own | `plans` |
 //! | 14–15 | compile bombs, native code in disguise | `bytes` |
-//! | 16 | ending itself | `endings` |
-//! | 17 | reload storms | `endings`: what they meet first; `reload/storms`: how few are tried |
+//! | 16 | guests that end themselves | `endings` |
+//! | 17 | reload storms | `endings`: their first limit; `reload/storms`: how few are tried |
 //!
-//! What the driver's memory may grow by stands with each row below, and `memory` holds them to it.
+//! Each row below has its limit for the growth of the driver's memory, and `memory` checks them.
 
 pub(crate) mod bytes;
 mod endings;
@@ -38,12 +38,12 @@ use crate::support::{load_spec, short, spec};
 /// An attack of the table.
 struct Row {
     name: &'static str,
-    /// What the driver may grow by while it goes on, in MiB.
+    /// The allowed growth of the driver meanwhile, in MiB.
     most_mib: u64,
     run: fn() -> Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// Makes a test of each row, and the table of them all.
+/// Makes a test of each row, and a table of all rows.
 macro_rules! rows {
     ($($module:ident::$row:ident within $mib:literal MiB,)+) => {
         const TABLE: &[Row] = &[
@@ -96,7 +96,7 @@ rows! {
     endings::row_17_a_storm_of_broken_candidates_compiles_nothing within 8 MiB,
 }
 
-/// The policy `p` from a guest, with limits that are reached sooner.
+/// The policy `p` from a guest, with low limits.
 async fn load_short(name: &str) -> Policies {
     load_spec(PolicySpec {
         limits: short(),

@@ -1,4 +1,4 @@
-//! Components made by hand, byte by byte, as no compiler makes them.
+//! Hand-made components, byte by byte, as no compiler makes them.
 
 use std::path::PathBuf;
 
@@ -10,31 +10,31 @@ use wasmparser::{Parser, Payload};
 
 use crate::support::{core_module, scratch};
 
-/// Where the module's answers lie in its memory.
+/// The place of the module's answers in its memory.
 const DESCRIPTION: i32 = 16;
 const PHASES: i32 = 128;
 const OUTCOME: i32 = 512;
-/// Behind everything else: room for arguments.
+/// The heap for arguments, behind everything else.
 const HEAP: i32 = 64 * 1024;
 
 /// A policy with one hook, whose every answer is a place in its memory.
 pub(super) struct HandMade {
-    /// Where `describe` says that its answer is.
+    /// The place of `describe`'s answer.
     pub(super) description: i32,
-    /// Where `phases` says that its answer is.
+    /// The place of `phases`' answer.
     pub(super) phases: i32,
-    /// Where `step` says that its answer is.
+    /// The place of `step`'s answer.
     pub(super) outcome: i32,
-    /// Where its allocator gives room; `None`: where there is some.
+    /// The place that its allocator returns; `None`: the next free one.
     pub(super) room: Option<i32>,
-    /// What lies in its memory.
+    /// The content of its memory.
     data: Vec<u8>,
-    /// More functions, which nobody calls.
+    /// Additional functions without a caller.
     pub(super) more: Vec<Function>,
 }
 
 impl HandMade {
-    /// A policy that is right in everything.
+    /// A correct policy.
     pub(super) fn right() -> Self {
         let mut made = Self {
             description: DESCRIPTION,
@@ -45,7 +45,7 @@ impl HandMade {
             more: Vec::new(),
         };
         made.put(256, b"handmade");
-        // Name, version and summary are the same text; then the state's version, no wants, no schema.
+        // Name, version and summary are the same text; then the state's version, no requests, no schema.
         for field in 0..3 {
             made.word(DESCRIPTION + 8 * field, 256);
             made.word(DESCRIPTION + 8 * field + 4, 8);
@@ -68,13 +68,13 @@ impl HandMade {
         self.put(place, &word.to_le_bytes());
     }
 
-    /// A list or a text: where it is and how long.
+    /// A list or a text: its place and its length.
     pub(super) fn list(&mut self, place: i32, pointer: u32, length: u32) {
         self.word(place, pointer);
         self.word(place + 4, length);
     }
 
-    /// As a component in a file.
+    /// The component as a file.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         let component = xtask::encode(&self.module()).unwrap();
         let file = scratch().join(format!("handmade-{name}.wasm"));
@@ -144,7 +144,7 @@ impl HandMade {
         };
         let mut code = CodeSection::new();
         code.function(&answer(self.description));
-        // Nothing is wrong: an empty list lies where nothing else does.
+        // No error: an empty list, at a place of its own.
         code.function(&answer(960));
         code.function(&answer(self.phases));
         code.function(&answer(self.outcome));
@@ -156,7 +156,7 @@ impl HandMade {
     }
 }
 
-/// Gives room from a heap that only grows: rounds up, moves the heap's end behind it.
+/// Allocates from a heap that only grows: rounds up, and moves the heap's end.
 fn allocator() -> Function {
     let mut function = Function::new([(1, ValType::I32)]);
     function
@@ -179,7 +179,7 @@ fn allocator() -> Function {
     function
 }
 
-/// A module says in custom sections which world it is for: those of a guest with the same exports.
+/// Custom sections of a module declare its world: that of a guest with the same exports.
 fn with_types(mut module: Module) -> Vec<u8> {
     let guest = std::fs::read(core_module("steps")).unwrap();
     for payload in Parser::new(0).parse_all(&guest) {

@@ -1,4 +1,4 @@
-//! Somebody well-behaved who lives on the same thread.
+//! A well-behaved policy on the same thread.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use scupper_engine::{HookPhase, StepOutcome};
 use super::memory::Tide;
 use crate::support::{load, step};
 
-/// More steps than any test counts: from then on it leaves the CPU to whoever is waited for.
+/// More steps than any test counts: from then on it leaves the CPU to the other tasks.
 const ENOUGH: usize = 200;
 
-/// Does something hostile so many times, while another policy takes one step after the other on the same thread, as
-/// another drain would. Gives what came of it and how many steps the other one took.
+/// Runs a hostile action this many times, while another policy takes one step after the other on the same thread, as
+/// another drain would. Returns the results and the number of steps of the other policy.
 ///
-/// Steps are counted instead of their time, which on a busy machine says more about the machine.
+/// It counts steps instead of time, which on a busy machine says more about the machine.
 pub(super) async fn beside<T>(times: usize, hostile: impl AsyncFn() -> T) -> (Vec<T>, usize) {
     let neighbour = load("steps").await;
     let steps = Cell::new(0);

@@ -1,4 +1,4 @@
-//! Row 13: plans with pods that nobody gave to the policy, with pods twice, and with pods that must not leave.
+//! Row 13: plans with unknown pods, with pods twice, and with pods that must not be evicted.
 
 use scupper_engine::{Decision, Plan, PlanAnswer, PlanFault, Pod, Settings, Uid, Verdict, Wave, check};
 
@@ -18,13 +18,13 @@ pub(super) async fn row_13_a_stranger_in_a_plan() {
             (&stranger.pod, stranger.policy.as_str()),
             (&Uid(r"nobody\u{1b}[2J".to_owned()), "p")
         );
-        // Whoever uses the plan asks the engine first, which knows the node's pods.
+        // The plan's user first asks the engine, which knows the node's pods.
         let refused = check(&answer, &pods, &Settings::default());
         assert!(matches!(refused, Err(PlanFault::Unknown(_))), "{refused:?}");
     }
 }
 
-/// Numbers that look like chance and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// Makes a plan worse: whatever a policy could answer is some of these.
+/// Corrupts a plan: every possible answer of a policy is a combination of these changes.
 fn worsen(plan: &mut Plan, dice: &mut Dice) {
     let some = dice.below(plan.decisions.len());
     let uid = plan.decisions[some].pod.clone();
@@ -57,7 +57,7 @@ fn worsen(plan: &mut Plan, dice: &mut Dice) {
     }
 }
 
-/// A node's pods: some ordinary, one static, one the driver's own.
+/// A node's pods: some ordinary ones, one static, one the driver's own.
 fn pods() -> (Vec<Pod>, Settings) {
     let mut pods: Vec<Pod> = (0..6).map(pod).collect();
     pods[2]

@@ -1,12 +1,12 @@
-//! Rows 11 and 12: guests that ask for what is not theirs. The tables of addresses, names, redirects and secrets are
-//! with the tests of `http`; here is what a guest meets before any of that: nobody granted it anything.
+//! Rows 11 and 12: guests that ask for capabilities that are not theirs. The tables of addresses, names, redirects and
+//! secrets are with the tests of `http`; here are the answers to a guest without any grant.
 
 use scupper_engine::{HookPhase, StepOutcome};
 
 use super::beside;
 use crate::support::{FakeCluster, grant, runtime, spec, step};
 
-/// What a guest without a grant is told for these lines.
+/// The answers to these lines of a guest without a grant.
 async fn told(lines: &str) -> String {
     let mut spec = spec("fetches");
     spec.grants = vec![grant("node-annotations:seen.example.com/")];

@@ -9,7 +9,7 @@ use crate::support::{chain, failed_plan, load, load_spec, plan, refused, short, 
 
 pub(super) async fn row_04_memory_until_there_is_none() {
     let policies = load("eats_memory").await;
-    // Six times 64 MiB would be seen.
+    // The limit would notice six times 64 MiB.
     let (messages, steps) = beside(6, async || failed_plan(&policies).await).await;
     for message in messages {
         assert_eq!(

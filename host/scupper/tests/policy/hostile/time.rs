@@ -1,4 +1,4 @@
-//! Rows 1 to 3: guests that do not come back.
+//! Rows 1 to 3: guests that do not return.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::support::{
     FakeCluster, failed_plan, grant, load, load_spec, plan, refused, runtime, short, spec, step,
 };
 
-/// With 300 ms of CPU time a guest is looked at some thirty times; a neighbour's step needs one or two of them.
+/// Within its 300 ms of CPU time a guest is interrupted about thirty times; a neighbour's step needs one or two of
+/// these.
 const STEPS: usize = 8;
 
 pub(super) async fn row_01_a_loop_in_a_plan() {
@@ -70,7 +71,7 @@ pub(super) async fn row_01_a_call_that_is_dropped_leaves_nothing_behind() {
     assert!(matches!(plan(&load("echo").await, 1).await, PlanAnswer::Plan(_)));
 }
 
-/// Refuses what overruns its CPU time while it is loaded.
+/// Refuses a policy that overruns its CPU time while it is loaded.
 async fn never_loaded(name: &str) -> String {
     let (fault, text) = refused(name).await;
     assert!(

@@ -1,4 +1,4 @@
-//! Row 7: answers that break the binary interface. Each is the guest's own failure: never a panic, and never an answer.
+//! Row 7: answers that break the binary interface. Each is a failure of the guest: never a panic, and never an answer.
 
 use scupper_engine::{HookPhase, StepOutcome};
 use scupper_policy::{CallFault, CallResult, LoadFault};
@@ -8,7 +8,7 @@ use super::beside;
 use super::modules::HandMade;
 use crate::support::{chain, load_spec, spec, step};
 
-/// What is wrong with a hand-made policy.
+/// The error in a hand-made policy.
 type Change = fn(&mut HandMade);
 
 fn policy(made: &HandMade, name: &str) -> PolicySpec {
@@ -18,7 +18,7 @@ fn policy(made: &HandMade, name: &str) -> PolicySpec {
     }
 }
 
-/// Why a hand-made policy is not loaded; it must be what it answered.
+/// The reason why a hand-made policy is not loaded; its answer must be the cause.
 async fn refused(name: &str, change: impl Fn(&mut HandMade)) -> String {
     let mut made = HandMade::right();
     change(&mut made);
@@ -56,7 +56,7 @@ pub(super) async fn row_07_what_is_made_by_hand_can_be_right() {
 pub(super) async fn row_07_texts_that_are_none() {
     let text = refused("bad-utf8", |made| made.put(256, b"hand\xff\xfe")).await;
     assert!(text.contains("describe"), "{text}");
-    // The name, somewhere behind the memory; around its end; and as long as everything.
+    // The name, behind the memory; across its end; and as long as the address space.
     refused("text-outside", |made| made.list(16, 0xffff_ff00, 8)).await;
     refused("text-around", |made| made.list(16, 16 * 65_536 - 4, 8)).await;
     refused("text-endless", |made| made.list(16, 256, u32::MAX)).await;
@@ -79,7 +79,7 @@ pub(super) async fn row_07_outcomes_that_do_not_exist_and_room_where_there_is_no
     let cases: [(&str, Change); 6] = [
         ("no-such-outcome", |made| made.put(512, &[9])),
         ("no-such-option", |made| {
-            // Failed, with a message, and a time that is neither there nor absent.
+            // Failed, with a message, and a time that is neither present nor absent.
             made.put(512, &[2]);
             made.list(520, 256, 8);
             made.put(528, &[7]);

@@ -1,4 +1,4 @@
-//! Rows 9 and 10: guests that talk too much, and guests that roll dice.
+//! Rows 9 and 10: guests that log too much, and guests that read too many random numbers.
 
 use std::time::Duration;
 

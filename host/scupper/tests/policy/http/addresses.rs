@@ -1,4 +1,4 @@
-//! Who is reached: only addresses that were granted, whatever a name says.
+//! The addresses of a request: only granted ones, whatever a name resolves to.
 
 use scupper_policy::Endpoint;
 use scupper_policy_spec::{HttpGrant, Networks};
@@ -50,7 +50,7 @@ async fn every_address_of_a_name_is_checked_before_one_is_used() {
         );
     }
     assert!(server.seen().is_empty());
-    // The name was right all the time; now its addresses are.
+    // The name was granted all the time; now its addresses are.
     rig.names.set("name.test", &["127.0.0.1", "::ffff:127.0.0.1"]);
     assert!(loaded.tell(&[&get, "send"]).await.starts_with("200 "));
 }
@@ -110,7 +110,7 @@ async fn the_api_server_is_closed_under_every_name() {
         ("127.0.0.1", server.port, false),
         // By its address, under another name.
         ("kubernetes.test", server.port, false),
-        // Somebody else on the same machine.
+        // Another server on the same machine.
         ("127.0.0.1", 6443, true),
         ("10.0.0.1", server.port, true),
     ] {

@@ -1,11 +1,11 @@
-//! Everything that can go wrong on the way, and what a policy is told of it: above all, whether it was sent.
+//! All failures of a request, and the policy's view of them: above all, whether the request was sent.
 
 use std::time::{Duration, Instant};
 
 use super::rig::{Loaded, Rig};
 use super::server::{Act, Server, ok, response};
 
-/// What a policy is told of a server that does this.
+/// The policy's view of a server with this behaviour.
 async fn told(answer: impl Fn(&str) -> Vec<Act> + Send + Sync + 'static) -> String {
     let server = Server::start(answer).await;
     let origin = format!("http://jobs.test:{}", server.port);
@@ -144,7 +144,7 @@ async fn a_connection_that_closes_at_once_is_not_reported_as_a_response() {
     let origin = format!("http://jobs.test:{port}");
     let loaded = Rig::new().origin(&origin).load().await;
     let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
-    // Which of the two is true depends on who was faster.
+    // Either may be true: the two race.
     assert!(
         told.starts_with("incomplete response: ") || told.starts_with("unreachable: "),
         "{told}"
@@ -195,7 +195,7 @@ async fn a_step_sends_a_limited_number_of_requests() {
     let many = "too many requests in one step: one step may send 3; go on in the next";
     let told = loaded.tell(&[&get, "send 5"]).await;
     assert_eq!(told, format!("{answers}; {many}; {many}"));
-    // What was not sent counts, too: a policy cannot knock for ever.
+    // Requests that were not sent also count: a policy cannot retry for ever.
     let told = loaded.tell(&["GET nonsense", "send 3", &get, "send"]).await;
     assert!(told.ends_with(many), "{told}");
     assert_eq!(server.seen().len(), 3);
@@ -279,7 +279,7 @@ async fn a_request_has_size_limits() {
     assert!(told.parse::<usize>().is_ok_and(|bytes| bytes > 262_144), "{told}");
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 async fn wait(so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !so() {

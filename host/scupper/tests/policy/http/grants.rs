@@ -1,4 +1,4 @@
-//! What an operator can grant, what a policy can want, and what either is told when it is wrong.
+//! The grants of an operator, the requests of a policy, and the errors for both.
 
 use scupper_policy::MissingGrant;
 use scupper_policy_spec::{HttpGrant, SecretGrant, SecretSource};
@@ -7,7 +7,7 @@ use super::rig::Rig;
 use super::server::Server;
 use crate::support::{fault, grant};
 
-/// What is told of a policy that is not loaded.
+/// The error of a policy that is not loaded.
 async fn refused(rig: Rig) -> String {
     let Err(error) = rig.try_load().await else {
         panic!("it was loaded")
@@ -171,7 +171,7 @@ async fn a_want_that_cannot_be_granted_says_why() {
             "http GET https://a.example.com:0443/",
             "is a non-canonical URL, use https://a.example.com",
         ),
-        // The file and --grant take a host in capitals, so a want does as well: only its grant is missing.
+        // The file and --grant accept a host in capitals, so a request does too: only its grant is missing.
         (
             "http GET https://A.example.com/",
             "to allow it, add --grant 'p=http:GET https://A.example.com/'",

@@ -1,4 +1,4 @@
-//! A policy that does its worst to learn a secret, and a server that helps it: nobody sees one, wherever they look.
+//! A policy that tries hard to learn a secret, and a server that helps it: no output contains the secret.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::server::{Act, Server, response};
 const PASSWORD: &str = "correct-horse\"battery/staple ü";
 const TOKEN: &str = "gAAAAABtoken-that-opens-everything";
 
-/// Everything that is logged by this thread, down to the smallest word of every library.
+/// Everything that this thread logs, down to the trace level of every library.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<Vec<u8>>>);
 
@@ -29,7 +29,7 @@ impl Write for Ear {
     }
 }
 
-/// Hands out the token, and tells everything it was ever told in every way it can think of.
+/// Sends the token, and repeats every answer in every encoding.
 fn traitor(request: &str) -> Vec<Act> {
     if request.starts_with("POST /tokens") {
         return response(
@@ -48,7 +48,7 @@ fn traitor(request: &str) -> Vec<Act> {
     response("200 OK\r\nX-Told: gAAAAABtoken-that-opens-everything", body)
 }
 
-/// The question turned over, so that it is not its own answer.
+/// The query inverted, so that the search does not find itself.
 fn hidden(text: &str) -> String {
     text.bytes().map(|byte| format!("{:02x}", byte ^ 0xff)).collect()
 }
@@ -99,7 +99,7 @@ async fn no_output_contains_a_secret() {
         "secret-header X-Auth-Token token",
         "bearer password",
         "send",
-        // A header that cannot carry it, a place where it cannot go, a server that is not there.
+        // A header that cannot contain it, a place where it is not allowed, a server that does not exist.
         "header x y\u{7}z",
         "send",
         "GET http://traitor.test:1/",
@@ -127,7 +127,7 @@ async fn no_output_contains_a_secret() {
         logged.contains("request policy=\"p\""),
         "the request is traced: {logged}"
     );
-    // But for the policy's own line, in which it tells what the server told it.
+    // Except the policy's own line, in which it repeats the server's answer.
     let ours = logged.lines().filter(|line| !line.contains(" INFO "));
     assert_eq!(
         ours.filter(|line| line.contains("query-word")).count(),
@@ -157,11 +157,11 @@ async fn no_secret_is_in_the_memory_of_a_policy() {
     let questions = [
         (PASSWORD.to_owned(), false),
         (TOKEN.to_owned(), false),
-        // Halves, in case it came in pieces.
+        // Halves, in case it arrived in pieces.
         (PASSWORD[..14].to_owned(), false),
         (TOKEN[8..].to_owned(), false),
         (STANDARD.encode(TOKEN), false),
-        // What must be there shows that the search works.
+        // The search works: it finds text that must be there.
         (format!("traitor.test:{}", server.port), true),
         ("[secret token]".to_owned(), true),
         ("[secret password]".to_owned(), true),
@@ -191,7 +191,7 @@ async fn no_secret_is_in_the_memory_of_a_policy() {
     assert_eq!(found, expected, "{told}");
 }
 
-/// How the secrets would look.
+/// The forms of the secrets.
 fn forms() -> Vec<String> {
     vec![
         PASSWORD.to_owned(),

@@ -1,4 +1,4 @@
-//! One policy that sends what a test says, names that lead to loopback, and what it may have.
+//! One policy that sends the test's requests, names that resolve to loopback, and its grants.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,13 +15,13 @@ use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSo
 
 use crate::support::{FakeCluster, grant, scratch, spec, step_of};
 
-/// Only loopback, as all servers of tests are there.
+/// Only loopback, as all test servers are there.
 pub(crate) const LOOPBACK: Networks = Networks {
     loopback: true,
     private: false,
 };
 
-/// What a test gives the policy, before it is loaded.
+/// The setup of the policy, before it is loaded.
 pub(crate) struct Rig {
     pub(crate) spec: PolicySpec,
     pub(crate) names: Names,
@@ -36,18 +36,18 @@ pub(crate) struct Loaded {
     pub(crate) cluster: Arc<FakeCluster>,
 }
 
-/// Names and their addresses. A name that nobody wrote down is on loopback; one without an entry here never answers.
+/// Names and their addresses. An unlisted name is on loopback; one without an entry here never answers.
 #[derive(Clone, Default)]
 pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Option<Vec<IpAddr>>>>>);
 
 impl Names {
-    /// These are its addresses from now on.
+    /// Replaces its addresses.
     pub(crate) fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
         self.0.lock().unwrap().insert(name.to_owned(), Some(addresses));
     }
 
-    /// Whoever asks for it waits.
+    /// Lookups of this name hang.
     pub(crate) fn silence(&self, name: &str) {
         self.0.lock().unwrap().insert(name.to_owned(), None);
     }
@@ -81,7 +81,7 @@ impl Rig {
         }
     }
 
-    /// It may send everything to this origin, which is on loopback, and wants to.
+    /// It may send everything to this origin, which is on loopback, and requests to.
     pub(crate) fn origin(self, origin: &str) -> Self {
         const METHODS: &str = "GET,HEAD,POST,PUT,PATCH,DELETE";
         let http = HttpGrant {
@@ -99,7 +99,7 @@ impl Rig {
         self
     }
 
-    /// It wants this.
+    /// It requests this.
     pub(crate) fn wants(mut self, line: &str) -> Self {
         let wants = self.spec.config.entry("wants".to_owned()).or_default();
         wants.push_str(line);
@@ -107,12 +107,12 @@ impl Rig {
         self
     }
 
-    /// It may use a secret from a file, and wants to.
+    /// It may use a secret from a file, and requests to.
     pub(crate) fn file(self, name: &str, file: &Path, origins: &[&str]) -> Self {
         self.secret(name, SecretSource::File(file.to_owned()), origins)
     }
 
-    /// It may use a secret, and wants to.
+    /// It may use a secret, and requests to.
     pub(crate) fn secret(mut self, name: &str, source: SecretSource, origins: &[&str]) -> Self {
         self.spec.secrets.push(SecretGrant {
             name: name.to_owned(),
@@ -153,12 +153,12 @@ impl Rig {
 }
 
 impl Loaded {
-    /// Takes a step with these lines, and gives what the policy told.
+    /// Takes a step with these lines, and returns the policy's answer.
     pub(crate) async fn tell(&self, lines: &[&str]) -> String {
         self.told_as("p", lines).await
     }
 
-    /// The same of a policy with another name.
+    /// The same for a policy with another name.
     pub(crate) async fn told_as(&self, policy: &str, lines: &[&str]) -> String {
         let lines = lines.join("\n");
         match step_of(policy, &self.policies, HookPhase::BeforeDrain, lines.as_bytes()).await {

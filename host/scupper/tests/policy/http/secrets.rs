@@ -1,4 +1,4 @@
-//! Secrets on their way: put in for those they were granted for, and taken out of everything that comes back.
+//! Secrets in transit: inserted for their granted targets, and removed from every response.
 
 use std::path::PathBuf;
 
@@ -262,7 +262,7 @@ async fn a_captured_token_outlives_the_policy_that_captured_it() {
     let get = format!("GET {origin}/");
     let told = rig.load().await.tell(&[&get, "bearer token", "send"]).await;
     assert!(told.contains("authorization: Bearer [secret token]"), "{told}");
-    // Another policy has its own.
+    // Another policy has its own secrets.
     let mut other = rig;
     other.spec.name = "q".to_owned();
     let error = other

@@ -1,4 +1,4 @@
-//! What goes out and what comes back.
+//! Requests and responses on the wire.
 
 use super::rig::Rig;
 use super::server::{Act, Server, ok, response};

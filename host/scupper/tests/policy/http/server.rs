@@ -1,4 +1,4 @@
-//! A server on loopback that reads one request a connection and does with it what the test says.
+//! A server on loopback that reads one request per connection and behaves as the test says.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,15 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// What a server does, in this order; then it closes the connection.
+/// The behaviour of a server, in this order; then it closes the connection.
 pub(crate) enum Act {
-    /// These bytes.
+    /// Sends these bytes.
     Say(Vec<u8>),
-    /// Nothing, until the client goes away.
+    /// Nothing, until the client disconnects.
     Stall,
 }
 
-/// What it does with a request, head and body.
+/// The reaction to a request, head and body.
 pub(crate) type Answer = Arc<dyn Fn(&str) -> Vec<Act> + Send + Sync>;
 
 /// A running server; it ends when it is dropped.
@@ -41,7 +41,7 @@ impl Server {
         Self::listen(Some(tls), Arc::new(answer)).await
     }
 
-    /// Answers everything with 200 and what was sent to it.
+    /// Answers everything with 200 and the received request.
     pub(crate) async fn echo() -> Self {
         Self::start(|request| ok(request)).await
     }
@@ -61,7 +61,7 @@ impl Server {
                         match tls {
                             None => serve(stream, &answer, &seen).await,
                             Some(tls) => {
-                                // A client that does not believe us goes away here.
+                                // A client that does not trust us disconnects here.
                                 if let Ok(stream) = tls.accept(stream).await {
                                     serve(stream, &answer, &seen).await;
                                 }
@@ -80,12 +80,12 @@ impl Server {
         }
     }
 
-    /// All requests so far, as they came.
+    /// All requests so far, as received.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Connections that are over.
+    /// The number of closed connections.
     pub(crate) fn gone(&self) -> usize {
         self.gone.load(Ordering::SeqCst)
     }
@@ -125,7 +125,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &Answer,
     let _closed = stream.shutdown().await.is_ok();
 }
 
-/// A head, and as much of a body as it says.
+/// A head, and as much of a body as it announces.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! https: who is believed, and by whose word.
+//! https: which servers are trusted, and by which authority.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::rig::{LOOPBACK, Rig, secret_file};
 use super::server::{Server, ok};
 use crate::support::chain;
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -48,7 +48,7 @@ impl Authority {
     }
 }
 
-/// A policy that may send to this origin, which is believed by this file.
+/// A policy that may send to this origin, which is trusted by this file.
 fn rig(origin: &str, ca: Option<PathBuf>) -> Rig {
     let http = HttpGrant {
         origin: origin.to_owned(),
@@ -81,7 +81,7 @@ async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
     for (name, ca) in [
         ("secure.test", None),
         ("secure.test", Some(other)),
-        // The certificate is another's.
+        // The certificate is for another name.
         ("else.test", Some(right)),
     ] {
         let origin = format!("https://{name}:{port}");
@@ -97,7 +97,7 @@ async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
         assert!(told.contains("certificate"), "{told}");
     }
     assert!(server.seen().is_empty());
-    // Nor somebody who speaks no TLS at all.
+    // A server without TLS is not trusted either.
     let plain = Server::echo().await;
     let origin = format!("https://secure.test:{}", plain.port);
     let told = rig(&origin, None)

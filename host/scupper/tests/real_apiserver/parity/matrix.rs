@@ -1,4 +1,4 @@
-//! Pods of every kind that a filter of `kubectl drain` tells apart, four nodes full, written in bulk.
+//! Pods of every kind that the filters of `kubectl drain` distinguish, on four full nodes, created in bulk.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,11 +7,11 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// Requests on their way at once.
+/// Requests in flight at once.
 const AT_ONCE: usize = 16;
 const FINALIZER: &str = "example.com/hold";
 
-/// Whose pod it is.
+/// The owner of the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Nobody,
@@ -19,13 +19,13 @@ pub(super) enum Owner {
     ReplicationController,
     StatefulSet,
     Job,
-    /// A kind that only a CRD knows.
+    /// A kind from a CRD.
     Custom,
     Node,
     DaemonSet,
     /// The DaemonSet is gone.
     LostDaemonSet,
-    /// The owner reference to the DaemonSet does not say that it is the controller.
+    /// The owner reference to the DaemonSet is not marked as the controller.
     PlainDaemonSet,
     /// A DaemonSet of another API group.
     ForeignDaemonSet,
@@ -45,17 +45,17 @@ pub(super) const OWNERS: [Owner; 11] = [
     Owner::ForeignDaemonSet,
 ];
 
-/// How far its deletion has come. A finalizer holds it where it is.
+/// The state of its deletion. A finalizer stops it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
     None,
-    /// Its grace is over.
+    /// Its grace period has ended.
     Over,
-    /// Its grace lasts for an hour.
+    /// Its grace period lasts for an hour.
     Begun,
 }
 
-/// What the filters look at.
+/// The fields that the filters check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) owner: Owner,
@@ -103,7 +103,7 @@ impl Case {
         .to_lowercase()
     }
 
-    /// What no filter looks at differs from node to node.
+    /// Fields that no filter checks differ from node to node.
     fn pod(&self, node: usize) -> Value {
         let mut owners: Vec<Value> = self.owner.reference().into_iter().collect();
         let mut volumes = Vec::new();
@@ -182,7 +182,7 @@ pub(super) fn namespace(node: usize) -> String {
     format!("on-{node}")
 }
 
-/// Writes the pods of so many nodes, and says when the youngest deletion was asked for.
+/// Creates the pods of this many nodes, and returns the time of the last deletion.
 pub(super) async fn write(client: &Client, nodes: usize) -> SystemTime {
     for node in 0..nodes {
         let name = namespace(node);

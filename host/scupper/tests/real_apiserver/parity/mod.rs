@@ -1,6 +1,6 @@
 //! `scupper plan` and `kubectl drain --dry-run` come to the same verdict on every pod, for all flags that make one.
 //!
-//! No controller and no kubelet runs here: the pods are as they were written.
+//! No controller and no kubelet runs here: the pods stay as they were written.
 
 mod matrix;
 mod verdicts;
@@ -15,11 +15,12 @@ use crate::testbed::Testbed;
 use crate::{ALONE, skip};
 
 const NODES: usize = 4;
-/// `kubectl` asks for each DaemonSet pod's DaemonSet, five times a second: most of the time it waits for itself.
+/// `kubectl` reads each DaemonSet pod's DaemonSet, five times a second: most of the time it waits for its own rate
+/// limit.
 const AT_ONCE: usize = 24;
 const SKIP_SECONDS: u64 = 2;
 
-/// Where we differ on purpose. Each is justified in host/ARCHITECTURE.md, and must occur.
+/// Deliberate differences. host/ARCHITECTURE.md justifies each, and each must occur.
 struct Exception {
     name: &'static str,
     applies: fn(&Case, &[String], Option<&Verdict>, Option<&Verdict>) -> bool,
@@ -73,7 +74,7 @@ struct Round {
     flags: Vec<String>,
 }
 
-/// Every set of the three flags, and the flags that add to one of them.
+/// Every combination of the three flags, and the additional flags with one of them.
 fn combinations() -> Vec<Vec<String>> {
     let three = ["--force", "--ignore-daemonsets", "--delete-emptydir-data"];
     let mut all = Vec::new();
@@ -116,7 +117,7 @@ async fn every_verdict_is_kubectls() {
     let cases = Case::all();
     assert!(cases.len() * NODES >= 2_000, "{}", cases.len() * NODES);
     eprintln!("{} pods after {:?}", cases.len() * NODES, begin.elapsed());
-    // Only then is every deletion that is over older than the flag says, in whole seconds.
+    // Only then is every ended deletion older than the flag's value, in whole seconds.
     let old_enough = deleted + Duration::from_secs(SKIP_SECONDS + 1);
     while SystemTime::now() < old_enough {
         std::thread::sleep(Duration::from_millis(20));
@@ -135,7 +136,7 @@ async fn every_verdict_is_kubectls() {
         .collect();
     let mut tally = Tally::default();
     let blocked = side_by_side(&testbed, &rounds, &mut tally);
-    // Where pods block, `kubectl` says nothing of the others: once more without those.
+    // Where pods block, `kubectl` does not print the others: once more without the blocking ones.
     let again: Vec<Round> = rounds
         .iter()
         .zip(blocked)
@@ -159,7 +160,7 @@ async fn every_verdict_is_kubectls() {
     server_dry_run(&testbed);
 }
 
-/// `kubectl` tells in a dry run neither that it would delete nor that it would evict.
+/// In a dry run `kubectl` does not print whether it would delete or evict.
 fn without_evictions(testbed: &Testbed) {
     let flags = ["--force", "--ignore-daemonsets", "--delete-emptydir-data"].map(str::to_owned);
     let kubeconfig = testbed.kubeconfig();
@@ -180,7 +181,7 @@ fn server_dry_run(testbed: &Testbed) {
     assert_eq!(theirs, ours);
 }
 
-/// What the comparisons met.
+/// The coverage of the comparisons.
 #[derive(Debug, Default)]
 struct Tally {
     verdicts: usize,
@@ -190,7 +191,7 @@ struct Tally {
     exceptions: BTreeMap<&'static str, usize>,
 }
 
-/// Compares in each round, and returns the cases that one of the two takes for blocking.
+/// Compares in each round, and returns the cases that either of the two reports as blocking.
 fn side_by_side(testbed: &Testbed, rounds: &[Round], tally: &mut Tally) -> Vec<Vec<String>> {
     let mut blocked = Vec::new();
     for some in rounds.chunks(AT_ONCE) {
@@ -223,7 +224,7 @@ impl Round {
         let mut blocked = Vec::new();
         for case in Case::all() {
             let pod = format!("{}/{}", namespace(self.node), case.name());
-            // Of one who is silent about a pod it is known that it stays, or, where others block, that it does not.
+            // If one program prints nothing about a pod, the pod is kept, or, where others block, it does not block.
             let told = |verdicts: &Verdicts| {
                 verdicts
                     .get(&pod)

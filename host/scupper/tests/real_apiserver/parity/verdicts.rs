@@ -1,4 +1,4 @@
-//! What `kubectl drain` and `scupper plan` say of each pod, read from what they print.
+//! The verdicts of `kubectl drain` and `scupper plan` on each pod, read from their output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use crate::testbed::Testbed;
 
-/// What becomes of a pod.
+/// The verdict on a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It leaves; the warning that goes with it.
+    /// It is evicted; the warning about it.
     Leaves(Option<String>),
-    /// It stays; the warning that goes with it.
+    /// It is kept; the warning about it.
     Stays(Option<String>),
     /// It blocks the drain.
     Blocks(String),
 }
 
-/// By `namespace/name`. A pod that is not in it is not spoken of: it stays.
+/// By `namespace/name`. A pod that is not listed was not printed: it is kept.
 pub(super) type Verdicts = BTreeMap<String, Verdict>;
 
-/// The warnings that `kubectl` has; every other reason of ours is for people only.
+/// The warnings that `kubectl` has; our other reasons have no counterpart.
 const WARNINGS: [&str; 4] = [
     "ignoring DaemonSet-managed Pods",
     "deleting Pods with local storage",
@@ -30,7 +30,7 @@ const WARNINGS: [&str; 4] = [
     " not found",
 ];
 
-/// Asks `kubectl drain` with these flags; `dry_run` is `client` or `server`.
+/// Runs `kubectl drain` with these flags; `dry_run` is `client` or `server`.
 pub(super) fn by_kubectl(testbed: &Testbed, node: &str, flags: &[String], dry_run: &str) -> Verdicts {
     let dry_run = format!("--dry-run={dry_run}");
     let mut args = vec!["drain", node, &dry_run];
@@ -73,7 +73,7 @@ pub(super) fn by_kubectl(testbed: &Testbed, node: &str, flags: &[String], dry_ru
     verdicts
 }
 
-/// `MESSAGE: ns/pod, ns/pod`, and whatever follows the last pod.
+/// `MESSAGE: ns/pod, ns/pod`, and any text after the last pod.
 fn group(text: &str) -> Option<(String, Vec<String>)> {
     let (message, pods) = text.rsplit_once(": ")?;
     let pods = pods.split("], continuing").next()?.split(", ");
@@ -82,7 +82,7 @@ fn group(text: &str) -> Option<(String, Vec<String>)> {
     Some((message.to_owned(), pods))
 }
 
-/// Asks `scupper plan` with these flags.
+/// Runs `scupper plan` with these flags.
 pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Verdicts {
     let output = plan(kubeconfig, node, flags);
     let (stdout, stderr) = texts(&output);
@@ -110,7 +110,7 @@ pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Ver
     decisions.iter().map(verdict).collect()
 }
 
-/// In which ways pods leave by our plan.
+/// The ways in which our plan evicts pods.
 pub(super) fn ways(kubeconfig: &Path, node: &str, flags: &[String]) -> Vec<String> {
     let told: Value = serde_json::from_str(&texts(&plan(kubeconfig, node, flags)).0).unwrap();
     let decisions = told["plan"]["decisions"].as_array().unwrap();

@@ -1,12 +1,12 @@
-//! What the policies of a process have in their memories at this moment, seen from outside.
+//! The current memories of a process's policies, read from outside.
 //!
-//! A linear memory stands alone: no page before it can be touched, and none of the gigabytes after it. Nothing else in
-//! the process looks like that, so the memory of the driver itself, where secrets are, is not taken for a policy's.
+//! A linear memory stands alone, between inaccessible pages and gigabytes of reserved space. Nothing else in the
+//! process looks like that, so the memory of the driver itself, which holds secrets, does not count as a policy's.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the engine keeps free for one memory, but for what it has by now.
+/// The engine's reservation for one memory, minus its current size.
 const RESERVED: u64 = 2 << 30;
 
 struct Region {
@@ -16,7 +16,7 @@ struct Region {
     closed: bool,
 }
 
-/// The memories of all policies that are being called in this process.
+/// The memories of all policies with a call in progress in this process.
 pub(crate) fn guests_of(process: u32) -> Vec<Vec<u8>> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     let regions: Vec<Region> = maps.lines().filter_map(region).collect();

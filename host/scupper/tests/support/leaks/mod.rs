@@ -1,5 +1,5 @@
-//! Whether a credential can be found anywhere: the program drains a simulated node through a real server, everything
-//! that it says, writes and keeps is collected, and all of it is searched.
+//! Whether a credential leaks: the program drains a simulated node through a real server, and all its output, writes
+//! and saved files are collected and searched.
 
 mod memory;
 mod node;

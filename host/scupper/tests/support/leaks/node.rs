@@ -1,4 +1,4 @@
-//! A simulated node, and the program that drains it as people run it: with a configuration file, everything logged.
+//! A simulated node, and the real program that drains it: with a configuration file, and everything logged.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,9 +18,9 @@ use super::search::contains;
 use crate::limit::LIMIT;
 
 const DRIVER: &str = "drain.example";
-/// Where it writes to: not where its configuration is, which it watches, and says so at this level of logging.
+/// The folder of its output: not the folder of its configuration, which it watches and, at this log level, reports.
 const SAID: &str = "said";
-/// What the simulator keeps that somebody could read.
+/// The simulator's objects that a user could read.
 const KINDS: [&str; 6] = [
     "nodes",
     "pods",
@@ -30,10 +30,10 @@ const KINDS: [&str; 6] = [
     "lifecycletransitions.lifecycle.k8s.io",
 ];
 
-/// So many memories are kept, of a megabyte or two each: the first of them, and the last.
+/// The number of memories to keep, of a megabyte or two each: the first ones, and the last ones.
 const MEMORIES: [usize; 2] = [10, 30];
 
-/// Which policy, and what `scupper.yaml` says of it.
+/// The policy, and its settings in `scupper.yaml`.
 pub(crate) struct Setup<'a> {
     pub(crate) node: &'a str,
     pub(crate) policy: Value,
@@ -41,7 +41,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) objects: Vec<Value>,
 }
 
-/// What was seen so far, each text once: by whoever looks, from whatever thread.
+/// Everything captured so far, each text once, from any thread.
 #[derive(Clone, Default)]
 pub(crate) struct Captured(Arc<Mutex<Seen>>);
 
@@ -54,7 +54,7 @@ struct Seen {
 }
 
 impl Captured {
-    /// Looks at the API server and into the policies' memories, while a request of one of them is under way.
+    /// Captures the API server's objects and the policies' memories, while a policy's request is under way.
     pub(crate) fn look(&self) {
         let mut seen = self.0.lock().unwrap();
         if let Some(store) = seen.store.clone() {
@@ -125,12 +125,12 @@ impl Node {
         node
     }
 
-    /// Asks for a drain, and says how its event ended.
+    /// Requests a drain, and returns how its event ended.
     pub(crate) async fn drain(&self, event: &str) -> String {
         self.transition(event, DRIVER).await
     }
 
-    /// Asks for the uncordon, and says how its event ended.
+    /// Requests the uncordon, and returns how its event ended.
     pub(crate) async fn give_back(&self, event: &str) -> String {
         self.transition(event, &format!("{DRIVER}-uncordon")).await
     }
@@ -140,7 +140,7 @@ impl Node {
         self.ends(event).await
     }
 
-    /// Asks for a drain, and does not wait.
+    /// Requests a drain, and does not wait.
     pub(crate) fn begin(&self, event: &str) {
         self.ask(event, DRIVER);
     }
@@ -169,7 +169,7 @@ impl Node {
         self.folder.path().join(SAID).join(file)
     }
 
-    /// What people were told on standard output.
+    /// Its standard output.
     pub(crate) fn told(&self) -> String {
         std::fs::read_to_string(self.said("out")).unwrap()
     }
@@ -187,7 +187,7 @@ impl Node {
             .collect()
     }
 
-    /// So many Events begin like this, however often was looked.
+    /// This many Events begin like this, after any number of polls.
     pub(crate) fn told_so_often(&self, wanted: &[(&str, usize)]) {
         let events = self.events();
         for (event, count) in wanted {
@@ -202,7 +202,7 @@ impl Node {
         nodes.iter().any(|node| node["spec"]["unschedulable"] == true)
     }
 
-    /// It has told people this.
+    /// It has printed this.
     pub(crate) async fn tells(&self, words: &str) {
         self.until(words, || self.told().contains(words)).await;
     }
@@ -215,8 +215,8 @@ impl Node {
         }
     }
 
-    /// Everything, with names. Each of these words must be there, which shows that it was looked at: in the log, in an
-    /// object of the API server, in the metrics, in a policy's memory.
+    /// Everything, with names. Each of these words must be there, which proves that the place was searched: the log, an
+    /// object of the API server, the metrics, a policy's memory.
     pub(crate) fn everything(&self, [logged, written, counted, kept]: [&str; 4]) -> Vec<(String, Vec<u8>)> {
         self.captured.look();
         let mut all = Vec::new();

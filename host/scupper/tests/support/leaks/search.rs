@@ -1,4 +1,4 @@
-//! Secrets, in every form in which somebody could have written them down.
+//! Secrets, in every form in which a program could have written them.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// So many bytes of a secret are enough to know it by: what cuts texts off must not hide it from the search.
+/// This many bytes identify a secret: truncated texts must not hide it from the search.
 const PIECE: usize = 12;
-/// As many as that in base64.
+/// The same number of bytes in base64.
 const ENCODED: usize = PIECE / 3 * 4;
 
-/// What must not be found.
+/// The secrets that must not be found.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
-    /// Each form, and whose it is.
+    /// Each form, and the name of its secret.
     forms: BTreeMap<String, String>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn contains(bytes: &[u8], wanted: &str) -> bool {
     AhoCorasick::new([wanted]).unwrap().is_match(bytes)
 }
 
-/// How it begins and how it ends, in each form.
+/// Its beginning and its end, in each form.
 fn forms(value: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for piece in [&value[..PIECE], &value[value.len() - PIECE..]] {
@@ -64,12 +64,12 @@ fn forms(value: &str) -> Vec<String> {
             forms.push(hex(piece, before).to_uppercase().replace("\\U", "\\u"));
         }
     }
-    // However many bytes stand before it, as in `user:password` or in a state that is kept in an annotation.
+    // With any number of bytes before it, as in `user:password` or in a state that is kept in an annotation.
     for before in 0..3 {
         let mut bytes = vec![b'x'; before];
         bytes.extend_from_slice(value.as_bytes());
         for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
-            // What is at the edges depends on the neighbours.
+            // The edges depend on the neighbouring bytes.
             let (first, last) = ((before * 8).div_ceil(6), encoded.len() - 2);
             forms.push(encoded[first..first + ENCODED].to_owned());
             forms.push(encoded[last - ENCODED..last].to_owned());

@@ -1,9 +1,9 @@
-//! A server that tells what it was told.
+//! A server that repeats the requests it received.
 
 use super::Captured;
 use crate::proxy::{Fault, Proxy};
 
-/// In front of a server: each request is a moment to look, and some are answered with all that they said.
+/// A proxy in front of a server: it captures at each request, and answers some of them with their whole content.
 pub(crate) fn traitor(upstream: &str, captured: &Captured, echoes: &'static [usize]) -> Proxy {
     let (captured, mut number) = (captured.clone(), 0);
     Proxy::start(upstream, move |_| {

@@ -1,4 +1,4 @@
-//! What each change of the node and of the driver brings about.
+//! The effect of each change of the node and of the driver.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn cordoned() -> NodeFacts {
     }
 }
 
-/// What the door demands when the node is like this.
+/// The commands of the trigger for a node in this state.
 fn commands(state: &mut CordonState, node: &NodeFacts) -> Vec<DrainCommand> {
     state.handle_node(node);
     if state.wants(node) {
@@ -78,7 +78,7 @@ fn a_cordon_drains_and_an_uncordon_reverses_it() {
     let drain = begins(&mut state, &cordoned(), Intent::Drain);
     quiet(&mut state, &cordoned());
     ends(&mut state, &drain, Outcome::Drained);
-    // The condition may come into view later.
+    // The condition may become visible later.
     quiet(&mut state, &cordoned());
     let drained = NodeFacts {
         drained: true,
@@ -157,7 +157,7 @@ fn an_uncordon_in_mid_drain_withdraws_the_request() {
 fn a_queued_request_that_was_withdrawn_is_forgotten() {
     let mut state = state();
     assert_eq!(commands(&mut state, &cordoned()).len(), 1);
-    // Another door was quicker, so that this wish waits.
+    // Another trigger was quicker, so this request waits.
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
     });
@@ -188,7 +188,7 @@ fn one_drain_at_a_time_whatever_the_trigger() {
     quiet(&mut state, &cordoned());
     ends(&mut state, "event", Outcome::Drained);
     quiet(&mut state, &cordoned());
-    // Given back by an event: it is that event's uncordon, and the cordon that stays is no new wish.
+    // Uncordoned by an event: the uncordon is that event's, and the remaining cordon is not a new request.
     state.handle_driver_state(DriverState::Running {
         id: "back".to_owned(),
     });
@@ -210,7 +210,7 @@ fn a_failed_event_keeps_the_request_of_the_cordon() {
     begins(&mut state, &cordoned(), Intent::Drain);
 }
 
-/// The node as it is looked at once no other process is at work any more.
+/// The node once no other process works on it.
 fn resume_point(intent: Intent, node: NodeFacts) -> NodeFacts {
     let resume_point = ResumePoint {
         id: "old".to_owned(),
@@ -243,7 +243,7 @@ fn another_processs_drain_continues_while_it_is_requested() {
 fn a_resume_point_belongs_to_another_process_only_the_first_time() {
     let mut state = state();
     quiet(&mut state, &node());
-    // Of our own by now: it has its wish already.
+    // Our own by now: it has its request already.
     let drain = begins(&mut state, &cordoned(), Intent::Drain);
     ends(&mut state, &drain, expired());
     quiet(&mut state, &resume_point(Intent::Drain, cordoned()));
@@ -252,7 +252,7 @@ fn a_resume_point_belongs_to_another_process_only_the_first_time() {
 #[test]
 fn a_node_drained_by_another_process_is_not_drained_again() {
     let mut state = state();
-    // As the watch still shows it, and as it is.
+    // First as the stale watch shows it, then as it is.
     state.handle_node(&resume_point(Intent::Drain, cordoned()));
     let drained = NodeFacts {
         drained: true,

@@ -153,7 +153,7 @@ mod tests {
                 assert_eq!(rewritten.as_deref(), Ok(expected.as_slice()), "{block:x?}");
             }
         }
-        // The fixed table's own: an empty one.
+        // The fixed table's own entry: an empty one.
         assert_eq!(Rewriter::default().rewrite(&[0x81]), Ok(authority()));
     }
 
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(rewriter.rewrite(&block), Ok(expected));
     }
 
-    /// The sender counts what it sent: an authority of one byte takes 43 of its table, and `localhost` would take 51.
+    /// The sender counts the bytes sent: an authority of one byte takes 43 of its table, and `localhost` would take 51.
     #[test]
     fn the_senders_table_is_kept_by_the_senders_lengths() {
         let mut rewriter = Rewriter::default();

@@ -53,7 +53,7 @@ const SPELLED_OUT: &[u8] = b"\x40\x0a:authority\x12%2Fvar%2Flib%2Freg";
 /// And in Huffman's code.
 const CODED: &[u8] = b"\x40\x88\xb8\x3b\x53\x39\xec\x32\x7d\x7f\x83\x54\x58\x7f";
 
-/// POST, http, the path, and what is remembered: once in full, later by its number.
+/// POST, http, the path, and indexed headers: once in full, later by number.
 fn block(stream: u8, authority: &[u8]) -> Vec<u8> {
     let path = "/pluginregistration.Registration/GetInfo";
     let mut block = vec![0x83, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
@@ -168,7 +168,7 @@ async fn headers_in_several_frames_with_padding_and_priority_are_answered() {
     assert_eq!(answered(true, 1000, calls).await, [true, true]);
 }
 
-/// What has come before it is not lost, and what comes behind it is not waited for.
+/// Earlier bytes are not lost, and later ones are not waited for.
 #[tokio::test]
 async fn a_protocol_violation_ends_the_connection() {
     let begun = frame(1, 0, 1, &[0x83]);
@@ -195,7 +195,7 @@ async fn a_protocol_violation_ends_the_connection() {
     }
 }
 
-/// When this fails, the HTTP/2 library takes such a request by itself, and this module can go.
+/// Once this fails, the HTTP/2 library accepts such a request itself, and this module can be removed.
 #[tokio::test]
 async fn without_help_it_is_refused() {
     let calls = [call(1, NUMBERED), call(3, NUMBERED)];

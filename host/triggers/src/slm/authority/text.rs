@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_standard() {
-        // RFC 7541, C.4 and C.6; the last has the longest codes there are.
+        // RFC 7541, C.4 and C.6; the last has the longest codes.
         let cases: [(&[u8], &[u8]); 4] = [
             (b"\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff", b"www.example.com"),
             (b"\x86\xa8\xeb\x10\x64\x9c\xbf", b"no-cache"),

@@ -1,4 +1,4 @@
-//! The table, row by row: call, event and progress on the left; answer and act on the right.
+//! The table, row by row: call, event and progress on the left; answer and action on the right.
 
 use scupper_engine::{Blocker, PodRef, Time, Uid};
 
@@ -156,7 +156,7 @@ fn the_kubelet_writes_expiry_itself() {
         EventProgress::Ended(&outcome),
         &EMPTY,
     );
-    // Without a deadline of its own the event would wait for ever, and so it would when it is being deleted.
+    // Without a deadline of its own the event would wait for ever, and so would an event that is being deleted.
     let endless = LifecycleEvent { sla: None, ..event() };
     refused(
         &call(END),

@@ -1,4 +1,4 @@
-//! What changes of events and of the driver's standing lead to.
+//! The effects of changes of events and of the driver's state.
 
 use super::*;
 use crate::slm::call::{Method, Reply};
@@ -58,7 +58,7 @@ fn end(state: &mut SlmState, event: &str) -> CallDecision {
     state.handle_call(&call, NOW)
 }
 
-/// What was passed on, in short.
+/// The outputs, in short.
 fn outputs(state: &mut SlmState) -> Vec<String> {
     let short = |output| match output {
         SlmOutput::Command(DrainCommand::Begin(request)) => format!("begin {}", request.id),
@@ -137,7 +137,7 @@ fn two_claimed_events_are_worked_at_one_after_the_other() {
 
 #[test]
 fn a_standing_that_skips_an_end_does_not_stop_the_next_event() {
-    // The driver went on to something else so fast that its end was never seen.
+    // The driver moved on so fast that its end was never seen.
     let mut state = state(None);
     apply(&mut state, claimed("u1", "e"));
     end(&mut state, "e");
@@ -303,7 +303,7 @@ fn only_a_stale_end_is_reported() {
         apply(&mut state, succeeded(event));
         assert_eq!(outputs(&mut state), expected);
     }
-    // Seen for the first time when it was over: a former process may have worked for it.
+    // First seen when it was over: a former process may have worked on it.
     let mut fresh = state(None);
     apply(&mut fresh, succeeded(claimed("u1", "e")));
     assert_eq!(outputs(&mut fresh), Vec::<String>::new());
@@ -312,7 +312,7 @@ fn only_a_stale_end_is_reported() {
     apply(&mut resumed, claimed("u1", "e"));
     apply(&mut resumed, succeeded(claimed("u1", "e")));
     assert_eq!(outputs(&mut resumed), Vec::<String>::new());
-    // We were called.
+    // The kubelet called us.
     let mut called = state(None);
     apply(&mut called, claimed("u1", "e"));
     end(&mut called, "e");
@@ -383,7 +383,7 @@ fn a_paused_slm_begins_nothing_until_it_is_resumed() {
         state.unpause(resume_point(false));
         assert_eq!(outputs(&mut state), expected);
     }
-    // Released before the watch has shown anything.
+    // Unpaused before the watch has shown anything.
     let mut state = state(None);
     state.pause(true);
     state.unpause(resume_point(false));
@@ -392,7 +392,7 @@ fn a_paused_slm_begins_nothing_until_it_is_resumed() {
     assert_eq!(outputs(&mut state), ["begin u1"]);
 }
 
-/// The kubelet calls another one as long as there is one.
+/// The kubelet calls another driver as long as there is one.
 #[test]
 fn a_paused_slm_reports_no_stale_end_that_another_driver_brought_about() {
     let mut state = state(None);

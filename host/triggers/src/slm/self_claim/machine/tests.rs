@@ -1,4 +1,4 @@
-//! Whole lives of events, told action by action; and which event is worked at, and when.
+//! Whole lives of events, action by action; which event is worked on, and when.
 
 use scupper_contract::FINALIZER;
 
@@ -77,7 +77,7 @@ fn unavailable() -> ClaimError {
     ClaimError::Unavailable("no answer".to_owned())
 }
 
-/// Brings a claimed event to the rest between two End calls.
+/// Brings a claimed event to the idle state between two End calls.
 fn at_rest(machine: &mut ClaimMachine, event: &LifecycleEvent, now: Time) {
     looks_at(machine, &event.name, now);
     machine.handle_done(ActionResult::Read(Ok(snapshot(event, true, "s"))), now);
@@ -189,7 +189,7 @@ fn an_idle_event_is_read_again_after_ten_seconds_or_at_its_deadline() {
         panic!("it goes on after its deadline")
     };
     assert_eq!(status, ClaimStatus::SlaExpired);
-    // A server that does not answer is not asked in a circle because the deadline has passed.
+    // A server that does not answer is not called in a loop because the deadline has passed.
     limited.handle_done(ActionResult::Written(Err(unavailable())), after(4_000));
     quiet(&mut limited, after(4_000));
     assert_eq!(limited.poll_timeout(after(4_000)), Some(after(4_250)));
@@ -247,7 +247,7 @@ fn a_conflict_is_read_again() {
     let conflict = ClaimError::Conflict("changed".to_owned());
     machine.handle_done(ActionResult::Written(Err(conflict)), START);
     looks_at(&mut machine, "e", after(250));
-    // Somebody else was first.
+    // Another driver was first.
     let mut taken = event("e", ClaimStatus::Claimed);
     taken.driver = Some("other".to_owned());
     machine.handle_done(ActionResult::Read(Ok(snapshot(&taken, true, ""))), after(250));
@@ -280,7 +280,7 @@ fn a_condition_that_may_not_be_written_fails_the_event_and_one_that_cannot_is_wr
     }
 }
 
-/// Two minutes of refusals, each pass a look, a call and the condition that is refused.
+/// Two minutes of refusals, each pass a read, a call and the refused condition.
 #[test]
 fn a_condition_that_is_forbidden_fails_the_event_only_when_that_lasts() {
     let claimed = event("e", ClaimStatus::Claimed);
@@ -396,7 +396,7 @@ fn nothing_is_done_before_it_is_our_part_nor_after() {
     machine.handle_claiming(true);
     looks_at(&mut machine, "e", START);
     machine.handle_claiming(false);
-    // What was under way comes to nothing.
+    // The action in progress has no effect.
     machine.handle_done(ActionResult::Read(Ok(snapshot(&pending, true, ""))), START);
     quiet(&mut machine, after(100_000));
     machine.handle_claiming(true);
@@ -437,7 +437,7 @@ fn an_error_answer_is_reported_and_ends_the_event() {
     assert_eq!((status, driver.as_deref()), (ClaimStatus::Failed, Some("drain")));
 }
 
-/// Lets go of a finished event that is looked at; whether it is deleted then.
+/// Releases a finished event that was read; returns whether it is then deleted.
 #[track_caller]
 fn lets_go(machine: &mut ClaimMachine, event: &LifecycleEvent, now: Time) -> bool {
     looks_at(machine, &event.name, now);

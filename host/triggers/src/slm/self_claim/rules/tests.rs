@@ -1,4 +1,4 @@
-//! The kubelet's rules, row by row: what was seen on the left, what is done on the right.
+//! The kubelet's rules, row by row: the observed state on the left, the action on the right.
 
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ fn the_reasons_of_another_transition_do_not_count_for_this_one() {
         of_another.condition.message = message("other");
         calls(&of_another, Method::Start);
     }
-    // Who else wrote it is not known: its reason counts.
+    // The writer is unknown: the reason counts.
     let mut plain = snapshot(&claimed(), "s");
     plain.condition.message = "set by hand".to_owned();
     calls(&plain, Method::End { expired: false });
@@ -362,9 +362,9 @@ fn a_failed_event_leaves_no_start_in_the_condition() {
         for reason in ["", "x", "another"] {
             assert_eq!(next(&snapshot(&over, reason)), released, "{claim:?} {reason}");
         }
-        // By now the condition may be that of the next event.
+        // By now the condition may belong to the next event.
         assert_eq!(rules().next(&snapshot(&over, "s"), true, NOW), released);
-        // What is released is not looked at once more.
+        // A released event is not read again.
         let bare = seen(claim, &[]);
         assert_eq!(
             next(&snapshot(&bare, "s")),
