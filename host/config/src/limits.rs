@@ -51,13 +51,13 @@ pub(super) static LIMITS: Object = Object {
         ),
         time(
             "wall-per-step",
-            "Wall-clock limit for one step of a hook, the time that its requests take included. Default 30s.",
+            "Wall-clock limit for one step of a hook, including its requests. Default 30s.",
         ),
         bytes(
             "answer",
             KIB,
             64 * MIB,
-            "Bytes that one answer or one call of the driver may carry out of it. Default 4Mi.",
+            "Bytes that the policy may pass to the driver in one answer or one call. Default 4Mi.",
         ),
         count(
             "handles",
@@ -85,7 +85,7 @@ pub(super) static LIMITS: Object = Object {
         ),
         time(
             "wall-per-request",
-            "Wall-clock limit for one request, from its address to the last byte of the response. Default 20s.",
+            "Wall-clock limit for one request, from the name lookup to the last byte of the response. Default 20s.",
         ),
         bytes(
             "response",

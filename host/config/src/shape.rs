@@ -38,7 +38,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) required: bool,
-    /// For people who write it, in the schema and in errors.
+    /// Its description, in the schema and in errors.
     pub(super) doc: &'static str,
 }
 

@@ -26,7 +26,7 @@ pub(super) static CONFIGURATION: Object = Object {
             Shape::OneOf(&[VERSION]),
             "The version of this format.",
         ),
-        Field::required("kind", Shape::OneOf(&[KIND]), "What this file is."),
+        Field::required("kind", Shape::OneOf(&[KIND]), "The kind of this file."),
         Field::required(
             "policies",
             Shape::List {
@@ -39,8 +39,8 @@ pub(super) static CONFIGURATION: Object = Object {
         Field::new(
             "drain",
             Shape::Object(&DRAIN),
-            "How pods are chosen and evicted, as the flags of the same names say it. A flag that is given wins. A \
-             change counts for the next drain; that of `sla` when the driver is started again, as it is published.",
+            "Which pods are evicted, and how; the flags of the same names override it. A change applies from the next \
+             drain on; a change of `sla`, which is published, when the driver restarts.",
         ),
     ],
     one_of: &[],
@@ -51,7 +51,7 @@ static POLICY: Object = Object {
         Field::required(
             "name",
             Shape::Text(&rules::NAME),
-            "The operator's name for the policy. It stands in plans, reports, metrics and in what survives a crash.",
+            "The operator's name for the policy, used in plans, reports, metrics and the saved state of a drain.",
         ),
         Field::required(
             "module",
@@ -61,31 +61,33 @@ static POLICY: Object = Object {
         Field::new(
             "sha256",
             Shape::Text(&rules::DIGEST),
-            "Only a component with this SHA-256 is loaded.",
+            "The required SHA-256 of the component.",
         ),
         Field::new(
             "config",
             Shape::Anything,
-            "What the policy reads as its configuration. Scalars reach it as they are written here; lists and maps as \
-             JSON.",
+            "The policy's configuration. It receives scalars as they are written here, and lists and maps as JSON.",
         ),
         Field::new(
             "grants",
             Shape::Object(&GRANTS),
-            "What the policy is given. Without it: nothing.",
+            "The capabilities granted to the policy. Default: none.",
         ),
-        Field::new("limits", Shape::Object(&LIMITS), "What the policy may use."),
+        Field::new(
+            "limits",
+            Shape::Object(&LIMITS),
+            "Resource limits for the policy.",
+        ),
         Field::new(
             "on-failure",
             Shape::Object(&ON_FAILURE),
-            "What becomes of a drain when the policy fails: when it traps, overruns its limits, answers nonsense, or \
-             when its hook gives up. A planner's refusal is no failure.",
+            "The effect of a failing policy on the drain: one that traps, overruns its limits, returns an invalid \
+             answer, or whose hook fails for good. A planner's refusal is not a failure.",
         ),
         Field::new(
             "node-selector",
             Shape::Labels,
-            "The policy takes part only on nodes that have all of these labels when a drain begins. Without it: on \
-             every node.",
+            "The policy applies only to nodes that have all of these labels when a drain begins. Default: every node.",
         ),
     ],
     one_of: &[],
@@ -115,7 +117,7 @@ static GRANTS: Object = Object {
                 of: &Shape::OneOf(&["node", "pods"]),
                 most: 2,
             },
-            "What it may emit Kubernetes Events about.",
+            "The objects about which it may emit Kubernetes Events.",
         ),
         Field::new(
             "http",
@@ -123,7 +125,7 @@ static GRANTS: Object = Object {
                 of: &Shape::Object(&HTTP),
                 most: ENTRIES,
             },
-            "Where it may send requests.",
+            "The origins to which it may send requests.",
         ),
         Field::new(
             "secrets",
@@ -131,12 +133,12 @@ static GRANTS: Object = Object {
                 of: &Shape::Object(&SECRET),
                 most: ENTRIES,
             },
-            "What the driver puts into its requests. The policy never sees a secret.",
+            "Secrets that the driver inserts into its requests. The policy never sees a secret.",
         ),
         Field::new(
             "wasi",
             Shape::Bool,
-            "It may import the harmless part of WASI, which a plain standard library asks for. Default false.",
+            "Allows the harmless part of WASI, which a language's standard library imports. Default false.",
         ),
     ],
     one_of: &[],
@@ -147,7 +149,7 @@ static HTTP: Object = Object {
         Field::required(
             "origin",
             Shape::Text(&rules::ORIGIN),
-            "Where requests go: https://HOST or https://HOST:PORT, or the same with http.",
+            "The target of requests: https://HOST or https://HOST:PORT, or the same with http.",
         ),
         Field::new(
             "methods",
@@ -163,7 +165,7 @@ static HTTP: Object = Object {
                 of: &Shape::Text(&rules::URL_PATH),
                 most: ENTRIES,
             },
-            "How paths begin, by whole segments. Default: every path.",
+            "Allowed path prefixes, matched by whole segments. Default: every path.",
         ),
         Field::new(
             "networks",
@@ -171,8 +173,8 @@ static HTTP: Object = Object {
                 of: &Shape::OneOf(&["private", "loopback"]),
                 most: 2,
             },
-            "Which addresses the origin's name may resolve to besides public ones. Addresses of metadata services and \
-             link-local ones are never allowed.",
+            "Networks to which the origin's name may resolve, besides public addresses. Link-local addresses and \
+             those of metadata services are never allowed.",
         ),
         Field::new(
             "ca",
@@ -188,17 +190,17 @@ static SECRET: Object = Object {
         Field::required(
             "name",
             Shape::Text(&rules::SECRET_NAME),
-            "What the policy calls it.",
+            "The policy's name for it.",
         ),
         Field::new(
             "file",
             Shape::Text(&rules::PATH),
-            "A file that holds it, read again when it changes. One line break at its end is ignored.",
+            "A file with the secret, reread when it changes. A final line break is ignored.",
         ),
         Field::new(
             "secret",
             Shape::Object(&KUBERNETES_SECRET),
-            "A key of a Kubernetes Secret, read again when it changes.",
+            "A key of a Kubernetes Secret, reread when it changes.",
         ),
         Field::new(
             "captured-from",
@@ -211,7 +213,7 @@ static SECRET: Object = Object {
                 of: &Shape::Text(&rules::ORIGIN),
                 most: ENTRIES,
             },
-            "Where it may be sent. Each must also be granted under http.",
+            "The origins to which it may be sent. Each must also be granted under http.",
         ),
     ],
     one_of: &["file", "secret", "captured-from"],
@@ -235,7 +237,7 @@ static CAPTURED: Object = Object {
         Field::required(
             "origin",
             Shape::Text(&rules::ORIGIN),
-            "Whose responses. It must also be granted under http.",
+            "The origin of the responses. It must also be granted under http.",
         ),
         Field::required("header", Shape::Text(&rules::HEADER), "The header's name."),
     ],
@@ -247,15 +249,15 @@ static ON_FAILURE: Object = Object {
         Field::new(
             "planner",
             Shape::OneOf(FAILURE_POLICIES),
-            "refuse: the drain ends as failed. ignore: the draft stays as it was. hold: it is asked again until it \
-             succeeds or the drain's deadline passes. A planner's refusal is no failure. Default refuse.",
+            "refuse: the drain fails. ignore: the draft stays unchanged. hold: the planner is called again until it \
+             succeeds or the drain's deadline passes. A planner's refusal is not a failure. Default refuse.",
         ),
         Field::new(
             "hooks",
             Shape::OneOf(FAILURE_POLICIES),
-            "refuse: the drain ends as failed. ignore: the hook counts as done. hold: it is called again until it \
-             succeeds or the drain's deadline passes. Default: hold where it traps or overruns its limits, refuse where \
-             it says itself that it will never work.",
+            "refuse: the drain fails. ignore: the hook counts as done. hold: the hook is called again until it \
+             succeeds or the drain's deadline passes. Default: hold if it traps or overruns its limits, refuse if it \
+             reports a permanent failure.",
         ),
     ],
     one_of: &[],
@@ -269,7 +271,7 @@ static DRAIN: Object = Object {
                 least_ms: 0,
                 most_ms: 30 * DAY_MS,
             },
-            "How long a drain may take, from the moment the kubelet claims it; 0: as long as it takes. Default 5m.",
+            "Time limit of a drain, counted from the kubelet's claim; 0: no limit. Default 5m.",
         ),
         Field::new(
             "eviction-timeout",
@@ -277,7 +279,7 @@ static DRAIN: Object = Object {
                 least_ms: 1,
                 most_ms: DAY_MS,
             },
-            "How long one eviction request may take before it is given up and asked again. Default 30s.",
+            "Timeout of one eviction request, after which it is retried. Default 30s.",
         ),
         Field::new(
             "forbidden-timeout",
@@ -285,9 +287,9 @@ static DRAIN: Object = Object {
                 least_ms: 0,
                 most_ms: DAY_MS,
             },
-            "How long the API server may refuse (401, 403) the node's lease, the writes of the node and of its \
-             LifecycleEvents, as it does for seconds after a restart, before the drain fails, or goes on without the \
-             lease; 0: not at all. Default 2m.",
+            "How long to retry while the API server refuses (401, 403) writes of the node, its lease or its \
+             LifecycleEvents, as it does for seconds after a restart; then the drain fails, or continues without the \
+             lease. 0: no retry. Default 2m.",
         ),
         Field::new(
             "grace-period",
@@ -310,21 +312,20 @@ static DRAIN: Object = Object {
         Field::new(
             "ignore-daemonsets",
             Shape::Bool,
-            "Leave DaemonSet pods where they are instead of refusing the drain. Default true.",
+            "Keep DaemonSet pods instead of refusing the drain. Default true.",
         ),
         Field::new(
             "returning-pod-evictions",
             Shape::Whole { least: 1, most: 100 },
-            "How often pods of one controller are evicted that come back to the cordoned node, for instance because they \
-             tolerate the cordon; after that they stay, and the drain ends without them and names them. Default 1, as for \
-             kubectl drain.",
+            "How often to evict pods of one controller that return to the cordoned node, for example because they \
+             tolerate the cordon; after that they are kept, and the drain ends without them and names them. Default \
+             1, as for kubectl drain.",
         ),
         Field::new(
             "on-failure",
             Shape::OneOf(&["keep", "rollback"]),
-            "What becomes of our own cordon when a drain fails, passes its deadline or is lost. Default keep. What \
-             policies changed follows it: with keep it stays and the uncordon undoes it, with rollback the policies undo \
-             it at once.",
+            "Whether a drain that fails, passes its deadline or is lost keeps its own cordon. The changes of policies \
+             follow the cordon: keep leaves both until an uncordon, rollback reverts both at once. Default keep.",
         ),
         Field::new(
             "allow-overrides",
@@ -332,9 +333,9 @@ static DRAIN: Object = Object {
                 of: &Shape::OneOf(overrides::NAMES),
                 most: overrides::NAMES.len(),
             },
-            "Flags of `scupper drain` that the driver obeys although they widen what this file allows. Anyone who may \
-             create LifecycleEvents may give them. What narrows is always obeyed: a longer grace period, a shorter \
-             timeout, a selector of pods. Default: none.",
+            "Flags of `scupper drain` that the driver accepts although they allow more than this file. Anyone with \
+             permission to create LifecycleEvents can set them. Flags that allow less are always accepted: a longer \
+             grace period, a shorter timeout, a pod selector. Default: none.",
         ),
     ],
     one_of: &[],

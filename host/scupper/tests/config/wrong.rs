@@ -47,8 +47,8 @@ fn a_key_that_is_missing() {
     check(
         "policies:\n- config: {}\n",
         &[
-            "4:3: policies[0]: `name` is missing: the operator's name for the policy. It stands in plans, reports, \
-             metrics and in what survives a crash",
+            "4:3: policies[0]: `name` is missing: the operator's name for the policy, used in plans, reports, \
+             metrics and the saved state of a drain",
             "4:3: policies[0]: `module` is missing: the file of its component. A relative path begins at this file's \
              own directory",
         ],
