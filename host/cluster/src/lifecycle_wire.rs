@@ -120,7 +120,7 @@ impl WireTransition {
         let sla = spec.sla.and_then(|text| {
             let sla = go_duration::parse(&text);
             if sla.is_none() {
-                tracing::warn!(transition = meta.name, sla = text, "this sla is no duration");
+                tracing::warn!(transition = meta.name, sla = text, "invalid duration in sla");
             }
             sla
         });

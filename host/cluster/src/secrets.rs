@@ -35,7 +35,7 @@ impl Cluster {
         })?;
         STANDARD
             .decode(value)
-            .map_err(|_| Fault::Malformed("its value is no base64".to_owned()).read(&what))
+            .map_err(|_| Fault::Malformed("its value is not valid base64".to_owned()).read(&what))
     }
 }
 

@@ -43,12 +43,12 @@ impl Clock {
         Self::Test(Timeline::starting(hands.reading()), hands)
     }
 
-    /// The moment it is. Never goes back, and does not jump when somebody sets the wall clock.
+    /// The current time. Never goes back, and does not jump when the wall clock is set.
     pub fn now(&self) -> Time {
         self.line().now(self.reading())
     }
 
-    /// What the wall clock shows: for whoever reads it elsewhere, never for a timer.
+    /// The wall-clock time: for other programs, never for a timer.
     pub fn wall(&self) -> Time {
         self.reading().wall
     }

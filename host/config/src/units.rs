@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `90s`, `30m`, `1h30m`, `500ms`; `0` is no time.
+/// `90s`, `30m`, `1h30m`, `500ms`; `0` is zero.
 pub fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);

@@ -14,21 +14,21 @@ pub struct PolicySpec {
     pub file: PathBuf,
     /// SHA-256 of the component in hex, when only that one may be loaded.
     pub sha256: Option<String>,
-    /// What it is given, but for the grants that need more words.
+    /// Its grants, except those with more fields.
     pub grants: Vec<Grant>,
-    /// Where it may send requests.
+    /// The origins to which it may send requests.
     pub http: Vec<HttpGrant>,
-    /// What may be put into them.
+    /// The secrets that may be inserted into them.
     pub secrets: Vec<SecretGrant>,
-    /// It may import the harmless part of WASI, which a plain standard library asks for.
+    /// Allows the harmless part of WASI, which a language's standard library imports.
     pub wasi: bool,
-    /// What it reads through `config`.
+    /// Its configuration, for the import `config`.
     pub config: BTreeMap<String, String>,
-    /// What it may use.
+    /// Its resource limits.
     pub limits: Limits,
     /// The effect of its failure on a drain.
     pub on_failure: OnFailure,
-    /// It takes part only on nodes that have all of these labels.
+    /// It applies only to nodes with all of these labels.
     pub node_selector: BTreeMap<String, String>,
     /// Where the operator wrote this, so that an error can name what to add there.
     pub spec_source: SpecSource,

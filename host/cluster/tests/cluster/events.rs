@@ -371,7 +371,7 @@ async fn a_key_of_a_secret() {
             "odd",
             Err(ReadError::Unexpected {
                 what: "secret slurm/auth".to_owned(),
-                message: "its value is no base64".to_owned(),
+                message: "its value is not valid base64".to_owned(),
             }),
         ),
     ] {

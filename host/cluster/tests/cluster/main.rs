@@ -1,4 +1,4 @@
-//! The cluster adapter against a scripted API server: the test expects each request in its place, with its path, query
+//! The cluster edge against a scripted API server: the test expects each request in its place, with its path, query
 //! and body, and answers it. A missing request fails after a moment, a surplus one at the end.
 #![expect(
     clippy::unwrap_used,

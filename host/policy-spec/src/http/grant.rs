@@ -22,7 +22,7 @@ pub struct HttpGrant {
     pub methods: Vec<String>,
     /// How paths begin: whole segments. Empty: every path.
     pub paths: Vec<String>,
-    /// Which addresses the origin's name may resolve to besides public ones.
+    /// Networks to which the origin's name may resolve, besides public addresses.
     pub networks: Networks,
     /// The CA certificates (PEM) to trust for this origin, besides those of the system.
     pub ca: Option<PathBuf>,

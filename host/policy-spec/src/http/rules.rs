@@ -41,7 +41,7 @@ pub struct HttpRule {
     pub methods: Vec<Method>,
     /// Never empty.
     pub paths: Vec<PathPrefix>,
-    /// Which addresses the origin's name may resolve to besides public ones.
+    /// Networks to which the origin's name may resolve, besides public addresses.
     pub networks: Networks,
     /// The additional certificates to trust.
     pub ca: Option<PathBuf>,
@@ -116,7 +116,7 @@ impl HttpRule {
 impl PathPrefix {
     /// `/v3/`, `/v3`, `/`
     pub fn parse(text: &str) -> Option<Self> {
-        // What a URL would write differently is no path that a request can have.
+        // A request's path is in the URL's canonical form, so no request has a path that a URL would write differently.
         let address = HttpUrl::parse(&format!("https://example.com{text}")).ok()?;
         // A star would be taken for a pattern, which it is not.
         let same = is_plain(text) && address.path == text && address.query.is_none() && !text.contains('*');

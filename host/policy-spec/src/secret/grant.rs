@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// A secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretGrant {
-    /// What the policy calls it.
+    /// The policy's name for it.
     pub name: String,
     /// Where it comes from.
     pub source: SecretSource,
@@ -16,9 +16,9 @@ pub struct SecretGrant {
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// A file, read again when it has changed. One line break at its end is no part of the secret.
+    /// A file, reread when it changes. A final line break is ignored.
     File(PathBuf),
-    /// A key of a Kubernetes Secret, read again when it has changed.
+    /// A key of a Kubernetes Secret, reread when it changes.
     Kubernetes {
         /// `metadata.namespace`
         namespace: String,

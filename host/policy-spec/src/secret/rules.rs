@@ -55,7 +55,7 @@ pub enum SecretGrantError {
 /// One secret.
 #[derive(Clone, Debug)]
 pub struct SecretRule {
-    /// What the policy calls it.
+    /// The policy's name for it.
     pub name: String,
     /// Where it comes from.
     pub source: ValueSource,

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 pub(crate) enum NewError {
     /// Neither cargo nor the driver would take the name.
     #[error(
-        "`{0}` is no name for a new policy: it must be {POLICY_NAME_RULE}, begin with a letter and not end with '-'"
+        "`{0}` cannot be the name of a new policy: it must be {POLICY_NAME_RULE}, begin with a letter and not end with '-'"
     )]
     Name(String),
     /// Something is there already.

@@ -49,7 +49,7 @@ pub(crate) enum ScenarioError {
     /// It is not a valid scenario.
     #[error("{0}")]
     Form(String),
-    /// Something in it makes no sense.
+    /// It has an invalid value.
     #[error("line {line}: {message}")]
     Sense {
         /// Where.

@@ -119,7 +119,7 @@ pub(super) fn split(name: &str) -> Result<(String, String), String> {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
-        _ => Err(format!("`{name}` is no namespace/name")),
+        _ => Err(format!("`{name}` is not of the form namespace/name")),
     }
 }
 
@@ -185,7 +185,7 @@ impl PodFields {
                 None if owner.is_empty() => None,
                 None => {
                     return Err(format!(
-                        "the controller `{owner}` is no KIND/NAME, such as DaemonSet/agent"
+                        "the controller `{owner}` is not of the form KIND/NAME, such as DaemonSet/agent"
                     ));
                 }
             };
@@ -197,7 +197,7 @@ impl PodFields {
                 "Succeeded" => PodPhase::Succeeded,
                 "Failed" => PodPhase::Failed,
                 "Unknown" => PodPhase::Unknown,
-                other => return Err(format!("there is no phase `{other}` of a pod")),
+                other => return Err(format!("unknown pod phase `{other}`")),
             };
         }
         if let Some(span) = self.grace_period {

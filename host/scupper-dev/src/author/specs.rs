@@ -24,7 +24,7 @@ pub(crate) struct PolicyChoice {
     pub settings: Vec<String>,
 }
 
-/// Why it makes no sense.
+/// The error in a policy's options.
 #[derive(Debug, Error)]
 pub(crate) enum SpecError {
     /// The configuration file is wrong.

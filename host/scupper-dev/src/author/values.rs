@@ -21,9 +21,8 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let span = scupper_config::duration(&text);
-        span.map(Self).ok_or_else(|| {
-            D::Error::custom(format!("`{text}` is no span of time: write 500ms, 10s or 1h30m"))
-        })
+        span.map(Self)
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is not a duration: write 500ms, 10s or 1h30m")))
     }
 }
 

@@ -126,7 +126,7 @@ impl DemoCluster {
         self.plugin.stop().await.map_err(DemoError::Driver)
     }
 
-    /// Waits until the driver has published its transitions, as a person would who looks before asking.
+    /// Waits until the driver has published its transitions.
     async fn offered(&self) -> Result<(), DemoError> {
         let store = self.cluster.store();
         let published = async {

@@ -20,7 +20,7 @@ use scupper_report::Format;
 
 /// What both Slurm and Kubernetes call the node.
 const NODE: &str = "slurm-worker-0";
-/// Who submits which job, and how many seconds it runs: the shortest last, so that all run when the drain begins.
+/// The user, the name and the seconds of each job: the shortest is last, so that all run when the drain begins.
 const JOBS: [(&str, &str, &str); 3] = [
     ("bob", "train", "11"),
     ("alice", "evaluate", "8"),

@@ -48,7 +48,10 @@ fn nothing_is_overwritten_and_names_must_fit() {
     let told = policy(dir.path(), &["new", "mine"]).ends(3);
     assert!(told.contains("mine is there already"), "{told}");
     let told = policy(dir.path(), &["new", "My_Policy"]).ends(3);
-    assert!(told.contains("`My_Policy` is no name for a new policy"), "{told}");
+    assert!(
+        told.contains("`My_Policy` cannot be the name of a new policy"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -154,12 +154,12 @@ fn an_invalid_scenario_is_reported_with_its_place() {
     for (text, words) in [
         ("pods: [shop/cart]\nplans: {}\n", &["line 2", "plans", "plan"][..]),
         ("steps:\n- wait: 10s\n", &["line 2", "wait", "pass"]),
-        ("steps:\n- pass: soon\n", &["line 2", "`soon` is no span of time"]),
+        ("steps:\n- pass: soon\n", &["line 2", "`soon` is not a duration"]),
         (
             "steps:\n- remove: shop/cart\n",
             &["line 2", "there is no pod shop/cart now"],
         ),
-        ("pods: [cart]\n", &["`cart` is no namespace/name"]),
+        ("pods: [cart]\n", &["`cart` is not of the form namespace/name"]),
         ("policy: {grant: {}}\n", &["policies[0].grant", "grants"]),
         ("cluster: nowhere.yaml\n", &["nowhere.yaml"]),
         ("policy: {config: {a: 1}, sha256: \"00\"}\n", &["sha256"]),

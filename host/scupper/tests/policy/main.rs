@@ -1,4 +1,4 @@
-//! The policy adapter with real guests: each is a small component, compiled by the driver's own child process.
+//! The policy edge with real guests: each is a small component, compiled by the driver's own child process.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! The driver's part: loads openstack.wasm through the policy adapter, takes its steps, keeps its state.
+//! The driver's part: loads openstack.wasm through the policy edge, takes its steps, keeps its state.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! openstack.wasm in the real policy adapter against the real Keystone and the real Nova.
+//! openstack.wasm in the real policy edge against the real Keystone and the real Nova.
 //!
 //! One testbed serves the scenarios, one after the other, and ends with this process in any case: starting a second one
 //! costs more than it saves. So this target has its own test harness: each scenario is a function in [`SCENARIOS`].

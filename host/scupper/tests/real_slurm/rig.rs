@@ -1,4 +1,4 @@
-//! The real slurm.wasm in the real policy adapter, its hooks called as the engine calls them.
+//! The real slurm.wasm in the real policy edge, its hooks called as the engine calls them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -49,7 +49,7 @@ impl Endpoints {
             tracing::info!(path = %path.display(), "removed a stale socket");
         }
         for path in &found.alive {
-            tracing::warn!(path = %path.display(), "another instance of this driver is alive; it is left alone");
+            tracing::warn!(path = %path.display(), "another instance of this driver uses this socket; the socket stays");
         }
         let channels = EndpointChannels { calls, reports };
         let current = Endpoint::open(options, 0, &channels)?;

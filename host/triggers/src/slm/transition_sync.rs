@@ -42,7 +42,7 @@ pub(super) struct TransitionSync {
     backoffs: BTreeMap<String, PublishBackoff>,
 }
 
-/// A name that is left alone for a while.
+/// The backoff of a transition's name after failures.
 #[derive(Clone, Copy, Debug)]
 struct PublishBackoff {
     until: Instant,

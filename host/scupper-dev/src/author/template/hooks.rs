@@ -1,4 +1,4 @@
-//! A drain policy: it does something around a drain, or holds it up until something has happened.
+//! A drain policy: it acts before and after a drain, or blocks the drain until a condition holds.
 
 use std::time::Duration;
 

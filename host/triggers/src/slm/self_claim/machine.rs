@@ -83,7 +83,7 @@ struct CurrentEvent {
     woken: bool,
 }
 
-/// An event that is left alone for a while.
+/// The backoff of an event after failures.
 #[derive(Clone, Debug)]
 struct Backoff {
     until: Time,
