@@ -50,8 +50,7 @@ mod writes;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request, Summary,
-    Time,
+    Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -85,7 +84,6 @@ pub struct Drain {
     throttle: throttle::Throttle,
     verification: verify::Verification,
     reported_reasons: waiting::ReportedReasons,
-    summary: Summary,
 }
 
 impl Drain {
@@ -211,10 +209,6 @@ impl Drain {
             throttle: throttle::Throttle::default(),
             verification: verify::Verification::default(),
             reported_reasons: waiting::ReportedReasons::default(),
-            summary: Summary {
-                started: now,
-                ..Summary::default()
-            },
             request,
         }
     }

@@ -31,12 +31,12 @@ impl Drain {
                 self.await_deletion(uid, Answered::NamespaceTerminating);
             }
             EvictAnswer::BudgetExhausted { budget, message } => {
-                self.summary.budget_refusals += 1;
+                self.outbox.count_budget_refusal();
                 let reason = Reason::BudgetExhausted { budget, message };
                 self.refused(uid, reason, Again::After(Backoff::BUDGET));
             }
             EvictAnswer::BudgetNotObserved { message, retry_after } => {
-                self.summary.budget_refusals += 1;
+                self.outbox.count_budget_refusal();
                 let again = Again::At(self.now + retry_after.min(LONGEST));
                 self.refused(uid, Reason::BudgetNotObserved { message }, again);
             }

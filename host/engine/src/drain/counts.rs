@@ -2,37 +2,86 @@
 //! where its predecessor evicted twenty.
 
 use super::Drain;
+use super::measure::Waits;
+use super::plan_state::PodState;
 use super::wave_run::WaveRun;
-use crate::{Counts, Time};
+use crate::{Counts, Notice, Summary, Task, Time};
+
+impl Counts {
+    /// Counts a command.
+    pub(super) const fn push(&mut self, task: &Task) {
+        if let Some(count) = self.of(task) {
+            *count += 1;
+        }
+    }
+
+    /// A command that was not picked up does not count.
+    pub(super) const fn take_back(&mut self, task: &Task) {
+        if let Some(count) = self.of(task) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    const fn of(&mut self, task: &Task) -> Option<&mut u32> {
+        match task {
+            Task::Evict { .. } | Task::Delete { .. } => Some(&mut self.evictions),
+            Task::Step { .. } => Some(&mut self.hook_steps),
+            _ => None,
+        }
+    }
+
+    /// Counts a notice.
+    pub(super) const fn notify(&mut self, notice: &Notice) {
+        match notice {
+            Notice::PodGone { .. } => self.gone += 1,
+            Notice::WaveStarted { .. } => self.waves += 1,
+            _ => {}
+        }
+    }
+}
 
 impl Drain {
     /// The counts to save now.
     pub(super) fn counts(&self) -> Counts {
         let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
         let running = self.plan_state.waves().iter().filter(is_running).count();
-        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        let (hook_wait, budget_wait) = self.waits.totals(self.now);
+        let counts = self.outbox.counts();
         Counts {
             at: self.now,
             leaving: self.plan_state.leaving(),
-            gone: self.summary.gone,
-            waves: self.summary.waves.saturating_sub(running),
-            evictions: self.summary.evictions,
-            budget_refusals: self.summary.budget_refusals,
-            hook_steps: self.summary.hook_steps,
-            hook_wait: self.summary.hook_wait,
-            budget_wait: self.summary.budget_wait,
+            waves: counts.waves.saturating_sub(number(running)),
+            hook_wait,
+            budget_wait,
+            ..*counts
+        }
+    }
+
+    /// The summary of a drain that ends now.
+    pub(super) fn summary(&self) -> Summary {
+        let keeps = |(_, state): &(&_, &PodState)| matches!(state, PodState::Keeps);
+        let (hook_wait, budget_wait) = self.waits.totals(self.now);
+        let counts = self.outbox.counts();
+        Summary {
+            started: self.started,
+            ended: self.now,
+            gone: counts.gone,
+            kept: number(self.plan_state.pods().filter(keeps).count()),
+            stayed: self.stayed(),
+            remaining: number(self.remaining().len()),
+            waves: counts.waves,
+            evictions: counts.evictions,
+            budget_refusals: counts.budget_refusals,
+            hook_steps: counts.hook_steps,
+            hook_wait,
+            budget_wait,
         }
     }
 
     /// Counts on from what an earlier process saved.
     pub(super) fn restore_counts(&mut self, counts: Counts) {
-        self.summary.gone = counts.gone;
-        self.summary.waves = counts.waves;
-        self.summary.evictions = counts.evictions;
-        self.summary.budget_refusals = counts.budget_refusals;
-        self.summary.hook_steps = counts.hook_steps;
-        self.summary.hook_wait = counts.hook_wait;
-        self.summary.budget_wait = counts.budget_wait;
+        self.waits = Waits::restore(&counts);
+        self.outbox.restore_counts(counts);
         self.restored_counts = Some((counts.at, counts.leaving));
     }
 
@@ -47,8 +96,11 @@ impl Drain {
             let pod = self.cluster.pod(uid);
             pod.is_some_and(|pod| was_there(pod.created))
         });
-        let still = u32::try_from(still.count()).unwrap_or(u32::MAX);
-        let departed = leaving.saturating_sub(still);
-        self.summary.gone = self.summary.gone.saturating_add(departed);
+        let departed = leaving.saturating_sub(number(still.count()));
+        self.outbox.count_departed(departed);
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

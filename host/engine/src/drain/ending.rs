@@ -3,7 +3,6 @@
 use alloc::format;
 
 use super::Drain;
-use super::plan_state::PodState;
 use super::writes::Write;
 use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
@@ -249,16 +248,9 @@ impl Drain {
     fn finish(&mut self) {
         self.enter(Phase::Finished);
         self.outbox.close();
-        let remaining = self.remaining();
-        self.summary.remaining = u32::try_from(remaining.len()).unwrap_or(u32::MAX);
-        let kept = self.plan_state.pods();
-        let kept = kept.filter(|(_, pod_state)| matches!(pod_state, PodState::Keeps));
-        self.summary.stayed = self.stayed();
-        self.summary.kept = u32::try_from(kept.count()).unwrap_or(u32::MAX);
-        self.summary.ended = self.now;
-        self.sum_up_waits();
+        self.measure();
         if let Some(outcome) = self.outcome.clone() {
-            let summary = self.summary.clone();
+            let summary = self.summary();
             self.outbox.notify(Notice::Finished { outcome, summary });
         }
     }

@@ -166,7 +166,6 @@ impl Drain {
         } else {
             Task::Evict { pod, grace_seconds }
         };
-        self.summary.evictions += 1;
         self.outbox.push(task, Job::Remove { uid, reserved });
     }
 
@@ -201,7 +200,6 @@ impl Drain {
     pub(super) fn job_taken_back(&mut self, job: Job) {
         match job {
             Job::Remove { uid, reserved } => {
-                self.summary.evictions = self.summary.evictions.saturating_sub(1);
                 self.release(reserved, Charged::No);
                 if let Some(target) = self.plan_state.target_mut(&uid) {
                     target.take_back();

@@ -106,7 +106,7 @@ impl Drain {
             policy: key.policy.clone(),
             phase: key.phase,
             awaited,
-            is_before_evictions: self.summary.evictions == 0,
+            is_before_evictions: self.outbox.counts().evictions == 0,
         })
     }
 

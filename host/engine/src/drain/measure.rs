@@ -1,7 +1,7 @@
 //! For how long hooks and disruption budgets have held the drain up. A moment counts once, however many hold it.
 
 use super::Drain;
-use crate::{Duration, HookPhase, Time};
+use crate::{Counts, Duration, HookPhase, Time};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -15,11 +15,34 @@ pub(super) struct Waits {
 struct Held {
     since: Option<Time>,
     before: Duration,
+    /// When an earlier process last added up.
+    restored: Time,
+}
+
+impl Waits {
+    /// What hooks and what budgets have cost.
+    pub(super) fn totals(&self, now: Time) -> (Duration, Duration) {
+        (self.hooks.total(now), self.budgets.total(now))
+    }
+
+    /// Adds to what an earlier process had measured.
+    pub(super) fn restore(counts: &Counts) -> Self {
+        let held = |before| Held {
+            since: None,
+            before,
+            restored: counts.at,
+        };
+        Self {
+            hooks: held(counts.hook_wait),
+            budgets: held(counts.budget_wait),
+        }
+    }
 }
 
 impl Held {
     /// What holds now, and since when; `None`: nothing does.
     fn holds(&mut self, now: Time, since: Option<Time>) {
+        let since = since.map(|since| since.max(self.restored));
         match (self.since, since) {
             (None, Some(_)) => self.since = since,
             (Some(_), None) => {
@@ -48,12 +71,5 @@ impl Drain {
         let since = targets.filter_map(|(_, target)| target.budget_since()).min();
         let since = since.filter(|_| self.outcome.is_none());
         self.waits.budgets.holds(self.now, since);
-    }
-
-    /// Takes what was measured into the summary: something may hold the drain up until its very end.
-    pub(super) fn sum_up_waits(&mut self) {
-        self.measure();
-        self.summary.hook_wait = self.waits.hooks.total(self.now);
-        self.summary.budget_wait = self.waits.budgets.total(self.now);
     }
 }

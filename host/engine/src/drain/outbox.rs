@@ -1,4 +1,4 @@
-//! Commands that are not answered yet, and notices that are not picked up yet.
+//! Commands that are not answered yet, notices that are not picked up yet, and how many of each went out.
 //!
 //! This module must not know why anything is asked.
 
@@ -9,7 +9,7 @@ use super::budget_tracker::BudgetKey;
 use super::hook_state::HookKey;
 use super::verify::ListRequest;
 use super::writes::Write;
-use crate::{Command, CommandId, Notice, Task, Uid};
+use crate::{Command, CommandId, Counts, Notice, Task, Uid};
 
 /// What an answer will be about.
 #[derive(Clone, Debug)]
@@ -33,12 +33,15 @@ pub(super) struct Outbox {
     queue: VecDeque<Command>,
     open: BTreeMap<CommandId, Job>,
     notices: VecDeque<Notice>,
+    /// What went out so far.
+    counts: Counts,
 }
 
 impl Outbox {
     /// Something to do.
     pub(super) fn push(&mut self, task: Task, job: Job) {
         self.last_id += 1;
+        self.counts.push(&task);
         let id = CommandId(self.last_id);
         self.queue.push_back(Command { id, task });
         self.open.insert(id, job);
@@ -66,6 +69,9 @@ impl Outbox {
             }
         }
         self.queue = kept;
+        for (task, _) in &taken {
+            self.counts.take_back(task);
+        }
         taken
     }
 
@@ -77,7 +83,28 @@ impl Outbox {
 
     /// Something to report.
     pub(super) fn notify(&mut self, notice: Notice) {
+        self.counts.notify(&notice);
         self.notices.push_back(notice);
+    }
+
+    /// The counts of what went out, by this process and those before it.
+    pub(super) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Counts on from what an earlier process counted.
+    pub(super) const fn restore_counts(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// A disruption budget refused an eviction.
+    pub(super) const fn count_budget_refusal(&mut self) {
+        self.counts.budget_refusals += 1;
+    }
+
+    /// Pods left while no process looked.
+    pub(super) const fn count_departed(&mut self, pods: u32) {
+        self.counts.gone = self.counts.gone.saturating_add(pods);
     }
 
     /// The next thing to report.

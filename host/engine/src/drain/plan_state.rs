@@ -217,7 +217,6 @@ impl Drain {
             let Some(target) = self.plan_state.remove(&uid) else {
                 continue;
             };
-            self.summary.gone += 1;
             self.outbox.notify(Notice::PodGone {
                 pod: target.pod().clone(),
                 remaining: self.plan_state.leaving(),

@@ -10,7 +10,6 @@ impl Drain {
     /// Continues from what an earlier process saved.
     pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
         self.started = checkpoint.started;
-        self.summary.started = checkpoint.started;
         self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
             (true, true) => Cordon::Inherited,
             (true, false) => Cordon::Ours,

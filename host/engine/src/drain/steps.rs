@@ -34,7 +34,6 @@ impl Drain {
             return;
         }
         let (step, state_version) = hook.take_step(&key);
-        self.summary.hook_steps += 1;
         self.outbox
             .push(Task::Step { step, state_version }, Job::Step(key));
     }
@@ -133,7 +132,6 @@ impl Drain {
 
     /// A step that was not picked up is not taken.
     pub(super) fn step_taken_back(&mut self, key: &HookKey) {
-        self.summary.hook_steps = self.summary.hook_steps.saturating_sub(1);
         if let Some(hook) = self.hooks.open_mut(key) {
             hook.end_step();
         }

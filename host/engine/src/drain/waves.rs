@@ -58,7 +58,6 @@ impl Drain {
         if self.holds_own_pod_back(place) || !self.gate(HookPhase::BeforeWave, &subject).is_open() {
             return;
         }
-        self.summary.waves += 1;
         if let Some(run) = self.plan_state.wave_mut(place) {
             run.begin(self.now);
         }

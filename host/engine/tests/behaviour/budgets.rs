@@ -180,7 +180,7 @@ fn pods_that_the_api_server_does_not_count_are_asked_at_once() {
     ];
     for (name, pod, budget, expected) in rows {
         let mut host = under(&[budget], &[pod]);
-        let does = host.drain.poll_command().map_or("", |_| "evict a");
+        let does = host.next_command().map_or("", |_| "evict a");
         assert_eq!(does, expected, "{name}");
     }
 }
@@ -215,7 +215,7 @@ fn refusals_by_budgets_are_summed_up() {
         .accepted("evict a");
     host.gone(&["a"]).listed(&[]).written("forget");
     let mut summary = None;
-    while let Some(notice) = host.drain.poll_notice() {
+    while let Some(notice) = host.next_notice() {
         if let scupper_engine::Notice::Finished { summary: last, .. } = notice {
             summary = Some(last);
         }

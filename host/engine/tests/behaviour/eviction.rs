@@ -342,7 +342,7 @@ fn a_task_that_was_not_taken_is_withdrawn() {
         let mut host = asking(&[pod("a"), pod("stays")]);
         host.hear(event.clone());
         let mut evicted = Vec::new();
-        while let Some(command) = host.drain.poll_command() {
+        while let Some(command) = host.next_command() {
             evicted.extend(command.task.removes().map(|pod| pod.name.clone()));
         }
         assert!(!evicted.contains(&"a".to_owned()), "{event:?}");

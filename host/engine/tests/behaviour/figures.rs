@@ -1,8 +1,9 @@
 //! The figures in the end's report: the cost of a drain, and since when something waits.
 
-use crate::harness::{Host, START, budget, hooks, node, pod, request};
+use crate::harness::{Host, START, budget, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{
-    Answer, Budget, Duration, Event, EvictAnswer, HookPhase, Phase, Request, SavedHook, StepOutcome, Subject,
+    Answer, Budget, Checkpoint, Duration, Event, EvictAnswer, HookPhase, Outcome, Phase, Pod, Request,
+    SavedHook, StepOutcome, Subject, Summary,
 };
 
 fn with_hook() -> Request {
@@ -41,6 +42,41 @@ fn a_drain_that_ends_inside_its_hook_reports_how_long_the_hook_blocked_it() {
     assert_eq!(host.summary().hook_wait.as_secs(), 40);
 }
 
+/// The process that finds this checkpoint and its hook under way, so many milliseconds after the start.
+fn resumed(saved: &Checkpoint, millis: u64) -> Host {
+    let mut node = node();
+    node.unschedulable = true;
+    node.checkpoint = Some(saved.clone());
+    let mut host = Host::resume(with_hook(), saved.clone());
+    host.wait(millis).begin_with(node, &[pod("a")], &[]);
+    host
+}
+
+#[test]
+fn what_a_hook_cost_before_a_restart_counts_once() {
+    let at = |state: &[u8]| StepOutcome::Pending {
+        state: state.to_vec(),
+        again_after: Duration::from_secs(5),
+        progress: String::new(),
+        waiting_for: Vec::new(),
+    };
+    let mut first = Host::new(with_hook());
+    first.begin(&[pod("a")]).written("cordon");
+    first.stepped("step", at(b"1")).written("save").wait(20_000);
+    first.stepped("step", at(b"2")).skip();
+    let saved = first.last_checkpoint();
+    assert_eq!(saved.counts.hook_wait.as_secs(), 20);
+    // Another process continues the hook 10 s later, and it finishes after 5 s more.
+    let mut second = resumed(&saved, 30_000);
+    second.wait(5_000).stepped("step", StepOutcome::Done).skip();
+    let saved = second.last_checkpoint();
+    assert_eq!(saved.counts.hook_wait.as_secs(), 35);
+    // A third process knows of the hook only what was saved.
+    let mut third = resumed(&saved, 200_000);
+    third.accepted("evict a").gone(&["a"]).listed(&[]).written("save");
+    assert_eq!(third.summary().hook_wait.as_secs(), 35);
+}
+
 #[test]
 fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
     let mut host = Host::new(with_hook());
@@ -56,11 +92,7 @@ fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
         state_version: None,
         started,
     }];
-    let mut node = node();
-    node.unschedulable = true;
-    node.checkpoint = Some(saved.clone());
-    let mut host = Host::resume(with_hook(), saved);
-    host.wait(61_000).begin_with(node, &[pod("a")], &[]);
+    let mut host = resumed(&saved, 61_000);
     host.notices();
     host.stepped("step", pending("1 job runs"))
         .tells_last("hook slurm before-drain for 1m00s: 1 job runs");
@@ -111,4 +143,112 @@ fn budgets(first: u64, later: u64, second: u64) -> u64 {
 fn budget_waits_of_several_pods_count_each_moment_once() {
     assert_eq!(budgets(3, 5, 4), 7, "one after the other");
     assert_eq!(budgets(3, 1, 4), 5, "both for two seconds of it");
+}
+
+/// One pod evicted, one refused by a budget and still there, one hook done.
+fn half_done() -> Host {
+    let mut host = Host::new(Request {
+        deadline: Some(START + Duration::from_secs(60)),
+        ..with_hook()
+    });
+    host.begin(&[pod("a"), pod("b")]).written("cordon");
+    host.stepped("step", StepOutcome::Done).written("save");
+    host.accepted("evict a")
+        .gone(&["a"])
+        .answer("evict b", exhausted());
+    host
+}
+
+/// Lets everything succeed until the drain has ended.
+fn ended(mut host: Host) -> (&'static str, Summary) {
+    for _ in 0..100 {
+        for write in ["save", "uncordon", "forget"] {
+            if host.asks(write) {
+                host.written(write);
+            }
+        }
+        if host.asks("step") {
+            host.stepped("step", StepOutcome::Done);
+        }
+        if host.asks("list-pods") {
+            host.listed(&[]);
+        }
+        host.wait(1_000);
+    }
+    let name = host.drain.outcome().map_or("", Outcome::name);
+    (name, host.summary())
+}
+
+/// The host compares each summary with the sum of the commands, answers and notices that it has seen.
+#[test]
+fn the_summary_of_every_end_is_the_sum_of_what_was_reported() {
+    let after = |event: Event| {
+        let mut host = half_done();
+        host.hear(event);
+        ended(host)
+    };
+    let reason = || "enough".to_owned();
+    let drained = {
+        let mut host = half_done();
+        host.wait(30_000).accepted("evict b").gone(&["b"]);
+        ended(host)
+    };
+    let exceeded = {
+        let mut host = half_done();
+        host.wait(60_000);
+        ended(host)
+    };
+    let refused = |outcome| {
+        let mut host = Host::new(with_hook());
+        host.begin(&[pod("a")]).written("cordon").stepped("step", outcome);
+        ended(host)
+    };
+    let blocked = {
+        let bare = Pod {
+            controller: None,
+            ..pod("bare")
+        };
+        let mut host = Host::new(request());
+        host.begin(&[bare, pod("a")]);
+        ended(host)
+    };
+    let uncordoned = {
+        let mut host = Host::new(uncordon_request());
+        host.begin(&[pod("a")]);
+        ended(host)
+    };
+    let no_node = {
+        let mut host = Host::new(request());
+        host.hear(Event::Node(None));
+        ended(host)
+    };
+    let failed = StepOutcome::Failed {
+        message: "no".to_owned(),
+        retry_after: None,
+    };
+    let ends = [
+        drained,
+        exceeded,
+        after(Event::Cancel { reason: reason() }),
+        after(Event::Lost { reason: reason() }),
+        refused(failed),
+        blocked,
+        uncordoned,
+        no_node,
+    ];
+    let rows = ends.map(|(name, it)| {
+        let pods = (it.gone, it.remaining, it.waves);
+        (name, pods, (it.evictions, it.budget_refusals, it.hook_steps))
+    });
+    let expected = [
+        ("Drained", (2, 0, 1), (3, 1, 1)),
+        ("DeadlineExceeded", (1, 1, 1), (2, 1, 1)),
+        ("Cancelled", (1, 1, 1), (2, 1, 1)),
+        ("Lost", (1, 1, 1), (2, 1, 1)),
+        ("PolicyFailed", (0, 1, 0), (0, 0, 1)),
+        ("Blocked", (0, 2, 0), (0, 0, 0)),
+        ("Uncordoned", (0, 0, 0), (0, 0, 0)),
+        ("Failed", (0, 0, 0), (0, 0, 0)),
+    ];
+    assert_eq!(rows, expected);
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Command, CommandId, Deletion, Drain, Duration, Event, EvictAnswer, HookPhase,
-    Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings, StepOutcome,
-    Subject, Summary, Task, Time, Uid, UnhealthyPods,
+    Answer, Budget, Checkpoint, Command, CommandId, Counts, Deletion, Drain, Duration, Event, EvictAnswer,
+    HookPhase, Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings,
+    StepOutcome, Subject, Summary, Task, Time, Uid, UnhealthyPods,
 };
 
 pub(crate) use scupper_engine::{Controller, PodPhase, PodRef};
@@ -26,18 +26,89 @@ pub(crate) struct Host {
     answered: BTreeMap<String, CommandId>,
     version: u64,
     saved: Option<Checkpoint>,
+    sums: Sums,
+}
+
+/// What a host has seen of a drain. At the end the summary must say the same.
+#[derive(Default)]
+struct Sums {
+    counts: Counts,
+    /// An earlier process began the drain: pods may have left that no process reports.
+    is_resumed: bool,
+}
+
+impl Sums {
+    fn command(&mut self, task: &Task) {
+        match task {
+            Task::Evict { .. } | Task::Delete { .. } => self.counts.evictions += 1,
+            Task::Step { .. } => self.counts.hook_steps += 1,
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        if let Answer::Evict(EvictAnswer::BudgetExhausted { .. } | EvictAnswer::BudgetNotObserved { .. }) =
+            answer
+        {
+            self.counts.budget_refusals += 1;
+        }
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::PodGone { .. } => self.counts.gone += 1,
+            Notice::WaveStarted { .. } => self.counts.waves += 1,
+            Notice::Finished { outcome, summary } => self.check(outcome, summary),
+            _ => {}
+        }
+    }
+
+    fn check(&self, outcome: &Outcome, summary: &Summary) {
+        let counts = &self.counts;
+        let reported = if self.is_resumed {
+            summary.gone.min(counts.gone)
+        } else {
+            summary.gone
+        };
+        assert_eq!(
+            (
+                reported,
+                summary.waves,
+                summary.evictions,
+                summary.budget_refusals,
+                summary.hook_steps
+            ),
+            (
+                counts.gone,
+                counts.waves,
+                counts.evictions,
+                counts.budget_refusals,
+                counts.hook_steps
+            ),
+            "gone, waves, evictions, refusals and steps of a drain that ended as {outcome}: {summary:?}"
+        );
+    }
 }
 
 impl Host {
     pub(crate) fn new(request: Request) -> Self {
-        Self::with(Drain::new(START, request))
+        Self::with(Drain::new(START, request), Sums::default())
     }
 
     pub(crate) fn resume(request: Request, checkpoint: Checkpoint) -> Self {
-        Self::with(Drain::resume(START, request, checkpoint))
+        let is_resumed = checkpoint.id == request.id;
+        let sums = Sums {
+            counts: if is_resumed {
+                checkpoint.counts
+            } else {
+                Counts::default()
+            },
+            is_resumed,
+        };
+        Self::with(Drain::resume(START, request, checkpoint), sums)
     }
 
-    fn with(drain: Drain) -> Self {
+    fn with(drain: Drain, sums: Sums) -> Self {
         Self {
             drain,
             now: START,
@@ -45,7 +116,22 @@ impl Host {
             answered: BTreeMap::new(),
             version: 100,
             saved: None,
+            sums,
         }
+    }
+
+    /// The next command that the drain wants carried out.
+    pub(crate) fn next_command(&mut self) -> Option<Command> {
+        let command = self.drain.poll_command()?;
+        self.sums.command(&command.task);
+        Some(command)
+    }
+
+    /// The next notice of the drain.
+    pub(crate) fn next_notice(&mut self) -> Option<Notice> {
+        let notice = self.drain.poll_notice()?;
+        self.sums.notice(&notice);
+        Some(notice)
     }
 
     pub(crate) fn hear(&mut self, event: Event) -> &mut Self {
@@ -88,7 +174,7 @@ impl Host {
     #[track_caller]
     pub(crate) fn does(&mut self, expected: &str) -> &mut Self {
         let mut text = String::new();
-        while let Some(command) = self.drain.poll_command() {
+        while let Some(command) = self.next_command() {
             writeln!(text, "{}", line(&command.task)).unwrap();
             self.picked_up(command);
         }
@@ -98,7 +184,7 @@ impl Host {
 
     /// Accepts any commands.
     pub(crate) fn skip(&mut self) -> &mut Self {
-        while let Some(command) = self.drain.poll_command() {
+        while let Some(command) = self.next_command() {
             self.picked_up(command);
         }
         self
@@ -127,7 +213,7 @@ impl Host {
 
     pub(crate) fn notices(&mut self) -> String {
         let mut text = String::new();
-        while let Some(notice) = self.drain.poll_notice() {
+        while let Some(notice) = self.next_notice() {
             writeln!(text, "{}", told(self.now, &notice)).unwrap();
         }
         text
@@ -158,6 +244,7 @@ impl Host {
         };
         let command = self.open.remove(place);
         self.answered.insert(begins.to_owned(), command.id);
+        self.sums.answer(&answer);
         self.hear(Event::Answer(command.id, answer))
     }
 
@@ -250,7 +337,7 @@ impl Host {
     /// The end's report of actions and cost.
     pub(crate) fn summary(&mut self) -> Summary {
         let mut last = None;
-        while let Some(notice) = self.drain.poll_notice() {
+        while let Some(notice) = self.next_notice() {
             if let Notice::Finished { summary, .. } = notice {
                 last = Some(summary);
             }

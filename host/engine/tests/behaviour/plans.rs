@@ -183,7 +183,7 @@ fn each_planner_gets_the_previous_draft_and_signs_its_changes() {
 /// The plan that is reported.
 fn told(host: &mut Host) -> Plan {
     let mut plan = None;
-    while let Some(notice) = host.drain.poll_notice() {
+    while let Some(notice) = host.next_notice() {
         if let Notice::Planned(planned) = notice {
             plan = Some(planned);
         }

@@ -339,7 +339,7 @@ fn pods_that_left_under_an_earlier_process_count() {
     };
     let mut host = taken_up(request(), &saved, &[pod("c"), late]);
     host.skip().gone(&["c", "late"]).listed(&[]).written("save");
-    let finished = std::iter::from_fn(|| host.drain.poll_notice()).last();
+    let finished = std::iter::from_fn(|| host.next_notice()).last();
     let Some(scupper_engine::Notice::Finished { outcome, summary }) = finished else {
         panic!("it has not ended: {finished:?}")
     };
