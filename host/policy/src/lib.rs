@@ -1,16 +1,18 @@
-//! The policy edge: loads wasm components of the package `scupper:drain` and calls them.
+//! The policy edge: loads policies, which are wasm components of the package `scupper:drain`, and calls them.
 //!
-//! A policy is untrusted code. It runs without system interfaces, with bounded memory, time and output, in a
-//! store of its own for every call, and whatever it does becomes an answer: no panic and no trap leaves this module.
-//! Native code is made from wasm by a child process with limits of its own; the driver only loads what that child made.
+//! A policy is untrusted code. It gets no system interfaces beyond its grants, and each call runs in a new store with
+//! limits for memory, time and output. Every failure of a policy becomes an answer: no panic and no trap leaves this
+//! crate. A child process with its own limits compiles wasm to native code; the driver loads only code that this child
+//! compiled or that the image ships.
 //!
 //! ```text
-//!  file ─► WasmFile ─► cache ──hit──► native ─► linked ─► probe (describe, check-config, phases) ─► LoadedPolicy
-//!           (sealed)    └─miss─► compiler (child: scan, compile) ─┘
-//!  plan, step ─► store (limits) ─► guest ─► convert (caps) ─► answer
+//!  load   file ─► WasmFile ─► cache ─hit──► native ─► link ─► describe, check-config, phases ─► LoadedPolicy
+//!                  (sealed)     └─miss─► compiler (child: scan, compile) ─┘
+//!  call   plan, step ─► to_wit ─► store (limits) ─► guest ─► from_wit (checks, limits) ─► answer
+//!                                                     └─► imports: log, config, cluster, events, http (grants)
 //! ```
 //!
-//! It must not know where drains come from, how the API server is spoken to, or what a plan means.
+//! It must not know where drains come from, how to reach the API server, or what a plan means.
 #![deny(missing_docs)]
 
 mod compile;

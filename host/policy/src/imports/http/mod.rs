@@ -1,13 +1,12 @@
-//! The import `http`: requests of policies, to the origins that the operator granted and to no other.
+//! The import `http`: sends a policy's requests, only to origins that the operator granted.
 //!
 //! ```text
-//!  request ─► url ─► rules, wants ─► headers, secrets ─► resolve ─► addresses ─► connect (TLS) ─► exchange
-//!                                                                       every one              one request
-//!  response ◄─ captured headers taken out, secrets replaced by their names ◄─────────────────────────┘
+//!  request ─► parse URL ─► check grants ─► insert secrets ─► resolve ─► check every address ─► connect (TLS) ─► exchange
+//!  response ◄─ replace secrets by their names ◄─ remove captured headers ◄───────────────────────────────────────┘
 //! ```
 //!
-//! It must not know what a request is for, and it does nothing of its own accord: no redirect, no proxy, no cookie, no
-//! second try.
+//! It must not know the purpose of a request. It never adds a request of its own: no redirect, no proxy, no cookie, no
+//! retry.
 
 mod address;
 mod answer;
