@@ -25,7 +25,7 @@ impl Testbed {
             eprintln!("left out, as SCUPPER_SKIP says: real-kubelet");
             return None;
         }
-        // The path of a socket has a maximum length; the tests' own temporary folder may be a long one.
+        // Not the tests' own temporary folder: paths of Unix sockets are limited to 108 bytes.
         let testbed = Self {
             folder: PathBuf::from(format!("/tmp/rk-{}-{name}", std::process::id())),
         };

@@ -33,6 +33,7 @@ impl Testbed {
         if left_out() {
             return None;
         }
+        // Not the tests' own temporary folder: paths of Unix sockets are limited to 108 bytes.
         let folder = PathBuf::from(format!("/tmp/scupper-slurm-{}-{name}", std::process::id()));
         let mut testbed = Self {
             folder,

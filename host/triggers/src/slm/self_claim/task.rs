@@ -108,7 +108,7 @@ impl ClaimTask {
                     tracing::info!(event, claim = claim.as_str(), "LifecycleEvent");
                 }
                 ClaimNotice::Postponed { event, why } => {
-                    tracing::info!(event, why, "this LifecycleEvent is left as it is for now");
+                    tracing::info!(event, why, "this LifecycleEvent is postponed");
                 }
                 ClaimNotice::Failed { event, why } => {
                     let message = format!("LifecycleEvent {event} failed: {why}");
