@@ -14,9 +14,9 @@ use super::engine_config::Processor;
 use super::native::{self, Native};
 use super::wasm_file::WasmFile;
 use super::{scan, shipped};
+use crate::Runtime;
 use crate::load::blocking;
 use crate::load::error::LoadFault;
-use crate::{Runtime, RuntimeOptions};
 
 /// A component that was scanned and compiled but not called yet.
 pub(crate) struct Compiled {
@@ -114,11 +114,11 @@ pub(crate) fn check_pin(digest: &str, pin: Option<&str>) -> Result<(), LoadFault
 async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Result<Component, LoadFault> {
     let key = key(runtime, wasm);
     let (cache, kept) = {
-        let (options, engine) = (runtime.options.clone(), runtime.engine.clone());
-        let (wasm, key) = (wasm.clone(), key.clone());
+        let (dir, shipped) = (runtime.options.cache.clone(), runtime.options.shipped.clone());
+        let (engine, wasm, key) = (runtime.engine.clone(), wasm.clone(), key.clone());
         blocking(move || {
             scan::glance(wasm.bytes())?;
-            kept(&options, &engine, &key)
+            kept(&dir, shipped.as_deref(), &engine, &key)
         })
         .await?
     };
@@ -144,16 +144,14 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
 }
 
 fn kept(
-    options: &RuntimeOptions,
+    dir: &Path,
+    shipped_in: Option<&Path>,
     engine: &wasmtime::Engine,
     key: &str,
 ) -> Result<(Cache, Option<Component>), LoadFault> {
-    let cache = Cache::open(&options.cache).map_err(LoadFault::Cache)?;
+    let cache = Cache::open(dir).map_err(LoadFault::Cache)?;
     let Some(native) = cache.fetch(key).map_err(LoadFault::Cache)? else {
-        let shipped = options
-            .shipped
-            .as_deref()
-            .and_then(|dir| shipped(dir, engine, key));
+        let shipped = shipped_in.and_then(|dir| shipped(dir, engine, key));
         return Ok((cache, shipped));
     };
     match load_native(engine, &native) {
