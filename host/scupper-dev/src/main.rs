@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
-use scupper::{DEFAULT_LOG, Exit, Output, complain, completion_answered, run_process};
+use scupper::{DEFAULT_LOG, Exit, Output, completion_answered, no_yaml, run_process};
 
 use args::{Args, Command};
 
@@ -26,8 +26,7 @@ fn main() -> ExitCode {
     }
     let output = args.output.output;
     if output == Output::Yaml {
-        complain("--output yaml: this command prints steps as they happen, or text; use json or human");
-        return Exit::Usage.into();
+        return no_yaml();
     }
     let is_quiet = args.command.is_quiet() && args.output.log == DEFAULT_LOG;
     let log = if is_quiet { "warn" } else { &args.output.log };

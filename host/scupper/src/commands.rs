@@ -14,7 +14,7 @@ use crate::completion;
 use crate::dev_program;
 use crate::exit::Exit;
 use crate::options;
-use crate::output::{Output, complain, driver_failed, failed, print, warn, wrong_options};
+use crate::output::{Output, driver_failed, failed, no_yaml, print, warn, wrong_options};
 use crate::process::run_process;
 use crate::signals::Signals;
 
@@ -24,7 +24,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Runs what the command line asks for.
 pub fn main() -> ExitCode {
     if completion::is_for_dev_program() {
-        dev_program::complete(std::env::args_os().skip(1));
+        dev_program::complete();
     }
     if completion::answered(Args::command) {
         return Exit::Done.into();
@@ -57,8 +57,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
     let output = args.output.output;
     let format = output.format();
     if output == Output::Yaml && !args.command.prints_results() {
-        complain("--output yaml: this command prints steps as they happen, or text; use json or human");
-        return Exit::Usage.into();
+        return no_yaml();
     }
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,

@@ -33,23 +33,24 @@ enum DevProgramError {
     Start(PathBuf, #[source] std::io::Error),
 }
 
-/// Becomes `scupper-dev`, with the same arguments.
+/// Becomes `scupper-dev`.
 pub(crate) fn run() -> ExitCode {
-    fail(&start(std::env::args_os().skip(1)), Exit::Config)
-}
-
-/// Becomes `scupper-dev`; returns only if that fails.
-fn start(args: impl Iterator<Item = OsString>) -> DevProgramError {
-    match find() {
-        Some(program) => DevProgramError::Start(program.clone(), Command::new(program).args(args).exec()),
-        None => DevProgramError::Missing,
-    }
+    fail(&start(), Exit::Config)
 }
 
 /// Becomes `scupper-dev` to complete its own commands, if it is there.
-pub(crate) fn complete(args: impl Iterator<Item = OsString>) {
-    if let Some(program) = find() {
-        let _failed = Command::new(program).args(args).exec();
+pub(crate) fn complete() {
+    let _reason = start();
+}
+
+/// Becomes `scupper-dev`, with the same arguments; returns only if that fails.
+fn start() -> DevProgramError {
+    match find() {
+        Some(program) => {
+            let failed = Command::new(&program).args(std::env::args_os().skip(1)).exec();
+            DevProgramError::Start(program, failed)
+        }
+        None => DevProgramError::Missing,
     }
 }
 

@@ -33,7 +33,7 @@ pub use exit::Exit;
 pub use node::plan_for_people;
 pub use options::{OptionsError, traces_from_env};
 pub use output::{
-    DEFAULT_LOG, Output, OutputArgs, complain, driver_failed, fail, failed, print, wrong_options,
+    DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, no_yaml, print, wrong_options,
 };
 pub use process::run_process;
 pub use use_cases::{CommandError, HandOverError, Planned, StatusOptions, status};

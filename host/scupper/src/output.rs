@@ -125,8 +125,14 @@ pub fn fail(error: &dyn Error, exit: Exit) -> ExitCode {
     exit.into()
 }
 
+/// Refuses `--output yaml` for a command that prints a stream.
+pub fn no_yaml() -> ExitCode {
+    complain("--output yaml: this command prints steps as they happen, or text; use json or human");
+    Exit::Usage.into()
+}
+
 /// Says what is wrong.
-pub fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     let mut stderr = std::io::stderr().lock();
     for line in text.lines() {
         writeln!(stderr, "error: {}", spaced_line(line)).unwrap_or_default();
