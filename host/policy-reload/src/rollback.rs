@@ -33,7 +33,7 @@ impl PolicySet {
         let entry = self.entries.entry(name.to_owned()).or_default();
         let nothing = || {
             format!(
-                "there is no revision of `{name}` before {}",
+                "policy `{name}` cannot be rolled back: no revision before {} is kept",
                 short(&current.revision.digest)
             )
         };

@@ -1,4 +1,4 @@
-//! `scupper cancel`: drains are taken back.
+//! `scupper cancel`: stops drains.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::output::{complain, failed, print, wrong_options};
 use crate::use_cases::{self, CancelOptions, Cancelled};
 
-/// Takes the drains of nodes back and waits until they are over.
+/// Cancels the drains of nodes and waits until they have ended.
 pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
     let options = match options_of(args) {
         Ok(options) => options,
@@ -42,9 +42,9 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
 
 fn for_people(cancelled: &Cancelled) -> String {
     let Cancelled {
-        node, wishes, over, ..
+        node, drains, over, ..
     } = cancelled;
-    match wishes.join(", ") {
+    match drains.join(", ") {
         what if what.is_empty() => format!("node {node}: no drain is under way"),
         what if *over => format!("node {node}: cancelled: {what}"),
         what => format!("node {node}: asked to stop: {what}"),
@@ -52,15 +52,15 @@ fn for_people(cancelled: &Cancelled) -> String {
 }
 
 fn for_programs(cancelled: &Cancelled) -> Value {
-    json!({ "node": cancelled.node, "cancelled": cancelled.wishes, "over": cancelled.over })
+    json!({ "node": cancelled.node, "cancelled": cancelled.drains, "over": cancelled.over })
 }
 
 /// What to do about a drain that has not ended.
 fn not_over(cancelled: &Cancelled, within: &str) -> String {
-    let Cancelled { node, wishes, by, .. } = cancelled;
-    let what = wishes.join(", ");
+    let Cancelled { node, drains, by, .. } = cancelled;
+    let what = drains.join(", ");
     format!(
-        "node {node}: {what} is not over within {within}; {}",
+        "node {node}: {what} has not ended within {within}; {}",
         remedy(by, node)
     )
 }
@@ -69,13 +69,16 @@ fn not_over(cancelled: &Cancelled, within: &str) -> String {
 fn remedy(by: &str, node: &str) -> String {
     match Trigger::of(by) {
         Trigger::Command => format!(
-            "where whoever did it is gone, take it over and press Ctrl-C there: scupper drain {node} --take-over"
+            "if the process that drains it is gone, take the drain over and press Ctrl-C: \
+             scupper drain {node} --take-over"
         ),
         Trigger::Cordon => format!(
-            "where the driver is gone, it goes on with it when it runs again, unless the node is given back: \
-             kubectl uncordon {node}"
+            "if the driver is not running, it continues the drain when it starts; \
+             to prevent that: kubectl uncordon {node}"
         ),
-        Trigger::LifecycleEvent => "where the driver is gone, it ends it when it runs again".to_owned(),
+        Trigger::LifecycleEvent => {
+            "if the driver is not running, it ends the drain when it starts".to_owned()
+        }
     }
 }
 

@@ -53,7 +53,8 @@ async fn lists_and_rolls_back() {
     assert_eq!(rig.version(), "1");
     let told = scupper(&["rollback", "p"], &state).await;
     assert_eq!(told.status.code(), Some(7));
-    assert!(text(&told.stderr).contains("there is no revision"), "{told:?}");
+    let refused = "policy `p` cannot be rolled back: no revision before";
+    assert!(text(&told.stderr).contains(refused), "{told:?}");
     let told = scupper(&["list"], &state).await;
     assert!(text(&told.stdout).contains("RolledBack"), "{told:?}");
 

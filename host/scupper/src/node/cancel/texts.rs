@@ -5,22 +5,22 @@ use super::*;
 #[test]
 fn every_answer() {
     let triggers = [Trigger::Command, Trigger::Cordon, Trigger::LifecycleEvent].map(Trigger::name);
-    let cancelled = |by: &str, wishes: &[&str], over| Cancelled {
+    let cancelled = |by: &str, drains: &[&str], over| Cancelled {
         node: "worker-1".to_owned(),
-        wishes: wishes.iter().map(|it| (*it).to_owned()).collect(),
+        drains: drains.iter().map(|it| (*it).to_owned()).collect(),
         by: by.to_owned(),
         over,
     };
-    let wishes = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
+    let drains = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
     let mut all = vec![
         cancelled("", &[], true),
-        cancelled("LifecycleEvent", &wishes, true),
-        cancelled("LifecycleEvent", &wishes, false),
+        cancelled("LifecycleEvent", &drains, true),
+        cancelled("LifecycleEvent", &drains, false),
     ];
     let people = all.iter().map(for_people).collect::<Vec<_>>();
     let programs = all.iter().map(|it| Output::Json.document(&for_programs(it)));
     let programs = programs.collect::<Vec<_>>();
-    all = triggers.map(|by| cancelled(by, &wishes[1..], false)).to_vec();
+    all = triggers.map(|by| cancelled(by, &drains[1..], false)).to_vec();
     let errors = all.iter().map(|it| not_over(it, "60s")).collect::<Vec<_>>();
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("cancel-text", [people, errors].concat().join("\n"));
