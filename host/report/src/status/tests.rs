@@ -266,13 +266,13 @@ fn an_abandoned_drain_is_not_called_live() {
     let mut status = stuck();
     status.driver = Some(view());
     status.lease_holder = LeaseHolder::Abandoned {
-        by: "somebody@laptop (process 7)".into(),
+        by: "admin@laptop (process 7)".into(),
         silent_since: Some(Time::from_millis(900_000)),
     };
     assert_eq!(named(&status)[1], ("cart", "BudgetExhausted"));
     let lines = status_lines(&status, NOW);
     let expected = [
-        "  driver     abandoned: somebody@laptop (process 7) stopped renewing the node's Lease \
+        "  driver     abandoned: admin@laptop (process 7) stopped renewing the node's Lease \
          1m40s ago; showing the API server's state",
         "    next: scupper drain worker-1 --take-over    # continues it; Ctrl-C then cancels it",
     ];

@@ -109,7 +109,7 @@ struct KnownState {
     node: Option<Node>,
     pods: Option<BTreeMap<Uid, Pod>>,
     budgets: Option<Vec<Budget>>,
-    wishes: Option<Vec<LifecycleEvent>>,
+    lifecycle_events: Option<Vec<LifecycleEvent>>,
 }
 
 #[expect(
@@ -118,7 +118,7 @@ struct KnownState {
 )]
 enum Update {
     Cluster(Event),
-    Wish(Change<LifecycleEvent>),
+    LifecycleEvents(Change<LifecycleEvent>),
 }
 
 /// The node's status, from when all of it is known, and again after each change.
@@ -127,11 +127,14 @@ pub(super) async fn follow(
     node: &str,
 ) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, CommandError> {
     let unseen = DriverError::of_node(node);
-    let wishes = match cluster.clone().in_served_group().await.map_err(unseen)? {
+    let lifecycle_events = match cluster.clone().in_served_group().await.map_err(unseen)? {
         Some(cluster) => cluster.lifecycle_events(node),
         None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
     };
-    let diff = stream::select(cluster.watch(node).map(Update::Cluster), wishes.map(Update::Wish));
+    let diff = stream::select(
+        cluster.watch(node).map(Update::Cluster),
+        lifecycle_events.map(Update::LifecycleEvents),
+    );
     let mut known = KnownState::default();
     Ok(diff.filter_map(move |diff| {
         known.observe(diff);
@@ -142,7 +145,7 @@ pub(super) async fn follow(
 impl KnownState {
     fn observe(&mut self, diff: Update) {
         match diff {
-            Update::Wish(change) => self.apply_event(change),
+            Update::LifecycleEvents(change) => self.apply_event(change),
             Update::Cluster(event) => match event {
                 Event::Node(node) => self.node = node,
                 Event::Pods(pods) => {
@@ -176,21 +179,21 @@ impl KnownState {
     }
 
     fn apply_event(&mut self, change: Change<LifecycleEvent>) {
-        let wishes = self.wishes.get_or_insert_default();
+        let lifecycle_events = self.lifecycle_events.get_or_insert_default();
         match change {
-            Change::Listed(all) => *wishes = all,
-            Change::Applied(wish) => {
-                wishes.retain(|known| known.uid != wish.uid);
-                wishes.push(wish);
+            Change::Listed(all) => *lifecycle_events = all,
+            Change::Applied(event) => {
+                lifecycle_events.retain(|known| known.uid != event.uid);
+                lifecycle_events.push(event);
             }
-            Change::Deleted(wish) => wishes.retain(|known| known.uid != wish.uid),
+            Change::Deleted(event) => lifecycle_events.retain(|known| known.uid != event.uid),
         }
     }
 
     /// The status, once everything is known.
     fn status(&self) -> Option<NodeStatus> {
         let (node, pods) = (self.node.as_ref()?, self.pods.as_ref()?);
-        let (budgets, wishes) = (self.budgets.as_ref()?, self.wishes.as_ref()?);
+        let (budgets, lifecycle_events) = (self.budgets.as_ref()?, self.lifecycle_events.as_ref()?);
         let mut node = node.clone();
         let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
         // The status of another drain says nothing about this one.
@@ -202,14 +205,14 @@ impl KnownState {
             driver,
             pods: pods.values().cloned().collect(),
             budgets: budgets.clone(),
-            lifecycle_events: wishes.iter().map(wish).collect(),
+            lifecycle_events: lifecycle_events.iter().map(event_status).collect(),
             lease_holder: LeaseHolder::Unknown,
             details: StatusDetails::default(),
         })
     }
 }
 
-fn wish(event: &LifecycleEvent) -> LifecycleEventStatus {
+fn event_status(event: &LifecycleEvent) -> LifecycleEventStatus {
     let state = if event.claim_status.is_empty() {
         "Pending"
     } else {

@@ -47,12 +47,12 @@ async fn the_lifecycle_examples_drain_a_node_and_give_it_back() {
         .await;
     }
     for (file, cordoned) in [("drain", true), ("maintenance-complete", false)] {
-        let mut wishes = objects(&format!("examples/lifecycle/{file}.yaml"));
-        let wish = wishes.pop().unwrap();
-        assert!(wishes.is_empty(), "{file}");
-        assert_eq!(wish["spec"]["bindingNode"], NODE, "{file}");
-        let event = name(&wish).to_owned();
-        rig.apply(wish);
+        let mut objects = objects(&format!("examples/lifecycle/{file}.yaml"));
+        let object = objects.pop().unwrap();
+        assert!(objects.is_empty(), "{file}");
+        assert_eq!(object["spec"]["bindingNode"], NODE, "{file}");
+        let event = name(&object).to_owned();
+        rig.apply(object);
         assert_eq!(rig.end_of(&event).await, "Succeeded", "{file}");
         assert_eq!(rig.is_cordoned(), cordoned, "{file}");
         assert_eq!(rig.pod_names(), [] as [String; 0], "{file}");

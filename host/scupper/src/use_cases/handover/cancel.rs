@@ -19,15 +19,15 @@ use scupper_triggers::slm::ClaimStatus;
 pub(crate) struct Cancelled {
     /// The node.
     pub node: String,
-    /// What it was: `LifecycleEvent drain-worker-1-x7d2p`.
-    pub wishes: Vec<String>,
-    /// Who asked for what was under way: [`Checkpoint::trigger`].
+    /// What was cancelled: `LifecycleEvent drain-worker-1-x7d2p`.
+    pub drains: Vec<String>,
+    /// The trigger of the drain that was under way: [`Checkpoint::trigger`].
     pub by: String,
-    /// All of that is over.
+    /// All of them have ended.
     pub over: bool,
 }
 
-/// Takes back every drain of the nodes that is not over, and waits for its end.
+/// Cancels every drain of the nodes that has not ended, and waits for its end.
 pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
@@ -38,8 +38,8 @@ pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, Co
     let mut asked = Vec::new();
     // All of them are asked before any is waited for.
     for node in names {
-        let wishes = ask(&cluster, options, &node).await?;
-        asked.push((node, wishes));
+        let request = ask(&cluster, options, &node).await?;
+        asked.push((node, request));
     }
     let until = Instant::now() + options.wait_timeout;
     let mut cancelled = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, Co
             removed.map_err(HandOverError::TakeBack)?;
         }
         cancelled.push(Cancelled {
-            wishes: asked.names(),
+            drains: asked.names(),
             by: asked.mark.map(|mark| mark.trigger).unwrap_or_default(),
             node,
             over,
@@ -134,8 +134,12 @@ impl CancelRequest {
             .checkpoint
             .as_ref()
             .is_some_and(|mark| mark.phase != Phase::Finished && ids.iter().any(|id| **id == mark.id));
-        let there =
-            |event: &LifecycleEvent| status.lifecycle_events.iter().any(|wish| wish.name == event.name);
+        let there = |event: &LifecycleEvent| {
+            status
+                .lifecycle_events
+                .iter()
+                .any(|known| known.name == event.name)
+        };
         !at_work && !self.events.iter().any(there)
     }
 }

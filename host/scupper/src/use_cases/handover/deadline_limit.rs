@@ -27,8 +27,8 @@ impl<'a> DeadlineLimit<'a> {
     }
 
     /// Told once, when the event has a deadline that comes too early.
-    pub(super) fn observe(&mut self, wish: &LifecycleEventStatus) -> Option<FollowEvent> {
-        let deadline = wish.deadline?;
+    pub(super) fn observe(&mut self, event: &LifecycleEventStatus) -> Option<FollowEvent> {
+        let deadline = event.deadline?;
         let (asked, timeout) = self.given?;
         if timeout.is_some_and(|timeout| deadline >= asked + timeout) {
             return None;
@@ -61,15 +61,15 @@ mod tests {
         let reported = |given: Option<Option<u64>>, deadline: Option<u64>| {
             let given = given.map(|given| given.map(Duration::from_secs));
             let mut limit = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
-            let wish = LifecycleEventStatus {
+            let event = LifecycleEventStatus {
                 name: "drain-a".to_owned(),
                 transition: transition.name.clone(),
                 state: "Claimed".to_owned(),
                 deadline: deadline.map(|seconds| Time::from_millis(1_000_000 + 1000 * seconds)),
                 deleting: false,
             };
-            let first = limit.observe(&wish);
-            assert!(first.is_none() || limit.observe(&wish).is_none());
+            let first = limit.observe(&event);
+            assert!(first.is_none() || limit.observe(&event).is_none());
             first.is_some()
         };
         assert!(reported(Some(Some(600)), Some(301)));

@@ -21,10 +21,10 @@ pub(super) enum Presence<'a> {
 
 impl EventPresence {
     pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Presence<'a> {
-        match status.lifecycle_events.iter().find(|wish| wish.name == event) {
-            Some(wish) => {
+        match status.lifecycle_events.iter().find(|known| known.name == event) {
+            Some(known) => {
                 self.was_there = true;
-                Presence::Here(wish)
+                Presence::Here(known)
             }
             None if self.was_there => Presence::Gone,
             None => Presence::NotYet,
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
     use scupper_report::fixture;
 
-    fn status(wishes: &[&str]) -> NodeStatus {
-        let wish = |name: &&str| LifecycleEventStatus {
+    fn status(names: &[&str]) -> NodeStatus {
+        let event = |name: &&str| LifecycleEventStatus {
             name: (*name).to_owned(),
             transition: "drain".into(),
             state: "Pending".into(),
@@ -48,7 +48,7 @@ mod tests {
             deleting: false,
         };
         NodeStatus {
-            lifecycle_events: wishes.iter().map(wish).collect(),
+            lifecycle_events: names.iter().map(event).collect(),
             ..fixture::status(fixture::mark("LifecycleEvent", Phase::Evicting))
         }
     }

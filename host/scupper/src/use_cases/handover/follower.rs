@@ -183,11 +183,11 @@ impl<'a> Follower<'a> {
             board.seen(&self.event.name, &self.event.uid, status);
         }
         match self.presence.look(&self.event.name, status) {
-            Presence::Here(wish) => {
-                if let Some(seen) = self.limit.observe(wish) {
+            Presence::Here(event) => {
+                if let Some(seen) = self.limit.observe(event) {
                     self.report(&seen);
                 }
-                let state = wish.state.clone();
+                let state = event.state.clone();
                 self.is(&state)
             }
             Presence::NotYet => None,

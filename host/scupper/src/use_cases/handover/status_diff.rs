@@ -106,14 +106,14 @@ impl StatusDiff {
         self.behind.is_some()
     }
 
-    fn of_event(&mut self, event: &str, status: &NodeStatus) -> Option<FollowEvent> {
-        let wish = status.lifecycle_events.iter().find(|wish| wish.name == event)?;
-        let known = self.state == wish.state && self.deadline == wish.deadline;
-        self.state.clone_from(&wish.state);
-        self.deadline = wish.deadline;
-        (!known && wish.state != "Pending").then(|| FollowEvent::State {
-            state: wish.state.clone(),
-            deadline: wish.deadline,
+    fn of_event(&mut self, name: &str, status: &NodeStatus) -> Option<FollowEvent> {
+        let event = status.lifecycle_events.iter().find(|event| event.name == name)?;
+        let known = self.state == event.state && self.deadline == event.deadline;
+        self.state.clone_from(&event.state);
+        self.deadline = event.deadline;
+        (!known && event.state != "Pending").then(|| FollowEvent::State {
+            state: event.state.clone(),
+            deadline: event.deadline,
         })
     }
 
@@ -264,9 +264,9 @@ fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
     let mut others = status
         .lifecycle_events
         .iter()
-        .filter(|wish| wish.name != event.name);
-    match (others.find(|wish| wish.state == "Claimed"), mark) {
-        (Some(wish), _) => Some(format!("LifecycleEvent {}", wish.name)),
+        .filter(|other| other.name != event.name);
+    match (others.find(|other| other.state == "Claimed"), mark) {
+        (Some(other), _) => Some(format!("LifecycleEvent {}", other.name)),
         (None, Some(mark)) => Some(format!("{} {}", mark.trigger, mark.name)),
         (None, None) => None,
     }

@@ -91,7 +91,7 @@ fn another_drains_progress_is_not_reported_as_this_ones() {
 
 #[test]
 fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
-    let wish = |name: &str, state: &str| scupper_report::LifecycleEventStatus {
+    let lifecycle_event = |name: &str, state: &str| scupper_report::LifecycleEventStatus {
         name: name.into(),
         transition: "drain".into(),
         state: state.into(),
@@ -102,7 +102,7 @@ fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
     let mut diff = StatusDiff::default();
     let mut now = status(mark("other"), Some(view("other")));
     now.pods.push(fixture::running("a"));
-    now.lifecycle_events = vec![wish("first", "Claimed"), wish(&own, "Pending")];
+    now.lifecycle_events = vec![lifecycle_event("first", "Claimed"), lifecycle_event(&own, "Pending")];
     let mut begun = StatusDiff::default();
     begun.begin(&event(), &now, NOW);
     let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
@@ -118,7 +118,7 @@ fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
         [""; 0],
         "the pod left for the other one"
     );
-    now.lifecycle_events = vec![wish(&own, "Pending")];
+    now.lifecycle_events = vec![lifecycle_event(&own, "Pending")];
     let queued = ["queued   behind LifecycleEvent drain-worker-1: begins when that ends"];
     assert_eq!(reported(&mut diff, &now), queued);
     now.node.checkpoint = None;
