@@ -102,7 +102,10 @@ fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
     let mut diff = StatusDiff::default();
     let mut now = status(mark("other"), Some(view("other")));
     now.pods.push(fixture::running("a"));
-    now.lifecycle_events = vec![lifecycle_event("first", "Claimed"), lifecycle_event(&own, "Pending")];
+    now.lifecycle_events = vec![
+        lifecycle_event("first", "Claimed"),
+        lifecycle_event(&own, "Pending"),
+    ];
     let mut begun = StatusDiff::default();
     begun.begin(&event(), &now, NOW);
     let queued = ["queued   behind LifecycleEvent first: begins when that ends"];
