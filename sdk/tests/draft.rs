@@ -49,7 +49,7 @@ fn an_untouched_draft_returns_the_same_plan() {
 }
 
 #[test]
-fn a_pod_that_stays_is_removed_from_its_wave_but_keeps_its_turn() {
+fn a_kept_pod_is_removed_from_its_wave_but_keeps_its_turn() {
     let pods = three();
     assert_eq!(
         waves(&pods, |draft| draft.keep(&pods[1], "requested")),
@@ -126,7 +126,7 @@ fn pods_move_to_waves_in_the_order_of_the_moves() {
 }
 
 #[test]
-fn a_pod_that_newly_leaves_joins_the_last_wave_before_the_drivers() {
+fn a_pod_newly_marked_for_eviction_joins_the_last_wave_before_the_drivers() {
     let pods = [named("a"), named("b").of_daemon_set(), driver()];
     assert_eq!(
         waves(&pods, |draft| draft.evict(&pods[1], "so")),
@@ -185,7 +185,7 @@ fn the_drivers_own_wave_keeps_its_limits_when_it_moves() {
 }
 
 #[test]
-fn a_mirror_pod_never_leaves() {
+fn a_mirror_pod_is_never_evicted() {
     let mut mirror = named("static");
     mirror.mirror = true;
     let pods = [mirror, named("a")];

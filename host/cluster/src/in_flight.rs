@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_keeps_its_pace_is_asked_for_more_within_a_few_rounds() {
+    fn a_server_that_keeps_its_pace_gets_more_requests_within_a_few_rounds() {
         let mut in_flight = InFlight::default();
         assert_eq!(in_flight.limit(), 8);
         rounds(&mut in_flight, 2, |_| SOON);
@@ -166,7 +166,7 @@ mod tests {
 
     /// A webhook that is added later and takes two seconds per request.
     #[test]
-    fn a_server_that_becomes_slower_by_itself_is_learnt_anew() {
+    fn the_pace_of_a_server_that_becomes_slower_is_learnt_again() {
         let mut in_flight = InFlight::default();
         rounds(&mut in_flight, 3, |_| SOON);
         rounds(&mut in_flight, 10, |_| LATE);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_until_it_is_calm_is_tried_at_once() {
+    fn a_candidate_after_a_calm_period_is_tried_at_once() {
         let (mut pace, rules) = (Pace::default(), ReloadRules::default());
         for turn in 0..20 {
             let begun = turn * 12_000 + 1;

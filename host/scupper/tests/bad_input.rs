@@ -93,7 +93,7 @@ fn a_file_that_is_not_wasm() {
 }
 
 #[test]
-fn a_policy_that_is_not_there() {
+fn a_missing_policy() {
     let fixture = Fixture::new();
     fixture
         .plan(&["--policy", "slurm=/nowhere/slurm.wasm"])
@@ -238,7 +238,7 @@ fn a_dead_api_server() {
 }
 
 #[test]
-fn a_kubeconfig_that_is_not_there_or_makes_no_sense() {
+fn a_missing_or_invalid_kubeconfig() {
     let fixture = Fixture::new();
     let broken = fixture.file("broken", b"clusters: [");
     for file in ["/nowhere/kubeconfig", &broken] {

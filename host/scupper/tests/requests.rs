@@ -163,7 +163,7 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
 
 /// Each step of this hook has another state, and each state is saved before the next step: a patch of the node.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hook_in_a_hurry_patches_the_node_ten_times_and_then_once_a_second() {
+async fn a_hook_without_pauses_patches_the_node_ten_times_and_then_once_a_second() {
     let hurries = PolicySpec {
         name: "hurries".to_owned(),
         file: guests::guest("hurries"),

@@ -8,7 +8,7 @@ use scupper_sdk::{
 use super::Priority;
 
 #[test]
-fn the_least_important_leave_first() {
+fn the_least_important_are_evicted_first() {
     let host = Host::new();
     host.pods([
         pod("kube-system/dns").with_priority(2_000_000_000),

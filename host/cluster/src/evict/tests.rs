@@ -118,7 +118,7 @@ fn gone() {
 }
 
 #[test]
-fn a_404_that_names_no_object_does_not_say_that_the_pod_is_gone() {
+fn a_404_without_an_object_does_not_mean_that_the_pod_is_gone() {
     let wrong_path = failure(
         404,
         "NotFound",

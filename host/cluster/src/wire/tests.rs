@@ -129,7 +129,7 @@ fn the_toleration_that_lets_a_pod_onto_a_cordoned_node_is_named() {
 }
 
 #[test]
-fn a_pod_with_next_to_nothing() {
+fn a_pod_with_minimal_fields() {
     for spec in [
         json!(null),
         json!({}),

@@ -158,7 +158,7 @@ async fn the_official_group_comes_first_and_ours_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_right_is_asked_for_by_its_name() {
+async fn a_right_is_checked_by_its_name() {
     let claim: Vec<_> = needed(OWN_GROUP, true, "scupper")
         .into_iter()
         .filter(|right| right.subresource == "status" && right.group == OWN_GROUP)

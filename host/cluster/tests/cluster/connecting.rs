@@ -147,7 +147,7 @@ async fn refused_requests_are_not_repeated_by_the_client() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_not_there_or_broken() {
+async fn a_missing_or_broken_kubeconfig() {
     let path = PathBuf::from("/nowhere/kubeconfig");
     let error = fault(&ConnectOptions {
         connection: path.into(),
@@ -173,7 +173,7 @@ async fn a_kubeconfig_that_is_not_there_or_broken() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there() {
+async fn a_missing_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -262,7 +262,7 @@ async fn a_socks_proxy_that_the_kubeconfig_names_is_used() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_none_or_away_is_named() {
+async fn an_invalid_or_unreachable_proxy_is_named() {
     let folder = TempDir::new().unwrap();
     let text = kubeconfig("127.0.0.1:1", ", proxy-url: 'ftp://proxy:3128'");
     let error = fault(&options(&folder, &text)).await;

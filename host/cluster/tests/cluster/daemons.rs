@@ -100,7 +100,7 @@ async fn a_failed_lookup_does_not_mean_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_drain_asks_anew() {
+async fn the_next_drain_asks_again() {
     let (cluster, mut server) = cluster();
     for (present, wanted) in [(true, false), (false, true)] {
         let mut feed = Feed::of(cluster.watch("n1"));

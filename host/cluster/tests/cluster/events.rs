@@ -252,7 +252,7 @@ async fn a_repeated_event_increments_the_count_of_the_existing_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_has_expired_is_made_anew_and_a_write_that_failed_is_tried_as_it_was() {
+async fn an_expired_event_is_recreated_and_a_failed_write_is_retried_unchanged() {
     let (cluster, mut server) = cluster();
     let first = uncordoned(1, 0);
     let (written, ()) = tokio::join!(cluster.emit(&first), async {
@@ -292,7 +292,7 @@ async fn an_event_that_has_expired_is_made_anew_and_a_write_that_failed_is_tried
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_there_or_not() {
+async fn an_existing_and_a_missing_node() {
     let (cluster, mut server) = cluster();
     let (found, ()) = tokio::join!(cluster.node("n1"), async {
         server

@@ -261,7 +261,7 @@ async fn evictions_carry_the_uid() {
 
 /// Other requests are not sent as that user.
 #[tokio::test]
-async fn evictions_alone_are_asked_as_another_user() {
+async fn only_evictions_are_requested_as_another_user() {
     let (cluster, mut server) = cluster_evicting_as(Some("system:node:n1"));
     let save = Task::Save {
         node: uid(),
@@ -280,7 +280,7 @@ async fn evictions_alone_are_asked_as_another_user() {
 
 /// A server that lets evictions time out gets fewer requests at once.
 #[tokio::test]
-async fn a_server_under_load_is_asked_for_fewer_evictions_at_once() {
+async fn a_server_under_load_gets_fewer_concurrent_evictions() {
     let (cluster, mut server) = cluster();
     let before = cluster.evictions_at_once();
     let task = evict();

@@ -98,7 +98,7 @@ fn a_budget_event_without_a_change_causes_no_eviction() {
 }
 
 #[test]
-fn pods_that_the_api_server_does_not_count_are_asked_at_once() {
+fn pods_that_the_api_server_does_not_count_are_evicted_at_once() {
     let unready = |policy| {
         (
             Pod {

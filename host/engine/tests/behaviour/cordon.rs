@@ -396,7 +396,7 @@ fn second() -> Request {
 }
 
 #[test]
-fn a_drain_of_a_drained_node_knows_and_hands_it_on_however_it_ends() {
+fn a_drain_of_a_drained_node_passes_that_on_however_it_ends() {
     let foreign = Node {
         unschedulable: true,
         ..node()
@@ -435,7 +435,7 @@ fn a_drain_of_a_drained_node_knows_and_hands_it_on_however_it_ends() {
 }
 
 #[test]
-fn a_node_that_takes_pods_or_whose_drain_failed_is_not_drained() {
+fn a_schedulable_node_or_one_with_a_failed_drain_is_not_drained() {
     let lifted = Node {
         unschedulable: false,
         ..drained(node())

@@ -248,7 +248,7 @@ fn the_drivers_own_pod_is_kept_whatever_the_filters_match() {
 }
 
 #[test]
-fn pods_leave_in_one_wave_by_namespace_and_name() {
+fn pods_are_evicted_in_one_wave_by_namespace_and_name() {
     let mut far = pod("a");
     far.id.namespace = "zz".to_owned();
     far.id.uid = Uid("far".to_owned());

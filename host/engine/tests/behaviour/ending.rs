@@ -122,7 +122,7 @@ fn a_cancel_lifts_our_cordon() {
 }
 
 #[test]
-fn a_cancel_while_the_cordon_is_on_its_way_waits_for_its_answer() {
+fn a_cancel_waits_for_the_answer_to_a_cordon_in_flight() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")])
         .does("cordon at 100")
@@ -230,7 +230,7 @@ fn a_conflicting_uncordon_is_decided_anew() {
 }
 
 #[test]
-fn failures_keep_the_cordon_or_lift_it_as_the_settings_say() {
+fn failures_keep_or_lift_the_cordon_by_the_settings() {
     for (uncordon_on_failure, does) in [(false, "save finished, ours"), (true, "uncordon at 101")] {
         let settings = Settings {
             uncordon_on_failure,
@@ -249,7 +249,7 @@ fn failures_keep_the_cordon_or_lift_it_as_the_settings_say() {
 }
 
 #[test]
-fn cancel_hooks_are_given_up_after_a_while() {
+fn cancel_hooks_are_abandoned_after_a_while() {
     let policies = vec![hooks("slurm", &[HookPhase::OnCancel])];
     let mut host = Host::new(Request {
         policies,
@@ -344,7 +344,7 @@ fn a_cordon_that_is_forbidden_fails_the_drain() {
 }
 
 #[test]
-fn a_node_that_is_not_there_or_is_made_anew_ends_the_drain() {
+fn a_missing_or_recreated_node_ends_the_drain() {
     let mut host = Host::new(request());
     host.hear(Event::Node(None)).ends(&Outcome::Failed {
         message: "there is no node node-1".to_owned(),
@@ -384,7 +384,7 @@ fn a_write_that_finds_another_node_is_the_last_one() {
 }
 
 #[test]
-fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
+fn the_first_outcome_stands_and_no_command_follows_the_end() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")])
         .written("cordon")
@@ -405,7 +405,7 @@ fn the_first_outcome_stands_and_nothing_comes_after_the_end() {
 
 /// The policies' changes follow the cordon.
 #[test]
-fn policies_hear_whether_the_cordon_stays() {
+fn policies_learn_whether_the_cordon_stays() {
     for (uncordon_on_failure, end, held) in [
         (false, lost(), true),
         (true, lost(), false),

@@ -350,7 +350,7 @@ fn a_task_that_was_not_taken_is_withdrawn() {
 }
 
 #[test]
-fn a_pod_that_becomes_a_mirror_or_stays_is_never_asked() {
+fn a_pod_that_becomes_a_mirror_or_is_kept_is_never_evicted() {
     let mut mirror = pod("mirror");
     mirror
         .annotations

@@ -53,7 +53,7 @@ fn resumed(saved: &Checkpoint, millis: u64) -> Host {
 }
 
 #[test]
-fn what_a_hook_cost_before_a_restart_counts_once() {
+fn a_hooks_cost_before_a_restart_counts_once() {
     let at = |state: &[u8]| StepOutcome::Pending {
         state: state.to_vec(),
         again_after: Duration::from_secs(5),

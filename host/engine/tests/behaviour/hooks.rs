@@ -103,7 +103,7 @@ fn in_a_minute(state: impl Fn(u32) -> String) -> (u32, u32) {
 }
 
 #[test]
-fn a_hook_that_is_always_in_a_hurry_writes_the_node_once_a_second() {
+fn a_hook_without_pauses_writes_the_node_once_a_second() {
     let (steps, saves) = in_a_minute(|step| format!("step {step}"));
     assert!((60..=71).contains(&saves), "{saves} saves");
     // Each step builds on the saved state of the one before.
@@ -172,7 +172,7 @@ fn hooks_run_for_each_wave_and_pod() {
 }
 
 #[test]
-fn a_pod_that_goes_by_itself_needs_no_hook() {
+fn a_pod_that_ends_by_itself_needs_no_hook() {
     let mut host = with_hooks(&[HookPhase::BeforeEvict]);
     host.begin(&[pod("a")])
         .written("cordon")

@@ -51,7 +51,7 @@ fn newcomers_are_planned_together_once_it_is_quiet() {
 }
 
 #[test]
-fn newcomers_that_stay_do_not_matter_and_those_that_may_not_leave_do() {
+fn kept_newcomers_do_not_matter_and_blocking_ones_do() {
     let daemon = Pod {
         controller: Some(controller("DaemonSet", "ds")),
         ..pod("daemon")
@@ -151,7 +151,7 @@ const STAYS: &str = "StatefulSet db came back to the cordoned node after an evic
                      node.kubernetes.io/unschedulable:NoSchedule); it stays, and the drain does not wait for it";
 
 #[test]
-fn a_pod_that_tolerates_the_cordon_and_comes_back_is_evicted_once_and_then_stays() {
+fn a_returning_pod_that_tolerates_the_cordon_is_evicted_once_and_then_kept() {
     let mut host = draining(&[tolerating(db(0))]);
     host.accepted("evict u0").gone(&["u0"]);
     host.hear(Event::PodApplied(tolerating(db(1)))).notices();
@@ -168,7 +168,7 @@ fn a_pod_that_tolerates_the_cordon_and_comes_back_is_evicted_once_and_then_stays
 }
 
 #[test]
-fn a_pod_that_comes_back_is_evicted_as_often_as_the_settings_say() {
+fn a_returning_pod_is_evicted_as_often_as_the_settings_allow() {
     let mut request = request();
     request.settings.returning_pod_evictions = 3;
     let mut host = Host::new(request);
@@ -260,7 +260,7 @@ fn kept_pods_are_kept_after_a_restart_and_their_siblings_are_evicted() {
 }
 
 #[test]
-fn a_bare_pod_that_comes_in_spite_of_the_cordon_stays() {
+fn a_bare_pod_that_arrives_in_spite_of_the_cordon_is_kept() {
     let bare = |name: &str, created: u64| Pod {
         controller: None,
         created: START + Duration::from_secs(created),
@@ -376,7 +376,7 @@ fn before_evict_hooks_also_run_for_newcomers() {
 }
 
 #[test]
-fn a_list_asked_for_before_the_watch_began_anew_says_nothing_about_it() {
+fn a_list_requested_before_the_watch_restarted_does_not_count() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).does("list-pods");
     host.hear(Event::Pods(vec![of("x", "n")]))

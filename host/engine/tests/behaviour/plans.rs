@@ -290,7 +290,7 @@ fn decide_and_explain(plan: &mut Plan, pod: &str, reason: &str) {
 }
 
 #[test]
-fn a_plan_that_does_not_hold_ends_the_drain_and_names_the_policy() {
+fn an_invalid_plan_ends_the_drain_and_names_the_policy() {
     let mut host = Host::new(with_planners(&["good", "bad"]));
     host.begin(&[pod("a")])
         .planned("good", |_| {})
@@ -332,7 +332,7 @@ fn a_planner_that_refuses_or_fails_ends_the_drain() {
 }
 
 #[test]
-fn a_planner_that_is_asked_again_holds_the_drain_and_says_so() {
+fn a_retried_planner_blocks_the_drain_and_is_reported() {
     let fails = |retry_after| {
         Answer::Plan(PlanAnswer::Failed {
             message: "the calendar is away".to_owned(),
@@ -418,7 +418,7 @@ fn all_blockers_are_reported_before_anything_is_changed() {
 }
 
 #[test]
-fn a_blocker_that_goes_while_planners_think_does_not_block() {
+fn a_blocker_that_disappears_during_planning_does_not_block() {
     let mut host = Host::new(with_planners(&["slow"]));
     host.begin(&[
         Pod {

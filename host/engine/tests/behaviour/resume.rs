@@ -131,7 +131,7 @@ fn a_cordon_lifted_in_between_no_longer_counts_as_ours() {
 }
 
 #[test]
-fn a_pod_that_may_not_leave_is_waited_for_once_the_node_is_cordoned() {
+fn a_pod_that_may_not_be_evicted_is_awaited_once_the_node_is_cordoned() {
     let bare = Pod {
         controller: None,
         ..pod("bare")
@@ -215,7 +215,7 @@ fn a_successful_drain_is_never_rolled_back() {
 
 /// Pods have arrived since, so it does not report `Drained`; its changes still stay.
 #[test]
-fn a_drain_that_ended_well_and_was_resumed_is_not_rolled_back_either() {
+fn a_resumed_successful_drain_is_not_rolled_back_either() {
     for order in orders() {
         let mut host = taken_up(with_hooks(), &drained(), &[pod("a")]);
         host.does("evict a").hear(order.clone());
@@ -325,7 +325,7 @@ fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
 }
 
 #[test]
-fn pods_that_left_under_an_earlier_process_count() {
+fn pods_evicted_under_an_earlier_process_count() {
     let pods = ["a", "b", "c"].map(pod);
     let mut first = Host::new(request());
     first.begin(&pods).written("cordon").skip();

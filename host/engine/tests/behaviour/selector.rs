@@ -27,7 +27,7 @@ fn labelled(given: &[(&str, &str)]) -> Node {
 }
 
 #[test]
-fn a_policy_takes_part_where_every_label_is_there() {
+fn a_policy_applies_where_every_label_is_present() {
     let rows: &[(Labels, Labels, bool)] = &[
         (&[], &[], true),
         (&[], &[("gpu", "true")], true),

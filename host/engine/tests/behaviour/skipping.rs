@@ -22,7 +22,7 @@ fn impatient(policies: Vec<PolicyInfo>) -> Host {
 }
 
 #[test]
-fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
+fn a_pod_that_terminates_for_too_long_is_skipped() {
     let mut host = impatient(Vec::new());
     // Its grace period ends after 30 seconds.
     let stuck = ending(pod("stuck"));

@@ -45,7 +45,7 @@ fn a_wave_begins_when_the_one_before_is_gone() {
 }
 
 #[test]
-fn a_wave_whose_time_is_over_holds_the_next_no_longer_and_is_still_asked() {
+fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
     let apps = Wave {
         timeout: Some(Duration::from_secs(60)),
         ..wave("apps", &["a", "b"])
@@ -95,7 +95,7 @@ fn a_wave_evicts_no_more_pods_at_once_than_it_allows() {
 }
 
 #[test]
-fn a_refused_pod_takes_no_place_in_its_wave() {
+fn a_refused_pod_uses_no_slot_of_its_wave() {
     let apps = Wave {
         max_parallel: Some(1),
         ..wave("apps", &["a", "b"])
@@ -121,7 +121,7 @@ fn a_wave_without_pods_is_passed_over() {
 }
 
 #[test]
-fn the_drivers_own_pod_goes_when_nothing_else_is_left() {
+fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
     let settings = Settings {
         own_pod: Some(pod("own").id),
         ..Settings::default()

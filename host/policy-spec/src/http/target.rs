@@ -175,7 +175,7 @@ mod tests {
     /// The configuration file and `--grant` accepted hosts in capitals, and a policy's requests did not: a policy that
     /// requested `https://Nova.example.com/` could not be loaded, whatever the operator granted.
     #[test]
-    fn file_flag_and_want_take_the_same_and_mean_the_same() {
+    fn the_file_the_flag_and_a_policys_request_have_the_same_syntax() {
         let hosts = [
             "a.example.com",
             "A.example.com",

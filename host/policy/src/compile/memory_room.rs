@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_v1_the_mounted_root_is_the_containers_own() {
+    fn in_cgroup_v1_the_mounted_root_is_the_containers_own() {
         let mounted = "33 32 0:29 /kubepods/pod1/c1 MOUNT/memory ro - cgroup cgroup rw,memory\n\
                        34 32 0:30 / MOUNT/cpu ro - cgroup cgroup rw,cpu\n";
         let machine = Machine::new(mounted, "4:memory:/kubepods/pod1/c1\n1:cpu:/x\n0::/\n").with(

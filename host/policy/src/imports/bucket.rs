@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn more_than_it_holds_is_never_there() {
+    fn a_request_beyond_the_capacity_is_always_refused() {
         let mut bucket = Bucket::new(10, 60, at(0));
         assert!(!bucket.take(11, at(3_600_000)));
         assert!(bucket.take(10, at(3_600_000)));
     }
 
     #[test]
-    fn a_clock_that_goes_back_earns_nothing() {
+    fn a_clock_that_is_set_back_earns_nothing() {
         let mut bucket = Bucket::new(5, 60, at(1000));
         while bucket.take(1, at(1000)) {}
         assert!(!bucket.take(1, at(0)));

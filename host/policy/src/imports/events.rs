@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_words_and_notes_are_lines() {
+    fn reasons_are_single_words_and_notes_are_single_lines() {
         assert_eq!(check("JobsRunning", "3 jobs run"), Ok(()));
         assert_eq!(check("A1", &"x".repeat(1024)), Ok(()));
         for reason in ["", "jobs", "Jobs running", "Jobs\n", "Jöbs", &"J".repeat(129)] {

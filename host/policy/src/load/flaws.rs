@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_can_be_has_no_flaw() {
+    fn a_valid_description_has_no_flaw() {
         for name in ["slurm", "keep-labelled", "My_policy.2", "x", &"x".repeat(63)] {
             let about = about(name, "1.2.0-rc.1+build", "Keeps größere pods.", "");
             assert_eq!(of_description(&about), [], "{name}");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_where_it_stands_and_whom_it_waits_for() {
+    fn an_answer_reports_its_progress_and_its_blockers() {
         let on = |what: &str, detail: &str| hooks::WaitingOn {
             what: what.to_owned(),
             detail: detail.to_owned(),

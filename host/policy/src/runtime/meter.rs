@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_yields_at_every_tick_until_its_time_is_over() {
+    fn a_guest_yields_at_every_tick_until_its_time_has_expired() {
         let limits = Limits::default();
         let bounds = Bounds::new(&limits, Duration::from_millis(20), Duration::from_secs(3600));
         let mut meter = Meter::new(&limits, &bounds);

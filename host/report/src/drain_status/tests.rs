@@ -129,7 +129,7 @@ fn kept_fields_survive_a_round_trip() {
 }
 
 #[test]
-fn pods_that_stay_are_not_kept_and_hooks_that_are_through_are_forgotten() {
+fn a_status_omits_kept_pods_and_finished_hooks() {
     let mut builder = StatusBuilder::default();
     builder.notice(Time::default(), &waiting(Subject::Node, 1));
     let done = Notice::HookDone {

@@ -316,7 +316,7 @@ fn the_drivers_last_status_is_kept() {
 }
 
 #[test]
-fn heartbeats_are_no_news() {
+fn heartbeats_are_ignored() {
     let mut status = stuck();
     status.driver = Some(view());
     let mut next = status.clone();

@@ -65,7 +65,7 @@ fn check_reads_the_operators_configuration() {
 const WANTS: &str = "wants=http GET https://a.example.com/\nhttp POST https://b.example.com/jobs/";
 
 #[test]
-fn a_grant_that_is_wrong_is_blamed_and_not_the_others() {
+fn only_the_wrong_grant_is_reported() {
     let fetches = guest("fetches");
     let check = |grants: &[&str]| {
         let mut args = vec!["check", path(&fetches), "--set", WANTS];

@@ -47,7 +47,7 @@ fn played(text: &str) -> (i32, String) {
 }
 
 #[test]
-fn a_chain_is_played_in_its_order_and_each_planner_gets_the_plan_of_the_one_before() {
+fn a_chain_runs_in_order_and_each_planner_gets_the_previous_plan() {
     let priority = component("plugins/priority");
     let chain = |policies: &str| {
         played(&format!(

@@ -21,7 +21,7 @@ fn cordon(node: &Node, cordoned: bool) {
 }
 
 #[tokio::test]
-async fn of_events_that_succeed_that_are_late_and_that_are_deleted() {
+async fn conditions_of_events_that_succeed_are_late_or_are_deleted() {
     let node = Node::start().await;
     let pairs = watch(&node);
     node.pods(&["a"]);

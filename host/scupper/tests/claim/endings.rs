@@ -41,7 +41,7 @@ async fn a_deadline_ends_the_event_by_itself() {
 
 /// `kubectl get` shows its end, and a script can wait for it.
 #[tokio::test]
-async fn a_finished_event_stays_as_long_as_the_operator_says() {
+async fn a_finished_event_is_kept_for_the_configured_time() {
     let node = Node::start().await;
     node.pods(&["a"]);
     let _driver = node.claimer(&["--keep-finished", "1h"]).await;
@@ -212,7 +212,7 @@ async fn a_foreign_finalizer_keeps_the_ended_event_visible_and_blocks_nothing() 
 }
 
 #[tokio::test]
-async fn leftovers_of_this_driver_are_cleared_away_and_no_others() {
+async fn only_this_drivers_leftovers_are_removed() {
     let node = Node::start().await;
     for (name, driver) in [("ours", DRIVER), ("theirs", "other.example")] {
         let mut event = node.event(name, DRIVER);

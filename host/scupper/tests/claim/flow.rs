@@ -178,7 +178,7 @@ async fn while_the_kubelet_is_silent_the_driver_claims_only_if_configured_to() {
 }
 
 #[tokio::test]
-async fn told_to_leave_it_to_the_kubelet_the_driver_claims_nothing() {
+async fn a_driver_configured_for_kubelet_claims_claims_nothing() {
     let node = Node::start().await;
     node.transition(
         DRIVER,

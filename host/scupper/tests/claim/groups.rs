@@ -74,7 +74,7 @@ async fn rig(options: api::Options) -> Rig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_of_our_own_takes_the_place_of_one_that_is_taken() {
+async fn our_own_group_replaces_a_reserved_one() {
     let rig = rig(taken(own_kinds())).await;
     rig.pods(&["a", "b"]);
     let node = Node::in_group(rig, OWN).await;
@@ -215,7 +215,7 @@ async fn the_doctor_reports_each_missing_permission() {
 
 /// Both CRD files are the same, but for the group and the additions for a protected group.
 #[test]
-fn both_files_of_crds_say_the_same() {
+fn both_crd_files_have_the_same_content() {
     let read = |file: &str| {
         let path = format!("{}/../../deploy/crds/{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();

@@ -82,7 +82,7 @@ fn mark(node: &Node) -> Value {
 }
 
 #[tokio::test]
-async fn terminated_in_mid_drain_and_started_again() {
+async fn a_driver_terminated_in_mid_drain_continues_after_its_restart() {
     for door in [Door::Event, Door::Cordon] {
         let node = node(door).await;
         let mut driver = node.claimer(&[]).await;
@@ -127,7 +127,7 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
 
 /// Two drivers of one name that cannot see each other by their sockets.
 #[tokio::test]
-async fn of_two_drivers_one_drains_and_the_other_stands_by_until_it_is_dead() {
+async fn one_of_two_drivers_drains_and_the_other_stands_by_until_it_is_dead() {
     let node = node(Door::Event).await;
     let folder = tempfile::tempdir().unwrap();
     let mut drivers: Vec<_> = (0..2)

@@ -109,7 +109,7 @@ async fn settled(node: &Node, next: &Driver) {
 }
 
 #[tokio::test]
-async fn a_drain_that_succeeds_while_the_next_one_is_up_stays_drained() {
+async fn a_drain_that_succeeds_while_the_next_driver_is_up_stays_drained() {
     let policy = policy();
     for door in [Door::Event, Door::Cordon] {
         let (node, pairs) = node(door, &[]).await;
@@ -190,7 +190,7 @@ async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
 
 /// The first driver sees twenty pods go; the last one reports them.
 #[tokio::test]
-async fn pods_that_left_under_the_last_one_are_counted_by_the_next_one() {
+async fn pods_evicted_under_the_previous_driver_are_counted_by_the_next_one() {
     let (node, pairs) = node(Door::Event, &[]).await;
     for number in 0..3 {
         let mut free = pod(&format!("free-{number}"));
@@ -215,7 +215,7 @@ async fn pods_that_left_under_the_last_one_are_counted_by_the_next_one() {
 
 /// Longer than three tries without a pause, and longer than the end of a drain waits for its last writes.
 #[tokio::test]
-async fn the_ends_conditions_are_written_when_the_api_server_takes_them_again() {
+async fn the_ends_conditions_are_written_once_the_api_server_accepts_writes_again() {
     let (node, pairs) = node(Door::Cordon, &[]).await;
     let driver = node.claimer(&[]).await;
     ask(&node, Door::Cordon);

@@ -316,7 +316,7 @@ fn a_failed_drain_leaves_no_drain_started_reason() {
 
 /// The node and its budget show the blocker, and both remove it afterwards.
 #[test]
-fn a_blocked_drain_says_so_on_the_node_and_on_the_budget() {
+fn a_blocked_drain_is_reported_on_the_node_and_on_the_budget() {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");

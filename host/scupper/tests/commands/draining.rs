@@ -13,7 +13,7 @@ fn finished(stdout: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_pods_leave_and_the_node_stays_cordoned() {
+fn the_pods_are_evicted_and_the_node_stays_cordoned() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1").takes(0.2));
     rig.apply(rig.pod("far", "worker-2"));
@@ -61,7 +61,7 @@ fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
 }
 
 #[test]
-fn any_node_that_has_ended_makes_place_for_the_next_one() {
+fn any_finished_node_makes_room_for_the_next_one() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     rig.apply(rig.pod("web", "worker-2"));
@@ -111,7 +111,7 @@ fn the_time_is_each_nodes_own() {
 }
 
 #[test]
-fn a_pod_that_has_been_ending_for_too_long_is_left_behind() {
+fn a_pod_that_terminates_for_too_long_is_skipped() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").grace(1).stuck());
     let run = rig.run(&[

@@ -85,7 +85,7 @@ fn a_recurring_blocker_updates_one_event_with_few_requests() {
 }
 
 #[test]
-fn an_event_that_has_expired_is_made_anew() {
+fn an_expired_event_is_recreated() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);

@@ -16,7 +16,7 @@ fn lines(run: &Run) -> Vec<Value> {
 }
 
 #[test]
-fn the_driver_drains_the_node_and_gives_it_back() {
+fn the_driver_drains_and_restores_the_node() {
     for slm in [true, false] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, slm);
@@ -202,7 +202,7 @@ fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
 }
 
 #[test]
-fn the_time_that_was_given_is_the_drains_own() {
+fn the_given_timeout_is_the_drains_own() {
     for slm in [true, false] {
         let rig = Rig::new();
         let _agent = Agent::start(&rig, slm);
@@ -215,7 +215,7 @@ fn the_time_that_was_given_is_the_drains_own() {
 }
 
 #[test]
-fn a_limit_that_comes_before_the_time_that_was_given_is_named() {
+fn a_limit_before_the_given_timeout_is_named() {
     for (slm, timeout, words) in [
         (
             true,
@@ -413,7 +413,7 @@ fn cancel_of_a_killed_drain_fails_and_names_take_over() {
 
 /// Only the first one has a driver that claims it.
 #[test]
-fn any_node_that_has_ended_makes_place_for_the_next_one_that_is_handed_over() {
+fn any_finished_node_makes_room_for_the_next_delegated_one() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
@@ -450,7 +450,7 @@ fn an_event_that_no_driver_claims_is_deleted() {
 
 /// The claimant queues the second drain; it names the one before it, and reports nothing of the first one.
 #[test]
-fn of_two_that_ask_at_once_the_second_says_behind_whom_it_is_queued() {
+fn the_second_of_two_requests_names_the_one_it_is_queued_behind() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("db", "worker-1"));

@@ -49,7 +49,7 @@ fn deletes_of_stuck(rig: &Rig) -> usize {
 }
 
 #[test]
-fn a_drain_holds_the_lease_of_its_node_and_gives_it_back() {
+fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     let rig = Rig::new();
     let drain = stuck(&rig);
     let held = lease(&rig).unwrap();
@@ -69,7 +69,7 @@ fn a_drain_holds_the_lease_of_its_node_and_gives_it_back() {
 }
 
 #[test]
-fn a_take_over_waits_while_the_holder_of_the_lease_lives() {
+fn a_takeover_waits_while_the_holder_of_the_lease_lives() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
@@ -84,7 +84,7 @@ fn a_take_over_waits_while_the_holder_of_the_lease_lives() {
 }
 
 #[test]
-fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
+fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
     let rig = Rig::new();
     let first = stuck(&rig);
     first.kill();
@@ -100,7 +100,7 @@ fn one_that_was_killed_is_known_to_be_dead_where_its_process_can_be_seen() {
 
 /// A cancel in the meantime counts as soon as the lease is its own.
 #[test]
-fn a_take_over_that_is_stopped_while_it_waits_cancels_the_drain() {
+fn a_takeover_stopped_while_it_waits_cancels_the_drain() {
     let rig = Rig::new();
     let first = stuck(&rig);
     let second = beside(&rig);

@@ -81,7 +81,7 @@ fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &str) {
 }
 
 #[test]
-fn status_is_as_its_schema_says() {
+fn the_status_output_matches_its_schema() {
     let rig = rig();
     let before = json(&rig, &["status", "worker-1", "worker-2"]);
     let mut drain = rig.start(&["drain", "worker-1", "--local"]);
@@ -95,7 +95,7 @@ fn status_is_as_its_schema_says() {
 }
 
 #[test]
-fn plan_is_as_its_schema_says() {
+fn the_plans_output_matches_its_schema() {
     let rig = rig();
     let plan = json(&rig, &["plan", "worker-1", "worker-2"]);
     let asked = json(&rig, &["drain", "worker-1", "--dry-run=server"]);
@@ -107,7 +107,7 @@ fn plan_is_as_its_schema_says() {
 }
 
 #[test]
-fn doctor_is_as_its_schema_says() {
+fn the_doctors_output_matches_its_schema() {
     let findings = json(&rig(), &["doctor", "--node", "worker-1"]);
     is_as_published(DOCTOR, &[findings], "doctor-json");
 }

@@ -77,7 +77,7 @@ fn the_end_names_the_drains_blockers_and_status_shows_no_running_hook() {
 }
 
 #[test]
-fn the_end_of_a_drain_that_was_handed_over_says_it_as_well() {
+fn the_end_of_a_delegated_drain_also_reports_it() {
     for slm in [false, true] {
         let rig = Rig::new();
         let file = config(&rig, "waits: \"job 21|on slurm-worker-3\"");
@@ -147,7 +147,7 @@ fn after_a_kubectl_uncordon_status_names_the_policies_that_must_undo_and_an_unco
 }
 
 #[test]
-fn an_uncordon_without_the_policy_says_that_it_undoes_nothing() {
+fn an_uncordon_without_the_policy_reports_that_it_reverts_nothing() {
     let rig = Rig::new();
     let file = config(&rig, "");
     assert_eq!(

@@ -28,7 +28,7 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_pod_that_comes_back_is_evicted_once_and_does_not_hold_the_drain() {
+fn a_returning_pod_is_evicted_once_and_does_not_block_the_drain() {
     let rig = Rig::new();
     rig.apply(db());
     rig.apply(rig.pod("cart", "worker-1"));

@@ -114,7 +114,7 @@ fn tells_what_holds(told: &Value) {
 }
 
 #[test]
-fn status_watch_prints_changes_as_they_come() {
+fn status_watch_prints_changes_as_they_happen() {
     let rig = Rig::new();
     let mut watch = rig.start(&["status", "worker-1", "--watch"]);
     watch.says("node worker-1: takes pods");

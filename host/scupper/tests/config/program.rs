@@ -122,7 +122,7 @@ fn every_problem_is_reported_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there() {
+fn a_missing_file() {
     for args in [
         &["config", "check", "/nowhere/scupper.yaml"][..],
         &["plan", "n", "--config", "/nowhere/scupper.yaml"],
@@ -326,7 +326,7 @@ drain: {{force: true}}
 }
 
 #[test]
-fn a_drain_that_is_blocked_says_by_whom() {
+fn a_blocked_drain_names_the_blocking_pods() {
     let cluster = Cluster::new();
     let folder = Folder::new("policies: []\n");
     let run = cluster.plan(&folder, &[]);
@@ -358,7 +358,7 @@ fn a_flag_overrides_the_files_drain_settings() {
 }
 
 #[test]
-fn a_policy_for_other_nodes_has_no_say_until_the_node_has_the_label() {
+fn a_policy_for_other_nodes_is_not_called_until_the_node_has_the_label() {
     let cluster = Cluster::new();
     let folder = Folder::new(&format!(
         "policies:

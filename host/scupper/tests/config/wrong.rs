@@ -254,7 +254,7 @@ fn yaml_that_is_none() {
 }
 
 #[test]
-fn a_file_with_nothing_in_it() {
+fn an_empty_file() {
     let empty =
         "the file is empty: it begins with `apiVersion: scupper.dev/v1alpha1` and `kind: Configuration`";
     for nothing in [

@@ -187,7 +187,7 @@ async fn steps_go_from_pending_to_done_and_lists_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_failed_step_says_when_to_try_again_or_never() {
+async fn a_failed_step_reports_when_to_retry_or_never() {
     let policies = load("steps").await;
     let message = "the job server is away".to_owned();
     let again = StepOutcome::Failed {

@@ -152,7 +152,7 @@ fn lives(pid: Pid) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_the_driver_died_of_is_not_compiled_again_by_itself() {
+async fn a_policy_whose_compilation_killed_the_driver_is_not_compiled_again_automatically() {
     let node = Node::with(bomb("killed")).await;
     let mut first = node.driver(None);
     let compiler = first.compiler();
@@ -189,7 +189,7 @@ async fn a_policy_that_the_driver_died_of_is_not_compiled_again_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_takes_more_memory_than_the_container_has_takes_no_driver_with_it() {
+async fn a_policy_that_needs_more_memory_than_the_container_has_does_not_kill_the_driver() {
     let cgroup = match Cgroup::with(512 * MIB) {
         Ok(cgroup) => cgroup,
         Err(why) => {

@@ -76,7 +76,7 @@ async fn modified_code_is_not_used() {
 }
 
 #[tokio::test]
-async fn where_others_may_write_nothing_is_used() {
+async fn a_directory_that_others_can_write_to_is_not_used() {
     let (dir, file) = shipped();
     for (path, mode, again) in [(dir.path(), 0o777, 0o755), (&file, 0o646, 0o444)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -67,7 +67,7 @@ async fn findings_come_with_severity_and_fix_cut_to_size() {
 }
 
 #[tokio::test]
-async fn without_a_node_it_hears_of_none() {
+async fn without_a_node_it_receives_none() {
     let policies = load_spec(surrounded(&[])).await.unwrap();
     let checked = policies.check(None).await;
     assert_eq!(checked[0].findings[0].message, "none");

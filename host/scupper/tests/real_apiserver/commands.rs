@@ -12,7 +12,7 @@ use crate::testbed::Testbed;
 use crate::{ALONE, condition, node, pods_on, skip};
 
 #[test]
-fn kubectl_scupper_drains_past_a_budget_and_gives_the_node_back() {
+fn kubectl_scupper_drains_past_a_budget_and_restores_the_node() {
     if skip::left_out("real-apiserver") {
         return;
     }

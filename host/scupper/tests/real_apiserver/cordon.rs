@@ -22,7 +22,7 @@ fn becomes(testbed: &Testbed, claimer: &Claimer, wanted: &str) {
 }
 
 #[test]
-fn kubectl_cordon_drains_a_labelled_node_and_kubectl_uncordon_gives_it_back() {
+fn kubectl_cordon_drains_a_labelled_node_and_kubectl_uncordon_restores_it() {
     if skip::left_out("real-apiserver") {
         return;
     }

@@ -94,7 +94,7 @@ async fn a_failed_drain_whose_cordon_stays_leaves_the_node_drained_and_a_second_
 }
 
 #[tokio::test]
-async fn a_failed_drain_that_lifts_its_cordon_gives_the_node_back_in_slurm() {
+async fn a_failed_drain_that_lifts_its_cordon_resumes_the_node_in_slurm() {
     let Some(testbed) = Testbed::up("rolled-back", &[]) else {
         return;
     };
@@ -130,7 +130,7 @@ async fn in_driver_mode_a_node_that_stays_drained_is_named() {
 }
 
 #[tokio::test]
-async fn after_a_drain_from_a_terminal_and_kubectl_uncordon_scupper_uncordon_gives_the_node_back() {
+async fn after_a_drain_from_a_terminal_and_kubectl_uncordon_scupper_uncordon_restores_the_node() {
     let Some(testbed) = Testbed::up("kubectl", &[]) else {
         return;
     };

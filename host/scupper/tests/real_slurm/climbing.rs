@@ -89,7 +89,7 @@ async fn a_node_set_down_by_the_ladder_is_restored_completely() {
 }
 
 #[tokio::test]
-async fn trap_10_a_token_that_lost_its_right_cancels_nothing_and_hangs_nothing() {
+async fn trap_10_a_token_that_lost_its_permission_cancels_nothing_and_blocks_nothing() {
     let Some(testbed) = Testbed::up("rights", &[]) else {
         return;
     };

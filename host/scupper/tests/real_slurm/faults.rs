@@ -79,7 +79,7 @@ async fn trap_15_a_freshly_started_controller_is_not_trusted_too_soon() {
 }
 
 #[tokio::test]
-async fn a_drain_that_the_controller_lost_in_a_crash_is_made_again() {
+async fn a_drain_that_the_controller_lost_in_a_crash_is_repeated() {
     let Some(testbed) = Testbed::up("lost", &[]) else {
         return;
     };
@@ -169,7 +169,7 @@ async fn a_token_that_was_never_good_ends_the_drain_before_anything_changes() {
 }
 
 #[tokio::test]
-async fn a_token_that_went_bad_is_waited_for_and_a_new_one_is_taken_up() {
+async fn a_drain_waits_for_a_new_token_after_one_became_invalid() {
     let Some(testbed) = Testbed::up("expired", &[]) else {
         return;
     };
@@ -223,7 +223,7 @@ async fn naive_07_slurm_of_debian_12_is_named_as_too_old() {
 }
 
 #[tokio::test]
-async fn trap_03_a_node_whose_slurmd_died_is_not_taken_for_quiet() {
+async fn trap_03_a_node_whose_slurmd_died_does_not_count_as_idle() {
     let Some(testbed) = Testbed::up("dead", &[]) else {
         return;
     };

@@ -42,7 +42,7 @@ async fn a_foreign_drain_and_its_reason_survive_untouched() {
 }
 
 #[tokio::test]
-async fn who_takes_the_drain_over_keeps_it() {
+async fn an_operator_who_takes_the_drain_over_keeps_it() {
     let Some(testbed) = Testbed::up("takeover", &[]) else {
         return;
     };
@@ -55,7 +55,7 @@ async fn who_takes_the_drain_over_keeps_it() {
 }
 
 #[tokio::test]
-async fn cancel_gives_the_node_back_and_its_job_never_noticed() {
+async fn a_cancel_resumes_the_node_without_an_effect_on_its_job() {
     let Some(testbed) = Testbed::up("cancel", &[]) else {
         return;
     };
@@ -106,7 +106,7 @@ async fn trap_05_a_reason_that_slurm_keeps_does_not_make_the_drain_ours() {
 }
 
 #[tokio::test]
-async fn who_resumes_the_node_meanwhile_is_not_fought() {
+async fn an_operators_resume_is_not_overridden() {
     let Some(testbed) = Testbed::up("resumed", &[]) else {
         return;
     };
@@ -157,7 +157,7 @@ async fn a_later_drain_that_gives_no_reason_is_not_taken_for_ours() {
 }
 
 #[tokio::test]
-async fn a_reason_that_the_controller_appended_to_is_ours_and_the_node_comes_back() {
+async fn a_reason_with_an_addition_by_the_controller_is_ours_and_the_node_returns() {
     let Some(testbed) = Testbed::up("appended", &["--slurmd-timeout", "4"]) else {
         return;
     };

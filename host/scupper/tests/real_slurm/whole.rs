@@ -104,7 +104,7 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn interrupted_it_leaves_nothing_either() {
+async fn an_interrupted_run_leaves_nothing_either() {
     if left_out() {
         return;
     }

@@ -133,7 +133,7 @@ async fn a_configuration_that_cannot_be_read_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_chain_is_taken_whole_or_not_at_all() {
+async fn a_chain_is_accepted_as_a_whole_or_not_at_all() {
     let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
     let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));

@@ -128,7 +128,7 @@ impl Driver {
 }
 
 #[tokio::test]
-async fn a_broken_configuration_gives_way_to_the_last_good_one_until_it_is_mended() {
+async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
     let folder = Folder::new("note one\n");
     drop(folder.start().await.unwrap());
     folder.say("note ?\n");
@@ -168,7 +168,7 @@ async fn a_broken_configuration_gives_way_to_the_last_good_one_until_it_is_mende
 }
 
 #[tokio::test]
-async fn one_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
+async fn a_configuration_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
     let folder = Folder::new("note one\n");
     drop(folder.start().await.unwrap());
     folder.say("refuse yes\n");
@@ -189,7 +189,7 @@ async fn one_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
 }
 
 #[tokio::test]
-async fn only_one_that_was_good_as_a_whole_is_kept() {
+async fn only_a_completely_good_configuration_is_saved() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
     folder.say("refuse yes\n");

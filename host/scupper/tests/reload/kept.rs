@@ -43,7 +43,7 @@ fn modules(state: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_or_broken_is_replaced_by_the_last_good_one() {
+async fn the_last_good_file_replaces_a_missing_or_broken_one() {
     for broken in [None, Some(b"half".as_slice())] {
         let state = tempfile::tempdir().unwrap();
         let dir = killed(state.path()).await;

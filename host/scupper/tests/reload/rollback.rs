@@ -86,7 +86,7 @@ async fn a_configuration_is_rolled_back_like_a_component() {
 }
 
 #[tokio::test]
-async fn it_comes_back_after_a_while_and_stays_away_for_longer_the_next_time() {
+async fn a_rolled_back_revision_returns_after_a_while_and_stays_out_longer_the_next_time() {
     let rules = ReloadRules {
         quarantine: scupper_engine::Duration::from_millis(200),
         ..still().rules

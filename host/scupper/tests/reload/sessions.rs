@@ -71,7 +71,7 @@ async fn keeps_a_policy_that_was_removed() {
 }
 
 #[tokio::test]
-async fn is_not_there_for_a_policy_that_came_later() {
+async fn a_session_does_not_see_a_policy_that_was_added_later() {
     let rig = Rig::of("revision_1", still()).await;
     rig.say(Ok(Vec::new()));
     rig.rescan().await;

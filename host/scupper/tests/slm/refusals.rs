@@ -82,7 +82,7 @@ async fn a_drain_waits_for_a_lease_that_is_refused_for_a_moment() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_lasts_fails_the_drain_and_says_for_how_long_it_was_refused() {
+async fn a_lasting_refusal_fails_the_drain_and_reports_its_duration() {
     let rig = Rig::start().await;
     rig.pods(&["a"]);
     let driver = rig.driver(&["--forbidden-timeout", "3s"]).await;

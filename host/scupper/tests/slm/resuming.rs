@@ -32,7 +32,7 @@ fn checkpoint(rig: &Rig) -> String {
 }
 
 #[tokio::test]
-async fn a_hook_begins_again_where_nothing_reads_its_state_and_an_event_says_so() {
+async fn a_hook_restarts_with_an_event_if_no_revision_reads_its_state() {
     let rig = Rig::start().await;
     rig.pods(&["a", "b"]);
     let dir = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
 /// A kubelet that finds no driver at its next pass fails the claimed event: no driver can prevent that, so an update
 /// under such a kubelet starts the next driver first.
 #[tokio::test]
-async fn where_no_next_one_comes_the_kubelet_fails_the_event_and_nothing_more_is_evicted() {
+async fn without_a_next_driver_the_kubelet_fails_the_event_and_nothing_more_is_evicted() {
     let (rig, mut driver) = in_mid_drain().await;
     driver.terminate();
     assert!(driver.ended(GRACE).await.success(), "{}", driver.log());

@@ -45,7 +45,7 @@ async fn drains(rig: &Rig) {
 
 /// As with `kubectl apply -k`: the CRDs are served some seconds after the DaemonSet's pods were created.
 #[tokio::test]
-async fn a_driver_that_is_there_before_the_crds_waits_for_them() {
+async fn a_driver_that_starts_before_the_crds_waits_for_them() {
     let rig = Rig::start().await;
     rig.api
         .faults([fault(Action::Status(404, None), "/apis/lifecycle.*/v1alpha1")]);
@@ -58,7 +58,7 @@ async fn a_driver_that_is_there_before_the_crds_waits_for_them() {
 }
 
 #[tokio::test]
-async fn a_driver_that_is_there_before_the_api_server_waits_for_it() {
+async fn a_driver_that_starts_before_the_api_server_waits_for_it() {
     let url = |rig: &Rig| rig.api.url();
     for action in [
         Action::DropBefore,

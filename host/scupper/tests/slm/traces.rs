@@ -174,7 +174,7 @@ async fn a_collector_that_is_away_or_hangs_delays_neither_a_drain_nor_the_driver
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_none_is_one_clear_error() {
+async fn an_invalid_endpoint_is_one_clear_error() {
     let rig = Rig::start().await;
     let mut driver = rig.spawn(&["--otlp-endpoint", "127.0.0.1:4318"]);
     let status = driver.ended(LIMIT).await;

@@ -121,7 +121,7 @@ async fn a_share_of_the_requests_is_hit_the_same_by_the_same_seed() {
 }
 
 #[tokio::test]
-async fn server_side_apply_makes_or_merges() {
+async fn server_side_apply_creates_or_merges() {
     let (server, client) = server(Options::default()).await;
     let map = |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {value: "1"}});
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client, "default");

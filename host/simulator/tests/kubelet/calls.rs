@@ -10,7 +10,7 @@ use crate::events::{DRAIN, DRIVER, END, START, driver, driver_at, ended, kinds, 
 use crate::world::LIMIT;
 
 #[tokio::test]
-async fn the_condition_is_written_as_the_contract_says() {
+async fn the_condition_is_written_as_the_contract_requires() {
     let hands = Hands::at("2026-09-01T10:00:07.900Z");
     let (cluster, world) = world_with(|options| options.now = hands.now()).await;
     let _driver = driver(&world, [Reply::Condition(START)]).await;

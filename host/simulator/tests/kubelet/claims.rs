@@ -222,7 +222,7 @@ async fn a_pending_event_in_deletion_is_never_claimed() {
 }
 
 #[tokio::test]
-async fn a_foreign_claim_is_driven_by_the_prototype_and_left_by_the_proposal() {
+async fn the_prototype_drives_a_foreign_claim_and_the_proposal_does_not() {
     let (cluster, world) = world().await;
     cluster.event("e", DRAIN).await;
     cluster

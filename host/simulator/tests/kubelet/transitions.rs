@@ -39,7 +39,7 @@ async fn a_transition_that_went_or_changed_counts_at_the_next_pass() {
 }
 
 #[tokio::test]
-async fn a_drivers_own_transitions_go_some_time_after_it() {
+async fn a_drivers_node_scoped_transitions_are_removed_some_time_after_it() {
     let (cluster, world) =
         world_with(|options| options.timing.cleanup_delay = Duration::from_millis(500)).await;
     let (_service, front) = driver(&world, []).await;
@@ -58,7 +58,7 @@ async fn a_drivers_own_transitions_go_some_time_after_it() {
 }
 
 #[tokio::test]
-async fn a_driver_that_is_back_in_time_keeps_its_transitions() {
+async fn a_driver_that_returns_in_time_keeps_its_transitions() {
     let (cluster, world) = world_with(|options| options.timing.cleanup_delay = Duration::from_secs(2)).await;
     let (_service, front) = driver(&world, []).await;
     let own = json!({"driver": DRIVER, "start": START, "end": END, "nodeName": "worker-1"});

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_at_once_when_nothing_is_going_on() {
+    fn stops_at_once_without_work_in_progress() {
         let (mut stopping, start) = asked();
         assert_eq!(stopping.step(start, false, false), ShutdownStep::Exit);
     }

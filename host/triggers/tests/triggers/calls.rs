@@ -65,7 +65,7 @@ async fn the_short_path_is_also_served() {
 }
 
 #[tokio::test]
-async fn a_call_waits_a_moment_for_its_event_to_come_into_view() {
+async fn a_call_waits_briefly_until_its_event_is_visible() {
     let root = Root::new();
     let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     let call = tokio::spawn(async move { kubelet.end("drain-1").await });
@@ -79,7 +79,7 @@ async fn a_call_waits_a_moment_for_its_event_to_come_into_view() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
+async fn a_call_that_the_kubelet_aborted_begins_nothing() {
     let root = Root::new();
     let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     let call = kubelet.end("drain-1");
@@ -98,7 +98,7 @@ async fn a_call_that_the_kubelet_gave_up_begins_nothing() {
 }
 
 #[tokio::test]
-async fn an_event_that_does_not_come_into_view_begins_nothing() {
+async fn an_event_that_never_becomes_visible_begins_nothing() {
     let root = Root::new();
     let (mut trigger, mut kubelet) = SlmTrigger::registered(&root).await;
     assert_eq!(kubelet.start("drain-1").await, Answer::Empty);

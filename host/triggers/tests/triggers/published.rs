@@ -25,7 +25,7 @@ async fn count(trigger: &SlmTrigger, wanted: usize) -> Vec<Transition> {
 }
 
 #[tokio::test]
-async fn nothing_is_published_before_the_kubelet_has_taken_us() {
+async fn nothing_is_published_before_the_kubelet_has_registered_us() {
     let root = Root::new();
     let trigger = SlmTrigger::open(root.options("one"), None);
     trigger

@@ -84,7 +84,7 @@ async fn a_removed_socket_is_made_again_under_a_new_name() {
 }
 
 #[tokio::test]
-async fn dead_sockets_go_and_live_ones_and_foreign_ones_stay() {
+async fn dead_sockets_are_removed_and_live_and_foreign_ones_are_kept() {
     let root = Root::new();
     let registry = root.path().join("plugins_registry");
     let own = root.path().join("plugins").join(DRIVER);

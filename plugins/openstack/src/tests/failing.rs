@@ -192,7 +192,7 @@ fn a_migration_is_aborted_and_reported_at_its_deadline() {
 }
 
 #[test]
-fn a_migration_is_forced_once() {
+fn a_migration_is_forced_only_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("server-deadline-seconds", "5");

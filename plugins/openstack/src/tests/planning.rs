@@ -12,7 +12,7 @@ fn nova_compute() -> scupper_sdk::Pod {
 }
 
 #[test]
-fn the_nova_compute_pod_leaves_last_and_the_rest_of_the_plan_is_unchanged() {
+fn the_nova_compute_pod_is_evicted_last_and_the_rest_of_the_plan_is_unchanged() {
     let host = Host::new();
     Cloud::new(&host);
     host.pods([
@@ -32,7 +32,7 @@ fn the_nova_compute_pod_leaves_last_and_the_rest_of_the_plan_is_unchanged() {
 }
 
 #[test]
-fn a_nova_compute_pod_of_a_daemon_set_stays() {
+fn a_nova_compute_pod_of_a_daemon_set_is_kept() {
     let host = Host::new();
     Cloud::new(&host);
     host.pods([nova_compute().of_daemon_set(), pod("shop/cart")]);

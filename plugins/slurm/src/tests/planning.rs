@@ -7,7 +7,7 @@ use super::slurmd;
 use crate::Slurm;
 
 #[test]
-fn slurm_pods_leave_last_and_the_rest_of_the_plan_is_unchanged() {
+fn slurm_pods_are_evicted_last_and_the_rest_of_the_plan_is_unchanged() {
     let host = Host::new();
     host.pods([
         slurmd("worker-0", &[]),
@@ -24,7 +24,7 @@ fn slurm_pods_leave_last_and_the_rest_of_the_plan_is_unchanged() {
 }
 
 #[test]
-fn the_driver_leaves_after_them() {
+fn the_driver_is_evicted_after_them() {
     let host = Host::new();
     let mut driver = pod("scupper/driver");
     driver.driver = true;

@@ -108,7 +108,7 @@ impl Edit {
 }
 
 #[test]
-fn rows_are_put_in_side_by_side_and_those_that_do_not_fit_say_so() {
+fn rows_are_applied_side_by_side_and_those_that_do_not_match_are_reported() {
     let sources = || Sources::from([(String::from("a.rs"), String::from("one && two && two && three"))]);
     let row = |find, replace| Mutation {
         invariant: 1,

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_says_its_host_and_its_length() {
+    fn every_request_states_its_host_and_its_length() {
         let map = headers().finish().unwrap();
         assert_eq!(map[header::HOST], "example.com:8443");
         assert_eq!(map[header::CONTENT_LENGTH], "7");

@@ -55,7 +55,7 @@ fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSna
 }
 
 #[test]
-fn pods_are_counted_once_it_is_known_which_are_to_leave() {
+fn pods_are_counted_once_the_pods_to_evict_are_known() {
     let mut progress = progress();
     assert_eq!(progress.snapshot(NOW).phase_text, "asked for");
     let first = stands(&mut progress, "id", status(&["a", "b", "c", "stays"], None));
@@ -83,7 +83,7 @@ fn pods_are_counted_once_it_is_known_which_are_to_leave() {
 
 /// A client that starts to follow late counts the same numbers.
 #[test]
-fn pods_that_had_gone_before_anybody_looked_are_counted() {
+fn pods_that_had_gone_before_the_first_look_are_counted() {
     let mut progress = progress();
     let mut late = status(&["b", "stays"], Some(&["b"]));
     if let Some(plan) = late.driver.as_mut().and_then(|view| view.plan.as_mut()) {
@@ -96,7 +96,7 @@ fn pods_that_had_gone_before_anybody_looked_are_counted() {
 }
 
 #[test]
-fn it_stands_where_its_driver_says() {
+fn the_published_status_overrides_the_checkpoints_phase() {
     let mut progress = progress();
     let snapshot = stands(&mut progress, "id", status(&["a", "stays"], Some(&["a"])));
     assert_eq!(

@@ -61,7 +61,7 @@ mod tests {
     use super::NewPolicy;
 
     #[test]
-    fn marked_pods_leave_last() {
+    fn marked_pods_are_evicted_last() {
         let host = Host::new();
         host.pods([
             pod("shop/db").with_label("example.com/last", ""),

@@ -71,7 +71,7 @@ fn pods() -> (Vec<Pod>, Settings) {
 }
 
 #[test]
-fn row_13_no_plan_that_is_taken_touches_strangers_twins_or_the_untouchable() {
+fn row_13_no_accepted_plan_evicts_unknown_duplicate_or_protected_pods() {
     let (pods, settings) = pods();
     let mirror = pods[2].id.uid.clone();
     let own = pods[5].id.uid.clone();

@@ -169,7 +169,7 @@ async fn a_policy_may_wait_shorter_but_not_longer() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_over_takes_its_request_along() {
+async fn a_step_that_ends_cancels_its_request() {
     let server = Server::start(|_| vec![Act::Stall]).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let mut rig = Rig::new().origin(&origin);

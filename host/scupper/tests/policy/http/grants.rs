@@ -162,7 +162,7 @@ async fn missing_grants_are_reported_as_the_operator_would_write_them() {
 }
 
 #[tokio::test]
-async fn a_want_that_cannot_be_granted_says_why() {
+async fn a_request_that_cannot_be_granted_reports_the_reason() {
     for (want, told) in [
         ("http everything", "`everything` is not an http target"),
         ("http GET https://a.example.com/?x", "has a query or a fragment"),

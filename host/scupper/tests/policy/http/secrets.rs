@@ -90,7 +90,7 @@ async fn a_header_that_is_a_secret_is_never_shown_whether_it_is_captured_or_not(
 }
 
 #[tokio::test]
-async fn a_secret_goes_nowhere_else() {
+async fn a_secret_is_sent_to_no_other_target() {
     let server = Server::start(keystone).await;
     let (a, b) = (
         format!("http://a.test:{}", server.port),

@@ -80,7 +80,7 @@ async fn only_a_step_may_send() {
 }
 
 #[tokio::test]
-async fn a_body_comes_in_pieces_and_without_a_length() {
+async fn a_body_may_arrive_in_pieces_and_without_a_length() {
     let server = Server::start(|request| {
         if request.contains("/chunked") {
             let text =

@@ -126,7 +126,7 @@ async fn certificates_can_be_exchanged_while_the_policy_runs() {
 }
 
 #[tokio::test]
-async fn a_file_that_holds_no_certificate_keeps_the_policy_from_being_loaded() {
+async fn a_file_without_a_certificate_prevents_the_load_of_the_policy() {
     let origin = "https://secure.test";
     let wrong = |ca: PathBuf| async move {
         let Err(error) = rig(origin, Some(ca)).try_load().await else {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_are_none_are_refused() {
+    fn invalid_codes_are_refused() {
         for coded in [
             &b"\x81\xff"[..],
             b"\x81\x00",

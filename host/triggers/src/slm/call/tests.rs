@@ -188,7 +188,7 @@ fn an_expired_call_expires_the_work_and_begins_none() {
 }
 
 #[test]
-fn every_other_end_is_an_error_that_says_everything() {
+fn every_other_end_is_an_error_with_all_details() {
     let blocked = Outcome::Blocked {
         pods: vec![
             blocker("a", "has no controller", "kubectl"),
@@ -441,7 +441,7 @@ fn pod(name: &str) -> PodRef {
 }
 
 #[test]
-fn flags_that_make_no_sense_fail_the_event_before_anything_is_begun() {
+fn invalid_flags_fail_the_event_before_any_work_begins() {
     let odd = LifecycleEvent {
         flags: Some(Box::new(Err("unknown field".to_owned()))),
         ..event()
@@ -453,7 +453,7 @@ fn flags_that_make_no_sense_fail_the_event_before_anything_is_begun() {
 }
 
 #[test]
-fn a_deadline_of_ones_own_is_not_waited_over() {
+fn an_event_does_not_wait_past_its_own_deadline() {
     let flags = DrainFlags {
         filters: scupper_engine::Filters::default(),
         grace_seconds: None,

@@ -198,7 +198,7 @@ fn finished_pods_and_other_pods_are_not_awaited() {
 }
 
 #[test]
-fn with_hold_slurm_pods_other_pods_leave_meanwhile() {
+fn with_hold_slurm_pods_other_pods_are_evicted_meanwhile() {
     let host = busy_host();
     host.config("hold", "slurm-pods");
     assert_eq!(step(&host), Outcome::Done);

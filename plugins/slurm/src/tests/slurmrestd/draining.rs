@@ -229,7 +229,7 @@ fn a_job_that_starts_on_a_resumed_node_clears_the_reason_and_the_node_is_not_dra
 }
 
 #[test]
-fn with_hold_slurm_pods_other_pods_leave_meanwhile() {
+fn with_hold_slurm_pods_other_pods_are_evicted_meanwhile() {
     let fake = Fake::busy();
     fake.host.config("hold", "slurm-pods");
     fake.host.pods([slurmd("worker-0", &[])]);

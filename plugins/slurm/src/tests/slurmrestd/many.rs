@@ -119,7 +119,7 @@ fn after_a_resume_the_jobs_are_searched_again() {
 }
 
 #[test]
-fn a_list_that_is_too_long_names_the_limit_and_proves_nothing() {
+fn a_too_long_list_names_the_limit_and_proves_nothing() {
     for (begins, words) in [
         (
             "GET nodes/",
@@ -244,7 +244,7 @@ fn a_long_array_elsewhere_does_not_hold_a_free_node() {
 }
 
 #[test]
-fn a_long_array_is_fetched_once_while_the_node_is_in_use_and_not_touched_by_rungs() {
+fn a_long_array_is_fetched_once_while_the_node_is_in_use_and_no_rung_touches_it() {
     let fake = crowd(1000..1001);
     fake.node(NODE, &["MIXED", "DRAIN"], OURS);
     fake.job(7, &["RUNNING"], NODE);

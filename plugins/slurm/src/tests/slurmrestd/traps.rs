@@ -299,7 +299,7 @@ fn trap_14_a_job_that_waits_for_the_node_is_not_awaited() {
 }
 
 #[test]
-fn trap_15_a_controller_that_was_just_started_knows_nothing_yet() {
+fn trap_15_a_freshly_started_controller_knows_nothing_yet() {
     assert!(!is_drained(&["UNKNOWN", "DRAIN"]));
     let fake = Fake::busy();
     fake.waits();
