@@ -193,7 +193,7 @@ impl Lines {
         let line = format!("{}\n", json!({"type": kind, "object": object}));
         self.0
             .send(Ok(Bytes::from(line)))
-            .expect("nobody listens to the watch");
+            .expect("the watch has no listener");
     }
 
     pub(crate) fn bookmark(&self, version: &str) {
@@ -210,7 +210,7 @@ impl Lines {
     pub(crate) fn break_off(self) {
         self.0
             .send(Err(io::Error::other("HTTP/2 stream not closed cleanly")))
-            .expect("nobody listens to the watch");
+            .expect("the watch has no listener");
     }
 }
 

@@ -123,11 +123,11 @@ impl Invariants {
             let stopped = self.knowledge.stopped;
             return broken(
                 6,
-                format!("it is over (stopped at {stopped:?}) and there is no outcome"),
+                format!("the drain is over (stopped at {stopped:?}) without an outcome"),
             );
         }
         if self.decided.is_some() && drain.outcome().is_none() {
-            return broken(6, "an outcome was taken back");
+            return broken(6, "an outcome was withdrawn");
         }
         let Some(decided) = self.decided.filter(|_| !self.finished) else {
             return Ok(());
@@ -262,7 +262,7 @@ impl Invariants {
                     && !self.ended_well
                     && request.intent == Intent::Drain =>
             {
-                broken(5, "a drain that was taken back leaves our cordon")
+                broken(5, "a cancelled drain leaves our cordon")
             }
             _ => Ok(()),
         }

@@ -156,7 +156,7 @@ impl Invariants {
             Task::Delete { pod, .. } => self.removal(now, pod, Verdict::Delete, request, truth, outstanding),
             Task::Plan { policy, .. } if now < self.planners_rest => broken(
                 7,
-                format!("{policy} is asked although a planner is to be left alone"),
+                format!("{policy} is called although a planner has asked for a pause"),
             ),
             Task::Step { step, state_version } => {
                 if *state_version != version_of(&step.state) {
@@ -166,7 +166,7 @@ impl Invariants {
             }
             Task::Cordon { checkpoint, .. } => {
                 if self.knowledge.is_over(now) {
-                    return broken(4, "cordons although it is over");
+                    return broken(4, "cordons although the drain is over");
                 }
                 if checkpoint.id != request.id {
                     return broken(5, "writes the checkpoint of another request");
@@ -273,10 +273,7 @@ impl Invariants {
             );
         }
         if self.knowledge.deleting.contains(uid) {
-            return broken(
-                8,
-                format!("pod {uid} is asked to leave although its deletion was told"),
-            );
+            return broken(8, format!("evicts pod {uid} although its deletion was reported"));
         }
         self.all_done(request, HookPhase::BeforeDrain, &Subject::Node)?;
         self.all_done(request, HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))?;
@@ -307,7 +304,7 @@ impl Invariants {
             return broken(1, format!("{verdict:?} of the mirror pod {uid}"));
         }
         if self.knowledge.disproved.contains(uid) {
-            return broken(1, format!("{verdict:?} of {uid}, which was told to be gone"));
+            return broken(1, format!("{verdict:?} of {uid}, which was reported gone"));
         }
         let said = self.plans.verdicts.get(uid).copied();
         let finished = self.knowledge.finished.contains(uid);
@@ -325,7 +322,7 @@ impl Invariants {
     /// Invariant 4.
     fn removal_is_timely(&self, now: u64, uid: &Uid) -> Checked {
         if self.knowledge.is_over(now) || self.decided.is_some() {
-            return broken(4, format!("pod {uid} is asked to leave although it is over"));
+            return broken(4, format!("evicts pod {uid} although the drain is over"));
         }
         if self.knowledge.paused.is_some() {
             return broken(
@@ -351,7 +348,7 @@ impl Invariants {
                 .is_some_and(|verdict| !verdict.leaves())
         };
         match self.knowledge.there.keys().find(|uid| *uid != own && !stays(uid)) {
-            Some(other) => broken(2, format!("the driver's own pod is asked while {other} is there")),
+            Some(other) => broken(2, format!("evicts the driver's own pod while {other} is there")),
             None => Ok(()),
         }
     }
@@ -372,7 +369,10 @@ impl Invariants {
             return broken(8, "a drain that had ended well is rolled back");
         }
         if (self.knowledge.is_over(now) || self.decided.is_some()) && !puts_back {
-            return broken(4, format!("{:?} is called although it is over", step.phase));
+            return broken(
+                4,
+                format!("{:?} is called although the drain is over", step.phase),
+            );
         }
         if step.phase == HookPhase::AfterUncordon {
             self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node)?;

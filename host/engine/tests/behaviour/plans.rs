@@ -177,7 +177,7 @@ fn each_planner_gets_the_previous_draft_and_signs_its_changes() {
     let plan = told(&mut host);
     let signed = plan.decisions.into_iter().map(|decision| decision.policy);
     assert_eq!(signed.collect::<Vec<_>>(), ["first", "second"]);
-    assert_eq!(plan.waves[0].policy, "kubectl", "nobody has touched it");
+    assert_eq!(plan.waves[0].policy, "kubectl", "no planner has changed it");
 }
 
 /// The plan that is reported.

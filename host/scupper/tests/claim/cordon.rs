@@ -123,7 +123,7 @@ async fn an_uncordon_in_mid_drain_stops_it() {
     let before = node.evictions();
     node.delete_budget();
     settled(&node).await;
-    assert_eq!(node.evictions(), before, "evicted after the node was given back");
+    assert_eq!(node.evictions(), before, "evicted after the uncordon");
     assert_eq!(node.pod_names(), ["a", "b"]);
 }
 
@@ -143,7 +143,7 @@ async fn a_starting_driver_drains_a_cordoned_node_that_is_not_drained() {
     settled(&node).await;
     assert!(!drained(&driver), "{}", driver.output());
     assert_eq!(node.pod_names(), ["b"]);
-    assert!(node.is_cordoned(), "somebody else's cordon is never lifted");
+    assert!(node.is_cordoned(), "a foreign cordon is never lifted");
 }
 
 #[tokio::test]

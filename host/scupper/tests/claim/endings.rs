@@ -73,7 +73,8 @@ async fn an_error_ends_the_event_and_is_reported() {
     node.transition("foreign", foreign);
     node.event("drain", "foreign");
     assert_eq!(node.end_of("drain").await, "Failed");
-    node.until("people are told", || node.told("EventFailed")).await;
+    node.until("the failure is reported", || node.told("EventFailed"))
+        .await;
     assert!(!node.is_cordoned());
 
     // From End: a pod that may not be evicted.

@@ -161,7 +161,7 @@ async fn while_the_kubelet_is_silent_the_driver_claims_only_if_configured_to() {
     );
     node.event("drain", DRIVER);
     let mut driver = node.spawn(&[]);
-    node.until("the driver says that nobody claims", || {
+    node.until("the driver reports that neither claims", || {
         assert!(driver.is_running(), "it ended:\n{}", driver.log());
         driver
             .log()

@@ -72,7 +72,7 @@ async fn a_kubelet_that_forgets_slm_in_mid_drain_leaves_the_event_to_the_driver(
     node.kubelet.set_gate(false);
     node.kubelet.restart().await.unwrap();
     drop(held);
-    node.until("the driver goes on in its place", || {
+    node.until("the driver continues in its place", || {
         driver.log().contains("leads=true")
     })
     .await;

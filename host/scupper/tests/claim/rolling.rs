@@ -71,7 +71,7 @@ async fn ends_well(node: &Node, door: Door) {
     assert!(node.pod_names().is_empty());
     assert!(node.is_cordoned());
     node.check_evicted_at_most_once();
-    node.until("the lease is given back", || node.list(LEASES).is_empty())
+    node.until("the lease is released", || node.list(LEASES).is_empty())
         .await;
 }
 
@@ -92,14 +92,18 @@ async fn a_driver_terminated_in_mid_drain_continues_after_its_restart() {
         assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
         assert!(
             node.list(LEASES).is_empty(),
-            "{door:?}: whoever comes next need not wait"
+            "{door:?}: the next process need not wait"
         );
         assert_ne!(mark(&node)["phase"], "finished", "{door:?}: {}", mark(&node));
         assert!(node.is_cordoned());
         let evictions = node.evictions();
         node.delete_budget();
         let next = node.spawn(&[]);
-        assert_eq!(node.evictions(), evictions, "{door:?}: nobody is there to ask");
+        assert_eq!(
+            node.evictions(),
+            evictions,
+            "{door:?}: there is no driver to evict them"
+        );
         ends_well(&node, door).await;
         assert_eq!(node.evictions()["free"], [Some(201)]);
         assert!(!next.output().contains("Lost"), "{}", next.output());

@@ -83,7 +83,7 @@ async fn next_one(node: &Node, policy: &str) -> Driver {
     })
     .await;
     // Once its sockets exist it has read everything it reads at its start.
-    node.until("the next one is there beside the last one", || {
+    node.until("the next driver is up beside the last one", || {
         let folder = node.kubelet.root().join("plugins").join(DRIVER);
         std::fs::read_dir(folder).is_ok_and(|entries| entries.count() >= 2)
     })

@@ -111,7 +111,11 @@ fn a_driver_reverts_a_killed_terminals_changes_but_not_a_live_ones() {
             .count()
     };
     until("the driver has looked twice", || looks() > 1);
-    assert_eq!(pairs.last(), "True/False DrainStarted", "whoever is at it lives");
+    assert_eq!(
+        pairs.last(),
+        "True/False DrainStarted",
+        "the process that drains is alive"
+    );
     drain.kill();
     becomes(&pairs, "False/False DrainAbandoned");
     let next = rig.start(&["drain", "worker-1", "--take-over"]);

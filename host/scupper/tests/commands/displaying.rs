@@ -50,7 +50,7 @@ fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
         "{screen:#?}"
     );
     // Time advances although nothing happens.
-    drain.until("the time goes on", |now| {
+    drain.until("the time advances", |now| {
         now.last() == screen.last() && at(now, HEAD).is_some_and(|head| now[head] != screen[head])
     });
     lets_go(&rig);
@@ -102,8 +102,8 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     assert!(shown[0].contains("  BudgetExhausted"), "{screen:#?}");
     assert!(shown[4].starts_with("  and 9 more: Terminating"), "{screen:#?}");
     // A line wrapped by the terminal would leave remains when it is redrawn.
-    drain.until("the time goes on", |now| is_below(now) && now != screen);
-    drain.until("the time goes on", |now| is_below(now) && now != screen);
+    drain.until("the time advances", |now| is_below(now) && now != screen);
+    drain.until("the time advances", |now| is_below(now) && now != screen);
     let history = drain.history();
     let heads = history.iter().filter(|line| line.contains("/14 gone"));
     assert_eq!(heads.count(), 1, "{history:#?}");
@@ -239,14 +239,14 @@ fn a_status_that_is_watched_stays_in_its_place() {
         at(screen, "node worker-1: takes pods") == Some(0)
     });
     let drain = rig.start(&["drain", "worker-1"]);
-    let screen = watch.until("what holds the pod is there", |screen| {
+    let screen = watch.until("the pod's blocker is shown", |screen| {
         at(screen, "node worker-1: cordoned by Scupper") == Some(0)
             && at(screen, "    shop/db  BudgetExhausted").is_some()
             && at(screen, "      next: kubectl -n shop describe pdb keep-db").is_some()
             && at(screen, "shop/web").is_none()
     });
     // The display shows how long ago that was, and that advances.
-    watch.until("the time goes on", |now| {
+    watch.until("the time advances", |now| {
         at(now, "shop/db").is_some() && now != screen && heads(now) == 1
     });
     assert_eq!(heads(&watch.history()), 1, "{:#?}", watch.history());

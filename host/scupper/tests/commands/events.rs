@@ -57,7 +57,7 @@ fn a_recurring_blocker_updates_one_event_with_few_requests() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);
-    until("it is told", || told(&rig).len() == 1);
+    until("it is reported", || told(&rig).len() == 1);
     let first = told(&rig).remove(0);
     assert_eq!(first["series"], Value::Null, "{first}");
     // `kubectl describe node` expects the UID that kubelets write.
@@ -89,11 +89,11 @@ fn an_expired_event_is_recreated() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);
-    until("it is told", || told(&rig).len() == 1);
+    until("it is reported", || told(&rig).len() == 1);
     let name = told(&rig)[0]["metadata"]["name"].as_str().unwrap().to_owned();
     rig.api.store().delete(EVENTS, "default", &name).unwrap();
     uncordoned(&rig, &mut drain, 2);
-    until("it is told again", || told(&rig).len() == 1);
+    until("it is reported again", || told(&rig).len() == 1);
     assert_ne!(told(&rig)[0]["metadata"]["name"], json!(name));
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));

@@ -61,7 +61,7 @@ fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     assert_eq!(held["spec"]["leaseDurationSeconds"], 30);
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));
-    assert_eq!(lease(&rig), None, "whoever comes next need not wait");
+    assert_eq!(lease(&rig), None, "the next process need not wait");
     let drain = stuck(&rig);
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(5));

@@ -67,7 +67,7 @@ fn told_by_the_driver(rig: &Rig) -> Value {
         if told["driver"]["fresh"] == true {
             return told;
         }
-        assert!(begun.elapsed() < LIMIT, "nothing is told: {told}");
+        assert!(begun.elapsed() < LIMIT, "nothing is reported: {told}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

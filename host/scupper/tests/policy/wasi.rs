@@ -234,7 +234,7 @@ async fn a_flood_of_output_is_bounded() {
         assert!(flood.iter().all(|line| line.len() < 1300), "a line is too long");
         assert!(
             lines.iter().any(|line| line.contains("lines were dropped")),
-            "nobody was told"
+            "the dropped lines are not reported"
         );
         assert!(policies.usage()[0].total.log_lines_dropped > 100);
     }

@@ -116,7 +116,7 @@ async fn the_driver_does_it_where_it_runs_and_a_lease_says_so() {
     );
     assert!(node(&testbed, "node-1")["spec"]["unschedulable"].is_null());
     while !leases().is_empty() {
-        assert!(begun.elapsed() < LIMIT, "the lease is not given back");
+        assert!(begun.elapsed() < LIMIT, "the lease is not released");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -80,7 +80,7 @@ async fn gives_back(installed: &Installed, logs: &impl Fn() -> String) {
             installed.condition(node, "Drained").await == "False"
                 && installed.get(&path).await["spec"]["unschedulable"].is_null()
         };
-        until(back, || format!("{node} is not given back:\n{}", logs())).await;
+        until(back, || format!("{node} is not uncordoned:\n{}", logs())).await;
     }
     let events = "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents";
     let none = async || {

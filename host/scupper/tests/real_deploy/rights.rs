@@ -31,7 +31,7 @@ async fn a_driver_and_the_doctor_name_a_missing_permission() {
     assert_eq!(
         granted.len(),
         25,
-        "a node for each, and one for whoever has them all: {granted:?}"
+        "a node for each, and one for the driver that has them all: {granted:?}"
     );
     let accounts = (0..=granted.len()).flat_map(|number| account(&granted, number));
     let held = granted.iter().position(|right| *right == COUNTS_UP);

@@ -69,6 +69,6 @@ async fn leaves(mut drain: Drain, nova: &Nova, id: &str) {
         B,
         "it came after the end of the drain; at its end there were {left_behind:?}"
     );
-    assert!(waited, "nobody was told what the drain waited for");
+    assert!(waited, "the drain did not report what it waited for");
     assert_eq!(nova.servers(A), [] as [String; 0]);
 }

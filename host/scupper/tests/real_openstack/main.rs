@@ -25,7 +25,7 @@ mod giving_back;
 #[path = "../support/http.rs"]
 mod http;
 #[path = "../support/leaks/mod.rs"]
-#[expect(dead_code, reason = "no drain is left alone in the middle here")]
+#[expect(dead_code, reason = "no drain stops in the middle here")]
 mod leaks;
 #[path = "../support/limit.rs"]
 mod limit;

@@ -91,7 +91,7 @@ impl Rig {
     }
 
     pub(crate) async fn load_spec(spec: PolicySpec) -> Self {
-        let policies = Policies::load(&runtime(), &[spec], Arc::new(NoCluster("nobody is asked"))).await;
+        let policies = Policies::load(&runtime(), &[spec], Arc::new(NoCluster("there is no cluster"))).await;
         Self {
             policies: policies.unwrap_or_else(|error| panic!("{error:?}")),
             node: node(),

@@ -64,7 +64,7 @@ async fn a_bad_candidate_changes_nothing_and_is_reported_once() {
         assert!(reason.contains(word), "{what}: {reason}");
         assert_eq!(failed, step_that_failed, "{what}: {reason}");
         rig.rescan().await;
-        assert_eq!(rig.told(), [], "{what} is told again");
+        assert_eq!(rig.told(), [], "{what} is reported again");
         assert_eq!(
             (rig.version().as_str(), rig.catalogue.generation()),
             ("1", 1),

@@ -108,7 +108,7 @@ impl Drop for Driver {
 impl Driver {
     async fn rescan(&self) {
         let looked = tokio::time::timeout(LIMIT, self.catalogue.rescan()).await;
-        assert!(looked.unwrap(), "nobody looks");
+        assert!(looked.unwrap(), "no scan runs");
     }
 
     fn told(&mut self) -> Vec<ReloadNotice> {
@@ -151,7 +151,7 @@ async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
         "{degraded}"
     );
     driver.rescan().await;
-    assert_eq!(driver.told(), [], "the same is told once");
+    assert_eq!(driver.told(), [], "the same is reported once");
     folder.say("note two\n");
     driver.rescan().await;
     assert_eq!(

@@ -92,7 +92,7 @@ async fn an_earlier_revision_continues_the_hook_if_the_active_one_cannot_read_th
         rig.rescan().await;
         assert_eq!(begun_again(&mut rig), []);
         drop(session);
-        assert_eq!(rig.catalogue.stragglers(), [], "nobody holds it any more");
+        assert_eq!(rig.catalogue.stragglers(), [], "no drain holds it any more");
     }
 }
 
@@ -150,7 +150,7 @@ async fn after_a_rollback_a_running_drain_restarts_its_hook_on_the_good_revision
     assert_eq!(told(&session, (b"1", Some(1))).await.0, "1 after 1");
     rig.rescan().await;
     assert_eq!(begun_again(&mut rig), [(Some(2), 1)]);
-    assert_eq!(rig.catalogue.stragglers(), [], "nobody stays with the bad one");
+    assert_eq!(rig.catalogue.stragglers(), [], "no drain stays with the bad one");
 }
 
 #[tokio::test]

@@ -255,7 +255,7 @@ impl Rig {
     /// Scans everything now.
     pub(crate) async fn rescan(&self) {
         let looked = tokio::time::timeout(LIMIT, self.catalogue.rescan()).await;
-        assert!(looked.unwrap(), "nobody looks");
+        assert!(looked.unwrap(), "no scan runs");
     }
 
     /// The state of `p`.
@@ -286,7 +286,7 @@ impl Rig {
     pub(crate) async fn next(&mut self) -> ReloadNotice {
         let next = tokio::time::timeout(LIMIT, self.notices.recv()).await;
         let slots = || self.catalogue.slots();
-        next.unwrap_or_else(|_| panic!("nothing is told: {:?}", slots()))
+        next.unwrap_or_else(|_| panic!("nothing is reported: {:?}", slots()))
             .unwrap()
     }
 

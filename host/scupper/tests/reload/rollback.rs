@@ -38,7 +38,7 @@ async fn three_traps_bring_the_revision_before_back() {
     };
     assert_eq!((from, Some(to)), (&bad.digest, bad.previous.as_ref()));
     assert!(reason.contains("3 calls failed within 10m00s"), "{reason}");
-    assert_eq!(step(&session).await, "1", "the running drain goes on with it");
+    assert_eq!(step(&session).await, "1", "the running drain continues with it");
     let slot = rig.slot();
     assert_eq!(
         (slot.state, slot.version.as_str(), slot.generation),
@@ -163,7 +163,7 @@ async fn a_revision_rolled_back_by_hand_stays_out_until_a_new_one_arrives() {
     );
     rig.put("revision_2");
     rig.rescan().await;
-    assert_eq!(rig.version(), "3", "somebody did not want the second");
+    assert_eq!(rig.version(), "3", "the operator rolled the second back");
     rig.put("revision_1");
     rig.rescan().await;
     assert_eq!(

@@ -17,7 +17,7 @@ async fn takes_its_next_step_with_the_new_code() {
     assert_eq!(
         rig.catalogue.stragglers(),
         [],
-        "nobody holds the first revision any more"
+        "no drain holds the first revision any more"
     );
 }
 

@@ -32,7 +32,7 @@ async fn scenario_11_full_flow() {
     assert!(drives >= 3, "Start, End, Succeeded");
     assert!(
         driver.output().contains('a'),
-        "a drain is told: {}",
+        "a drain is reported: {}",
         driver.output()
     );
 

@@ -115,7 +115,7 @@ async fn scenario_14_refused_node_patch_fails_the_event() {
     rig.event("drain", DRIVER);
     assert_eq!(rig.end_of("drain").await, "Failed");
     // The driver learns of it by its own watch, perhaps before it has the node's lease and has begun.
-    rig.until("the driver hears that the drain is over", || {
+    rig.until("the driver learns that the drain is over", || {
         driver.log().contains("demand=Lost")
     })
     .await;

@@ -184,10 +184,10 @@ async fn changes(place: Place) {
     let mut mounted = Mounted::new(place, &loads(&["first"]));
     let driver = mounted.driver(&rig).await;
     until_named(&rig, &["first"]).await;
-    assert_eq!(drain(&rig, "one").await, "Failed", "nobody said force");
+    assert_eq!(drain(&rig, "one").await, "Failed", "force is not set");
     // Broken: everything stays, and all problems are reported once.
     mounted.say(BROKEN);
-    rig.until("the broken file is told", || {
+    rig.until("the broken file is reported", || {
         !notes(&rig, "PolicyRejected").is_empty()
     })
     .await;
@@ -199,19 +199,19 @@ async fn changes(place: Place) {
     // Fixed, with one policy more and other drain settings: the next drain uses them.
     mounted.say(&format!("{}{FORCE}", loads(&["first", "second"])));
     until_named(&rig, &["first", "second"]).await;
-    assert_eq!(notes(&rig, "PolicyRejected").len(), 1, "it is told once");
+    assert_eq!(notes(&rig, "PolicyRejected").len(), 1, "it is reported once");
     assert_eq!(drain(&rig, "two").await, "Succeeded");
     assert!(rig.pod_names().is_empty());
     // Removed, and added again.
     mounted.say(&loads(&["second"]));
     until_named(&rig, &["second"]).await;
-    rig.until("it is told", || rig.told("PolicyRemoved")).await;
+    rig.until("it is reported", || rig.told("PolicyRemoved")).await;
     mounted.say(&loads(&["first", "second"]));
     until_named(&rig, &["first", "second"]).await;
     rig.event("back", UNCORDON);
     assert_eq!(rig.end_of("back").await, "Succeeded");
     rig.apply(unmanaged("lone"));
-    assert_eq!(drain(&rig, "three").await, "Failed", "nobody says force any more");
+    assert_eq!(drain(&rig, "three").await, "Failed", "force is no longer set");
     let counted = scrape(&driver, "GET", "/metrics");
     let rejected = r#"scupper_policy_reloads_total{policy="",result="rejected",reason="configuration"} 1"#;
     assert!(counted.contains(rejected), "{counted}");
@@ -237,7 +237,7 @@ async fn the_node_reports_the_active_and_the_refused_revision_once() {
     let active = annotation(&rig);
     assert!(active.starts_with(&format!("first=sha256:{good}(v")), "{active}");
     assert!(active.ends_with(",gen 1)"), "{active}");
-    rig.until("it is told", || !notes(&rig, "PolicyActivated").is_empty())
+    rig.until("it is reported", || !notes(&rig, "PolicyActivated").is_empty())
         .await;
     let activated = notes(&rig, "PolicyActivated");
     assert!(
@@ -248,14 +248,14 @@ async fn the_node_reports_the_active_and_the_refused_revision_once() {
     let broken = b"\0asm\x0d\0\x01\0 and no more";
     for _ in 0..3 {
         replace(&mounted.module(), broken);
-        rig.until("it is told", || !notes(&rig, "PolicyRejected").is_empty())
+        rig.until("it is reported", || !notes(&rig, "PolicyRejected").is_empty())
             .await;
     }
     let bad = mounted.digest();
     // A second bad one comes after the first one was handled.
     replace(&mounted.module(), b"nothing of ours");
     let other = mounted.digest();
-    rig.until("the other is told", || {
+    rig.until("the other is reported", || {
         notes(&rig, "PolicyRejected")
             .iter()
             .any(|note| note.contains(&other))
@@ -296,7 +296,7 @@ async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken
     driver.kill();
     mounted.say(BROKEN);
     let driver = mounted.driver(&rig).await;
-    rig.until("it is told", || !notes(&rig, "PolicyDegraded").is_empty())
+    rig.until("it is reported", || !notes(&rig, "PolicyDegraded").is_empty())
         .await;
     let told = notes(&rig, "PolicyDegraded").concat();
     let log = driver.log();

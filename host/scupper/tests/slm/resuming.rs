@@ -53,8 +53,10 @@ async fn a_hook_restarts_with_an_event_if_no_revision_reads_its_state() {
     rig.until("the dead endpoint is gone", || rig.endpoints().len() == 1)
         .await;
     drop(held);
-    rig.until("it is told", || !notes(&rig, "PolicyHookBegunAgain").is_empty())
-        .await;
+    rig.until("it is reported", || {
+        !notes(&rig, "PolicyHookBegunAgain").is_empty()
+    })
+    .await;
     rig.until("the hook has begun again, and that is saved", || {
         next.output().contains("6 after") && checkpoint(&rig).contains(r#""version":3"#)
     })

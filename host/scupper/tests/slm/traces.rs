@@ -156,7 +156,7 @@ async fn a_collector_that_is_away_or_hangs_delays_neither_a_drain_nor_the_driver
         if *url == hangs.url {
             rig.until("the collector was asked", || hangs.asked() > 0).await;
         } else {
-            rig.until("it is told", || {
+            rig.until("it is reported", || {
                 driver.log().contains("do not reach the collector")
             })
             .await;

@@ -23,7 +23,7 @@ impl Run {
             .lines()
             .filter(|line| line.starts_with("error: "))
             .collect();
-        assert!(!errors.is_empty(), "no error is told: {self:#?}");
+        assert!(!errors.is_empty(), "no error is reported: {self:#?}");
         let told = errors.join("\n");
         for name in names {
             assert!(told.contains(name), "the error does not name {name}: {told}");

@@ -32,7 +32,7 @@ pub(super) async fn row_09_a_flood_of_log_lines() {
     );
     assert!(
         text.iter().any(|line| line.contains("lines were dropped")),
-        "nobody was told"
+        "the dropped lines are not reported"
     );
     let usage = policies.usage()[0].total;
     assert_eq!(usage.log_lines + usage.log_lines_dropped, 100_000);
