@@ -53,7 +53,7 @@ fn every_promise_holds_in_the_worlds_of_the_day() {
     .unwrap();
     let tally = run_many(first..first + WORLDS_OF_A_DAY, THREADS, Stop::AtFirst);
     if let Some(violation) = tally.violations.first() {
-        panic!("day {day}: {violation}\nadd the seed to regressions.txt once it is mended");
+        panic!("day {day}: {violation}\nadd the seed to regressions.txt once it is fixed");
     }
     assert_eq!(tally.worlds, WORLDS_OF_A_DAY);
 }
