@@ -1,4 +1,4 @@
-//! Takes the SDK and the WIT into the program, so that `scupper policy new` needs no checkout.
+//! Embeds the SDK and the WIT into the program, so that `scupper policy new` needs no checkout.
 #![expect(
     clippy::expect_used,
     reason = "a build that cannot read its sources must stop"
@@ -35,7 +35,7 @@ fn main() {
         .expect("write sdk_files.rs");
 }
 
-/// All files below a folder, under the names that they get.
+/// All files below a folder, with their names in the program.
 fn collect(folder: &Path, as_folder: &str, files: &mut Vec<(String, PathBuf)>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in std::fs::read_dir(folder).expect("read a folder of the SDK") {

@@ -52,7 +52,7 @@ pub enum BuildError {
     /// The module cannot be encoded as a component.
     #[error("make a component of the core module: {0}")]
     Encode(String),
-    /// It is a component, but no policy.
+    /// It is a component, but not a policy.
     #[error("`{0}` is not a policy yet: it needs a line like `scupper_sdk::export!(MyPolicy with planner);`")]
     NoPolicy(String),
     /// The component cannot be written.

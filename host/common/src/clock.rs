@@ -1,7 +1,8 @@
-//! What time it is. The rest of the driver asks here, so that a test can turn the hands.
+//! The clock. The rest of the driver uses it, so that a test can control the time.
 //!
-//! Everything that is timed uses [`Clock::now`], which no setting of the wall clock moves. What others read or write
-//! elsewhere is a wall time: [`Clock::wall`] for the present, [`Clock::wall_at`] and [`Clock::moment_of_wall`] for other moments.
+//! All timing uses [`Clock::now`], which no change of the wall clock moves. Times that other programs read or write are
+//! wall-clock times: [`Clock::wall`] for the present, [`Clock::wall_at`] and [`Clock::moment_of_wall`] for other
+//! moments.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,29 +11,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use scupper_engine::{Duration, Reading, Time, Timeline};
 use tokio::time::Instant;
 
-/// The clock of the driver. Sleeping is tokio's business, whose clock tests pause and advance; a test's clock follows it.
+/// The clock of the driver. Sleeping uses tokio's clock, which tests pause and advance; a test's clock follows it.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
     /// The machine's, on one time line for the whole process.
     System,
     /// The machine's, on a time line that began later: see [`Clock::anchored`].
     Anchored(Timeline),
-    /// Starts at a moment and goes as tokio's goes.
+    /// Starts at a moment and advances with tokio's clock.
     Test(Timeline, TestHands),
 }
 
-/// The hands of a test's clock. Copies of it show the same time.
+/// The state of a test's clock. Its copies show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct TestHands {
     origin: Time,
-    /// When that was by tokio's clock.
+    /// The time of `origin`, by tokio's clock.
     started: Instant,
-    /// By how many milliseconds the wall clock was set.
+    /// The offset of the wall clock, in milliseconds.
     offset: &'static AtomicI64,
 }
 
 impl Clock {
-    /// A clock that shows `origin` now and goes as tokio's goes.
+    /// A clock that shows `origin` now and advances with tokio's clock.
     pub fn starting_at(origin: Time) -> Self {
         let hands = TestHands {
             origin,
@@ -53,8 +54,9 @@ impl Clock {
         self.reading().wall
     }
 
-    /// The same clock on a time line that begins now at what the wall clock shows now. What begins long after the process
-    /// shall not be off by how the wall clock was set before; moments of other time lines go through [`Clock::moment_of`].
+    /// The same clock on a time line that begins now, at the current wall-clock time, so that earlier changes of the
+    /// wall clock do not affect work that begins long after the process. Moments of other time lines go through
+    /// [`Clock::moment_of`].
     #[must_use]
     pub fn anchored(&self) -> Self {
         let line = Timeline::starting(self.reading());
@@ -64,12 +66,12 @@ impl Clock {
         }
     }
 
-    /// The moment that a wall time means, as the wall clock is set now. To be done once for each deadline.
+    /// The moment of a wall-clock time, by the current setting of the wall clock. To be done once for each deadline.
     pub fn moment_of_wall(&self, wall: Time) -> Time {
         self.line().moment_of_wall(wall, self.reading())
     }
 
-    /// What the wall clock shows at a moment, as it is set now.
+    /// The wall-clock time of a moment, by the current setting of the wall clock.
     pub fn wall_at(&self, moment: Time) -> Time {
         self.line().wall_at(moment, self.reading())
     }
@@ -79,7 +81,7 @@ impl Clock {
         self.line().moment_of_line(moment, other.line(), self.reading())
     }
 
-    /// Sets a test's wall clock by so many milliseconds. The machine's is not ours to set: then nothing happens.
+    /// Changes a test's wall clock by this many milliseconds. Has no effect on the machine's clock.
     pub fn step_wall(&self, millis: i64) {
         if let Self::Test(_, hands) = self {
             hands.offset.fetch_add(millis, Ordering::Relaxed);
@@ -113,7 +115,7 @@ impl TestHands {
     }
 }
 
-/// Both clocks of the machine. The steady one stands still while the machine is suspended, as timers do.
+/// Both clocks of the machine. The monotonic one stands still while the machine is suspended, as timers do.
 fn machine() -> Reading {
     static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
     let steady = BEGUN.get_or_init(std::time::Instant::now).elapsed();

@@ -1,4 +1,4 @@
-//! What every part of the host needs: the clock, and texts from elsewhere made safe to print. It knows nothing of drains.
+//! Shared by all parts of the host: the clock, and escaping of foreign text for display. It knows nothing of drains.
 #![deny(missing_docs)]
 
 pub mod clock;

@@ -1,4 +1,4 @@
-//! For tests of texts: an enum's variants must all be among the samples that a snapshot shows.
+//! For tests of texts: the samples in a snapshot must contain all variants of an enum.
 
 use std::error::Error;
 

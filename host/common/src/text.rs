@@ -1,5 +1,5 @@
-//! Text from elsewhere: guests, the API server, other processes. One line of bounded length, with nothing in it that
-//! moves a terminal's cursor, turns the direction of writing or cannot be seen.
+//! Foreign text: from guests, the API server, other processes. It becomes one line of bounded length, without
+//! characters that move a terminal's cursor, change the direction of writing or are invisible.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use icu_properties::props::{DefaultIgnorableCodePoint, ExtendedPictographic, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Stands for what was cut off.
+/// Replaces truncated text.
 const ELLIPSIS: char = '…';
 
 /// The text on one line, its control characters escaped, in at most `bytes` bytes.
@@ -35,7 +35,7 @@ pub fn into_line(text: String, bytes: usize) -> String {
     one_line(&text, bytes)
 }
 
-/// The whole text on one line: spaces for control characters, and what else cannot be seen escaped.
+/// The whole text on one line: spaces for control characters, and other invisible characters escaped.
 pub fn spaced_line(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -51,8 +51,8 @@ pub fn spaced_line(text: &str) -> String {
     line
 }
 
-/// The same text with everything that cannot be seen escaped but control characters, which stay: for output that has
-/// lines and colours of our own.
+/// The same text with all invisible characters escaped except control characters, which stay: for output with our own
+/// lines and colours.
 pub fn without_unseen(text: &str) -> Cow<'_, str> {
     let is_hidden = |(char, is_unseen): (char, bool)| is_unseen && !char.is_control();
     if !told_apart(text).any(is_hidden) {
@@ -65,7 +65,7 @@ pub fn without_unseen(text: &str) -> Cow<'_, str> {
     Cow::Owned(seen)
 }
 
-/// Whether it stands on one line and nothing in it must be escaped.
+/// Whether it is a single line without characters to escape.
 pub fn is_plain(text: &str) -> bool {
     text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_control())
         || !told_apart(text).any(|(_, is_unseen)| is_unseen)
@@ -80,7 +80,7 @@ fn push(line: &mut String, char: char, is_unseen: bool) {
     }
 }
 
-/// Each character, and whether it is none that people see.
+/// Each character, and whether it is invisible.
 fn told_apart(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     let mut before = None;
     text.chars().map(move |char| {
@@ -90,8 +90,8 @@ fn told_apart(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
     })
 }
 
-/// Control characters, ends of lines, and by their Unicode properties those that only format what is around them or
-/// that nothing shows at all: marks of direction, joiners, variation selectors, tags, fillers.
+/// Control characters, line ends, and, by their Unicode properties, characters that only format their surroundings or
+/// that are never displayed: direction marks, joiners, variation selectors, tags, fillers.
 fn is_unseen(char: char) -> bool {
     if char.is_ascii() {
         return char.is_control();
@@ -106,7 +106,7 @@ fn is_unseen(char: char) -> bool {
     ) || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(char)
 }
 
-/// The selectors that say whether a pictograph has colours belong behind one.
+/// Variation selectors for text or emoji style are allowed after a pictograph.
 fn is_in_place(char: char, before: Option<char>) -> bool {
     let pictographs = CodePointSetData::new::<ExtendedPictographic>();
     matches!(char, '\u{fe0e}' | '\u{fe0f}') && before.is_some_and(|before| pictographs.contains(before))

@@ -133,7 +133,7 @@ fn check_scalar(text: &str, plain: bool, shape: &Shape) -> Result<(), String> {
     }
 }
 
-/// The error for a key that the map does not know, with the key that was probably meant.
+/// The error for an unknown key, with the most similar known key.
 fn unknown(key: &str, object: &Object) -> String {
     let below = || object.fields.iter().find(|field| field.holds(key));
     let suggestion = match nearest(key, object.fields.iter().map(|field| field.name)) {
@@ -155,9 +155,9 @@ impl Field {
     }
 }
 
-/// The word that was probably meant.
+/// The most similar word.
 fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer than any word of ours, and comparing takes time by the product of the lengths.
+    // Longer than any of our words; the time of a comparison grows with the product of the lengths.
     if given.len() > 64 {
         return None;
     }
@@ -228,7 +228,7 @@ fn listed(words: &[&str]) -> String {
     }
 }
 
-/// A sentence to go on with.
+/// A sentence without its capital and its full stop, to be continued.
 fn lowered(sentence: &str) -> String {
     let mut chars = sentence.trim_end_matches('.').chars();
     chars

@@ -17,7 +17,7 @@ use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon};
 use super::{Override, scalar, units};
 
-/// Makes the policies. `folder`: where relative paths begin.
+/// Creates the policies. `folder`: the base of relative paths.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
     let way = Way::default().key("policies");
     let Some(policies) = root.get("policies") else {
@@ -40,7 +40,7 @@ pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> V
     specs
 }
 
-/// What is said under `drain`.
+/// The settings under `drain`.
 pub(super) fn drain(root: &Node) -> DrainFile {
     let Some(node) = root.get("drain") else {
         return DrainFile::default();

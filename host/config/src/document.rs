@@ -46,13 +46,13 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Nothing was written where a value could be.
+    /// A missing value.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true } if kind(text) == Kind::Nothing)
     }
 }
 
-/// Reads one document. `None`: there is none, or it cannot be read to its end.
+/// Reads one document. `None`: there is none, or it cannot be read completely.
 pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
     let mut builder = Builder {
         open: Vec::new(),
@@ -75,13 +75,13 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
     }
 }
 
-/// A syntax error in our words where the parser's would not help.
+/// A syntax error in our own words where the parser's would not help.
 fn told(text: &str, error: &ScanError) -> (At, String) {
     let at = At {
         line: error.marker().line(),
         column: error.marker().col() + 1,
     };
-    // The parser may notice a tab only in the line after.
+    // The parser may notice a tab only in the next line.
     let tabbed = (at.line.saturating_sub(1)..=at.line).find_map(|number| {
         let line = text.lines().nth(number.checked_sub(1)?)?;
         let indent = line.len() - line.trim_start().len();
@@ -100,7 +100,7 @@ fn told(text: &str, error: &ScanError) -> (At, String) {
     }
 }
 
-/// Maps and lists that are not over yet.
+/// Open maps and lists.
 struct Builder<'a> {
     open: Vec<Open>,
     root: Option<Node>,
@@ -117,7 +117,7 @@ enum Body {
     List(Vec<Node>),
     Map {
         entries: Vec<Entry>,
-        /// In which line each key was seen first.
+        /// The line of the first occurrence of each key.
         seen: BTreeMap<String, usize>,
         key: Option<Key>,
     },
@@ -213,7 +213,7 @@ impl Builder<'_> {
         self.place(Node { at, value });
     }
 
-    /// A finished value finds its place in what is open: an element, a key, or the value of a key.
+    /// Adds a finished value to the open map or list: as an element, a key, or the value of a key.
     fn place(&mut self, node: Node) {
         let way = self.way();
         match self.open.last_mut().map(|open| &mut open.body) {

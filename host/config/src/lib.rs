@@ -1,12 +1,12 @@
-//! The one configuration file: which policies a driver loads, in which order, and what each is given.
+//! The configuration file: which policies a driver loads, in which order, and their grants and settings.
 //!
 //! ```text
 //!  bytes ─► document (tree with places) ─► check (against the table of shapes) ─► convert ─► Configuration
 //!                                             shapes ─► schema (the published JSON Schema)
 //! ```
 //!
-//! All errors are reported at once, each with its line, its column and its field. Reading is pure: a path in,
-//! a value out. It must not know what becomes of a configuration: what loads the policies, and when it is read again.
+//! All errors are reported at once, each with its line, its column and its field. Reading is pure: a path in, a value
+//! out. It must not know how the configuration is used: what loads the policies, and when it is read again.
 #![deny(missing_docs)]
 
 mod check;

@@ -1,4 +1,4 @@
-//! The limits of a policy by their names in the file. A limit that has none does not compile.
+//! The limits of a policy by their names in the file. A limit without a name does not compile.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const GIB: u64 = 1 << 30;
 /// No call of a policy needs longer; a policy that waits longer returns and is called again.
 const LONGEST_CALL_MS: u64 = 10 * 60 * 1000;
 
-/// What can be said under `limits`.
+/// The settings under `limits`.
 pub(super) static LIMITS: Object = Object {
     fields: &[
         bytes(
@@ -113,7 +113,7 @@ const fn time(name: &'static str, doc: &'static str) -> Field {
     Field::new(name, shape, doc)
 }
 
-/// Where a limit is kept.
+/// The field that stores a limit.
 pub(super) enum Slot<'a> {
     Count(&'a mut usize),
     Rate(&'a mut u32),

@@ -14,7 +14,7 @@ pub(super) struct At {
     pub(super) column: usize,
 }
 
-/// The way from the root to a field: `policies[0].grants.http`.
+/// The path from the root to a field: `policies[0].grants.http`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way(String);
 

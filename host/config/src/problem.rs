@@ -20,27 +20,27 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// It is a directory, a pipe or a device.
     #[error("the configuration {} is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// It is longer than any configuration.
+    /// It is longer than any valid configuration.
     #[error("the configuration {} has more than {} KiB, the most it may have", .0.display(), MOST_BYTES >> 10)]
     TooLarge(PathBuf),
-    /// Something in it is wrong.
+    /// It contains errors.
     #[error("{}", told(file, problems))]
     Wrong {
         /// The file.
         file: PathBuf,
-        /// What is wrong, in the order of the file. Never empty.
+        /// The errors, in the order of the file. Never empty.
         problems: Vec<Problem>,
     },
 }
 
-/// One thing that is wrong, and where.
+/// One error and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Its line, from one.
@@ -49,7 +49,7 @@ pub struct Problem {
     pub column: usize,
     /// Its field, such as `policies[0].grants.http`; empty: all of the file.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The error and the remedy.
     pub message: String,
 }
 

@@ -17,10 +17,10 @@ use super::problem::Problems;
 use super::shape::Shape;
 use super::{ConfigError, Override, check, convert, document, shapes};
 
-/// The most that a ConfigMap can hold.
+/// The maximum size of a ConfigMap.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
 
-/// What a configuration file says.
+/// The content of a configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
     /// The file, as it was named.
@@ -31,7 +31,7 @@ pub struct Configuration {
     pub text: Arc<str>,
     /// In the order of the chain.
     pub policies: Vec<PolicySpec>,
-    /// What stands for flags that are not given.
+    /// The defaults for flags that are not given.
     pub drain: DrainFile,
 }
 
@@ -42,7 +42,7 @@ pub struct DrainFile {
     pub sla: Option<Duration>,
     /// `--eviction-timeout`
     pub eviction_timeout: Option<Duration>,
-    /// `--forbidden-timeout`; zero: the first refusal is the last.
+    /// `--forbidden-timeout`; zero: no retry.
     pub forbidden_timeout: Option<Duration>,
     /// `--grace-period`, in seconds; negative: the pods' own.
     pub grace_period: Option<i64>,
@@ -82,7 +82,7 @@ impl DrainFile {
 /// What happens to Scupper's own cordon when a drain does not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnCordon {
-    /// It stays.
+    /// It is kept.
     Keep,
     /// It is lifted.
     Rollback,

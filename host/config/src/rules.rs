@@ -1,5 +1,5 @@
-//! Rules of texts: what a name, an origin, a prefix may be. Each has a description for people, a check, and a pattern for
-//! the schema that lets through whatever the check does.
+//! Rules for texts: names, origins, prefixes. Each has a description for users, a check, and a pattern for the schema
+//! that accepts everything the check accepts.
 
 use scupper_policy_spec::{
     HTTP_PATH_RULE, NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
@@ -8,15 +8,15 @@ use scupper_policy_spec::{
 
 /// A rule that a text must follow.
 pub(super) struct Rule {
-    /// What it must be, after "must be".
+    /// The required form, after "must be".
     pub(super) what: &'static str,
-    /// For the schema. It may let through a little more than the check.
+    /// For the schema. It may accept slightly more than the check.
     pub(super) pattern: &'static str,
     check: fn(&str) -> Result<(), String>,
 }
 
 impl Rule {
-    /// What is wrong with the text, as a whole sentence.
+    /// The error in the text, as a whole sentence.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         (self.check)(text).map_err(|why| match why.as_str() {
             "" => format!("must be {}", self.what),
@@ -25,7 +25,7 @@ impl Rule {
     }
 }
 
-/// The name of a policy, which stands in plans, checkpoints and metrics.
+/// The name of a policy, which plans, checkpoints and metrics contain.
 pub(super) static NAME: Rule = Rule {
     what: POLICY_NAME_RULE,
     pattern: POLICY_NAME_PATTERN,
@@ -49,14 +49,14 @@ pub(super) static DIGEST: Rule = Rule {
     check: |text| require(text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
 };
 
-/// How the keys of annotations begin.
+/// Prefixes of annotation keys.
 pub(super) static PREFIX: Rule = Rule {
     what: "how keys of annotations begin: a domain, a slash and perhaps more, such as example.com/",
     pattern: "^[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{0,63}$",
     check: |text| check_prefix(text).map_err(|error| error.to_string()),
 };
 
-/// Where requests go.
+/// The target of requests.
 pub(super) static ORIGIN: Rule = Rule {
     what: "an origin: https://HOST or https://HOST:PORT, or the same with http",
     pattern: "^https?://[^/?#@*\\\\\\s]+$",
@@ -67,14 +67,14 @@ pub(super) static ORIGIN: Rule = Rule {
     },
 };
 
-/// How paths of URLs begin.
+/// Prefixes of URL paths.
 pub(super) static URL_PATH: Rule = Rule {
     what: HTTP_PATH_RULE,
     pattern: "^/[^?#*\\\\\\s]*$",
     check: |text| require(is_http_path(text)),
 };
 
-/// What a policy calls a secret.
+/// The policy's name for a secret.
 pub(super) static SECRET_NAME: Rule = Rule {
     what: SECRET_NAME_RULE,
     pattern: SECRET_NAME_PATTERN,
@@ -111,7 +111,7 @@ pub(super) static HEADER: Rule = Rule {
     check: |text| require(text.len() <= 128 && http::HeaderName::from_bytes(text.as_bytes()).is_ok()),
 };
 
-/// What is wrong with a label, if anything is: `DOMAIN/NAME` or `NAME`, and a short value.
+/// The error in a label, if any: `DOMAIN/NAME` or `NAME`, and a short value.
 pub(super) fn label(key: &str, value: &str) -> Result<(), String> {
     let (domain, name) = match key.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
@@ -137,7 +137,7 @@ fn is_label_text(text: &str) -> bool {
         || (text.len() <= 63 && text.bytes().all(inner) && text.starts_with(edges) && text.ends_with(edges))
 }
 
-/// An empty error stands for the rule's own words.
+/// An empty error means the rule's own description.
 fn require(fits: bool) -> Result<(), String> {
     fits.then_some(()).ok_or_else(String::new)
 }

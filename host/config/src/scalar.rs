@@ -1,6 +1,6 @@
-//! What a scalar without quotes means, by YAML's core schema: `no` is a text, and so is `0x10`.
+//! The meaning of a scalar without quotes, by YAML's core schema: `no` is a text, and so is `0x10`.
 
-/// What a plain scalar is.
+/// The type of a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Nothing,
@@ -10,7 +10,7 @@ pub(super) enum Kind {
     Text,
 }
 
-/// What a scalar without quotes is.
+/// The type of a scalar without quotes.
 pub(super) fn kind(text: &str) -> Kind {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Kind::Nothing,
@@ -37,7 +37,7 @@ fn is_real(text: &str) -> bool {
         && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// The value as JSON has it.
+/// The value as JSON.
 pub(super) fn to_json(text: &str) -> serde_json::Value {
     match kind(text) {
         Kind::Nothing => serde_json::Value::Null,

@@ -1,8 +1,8 @@
-//! What a field may look like. The check and the published JSON Schema are both made of it, so they say the same.
+//! The shapes of fields. Both the check and the published JSON Schema are made of them, so they agree.
 
 use super::rules::Rule;
 
-/// What a value may be.
+/// The shape of a value.
 pub(super) enum Shape {
     /// Text that follows a rule.
     Text(&'static Rule),
@@ -20,7 +20,7 @@ pub(super) enum Shape {
     List { of: &'static Self, most: usize },
     /// Labels of a node: each text to text.
     Labels,
-    /// Whatever a policy takes: keys of any name, values of any shape but nothing.
+    /// Free configuration of a policy: keys of any name, values of any shape except nothing.
     Anything,
     /// A map with known keys.
     Object(&'static Object),
@@ -29,11 +29,11 @@ pub(super) enum Shape {
 /// A map with known keys.
 pub(super) struct Object {
     pub(super) fields: &'static [Field],
-    /// Of these keys exactly one must be there.
+    /// Exactly one of these keys is required.
     pub(super) one_of: &'static [&'static str],
 }
 
-/// A key that may stand in a map.
+/// A key of a map.
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) shape: Shape,

@@ -6,7 +6,7 @@ use super::limits::LIMITS;
 use super::shape::{Field, Object, Shape};
 use super::{overrides, rules};
 
-/// What the file says it is.
+/// The required version and kind.
 pub(super) const VERSION: &str = "scupper.dev/v1alpha1";
 pub(super) const KIND: &str = "Configuration";
 
@@ -15,7 +15,7 @@ const POLICIES: usize = 64;
 const ENTRIES: usize = 64;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// What is said of an `on-failure`.
+/// The values of an `on-failure`.
 pub(super) const FAILURE_POLICIES: &[&str] = &["refuse", "ignore", "hold"];
 
 /// The whole file.

@@ -46,7 +46,7 @@ pub(super) fn quantity(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// Bytes as one would write them: `64Mi` where that is exact.
+/// Bytes in the usual form: `64Mi` where that is exact.
 pub(super) fn bytes(count: u64) -> String {
     for (unit, factor) in [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)] {
         if count >= factor && count.is_multiple_of(factor) {
@@ -56,7 +56,7 @@ pub(super) fn bytes(count: u64) -> String {
     count.to_string()
 }
 
-/// A time as one would write it: in the largest unit in which it is whole.
+/// A duration in the usual form: in the largest unit in which it is whole.
 pub(super) fn millis(count: u64) -> String {
     if count == 0 {
         return "0".to_owned();

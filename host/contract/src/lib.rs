@@ -1,4 +1,4 @@
-//! The two gRPC contracts a driver has with the kubelet: plugin registration, and Specialized Lifecycle Management.
+//! The two gRPC contracts between a driver and the kubelet: plugin registration, and Specialized Lifecycle Management.
 //!
 //! Messages, clients and servers are generated from `proto/` and committed, so that a build needs no protobuf
 //! compiler; `tests/bootstrap.rs` checks that they are current. The crate does not know how either side behaves.

@@ -52,7 +52,7 @@ impl PolicySet {
         });
     }
 
-    /// The configuration as a whole cannot be used, or (`None`) can. The same problem is reported once.
+    /// The configuration as a whole cannot be used, or (`None`) it can. The same problem is reported once.
     pub(super) fn refuse_configuration(&mut self, reason: Option<String>) {
         if self.configuration == reason {
             return;

@@ -21,7 +21,7 @@ pub(super) enum Material {
     Same(Arc<LoadedPolicy>),
 }
 
-/// What candidates are loaded with.
+/// The environment for loading candidates.
 #[derive(Clone)]
 pub(super) struct Loader {
     pub(super) runtime: Arc<Runtime>,

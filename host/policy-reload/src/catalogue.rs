@@ -15,7 +15,7 @@ use super::scan::ConfigText;
 use super::session::Session;
 use super::status::SlotStatus;
 
-/// Commands that may wait for the reloader. A fault that does not fit into the queue is one of very many.
+/// The capacity of the queue to the reloader. A fault that does not fit is one of very many.
 pub(super) const COMMANDS: usize = 256;
 
 /// The active policies, and their states.
@@ -41,7 +41,7 @@ pub(super) struct Generation {
 pub(super) struct Member {
     pub(super) policy: Arc<LoadedPolicy>,
     pub(super) revision: Revision,
-    /// The generation it came with.
+    /// Its generation.
     pub(super) generation: u64,
     /// The time of its activation.
     pub(super) since: Time,
@@ -67,7 +67,7 @@ pub(super) enum Command {
         name: String,
         answer: oneshot::Sender<Vec<Arc<Member>>>,
     },
-    /// A drain reports something of a policy.
+    /// A drain's report about a policy.
     Notify(ReloadNotice),
     /// Scan all files now, and answer when every finding is loaded or rejected.
     Scan(oneshot::Sender<()>),
@@ -80,7 +80,7 @@ pub struct Straggler {
     pub name: String,
     /// SHA-256 of its component, in hex.
     pub digest: String,
-    /// The generation it came with.
+    /// Its generation.
     pub generation: u64,
 }
 

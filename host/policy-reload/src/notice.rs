@@ -4,10 +4,10 @@ use std::fmt;
 
 use scupper_engine::HookPhase;
 
-/// Something happened to a policy. A line for people is its `Display`.
+/// A change of a policy. Its `Display` is one line for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadNotice {
-    /// A revision is active from now on.
+    /// A revision becomes active.
     Activated {
         /// The policy.
         name: String,
@@ -15,14 +15,14 @@ pub enum ReloadNotice {
         digest: String,
         /// Its own version.
         version: String,
-        /// The generation it came with.
+        /// Its generation.
         generation: u64,
     },
     /// A candidate was rejected; the active revision stays.
     Rejected {
         /// The policy; empty: the configuration.
         name: String,
-        /// The candidate's digest, when it could be read.
+        /// The candidate's digest, if it could be read.
         digest: Option<String>,
         /// The step that failed, a word of a closed list: `configuration`, `read`, `scan`, `pin`, `compile`, `cache`,
         /// `native`, `link`, `describe`, `grants`, `check-config`, `phases`, `probe`, `broken-off`, `not-loaded`.
@@ -38,9 +38,9 @@ pub enum ReloadNotice {
         from: String,
         /// The digest that is active again.
         to: String,
-        /// The generation that it is called in.
+        /// Its new generation.
         generation: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The policy runs, but not as configured.
@@ -49,7 +49,7 @@ pub enum ReloadNotice {
         name: String,
         /// The digest that runs instead.
         digest: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A hook of a running drain restarts without its state, because the revision that continues it cannot read that
@@ -86,7 +86,7 @@ impl ReloadNotice {
         }
     }
 
-    /// Whether an operator should look at it.
+    /// Whether the notice needs the operator's attention.
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Self::Activated { .. } | Self::Removed { .. })
     }

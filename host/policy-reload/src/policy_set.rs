@@ -77,7 +77,7 @@ pub(super) struct Tried {
     pub(super) result: Result<LoadedPolicy, LoadFault>,
 }
 
-/// The work after a scan.
+/// The work to do after a scan.
 #[derive(Default)]
 pub(super) struct Diff {
     pub(super) candidates: Vec<Candidate>,

@@ -25,17 +25,17 @@ use super::store::{Saved, Store, StoreError};
 use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
 
-/// When to scan again files that change all the time.
+/// The pause before the next scan of files that change all the time.
 const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);
 
-/// How policies are kept up to date.
+/// The settings for keeping policies up to date.
 #[derive(Clone, Debug, Default)]
 pub struct ReloadOptions {
-    /// How to notice changes.
+    /// How changes are noticed.
     pub watch: WatchOptions,
-    /// When to reject candidates and revisions, and for how long.
+    /// When candidates and revisions are rejected, and for how long.
     pub rules: ReloadRules,
-    /// Where to store the last good revisions for the next process; `None`: nowhere.
+    /// The store of the last good revisions for the next process; `None`: none.
     pub state: Option<PathBuf>,
 }
 
@@ -158,7 +158,7 @@ impl Reloader {
         }
     }
 
-    /// How long until the next scan that is due.
+    /// The time until the next due scan.
     fn wait(&self) -> Option<Duration> {
         let span = self.due?.since(self.policy_set.clock.now());
         Some(span.into())
@@ -238,7 +238,7 @@ impl Reloader {
         )
     }
 
-    /// Answers, as soon as it is known, which revisions can continue the drains of an earlier process.
+    /// Answers, once it is known, which revisions can continue the drains of an earlier process.
     fn answer_previous(&mut self) {
         if self.former.is_some() {
             return;
@@ -312,7 +312,7 @@ impl Reloader {
         self.scan_source(self.source.clone())
     }
 
-    /// Looks at what another source says.
+    /// Handles the findings of another source.
     pub(super) fn scan_source(&self, source: PolicySource) -> impl Future<Output = Scan> + Send + use<> {
         let (specs, known) = (self.specs.clone(), self.policy_set.known());
         async move {
@@ -330,7 +330,7 @@ async fn run(work: &mut Option<BoxFuture<'static, Work>>) -> Work {
     }
 }
 
-/// One after the other: the compiler takes one at a time anyway.
+/// One after the other, because the compiler handles one at a time.
 pub(super) async fn load_all(loader: Loader, candidates: Vec<Candidate>) -> Vec<Tried> {
     let mut tried = Vec::with_capacity(candidates.len());
     for Candidate {

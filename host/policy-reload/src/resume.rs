@@ -10,8 +10,8 @@ use super::catalogue::{Catalogue, Member};
 use super::session::Session;
 
 impl Catalogue {
-    /// The policies for a drain that a former process began, with the hooks that it saved. A policy takes part with the
-    /// active revision if that reads what it has saved, or else with an earlier one that does, if there is one.
+    /// The policies for a drain that an earlier process began, with its saved hooks. Each policy uses its active
+    /// revision if that reads the saved state, else an earlier revision that does, if there is one.
     pub async fn resume(self: &Arc<Self>, hooks: &[SavedHook]) -> Session {
         let active = self.active();
         let mut members = Vec::with_capacity(active.members.len());

@@ -18,12 +18,12 @@ impl PolicySet {
         if entry.slot.fault(now, revision, &self.rules) {
             let (faults, window) = (self.rules.faults, self.rules.window);
             let reason = format!("{faults} calls failed within {window}, the last in {what}");
-            // There is one before, or the slot would not have asked for it.
+            // A previous revision exists, or the slot would not have asked for it.
             let _done = self.roll_back(name, &reason, false).is_ok();
         }
     }
 
-    /// Makes the revision before active again.
+    /// Makes the previous revision active again.
     pub(super) fn roll_back(&mut self, name: &str, reason: &str, by_hand: bool) -> Result<String, String> {
         let now = self.clock.now();
         let active = self.catalogue.active();

@@ -1,14 +1,14 @@
-//! How patient the reloading of policies is. Every default is a named constant with its reason.
+//! The limits for reloading policies. Every default is a named constant with its reason.
 
 use scupper_engine::{Duration, Time};
 
-/// What is refused, when, and for how long.
+/// The thresholds for rejection and rollback, and their durations.
 #[derive(Clone, Copy, Debug)]
 pub struct ReloadRules {
-    /// Candidates of one policy that are tried at once before it has to slow down.
+    /// Candidates of one policy that may follow each other without a pause.
     pub burst: u32,
-    /// How long after the end of a candidate's load the next must come to count as calm. The time of compiling does not
-    /// count as calm: a slow candidate would otherwise keep the compiler busy for ever.
+    /// The interval between the end of a candidate's load and the next candidate that counts as calm. Compile time does
+    /// not count: a slow candidate would otherwise keep the compiler busy for ever.
     pub calm: Duration,
     /// The first pause after a burst; each further one is twice as long.
     pub pause: Duration,
@@ -18,23 +18,23 @@ pub struct ReloadRules {
     pub faults: usize,
     /// See `faults`.
     pub window: Duration,
-    /// How long a revision that was rolled back stays away at first; each further time it is twice as long.
+    /// The first quarantine of a revision that was rolled back; each further one is twice as long.
     pub quarantine: Duration,
-    /// The longest it stays away.
+    /// The longest quarantine.
     pub longest_quarantine: Duration,
-    /// When a candidate that failed for a reason outside of itself, such as a full disk, is tried again.
+    /// The pause before a retry of a candidate that failed for an external reason, such as a full disk.
     pub retry: Duration,
 }
 
 impl Default for ReloadRules {
     fn default() -> Self {
         Self {
-            // An author who saves every few seconds is never slowed down; a tag that flaps is, to one a minute.
+            // An author who saves every few seconds is never slowed down; a flapping tag is, to one candidate a minute.
             burst: 3,
             calm: Duration::from_secs(4),
             pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(60),
-            // One failure can be the input's fault; three in ten minutes are the policy's.
+            // One failure can be caused by the input; three in ten minutes are caused by the policy.
             faults: 3,
             window: Duration::from_secs(600),
             quarantine: Duration::from_secs(600),
@@ -44,26 +44,26 @@ impl Default for ReloadRules {
     }
 }
 
-/// Twice as long each time, plus up to a quarter at random: nodes that failed together must not retry together.
+/// Doubles each time, plus up to a quarter at random: nodes that failed together must not retry together.
 pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u64) -> Duration {
     let doubled = first.as_millis().saturating_mul(1_u64 << times.min(20));
     let span = doubled.min(longest.as_millis());
     Duration::from_millis(span + (span / 4 + 1) * (random % 1024) / 1024)
 }
 
-/// How often candidates come.
+/// The rate limit for candidates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    /// When the last candidate was finished, or, if it is unfinished, when it was begun.
+    /// The time when the last candidate was finished, or, if it is unfinished, when it was started.
     last: Option<Time>,
-    /// Candidates since it was calm.
+    /// Candidates since the last calm.
     hurried: u32,
-    /// When the next may be tried.
+    /// The earliest time of the next try.
     next: Time,
 }
 
 impl Pace {
-    /// When the next candidate may be tried, if not now. Trying it counts.
+    /// The time when the next candidate may be tried, if not now. A try counts.
     pub(super) fn admit(&mut self, now: Time, rules: &ReloadRules, random: u64) -> Result<(), Time> {
         if now < self.next {
             return Err(self.next);
@@ -84,7 +84,7 @@ impl Pace {
         Ok(())
     }
 
-    /// The last admitted candidate is active or rejected. Waiting times that began with it begin again now.
+    /// The last admitted candidate is active or rejected. Pauses that began with it start again now.
     pub(super) fn through(&mut self, now: Time) {
         if let Some(last) = self.last.replace(now) {
             self.next = now + self.next.since(last);

@@ -1,5 +1,5 @@
 //! The last good configuration in the store: its unchanged text, named by its digest, and its path, so that relative
-//! paths in it keep their meaning. It contains no secrets, only where they come from.
+//! paths in it keep their meaning. It contains no secrets, only their sources.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use super::scan::ConfigText;
 use super::store::{INDEX, Store, StoreError};
 
 const ENDING: &str = ".yaml";
-/// More than a configuration may have.
+/// More than a valid configuration has.
 const TEXT_BYTES: u64 = 2 << 20;
 
-/// What the index says of it.
+/// Its entry in the index.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct WireText {
     file: String,
     digest: String,
 }
 
-/// Whether a driver that had this state directory has left a configuration there that was good. Blocks.
+/// Whether a driver has left a good configuration in this state directory. Blocks.
 pub fn has_saved_configuration(state: &Path) -> bool {
-    // Only looked at: a directory that is not there is not made.
+    // Read only: a missing directory is not created.
     state.join(INDEX).is_file() && Store::open(state).is_ok_and(|store| store.saved().config_text.is_some())
 }
 
 impl Store {
-    /// Keeps it. `None`: its path cannot be written down. Blocks.
+    /// Saves it. `None`: its path is not valid UTF-8. Blocks.
     pub(super) fn keep_text(&self, config_text: &ConfigText) -> Result<Option<WireText>, StoreError> {
         let Some(file) = config_text.file.to_str() else {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Store {
         Ok(Some(wire))
     }
 
-    /// What was kept, if it is there and is still what it was. Blocks.
+    /// The saved configuration, if it exists and is unchanged. Blocks.
     pub(super) fn text(&self, wire: &WireText) -> Option<ConfigText> {
         let bytes = self.dir.read(&name(&wire.digest), TEXT_BYTES).ok()??;
         if sha256(&bytes) != wire.digest {
@@ -61,7 +61,7 @@ impl Store {
         })
     }
 
-    /// Deletes what the index does not name any more. Blocks.
+    /// Deletes files that the index no longer names. Blocks.
     pub(super) fn sweep_texts(&self, named: Option<&WireText>) -> Result<(), StoreError> {
         let named = named.map(|wire| name(&wire.digest));
         let kept = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-/// A digest out of the index is no path.
+/// A digest from the index must not be a path.
 fn name(digest: &str) -> String {
     let hex: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
     format!("{hex}{ENDING}")

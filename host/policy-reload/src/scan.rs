@@ -1,8 +1,8 @@
 //! One consistent scan of the operator's input: the configuration and the modules.
 //!
-//! A ConfigMap volume is swapped by renaming one symbolic link; a reader that opens one file before and another after
-//! that has read two configurations. So every path is resolved before its file is read, and again after all files have
-//! been read: if any of them has moved, the scan discards its result.
+//! A ConfigMap volume is swapped by renaming one symbolic link; a reader that opens one file before the swap and
+//! another after it has read two configurations. So every path is resolved before its file is read, and again after all
+//! files have been read: if any of them has moved, the scan discards its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,30 +17,30 @@ use super::revision::Revision;
 /// Inconsistent scans before the reloader waits for the next event.
 const TRIES: usize = 5;
 
-/// Where the operator says what is to be loaded.
+/// The operator's source of configuration and modules.
 #[derive(Clone)]
 pub struct PolicySource {
     /// The files that `read` reads.
     pub files: Vec<PathBuf>,
-    /// What is to be loaded, or what is wrong.
+    /// The configuration to load, or the error.
     pub read: ReadDesired,
-    /// Understands what was read once and kept.
+    /// Parses a saved configuration.
     pub parse_saved: ParseSaved,
 }
 
-/// What the operator wants.
+/// The operator's configuration.
 #[derive(Clone, Debug, Default)]
 pub struct DesiredPolicies {
     /// The policies, in chain order.
     pub policies: Vec<PolicySpec>,
-    /// The text of the configuration, kept for a start at which it is broken; `None`: it cannot change.
+    /// The text of the configuration, saved for a start with a broken file; `None`: it cannot change.
     pub config_text: Option<ConfigText>,
 }
 
 /// A configuration file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigText {
-    /// Where it was; relative paths in it begin there.
+    /// Its place, the base of relative paths in it.
     pub file: PathBuf,
     /// Its text.
     pub text: Arc<str>,
@@ -56,12 +56,12 @@ impl From<Vec<PolicySpec>> for DesiredPolicies {
 }
 
 impl PolicySource {
-    /// Policies that are said once; only their modules change.
+    /// A fixed list of policies; only their modules change.
     pub fn fixed(policies: Vec<PolicySpec>) -> Self {
         Self::of(Vec::new(), move || Ok(policies.clone()))
     }
 
-    /// Policies that are read again at every scan, from a text that is not kept.
+    /// Policies that are read again at every scan, from a text that is not saved.
     pub fn of(
         files: Vec<PathBuf>,
         read: impl Fn() -> Result<Vec<PolicySpec>, String> + Send + Sync + 'static,
@@ -73,7 +73,7 @@ impl PolicySource {
         }
     }
 
-    /// What was kept, in place of what is there; changes of that are noticed all the same.
+    /// The saved configuration instead of the broken one; changes of the file are still noticed.
     pub(super) fn instead(&self, wanted: DesiredPolicies) -> Self {
         Self {
             read: Arc::new(move || Ok(wanted.clone())),
@@ -90,28 +90,28 @@ impl fmt::Debug for PolicySource {
     }
 }
 
-/// Reads what is to be loaded. It may block.
+/// Reads the configuration. It may block.
 pub type ReadDesired = Arc<dyn Fn() -> Result<DesiredPolicies, String> + Send + Sync>;
 
-/// Understands a configuration that was kept.
+/// Parses a saved configuration.
 pub type ParseSaved = Arc<dyn Fn(&ConfigText) -> Result<DesiredPolicies, String> + Send + Sync>;
 
-/// What was found.
+/// The findings of a scan.
 pub(super) struct Scan {
-    /// Why the configuration cannot be used; the policies are those of the last one then.
+    /// The error in the configuration; the policies are then those of the last valid one.
     pub(super) refused: Option<String>,
-    /// The configuration's text, where it can be used.
+    /// The configuration's text, if it can be used.
     pub(super) config_text: Option<ConfigText>,
     /// The policies, in chain order.
     pub(super) found: Vec<Found>,
-    /// Directories in which any change may change what was found.
+    /// The directories whose changes may change the findings.
     pub(super) places: BTreeSet<PathBuf>,
     /// The files changed all the time, so the findings may be inconsistent.
     pub(super) torn: bool,
 }
 
 impl Scan {
-    /// Nothing could be seen.
+    /// Nothing could be read.
     pub(super) const fn torn() -> Self {
         Self {
             refused: None,
@@ -132,16 +132,16 @@ pub(super) struct Found {
 /// A module's file.
 pub(super) struct Module {
     pub(super) digest: String,
-    /// Its bytes, where they are news.
+    /// Its bytes, if they are new.
     pub(super) wasm: Option<WasmFile>,
 }
 
-/// What need not be read again, by the policy's name.
+/// The revisions that need not be read again, by the policy's name.
 #[derive(Default)]
 pub(super) struct Known {
     /// Revisions that would not be tried.
     pub(super) revisions: BTreeSet<(String, Revision)>,
-    /// Digests whose components are at hand.
+    /// Digests of components that are loaded.
     pub(super) digests: BTreeSet<(String, String)>,
 }
 
@@ -154,7 +154,7 @@ impl Known {
     }
 }
 
-/// Looks at everything. Blocks.
+/// Scans everything. Blocks.
 pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
     let mut found = scan_once(from, last, known);
     for _ in 1..TRIES {
@@ -205,7 +205,7 @@ fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
     }
 }
 
-/// Names stand in plans, checkpoints and metrics.
+/// Plans, checkpoints and metrics contain the names.
 fn each_once(wanted: DesiredPolicies) -> Result<DesiredPolicies, String> {
     let mut names = BTreeSet::new();
     match wanted.policies.iter().find(|spec| !names.insert(&spec.name)) {
@@ -239,13 +239,13 @@ fn note(paths: &mut BTreeMap<PathBuf, Option<PathBuf>>, path: &Path) {
     }
 }
 
-/// Where a path leads; `None`: nowhere just now.
+/// The target of a path; `None`: there is none at the moment.
 fn resolve(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }
 
-/// The directories that decide what a path leads to: that of the file, those of all symbolic links on the way, and
-/// where something is missing, the nearest that is there.
+/// The directories that decide where a path leads: that of the file, those of all symbolic links on the way, and for a
+/// missing one the nearest that exists.
 fn places(path: &Path) -> BTreeSet<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut places = BTreeSet::new();

@@ -10,8 +10,8 @@ use super::catalogue::{Catalogue, Member};
 use super::notice::ReloadNotice;
 use super::revision::Revision;
 
-/// One drain's policies. Each call runs wholly on one revision; the next call may use a newer revision, if that one
-/// reads the state of its predecessor and still does what the engine was promised at the drain's beginning. A drain
+/// One drain's policies. Each call runs entirely on one revision; the next call may use a newer revision, if that one
+/// reads the state of its predecessor and still has the planner and hooks that the engine knows from the drain's start. A drain
 /// always leaves a revision that was rolled back; its replacement does not receive state that it cannot read.
 pub struct Session {
     catalogue: Option<Arc<Catalogue>>,
@@ -76,8 +76,8 @@ impl Session {
         }
     }
 
-    /// Takes one step of a policy's hook, whose state is of this version. Whatever the policy does, there is an outcome
-    /// within its wall time, and the version of the state that it left behind.
+    /// Takes one step of a policy's hook, whose state has this version. Whatever the policy does, this returns an
+    /// outcome within its wall-clock limit, and the version of the new state.
     pub async fn step(&self, call: StepCall<'_>, wrote: Option<u32>) -> (StepOutcome, Option<u32>) {
         let Some(member) = self.take(&call.step.policy) else {
             return (no_hooks(&call.step.policy), None);
@@ -103,7 +103,7 @@ impl Session {
         (outcome, reads)
     }
 
-    /// The version of hooks' state that a policy would read and write just now.
+    /// The version of hook state that a policy currently reads and writes.
     pub fn state_version(&self, policy: &str) -> Option<u32> {
         self.take(policy).map(|member| member.reads())
     }
@@ -124,8 +124,8 @@ impl Session {
         Some(Arc::clone(pin))
     }
 
-    /// The engine was promised something of a policy that the revision in place of one that was rolled back does not do.
-    /// It is left out then, as in a drain that had begun with this revision.
+    /// After a rollback the new revision may lack a planner or hook that the engine expects. That is then skipped, as
+    /// in a drain that began with this revision.
     fn lacks(&self, member: &Member, does: impl Fn(&PolicyInfo) -> bool) -> bool {
         let promised = self.promised.iter().find(|info| info.name == member.name());
         promised.is_some_and(&does) && !does(&member.policy.info())
@@ -155,7 +155,7 @@ impl Session {
     }
 }
 
-/// Whether a revision can continue where another one was.
+/// Whether a revision can continue after another one.
 fn follows(newer: &LoadedPolicy, older: &LoadedPolicy, promised: &PolicyInfo) -> bool {
     let has = newer.info();
     newer.description.state_version == older.description.state_version

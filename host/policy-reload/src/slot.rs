@@ -8,12 +8,12 @@ use scupper_engine::Time;
 use super::revision::Revision;
 use super::rules::{Pace, ReloadRules, backoff};
 
-/// Rejected revisions that are remembered, so that not every scan tries them again.
+/// Rejected revisions to remember, so that not every scan tries them again.
 const REFUSED: usize = 16;
-/// Revisions that were rolled back and are remembered.
+/// Revisions to remember as rolled back.
 const QUARANTINED: usize = 16;
 
-/// What is known of one policy's revisions.
+/// The record of one policy's revisions.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     active: Option<Revision>,
@@ -37,18 +37,18 @@ pub(super) struct Quarantine {
     pub(super) revision: Revision,
     /// `None`: an operator rolled it back, and it does not return automatically.
     pub(super) until: Option<Time>,
-    /// How often it was rolled back.
+    /// The number of its rollbacks.
     pub(super) times: u32,
 }
 
-/// What is to be done about a candidate.
+/// The decision about a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It is active.
+    /// It is already active.
     Same,
     /// It was rejected before, and has not changed.
     Known,
-    /// It was rolled back; it may come back then, if ever.
+    /// It was rolled back; the time of its return, if any.
     Quarantined(Option<Time>),
     /// Candidates come too fast.
     TooSoon(Time),
@@ -57,7 +57,7 @@ pub(super) enum Decision {
 }
 
 impl Slot {
-    /// What is to be done about this revision. `Try` counts as a try.
+    /// Decides about this revision. `Try` counts as a try.
     pub(super) fn decide(
         &mut self,
         now: Time,
@@ -93,7 +93,7 @@ impl Slot {
         self.pace.through(now);
     }
 
-    /// Revisions that would not be tried now, so that they need not be read.
+    /// Revisions that would not be tried now and so need not be read.
     pub(super) fn known(&self, now: Time) -> impl Iterator<Item = &Revision> {
         let refused = self.refused.iter();
         let refused = refused.filter(move |known| known.again.is_none_or(|again| now < again));
@@ -103,7 +103,7 @@ impl Slot {
         bad.chain(away.map(|known| &known.revision)).chain(&self.active)
     }
 
-    /// It is rejected. `again`: when it is tried again, if that could help.
+    /// It is rejected. `again`: the time of the retry, if a retry could help.
     pub(super) fn refuse(&mut self, revision: &Revision, again: Option<Time>) {
         self.refused.retain(|refused| refused.revision != *revision);
         self.refused.push_back(Refused {
@@ -115,7 +115,7 @@ impl Slot {
         }
     }
 
-    /// It is active from now on; what was active is the one before.
+    /// It becomes active; the active one becomes the previous one.
     pub(super) fn activate(&mut self, revision: Revision) {
         self.refused.retain(|refused| refused.revision != revision);
         self.faults.clear();
@@ -124,7 +124,7 @@ impl Slot {
         }
     }
 
-    /// A call failed. Answers whether the previous revision has to replace this one.
+    /// A call failed. Returns whether the previous revision must replace this one.
     pub(super) fn fault(&mut self, now: Time, revision: &Revision, rules: &ReloadRules) -> bool {
         if self.active.as_ref() != Some(revision) {
             return false;
@@ -170,17 +170,17 @@ impl Slot {
         self.active.as_ref()
     }
 
-    /// Revisions that stay away, to be remembered by the next process.
+    /// Revisions in quarantine, for the next process.
     pub(super) fn quarantined(&self) -> impl Iterator<Item = &Quarantine> {
         self.quarantined.iter()
     }
 
-    /// What a former process remembered to be rolled back.
+    /// The rollbacks of an earlier process.
     pub(super) fn restore(&mut self, quarantined: Vec<Quarantine>) {
         self.quarantined = quarantined.into();
     }
 
-    /// The revision before, when it could be found again.
+    /// The previous revision, if it was found again.
     pub(super) fn restore_previous(&mut self, previous: Revision) {
         self.previous = Some(previous);
     }

@@ -1,4 +1,4 @@
-//! The state of each policy, for people and for machines.
+//! The state of each policy, for users and for programs.
 
 use scupper_engine::Time;
 use serde_json::{Value, json};
@@ -12,20 +12,20 @@ pub struct SlotStatus {
     pub version: String,
     /// SHA-256 of the active component, in hex; empty: none was ever active.
     pub digest: String,
-    /// The generation that it came with.
+    /// Its generation.
     pub generation: u64,
-    /// How it stands.
+    /// Its state.
     pub state: SlotState,
     /// Since when it is active.
     pub since: Option<Time>,
-    /// SHA-256 of the component before, when there is one to go back to.
+    /// SHA-256 of the previous component, if a rollback is possible.
     pub previous: Option<String>,
-    /// The last candidate that was rejected, or the last reason to go back.
+    /// The last rejected candidate, or the last reason for a rollback.
     pub problem: Option<SlotProblem>,
 }
 
 impl SlotStatus {
-    /// For machines. Moments are milliseconds since 1970.
+    /// For programs. Times are milliseconds since 1970.
     pub fn to_json(&self) -> Value {
         let problem = self.problem.as_ref().map(|problem| {
             json!({
@@ -60,19 +60,19 @@ pub enum SlotState {
     Rejected,
 }
 
-/// What was wrong.
+/// The error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotProblem {
-    /// SHA-256 of the candidate, in hex, when it could be read.
+    /// SHA-256 of the candidate, in hex, if it could be read.
     pub digest: Option<String>,
-    /// What was wrong, and what to do.
+    /// The error and the remedy.
     pub reason: String,
-    /// When.
+    /// The time.
     pub at: Time,
 }
 
 impl SlotState {
-    /// One word for it.
+    /// The state as one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "Active",

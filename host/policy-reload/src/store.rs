@@ -1,8 +1,8 @@
-//! The last good revisions on disk, so that a restart finds a policy even when its file is gone or broken.
+//! The last good revisions on disk, so that a restarted driver finds a policy even when its file is missing or broken.
 //!
-//! `last-good.json` says which revisions were good; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
-//! configuration that they were good with, checked against their names before they are
-//! read. The directory is private to the driver, and each file is written as a whole.
+//! `last-good.json` lists the good revisions; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
+//! configuration with which they were good. Each file is checked against its name before use. The directory is private
+//! to the driver, and each file is written atomically.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,7 +21,7 @@ use super::slot::Quarantine;
 
 pub(super) const INDEX: &str = "last-good.json";
 const ENDING: &str = ".wasm";
-/// Some hundred policies.
+/// About a hundred policies.
 const INDEX_BYTES: u64 = 1 << 20;
 
 /// The directory.
@@ -29,7 +29,7 @@ pub(super) struct Store {
     pub(super) dir: PrivateDir,
 }
 
-/// Why the last good revisions cannot be kept.
+/// Why the last good revisions cannot be saved.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The directory cannot be used.
@@ -38,30 +38,30 @@ pub enum StoreError {
     /// A file in it cannot be read or written.
     #[error("{what} {name} in the state directory {}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The file.
         name: String,
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What was good.
+/// The saved state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Saved {
     pub(super) policies: Index,
-    /// The last configuration of which everything was good.
+    /// The last completely good configuration.
     pub(super) config_text: Option<ConfigText>,
 }
 
-/// What was good, by the policy's name.
+/// The good revisions, by the policy's name.
 pub(super) type Index = BTreeMap<String, SavedPolicy>;
 
-/// What is known of one policy.
+/// The saved state of one policy.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct SavedPolicy {
     pub(super) good: Wire,
@@ -94,7 +94,7 @@ struct File {
     configuration: Option<WireText>,
 }
 
-/// Of the index's form.
+/// The version of the index's format.
 const VERSION: u32 = 1;
 
 impl SavedPolicy {
@@ -144,7 +144,7 @@ impl Store {
         Ok(Self { dir })
     }
 
-    /// What was good. An index that cannot be read is no reason not to start. Blocks.
+    /// The saved state. An unreadable index does not prevent the start. Blocks.
     pub(super) fn saved(&self) -> Saved {
         let read = self.dir.read(INDEX, INDEX_BYTES);
         let file = match read {
@@ -166,7 +166,7 @@ impl Store {
         }
     }
 
-    /// Writes what is good, and deletes what is no longer referenced. Blocks.
+    /// Saves the good revisions, and deletes files that are no longer referenced. Blocks.
     pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
         let Saved {
             policies: index,
@@ -198,7 +198,7 @@ impl Store {
         self.sweep_texts(file.configuration.as_ref())
     }
 
-    /// Keeps a component. Blocks.
+    /// Saves a component. Blocks.
     pub(super) fn keep(&self, wasm: &WasmFile) -> Result<(), StoreError> {
         let name = file_name(wasm.digest());
         self.dir
@@ -211,7 +211,7 @@ impl Store {
             .map_err(self.failed("delete stale ones of", "the files"))
     }
 
-    /// A component, if it is there and is still what was kept. Blocks.
+    /// A component, if it exists and is unchanged. Blocks.
     pub(super) fn wasm(&self, digest: &str) -> Option<WasmFile> {
         let name = file_name(digest);
         let file = self.dir.file(&name, WasmFile::MAX_BYTES).ok()??;
@@ -221,7 +221,7 @@ impl Store {
         }
         let path = self.dir.path().display();
         tracing::warn!(target: "scupper::policy", "{path}/{name} was changed: deleted");
-        // What cannot be deleted is refused the next time as well.
+        // A file that cannot be deleted is also refused the next time.
         let _gone = self.dir.delete(&name).is_ok();
         None
     }
@@ -237,7 +237,7 @@ impl Store {
     }
 }
 
-/// A digest out of the index is no path.
+/// A digest from the index must not be a path.
 fn file_name(digest: &str) -> String {
     let hex: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
     format!("{hex}{ENDING}")

@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 pub struct WatchOptions {
     /// The quiet that ends a burst of events.
     pub debounce: Duration,
-    /// The longest that a burst is waited out.
+    /// The longest wait for the end of a burst.
     pub longest_burst: Duration,
-    /// How often everything is scanned without any event: not every file system reports changes.
+    /// The interval of scans without any event: not every file system reports changes.
     pub poll: Duration,
-    /// Whether the system is asked for events at all.
+    /// Whether to use the system's file events at all.
     pub events: bool,
 }
 
@@ -43,10 +43,10 @@ pub(super) struct Watch {
     stirred: Arc<Notify>,
     watcher: Option<RecommendedWatcher>,
     places: BTreeSet<PathBuf>,
-    /// It was said that there are no events.
+    /// File events are disabled.
     told: bool,
     polled: Instant,
-    /// When the burst of events began that is being waited out.
+    /// The start of the current burst of events.
     burst: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ impl Watch {
         }
     }
 
-    /// Watches these directories from now on, and no others. A watch that has died is made again.
+    /// Watches exactly these directories from now on. Recreates a watch that has died.
     pub(super) fn cover(&mut self, places: BTreeSet<PathBuf>) {
         self.polled = Instant::now();
         if !self.options.events {
@@ -83,10 +83,10 @@ impl Watch {
         }
         let Some(watcher) = &mut self.watcher else { return };
         for gone in self.places.difference(&places) {
-            // It may be gone from the disk, and its watch with it.
+            // The directory may be gone, and its watch with it.
             let _unwatched = watcher.unwatch(gone).is_ok();
         }
-        // Asking for a watch that is there already changes nothing; one that died with its directory comes back.
+        // Adding an existing watch changes nothing; one that died with its directory is restored.
         let failed = places
             .iter()
             .filter_map(|place| watcher.watch(place, RecursiveMode::NonRecursive).err())

@@ -1,11 +1,11 @@
-//! Which annotations a policy may set: those below a prefix that the operator granted and the policy asked for.
+//! Which annotations a policy may set: those below a prefix that the operator granted and the policy requested.
 
 use scupper_common::text::one_line;
 use thiserror::Error;
 
 use super::{Capability, Grant};
 
-/// Domains whose annotations steer the cluster or this driver. They and their subdomains are never granted.
+/// Domains whose annotations control the cluster or this driver. They and their subdomains are never granted.
 const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "scupper.dev"];
 
 /// The longest domain and the longest name in an annotation's key.
@@ -31,18 +31,18 @@ pub enum PrefixError {
     Reserved(String),
 }
 
-/// Checks what an operator grants or a policy wants.
+/// Checks an operator's grant or a policy's request.
 pub fn check_grant(grant: &Grant) -> Result<(), PrefixError> {
     match grant.capability {
         Capability::NodeAnnotations | Capability::PodAnnotations => check_prefix(&grant.target),
         Capability::Events if matches!(grant.target.as_str(), "node" | "pods") => Ok(()),
-        // These have words of their own.
+        // These have their own errors.
         Capability::Http | Capability::Secret => Ok(()),
         Capability::Events => Err(PrefixError::Subject(one_line(&grant.target, SHOWN_BYTES))),
     }
 }
 
-/// Checks how keys of annotations begin.
+/// Checks a prefix of annotation keys.
 pub fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
     let parts = prefix
         .split_once('/')
@@ -59,8 +59,8 @@ pub fn check_prefix(prefix: &str) -> Result<(), PrefixError> {
     }
 }
 
-/// Whether the policy may set an annotation with this key. `wants` are covered by grants: otherwise the policy would
-/// not be loaded.
+/// Whether the policy may set an annotation with this key. Grants cover `wants`: otherwise the policy would not be
+/// loaded.
 pub fn allows_annotation(wants: &[Grant], capability: Capability, key: &str) -> bool {
     let wanted = wants
         .iter()
@@ -95,7 +95,7 @@ fn is_name(text: &str) -> bool {
             .is_some_and(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether a name can begin like this; every name begins with nothing.
+/// Whether a name can begin like this; an empty prefix fits every name.
 fn begins_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.len() <= NAME_BYTES

@@ -1,4 +1,4 @@
-//! Capabilities, and grants of them: what an operator gives a policy and what a policy asks for.
+//! Capabilities, and grants of them: what an operator grants a policy and what a policy requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,22 +12,22 @@ const SHOWN_BYTES: usize = 100;
 /// A capability that an operator can grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
-    /// To set and remove annotations of the node.
+    /// Set and remove annotations of the node.
     NodeAnnotations,
-    /// To set and remove annotations of the node's pods.
+    /// Set and remove annotations of the node's pods.
     PodAnnotations,
-    /// To emit Events.
+    /// Emit Events.
     Events,
-    /// To send requests.
+    /// Send requests.
     Http,
-    /// To have a secret put into requests.
+    /// Have the driver insert a secret into requests.
     Secret,
 }
 
-/// A capability, and what of it.
+/// A capability and its target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    /// What it allows.
+    /// The capability.
     pub capability: Capability,
     /// For annotations: the prefix of their keys. For events: `node` or `pods`. For `http`: methods and how URLs begin.
     /// For secrets: the name.
@@ -37,10 +37,10 @@ pub struct Grant {
 /// Why a grant cannot be read.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum GrantError {
-    /// There is no colon in it.
+    /// It has no colon.
     #[error("`{0}` is not a grant: write CAPABILITY:TARGET, such as node-annotations:example.com/")]
     Form(String),
-    /// It is granted without a target, and not here.
+    /// `wasi` has no target and cannot be granted with a flag.
     #[error(
         "`wasi` cannot be given with --grant: add `wasi: true` to the policy's grants in scupper.yaml, and name that file \
          with --config"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What one policy may use.
+/// The resource limits of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all its memories together.
@@ -21,9 +21,9 @@ pub struct Limits {
     pub step_cpu: Duration,
     /// Wall-clock limit for one plan, and for each call while loading.
     pub plan_wall: Duration,
-    /// Wall-clock limit for one hook step. It covers the time its calls to the cluster take.
+    /// Wall-clock limit for one hook step, including its calls to the cluster.
     pub step_wall: Duration,
-    /// Bytes that one answer or one call of the host may carry out of the guest.
+    /// Bytes that the guest may pass to the host in one answer or one call.
     pub answer_bytes: usize,
     /// Handles to resources that the guest may hold at once.
     pub handles: usize,
@@ -33,7 +33,7 @@ pub struct Limits {
     pub log_bytes_per_minute: u32,
     /// Requests that one step may send.
     pub requests: u32,
-    /// Wall-clock limit for one request, from its address to the last byte of the response.
+    /// Wall-clock limit for one request, from the name lookup to the last byte of the response.
     pub request_wall: Duration,
     /// Bytes of a response's body.
     pub response_bytes: usize,
@@ -55,15 +55,15 @@ impl Default for Limits {
             answer_bytes: 4 * 1024 * 1024,
             // Our own interfaces have no resources; a standard library holds a dozen.
             handles: 1000,
-            // What people can read, and what a log collector keeps for a whole fleet.
+            // As much as people can read, and as a log collector keeps for a whole fleet.
             log_lines_per_minute: 600,
             log_bytes_per_minute: 256 * 1024,
-            // A step looks at some servers or jobs; the rest waits for the next one.
+            // A step handles some servers or jobs; the rest waits for the next one.
             requests: 64,
-            // slurmrestd takes nine seconds to say that its controller is away. Less than `step_wall`, so that a policy
-            // hears of it.
+            // slurmrestd takes nine seconds to report that its controller is unreachable. Less than `step_wall`, so
+            // that a policy receives the error.
             request_wall: Duration::from_secs(20),
-            // The jobs of a busy Slurm cluster in slurmrestd's words.
+            // The jobs of a busy Slurm cluster in slurmrestd's format.
             response_bytes: 4 * 1024 * 1024,
         }
     }

@@ -3,22 +3,22 @@
 
 use thiserror::Error;
 
-/// The host's own first draft bears this name in plans.
+/// The name of the host's own first draft in plans.
 const RESERVED: &str = "kubectl";
 
-/// The name stands in plans, checkpoints, metrics, Events and names of files, often beside others.
+/// Plans, checkpoints, metrics, Events and file names contain the name, often beside others.
 const POLICY_BYTES: usize = 40;
 
-/// What a policy's name must be, after "must be".
+/// The required form of a policy's name, after "must be".
 pub const POLICY_NAME_RULE: &str = "1 to 40 lower-case letters, digits and '-'";
 
 /// The same for a schema.
 pub const POLICY_NAME_PATTERN: &str = "^[a-z0-9-]{1,40}$";
 
-/// A secret's name stands in requests, and where its value would be shown.
+/// Requests contain a secret's name, and outputs contain it in place of the value.
 const SECRET_BYTES: usize = 63;
 
-/// What a secret's name must be, after "must be".
+/// The required form of a secret's name, after "must be".
 pub const SECRET_NAME_RULE: &str = "1 to 63 letters, digits, '-' and '_'";
 
 /// The same for a schema.
@@ -30,7 +30,7 @@ pub enum NameError {
     /// It is empty or too long, or has other characters.
     #[error("a policy's name must be {POLICY_NAME_RULE}")]
     Form,
-    /// It is the driver's own.
+    /// It is reserved for the driver.
     #[error("the name `{RESERVED}` stands for the driver's own first draft of a plan; choose another")]
     Reserved,
 }

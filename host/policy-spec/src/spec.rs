@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use super::{Grant, HttpGrant, Limits, SecretGrant};
 
-/// A policy the operator wants loaded.
+/// A policy that the operator wants to load.
 #[derive(Clone, Debug, Default)]
 pub struct PolicySpec {
     /// The operator's name for it.
     pub name: String,
     /// The component.
     pub file: PathBuf,
-    /// SHA-256 of the component in hex, when only that one may be loaded.
+    /// SHA-256 of the component in hex, if only that one may be loaded.
     pub sha256: Option<String>,
     /// Its grants, except those with more fields.
     pub grants: Vec<Grant>,
@@ -30,11 +30,11 @@ pub struct PolicySpec {
     pub on_failure: OnFailure,
     /// It applies only to nodes with all of these labels.
     pub node_selector: BTreeMap<String, String>,
-    /// Where the operator wrote this, so that an error can name what to add there.
+    /// The place of this specification, so that an error can name what to add there.
     pub spec_source: SpecSource,
 }
 
-/// Where an operator specifies a policy.
+/// The place of a policy's specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpecSource {
     /// With flags.
@@ -87,6 +87,6 @@ pub enum FailurePolicy {
     Refuse,
     /// The drain continues without it: the draft stays as it was, the hook counts as done.
     Ignore,
-    /// It is tried again until it succeeds or the drain's deadline passes.
+    /// It is retried until it succeeds or the drain's deadline passes.
     Hold,
 }

@@ -1,4 +1,4 @@
-//! Exactly what can be typed. `scupper` passes its command line on unchanged, so this reads as its own.
+//! The command line. `scupper` passes its own on unchanged, so the help names `scupper`.
 
 use clap::{Parser, Subcommand};
 use scupper::{CompileArgs, OutputArgs};
@@ -31,7 +31,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// It prints a story of its own; the log would only repeat it.
+    /// It prints its own report; the log would only repeat it.
     pub(crate) const fn is_quiet(&self) -> bool {
         match self {
             Self::Demo(_) => true,

@@ -1,6 +1,6 @@
-//! The `scupper-dev` program: writes, builds and tests policies, and drains simulated clusters to show how it looks.
+//! The `scupper-dev` program: writes, builds and tests policies, and drains simulated clusters as a demonstration.
 //!
-//! People type `scupper policy ...` and `scupper demo`; `scupper` finds this program and becomes it.
+//! Users type `scupper policy ...` and `scupper demo`; `scupper` finds this program and replaces itself with it.
 
 mod args;
 mod author;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     if let Command::CompilePolicy(task) = args.command {
-        // A child with nothing but its task: no log, no runtime, no threads but its own.
+        // A child with nothing but its task: no log, no runtime, no other threads.
         return scupper_policy::compile_child(&task.into());
     }
     let output = args.output.output;

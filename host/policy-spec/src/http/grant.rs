@@ -1,4 +1,4 @@
-//! Where a policy may send requests.
+//! The origins to which a policy may send requests.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use super::url::{Origin, UrlError};
 /// The methods that can be granted. `CONNECT`, `TRACE` and the rest have no use for a policy.
 pub const HTTP_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/// What a beginning of paths must be, after "must be".
+/// The required form of a path prefix, after "must be".
 pub const HTTP_PATH_RULE: &str = "how paths begin: whole segments from the first slash, none of them empty or dotted, \
                                   without query, fragment and star, such as /v3/ or /api/jobs";
 
-/// One origin, and what of it.
+/// One origin, and the granted requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpGrant {
     /// `https://HOST[:PORT]`, or `http://…`.
     pub origin: String,
     /// In capitals. Empty: GET and HEAD.
     pub methods: Vec<String>,
-    /// How paths begin: whole segments. Empty: every path.
+    /// Path prefixes, by whole segments. Empty: every path.
     pub paths: Vec<String>,
     /// Networks to which the origin's name may resolve, besides public addresses.
     pub networks: Networks,
@@ -50,7 +50,7 @@ pub fn read_http_origin(text: &str) -> Result<String, UrlError> {
     Origin::parse(text).map(|origin| origin.to_string())
 }
 
-/// Whether a grant may name this beginning of paths.
+/// Whether a grant may name this path prefix.
 pub fn is_http_path(text: &str) -> bool {
     PathPrefix::parse(text).is_some()
 }

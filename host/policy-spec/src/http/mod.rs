@@ -1,4 +1,4 @@
-//! Grants of `http`: where a policy may send requests.
+//! Grants of `http`: the origins to which a policy may send requests.
 
 mod grant;
 mod rules;

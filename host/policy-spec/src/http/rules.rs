@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::url::{HttpUrl, Origin, UrlError, is_plain};
 use super::{HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, Networks};
 
-/// What can be done without changing anything: what a grant without methods gives.
+/// The methods without side effects: the default of a grant without methods.
 const READING: [Method; 2] = [Method::GET, Method::HEAD];
 
 /// Bytes of a wrong method or path that are shown.
@@ -32,7 +32,7 @@ pub enum HttpGrantError {
     CaWithoutTls,
 }
 
-/// A grant that was read.
+/// A parsed grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRule {
     /// The origin.
@@ -47,7 +47,7 @@ pub struct HttpRule {
     pub ca: Option<PathBuf>,
 }
 
-/// How paths begin: whole segments, without the last slash; empty: every path.
+/// A path prefix: whole segments, without the last slash; empty: every path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPrefix(String);
 
@@ -56,7 +56,7 @@ pub struct PathPrefix(String);
 pub struct HttpRules(Vec<HttpRule>);
 
 impl HttpRules {
-    /// Grants that were read.
+    /// Parsed grants.
     pub const fn new(rules: Vec<HttpRule>) -> Self {
         Self(rules)
     }
@@ -77,7 +77,7 @@ impl HttpRules {
 }
 
 impl HttpRule {
-    /// Reads a grant. The file of certificates is not looked at.
+    /// Parses a grant. The file of certificates is not read.
     pub fn of(grant: &HttpGrant) -> Result<Self, HttpGrantError> {
         let origin = Origin::parse(&grant.origin).map_err(HttpGrantError::Origin)?;
         if grant.ca.is_some() && !origin.https {
@@ -118,7 +118,7 @@ impl PathPrefix {
     pub fn parse(text: &str) -> Option<Self> {
         // A request's path is in the URL's canonical form, so no request has a path that a URL would write differently.
         let address = HttpUrl::parse(&format!("https://example.com{text}")).ok()?;
-        // A star would be taken for a pattern, which it is not.
+        // A star would look like a pattern, which it is not.
         let same = is_plain(text) && address.path == text && address.query.is_none() && !text.contains('*');
         same.then(|| Self(text.trim_end_matches('/').to_owned()))
     }
@@ -129,7 +129,7 @@ impl PathPrefix {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// As it is written in a grant.
+    /// The form in a grant.
     pub fn as_str(&self) -> &str {
         if self.0.is_empty() { "/" } else { &self.0 }
     }

@@ -1,7 +1,7 @@
-//! The short form of a grant: `GET,POST https://example.com/api/`, as the flag `--grant` and a policy's wants have it.
+//! The short form of a grant: `GET,POST https://example.com/api/`, for the flag `--grant` and a policy's requests.
 //!
-//! The text is only split here. [`HttpRule::of`] reads the parts, as it reads a grant of the configuration file, so that
-//! all three mean the same by the same words.
+//! The text is only split here. [`HttpRule::of`] parses the parts, as it parses a grant of the configuration file, so
+//! that all three have the same meaning.
 
 use std::str::FromStr;
 
@@ -19,15 +19,15 @@ const SHOWN_BYTES: usize = 120;
 /// Why a text is not a target of `http`.
 #[derive(Debug, Error)]
 pub enum HttpTargetError {
-    /// Methods, a space and a URL: something is missing.
+    /// Methods, a space and a URL: a part is missing.
     #[error(
         "`{0}` is not an http target: write methods, a space and how URLs begin, such as GET,POST https://example.com/api/"
     )]
     Form(String),
-    /// The URL goes on after its path.
+    /// The URL continues after its path.
     #[error("`{0}` has a query or a fragment: a beginning of URLs ends with its path")]
     Query(String),
-    /// A part is wrong.
+    /// A part is invalid.
     #[error(transparent)]
     Grant(#[from] HttpGrantError),
 }
@@ -63,7 +63,7 @@ fn read(target: &str) -> Result<HttpRule, HttpTargetError> {
     let (methods, url) = target
         .split_once(' ')
         .ok_or_else(|| HttpTargetError::Form(one_line(&shown_url(target), SHOWN_BYTES)))?;
-    // An error about a path would show what follows it.
+    // An error about a path would show the text after it.
     if url.contains(['?', '#']) {
         return Err(HttpTargetError::Query(shown_url(url)));
     }
@@ -93,7 +93,7 @@ impl HttpWant {
             .all(|method| paths.iter().all(|path| covered(method, path.as_str())))
     }
 
-    /// Whether a request is one of those that it wants.
+    /// Whether a request is one of those.
     pub fn covers(&self, method: &Method, origin: &Origin, path: &str) -> bool {
         self.0.origin == *origin && self.0.covers(method, path)
     }

@@ -26,7 +26,7 @@ pub enum UrlError {
         /// The parser's error.
         reason: String,
     },
-    /// It is longer than any server takes.
+    /// It is longer than servers accept.
     #[error("the URL has {0} bytes, and {URL_BYTES} are the most")]
     Long(usize),
     /// Neither `https` nor `http`.
@@ -65,7 +65,7 @@ pub enum UrlError {
 }
 
 impl UrlError {
-    /// The same where only an origin may stand.
+    /// The same where only an origin is allowed.
     fn of_origin(self) -> Self {
         match self {
             Self::Written { shown, canonical } => Self::Written {
@@ -82,20 +82,20 @@ impl UrlError {
 pub struct Origin {
     /// Whether it is `https` rather than `http`.
     pub https: bool,
-    /// As a URL has it: IPv6 in brackets, a name in lower case.
+    /// As in a URL: IPv6 in brackets, a name in lower case.
     pub host: String,
     /// The port, including default ports.
     pub port: u16,
 }
 
-/// A URL that was read.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpUrl {
     /// Scheme, host and port.
     pub origin: Origin,
     /// The path, `/` at least.
     pub path: String,
-    /// What follows the `?`.
+    /// The part after the `?`.
     pub query: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl Origin {
             .ok_or_else(|| UrlError::NotOrigin(shown_url(text)))
     }
 
-    /// As the `Host` header has it.
+    /// The form in the `Host` header.
     pub fn authority(&self) -> String {
         if self.port == default_port(self.https) {
             self.host.clone()
@@ -131,7 +131,7 @@ impl fmt::Display for Origin {
 }
 
 impl HttpUrl {
-    /// Reads an absolute URL.
+    /// Parses an absolute URL.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         if text.len() > URL_BYTES {
             return Err(UrlError::Long(text.len()));
@@ -182,15 +182,15 @@ impl HttpUrl {
 /// A URL's beginning, for messages: without its query, which may contain secrets.
 pub fn shown_url(text: &str) -> String {
     let before = text.split_once(['?', '#']).map_or(text, |(before, _)| before);
-    // Nor what stands before an `@`.
+    // And without the part before an `@`.
     match before.rsplit_once('@') {
         Some((_, after)) => one_line(&format!("…@{after}"), SHOWN_BYTES),
         None => one_line(before, SHOWN_BYTES),
     }
 }
 
-/// Whether a path means the same to every server: whole segments, none of them empty but the last, nothing that climbs
-/// and nothing that hides.
+/// Whether a path means the same to every server: whole segments, only the last may be empty, no dot segments and no
+/// hidden separators.
 pub(super) fn is_plain(path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else {
         return false;
@@ -204,7 +204,7 @@ pub(super) fn is_plain(path: &str) -> bool {
 }
 
 fn is_plain_segment(segment: &str) -> bool {
-    // Some servers cut what follows a semicolon, and see dots then.
+    // Some servers drop the text after a semicolon, and then see dots.
     let name = segment.split_once(';').map_or(segment, |(name, _)| name);
     let hides = |part: &str| {
         let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
@@ -240,7 +240,7 @@ fn is_as_written(text: &str, url: &Url, origin: &Origin) -> bool {
     scheme && (written == origin.authority() || written == host_and_port) && same_rest
 }
 
-/// The same with the host in lower case, which means the same.
+/// The same with the host in lower case, which is equivalent.
 fn lower_host(text: &str) -> String {
     match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -251,14 +251,14 @@ fn lower_host(text: &str) -> String {
     }
 }
 
-/// The origin, and what follows it.
+/// The origin, and the rest.
 pub(super) fn split_origin(text: &str) -> (&str, &str) {
     let before = text.find("://").map_or(0, |at| at + "://".len());
     text.split_at_checked(before + authority(text).len())
         .unwrap_or((text, ""))
 }
 
-/// What stands between `://` and the path.
+/// The part between `://` and the path.
 fn authority(text: &str) -> &str {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#', '\\']).next().unwrap_or_default()

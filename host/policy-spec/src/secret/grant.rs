@@ -7,13 +7,13 @@ use std::path::PathBuf;
 pub struct SecretGrant {
     /// The policy's name for it.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: SecretSource,
     /// The origins it may be sent to; each must also be granted.
     pub origins: Vec<String>,
 }
 
-/// Where a secret comes from.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     /// A file, reread when it changes. A final line break is ignored.
@@ -29,7 +29,7 @@ pub enum SecretSource {
     },
     /// A header of a response, captured on its way to the policy.
     Captured {
-        /// Whose responses.
+        /// The origin of the responses.
         origin: String,
         /// The header's name.
         header: String,

@@ -1,4 +1,4 @@
-//! Which secrets a policy was granted, checked against the origins that it was granted.
+//! A policy's granted secrets, checked against its granted origins.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use super::{SecretGrant, SecretSource};
 use crate::http::{HttpRules, Origin, UrlError};
 use crate::name::{SECRET_NAME_RULE, is_secret_name};
 
-/// Bytes of something wrong that are shown.
+/// Bytes of an invalid value that are shown.
 const SHOWN_BYTES: usize = 120;
 
-/// What is wrong with the grant of a secret.
+/// The errors of a grant of a secret.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SecretGrantError {
-    /// Names stand in requests and in what is shown instead of the value.
+    /// The name is invalid: requests contain it, and outputs contain it in place of the value.
     #[error("name: must be {SECRET_NAME_RULE}, not `{0}`")]
     Name(String),
-    /// Two have one name.
+    /// Two secrets have the same name.
     #[error("name: there are two secrets of this name")]
     Twice,
     /// No origin may receive it.
     #[error("origins: there is none, so it could not be used; name the origins it may be sent to")]
     Nowhere,
-    /// An origin is none.
+    /// An origin is invalid.
     #[error("origins")]
     Origin(#[source] UrlError),
-    /// The policy may not send anything there.
+    /// The policy has no grant for requests to this origin.
     #[error("{field}: {origin} is not among the origins that http grants; add it there first")]
     Ungranted {
         /// The field of the grant.
@@ -36,13 +36,13 @@ pub enum SecretGrantError {
         /// The origin.
         origin: String,
     },
-    /// A captured secret's origin is none.
+    /// The origin of a captured secret is invalid.
     #[error("captured-from.origin")]
     CaptureOrigin(#[source] UrlError),
-    /// A captured secret's header is none.
+    /// The header of a captured secret is invalid.
     #[error("captured-from.header: `{0}` is not a valid header name")]
     Header(String),
-    /// A Kubernetes Secret has a namespace, a name and a key.
+    /// A Kubernetes Secret needs a namespace, a name and a key.
     #[error("{0} is empty")]
     Empty(&'static str),
     /// The command line has no words for it.
@@ -57,12 +57,12 @@ pub enum SecretGrantError {
 pub struct SecretRule {
     /// The policy's name for it.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: ValueSource,
     origins: Vec<Origin>,
 }
 
-/// Where it comes from.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueSource {
     /// A file or a Kubernetes Secret.
@@ -142,7 +142,7 @@ impl SecretRule {
         })
     }
 
-    /// Whether it may be sent there.
+    /// Whether it may be sent to this origin.
     pub fn goes_to(&self, origin: &Origin) -> bool {
         self.origins.contains(origin)
     }

@@ -1,4 +1,4 @@
-//! Compares what happened with what the scenario expects.
+//! Compares a drain with a scenario's expectations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use super::form::{EndForm, ExpectForm, PlanForm, WaitingForm, WaveForm};
 use super::runner::{HookAnswer, ScenarioRunner};
 use super::values::{Text, matches};
 
-/// Something that is not as it was expected.
+/// A difference from an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// The line of the file that expects it.
+    /// The line of the expectation.
     pub line: u64,
-    /// What is different.
+    /// The subject of the difference.
     pub what: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
-    /// What happened.
+    /// The actual value.
     pub actual: String,
 }
 
-/// Collects differences of one line.
+/// Collects the differences of one line.
 pub(super) struct Assertions {
     line: u64,
     pub(super) found: Vec<Difference>,
@@ -55,7 +55,7 @@ impl Assertions {
         }
     }
 
-    /// The plan, or what became of it.
+    /// The plan, or why there is none.
     pub(super) fn plan(&mut self, form: &PlanForm, runner: &ScenarioRunner) {
         match (&runner.plan, &runner.outcome) {
             (Some(plan), _) => self.plan_itself(form, plan, runner),
@@ -73,7 +73,7 @@ impl Assertions {
                 self.reasons(&form.reasons, &refused);
             }
             (None, outcome) => {
-                // A planner that fails is asked again and again, unless the operator says otherwise.
+                // A planner that fails is retried, unless the operator's configuration says otherwise.
                 let told = || runner.story.last().map_or("none", |line| line.trim()).to_owned();
                 let actual = outcome.as_ref().map_or_else(told, ended);
                 self.differ("the plan", "one that holds", actual);
@@ -190,7 +190,7 @@ impl Assertions {
         }
     }
 
-    /// What a hook answered.
+    /// A hook's answer.
     pub(super) fn answer(&mut self, form: &ExpectForm, answer: &HookAnswer) {
         let hook = format!("{} of {}", answer.phase, answer.policy);
         let actual = describe(&answer.outcome);
@@ -265,7 +265,7 @@ impl Assertions {
         }
     }
 
-    /// The cluster as it is now.
+    /// The current state of the cluster.
     pub(super) fn cluster(&mut self, form: &ExpectForm, runner: &ScenarioRunner) {
         let cluster = runner.cluster.lock();
         self.annotations("the node", &form.annotations, &cluster.node.annotations);
@@ -313,7 +313,7 @@ impl Assertions {
         }
     }
 
-    /// How the drain ended.
+    /// The end of the drain.
     pub(super) fn end(&mut self, EndForm(form): &EndForm, runner: &ScenarioRunner) {
         let actual = runner
             .outcome
@@ -374,7 +374,7 @@ fn ended(outcome: &Outcome) -> String {
     format!("{}: {outcome}", outcome.name())
 }
 
-/// A hook's answer in words.
+/// A hook's answer as text.
 pub(super) fn describe(outcome: &StepOutcome) -> String {
     match outcome {
         StepOutcome::Done => "done".to_owned(),

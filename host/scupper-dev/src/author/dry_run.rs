@@ -1,4 +1,4 @@
-//! One policy on one snapshot: what it would plan, what its hooks would do, and what that costs.
+//! One policy on one snapshot: its plan, the steps of its hooks, and their cost.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use scupper_policy::{LoadFault, Policies, PolicyUsage};
 use scupper_policy_reload::Session;
 use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
 
-/// As long as a drain is looked at.
+/// The longest simulated time of a drain.
 const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
 
 /// A policy on a snapshot.
@@ -28,28 +28,28 @@ pub(crate) struct DryRun {
 /// One step of a hook.
 #[derive(Clone, Debug)]
 pub(crate) struct Stepped {
-    /// When, since the first.
+    /// Its time, since the first step.
     pub at: scupper_engine::Duration,
-    /// What it answered.
+    /// Its answer.
     pub outcome: StepOutcome,
 }
 
-/// What calls cost.
+/// The cost of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     /// The function.
     pub function: &'static str,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: usize,
-    /// Half of the calls took no longer.
+    /// The median.
     pub median: Duration,
-    /// The longest took so long.
+    /// The longest.
     pub worst: Duration,
 }
 
 impl DryRun {
-    /// Sets it up. The cluster is one in memory, and nothing goes out to any server, so what the policy wants
-    /// is granted unasked, but for secrets, of which there are none.
+    /// Sets it up. The cluster is in memory, and no request leaves the machine, so all requested capabilities are
+    /// granted, except secrets, of which there are none.
     pub(crate) async fn begin(
         workbench: &OfflineRuntime,
         mut spec: PolicySpec,
@@ -104,7 +104,7 @@ impl DryRun {
         })
     }
 
-    /// What it would plan.
+    /// Its plan.
     pub(crate) async fn plan(&mut self) -> Planned {
         let _stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
         let (node, pods, budgets) = {
@@ -129,13 +129,13 @@ impl DryRun {
         }
     }
 
-    /// The whole drain as printed lines, and its outcome. It has a day, and nothing intervenes.
+    /// The whole drain as printed lines, and its outcome. It has a day, without interventions.
     pub(crate) async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
         let _stop = self.runner.go(&Until::Ended, BEGINNING + AT_MOST).await;
         (&self.runner.story, self.runner.outcome.as_ref())
     }
 
-    /// Takes steps of one hook until it is through, but not more than so many.
+    /// Takes steps of one hook until it has finished, up to this number.
     pub(crate) async fn steps(&mut self, phase: HookPhase, subject: &Subject, most: usize) -> Vec<Stepped> {
         let mut taken = Vec::new();
         let mut step = HookStep {
@@ -175,7 +175,7 @@ impl DryRun {
         }
     }
 
-    /// Calls the planner and the first step of a hook so many times each.
+    /// Calls the planner and the first step of a hook this many times each.
     pub(crate) async fn bench(&mut self, rounds: usize) -> Vec<Figures> {
         let mut figures = Vec::new();
         let infos = self.policies.infos();
@@ -200,7 +200,7 @@ impl DryRun {
         figures
     }
 
-    /// What it used so far.
+    /// Its usage so far.
     pub(crate) fn usage(&self) -> Option<PolicyUsage> {
         self.policies.usage().into_iter().next()
     }
@@ -225,7 +225,7 @@ impl Figures {
 }
 
 impl Snapshot {
-    /// A node with so many pods of a few workloads, for figures.
+    /// A node with this many pods of a few workloads, for measurements.
     pub(crate) fn of_pods(count: usize) -> Self {
         let node = super::shorthand::plain_node("node-1");
         let pod = |number: usize| -> Option<Pod> {

@@ -1,4 +1,4 @@
-//! The YAML of a scenario, as types. It gives them no meaning.
+//! The YAML of a scenario, as types without behaviour.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,20 +14,20 @@ use super::values::{Span, Text, text_or};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct ScenarioForm {
-    /// What it shows, in one sentence.
+    /// Its purpose, in one sentence.
     pub(super) about: String,
-    /// What `scupper.yaml` says of the policy, without its name and its module.
+    /// The policy's entry in `scupper.yaml`, without its name and its module.
     pub(super) policy: Map<String, Value>,
-    /// Instead of `policy`: a chain, as `scupper.yaml` has it. The policy under test is the one without a `module`.
+    /// Instead of `policy`: a chain, as in `scupper.yaml`. The policy under test is the one without a `module`.
     pub(super) policies: Vec<Map<String, Value>>,
-    /// What `scupper.yaml` says of drains.
+    /// The section `drain` of `scupper.yaml`.
     pub(super) drain: Map<String, Value>,
-    /// A snapshot to begin with: what `kubectl get node,pods,pdb -o yaml` printed.
+    /// A snapshot to start from: the output of `kubectl get node,pods,pdb -o yaml`.
     pub(super) cluster: Option<PathBuf>,
     pub(super) node: NodeForm,
     pub(super) pods: Vec<PodForm>,
     pub(super) budgets: Vec<BudgetForm>,
-    /// What the servers answer that the policy speaks to, in this order.
+    /// The answers of the policy's servers, in this order.
     pub(super) answers: Vec<AnswerForm>,
     pub(super) plan: Option<Spanned<PlanForm>>,
     pub(super) steps: Vec<Spanned<StepForm>>,
@@ -53,7 +53,7 @@ impl Default for ScenarioForm {
     }
 }
 
-/// The plan that is expected. A list that is given is all of its kind.
+/// The expected plan. Each given list is complete.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct PlanForm {
@@ -77,37 +77,37 @@ pub(super) struct WaveForm {
     pub(super) max_grace_period: Option<Span>,
 }
 
-/// Something that happens, or is expected.
+/// An event or an expectation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum StepForm {
     /// Time passes.
     Pass(Span),
-    /// A hook answers, or things are as they should be.
+    /// An expectation of a hook's answer or of the cluster.
     Expect(Box<ExpectForm>),
     /// A pod changes.
     Pod(Box<PodForm>),
-    /// A pod comes.
+    /// A pod arrives.
     Add(Box<PodForm>),
-    /// A pod goes without us.
+    /// A pod is removed by another client.
     Remove(String),
     /// The node changes.
     Node(Box<NodeForm>),
-    /// A budget changes, or is new.
+    /// A budget changes or is created.
     Budget(BudgetForm),
-    /// One more answer of a server, after those that there are.
+    /// One more answer of a server, after the existing ones.
     Answer(AnswerForm),
     /// The policy cannot reach the API server, for this long.
     Outage(Span),
     /// The drain is cancelled.
     Cancel(String),
-    /// The driver dies and starts anew.
+    /// The driver dies and restarts.
     Restart,
-    /// The drain ends, and maintenance is over.
+    /// The drain ends, and the node is uncordoned.
     Uncordon,
 }
 
-/// What is expected of a step of a hook, or of the cluster as it is now.
+/// An expectation of a hook's step, or of the current cluster.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct ExpectForm {
@@ -115,9 +115,9 @@ pub(super) struct ExpectForm {
     pub(super) hook: Option<String>,
     /// The policy, in a chain.
     pub(super) policy: Option<String>,
-    /// The wave or the pod that it is called for.
+    /// The wave or the pod of the call.
     pub(super) of: Option<String>,
-    /// How long that may take; default: a day.
+    /// The time limit; default: a day.
     pub(super) within: Option<Span>,
     pub(super) done: bool,
     pub(super) pending: Option<String>,
@@ -129,7 +129,7 @@ pub(super) struct ExpectForm {
     pub(super) sends: Option<Vec<Text>>,
     /// Every Kubernetes Event that the step emitted: `REASON of OBJECT: NOTE`.
     pub(super) emits: Option<Vec<Text>>,
-    /// Annotations of the node; null: it has none of this key.
+    /// Annotations of the node; null: the key must be missing.
     pub(super) annotations: BTreeMap<String, Option<String>>,
     pub(super) cordoned: Option<bool>,
     pub(super) here: Vec<String>,
@@ -138,14 +138,14 @@ pub(super) struct ExpectForm {
     pub(super) pods: BTreeMap<String, PodExpectation>,
 }
 
-/// What is expected of a pod.
+/// An expectation of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PodExpectation {
     pub(super) annotations: BTreeMap<String, Option<String>>,
 }
 
-/// Whom a hook waits for: their names, or their names and what is awaited of each.
+/// The blockers of a hook: their names, or their names and details.
 #[derive(Debug, Deserialize)]
 #[serde(
     untagged,
@@ -156,22 +156,22 @@ pub(super) enum WaitingForm {
     Details(BTreeMap<String, String>),
 }
 
-/// What a server answers.
+/// A server's answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct AnswerForm {
-    /// `METHOD URL`; `*` stands for anything.
+    /// `METHOD URL`; `*` matches anything.
     pub(super) to: String,
     #[serde(default = "ok")]
     pub(super) status: u16,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
-    /// A text as it is, anything else as JSON.
+    /// A text verbatim, anything else as JSON.
     #[serde(default)]
     pub(super) body: Value,
-    /// No answer but this error.
+    /// This error instead of an answer.
     pub(super) error: Option<NoAnswer>,
-    /// How often; without it once, `0`: always.
+    /// The number of uses; default: once, `0`: always.
     pub(super) times: Option<u32>,
 }
 
@@ -181,9 +181,9 @@ pub(super) struct AnswerForm {
 pub(super) enum NoAnswer {
     /// The server does not exist; nothing was sent.
     Unreachable,
-    /// It was sent, and no whole answer came.
+    /// It was sent, and the response was incomplete.
     Broken,
-    /// The time was over.
+    /// The time limit expired.
     Timeout,
 }
 
@@ -191,7 +191,7 @@ const fn ok() -> u16 {
     200
 }
 
-/// How the drain is to end.
+/// The expected end of the drain.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct EndFields {
@@ -201,6 +201,6 @@ pub(super) struct EndFields {
 }
 
 text_or! {
-    /// How the drain is to end: the outcome's name, or more.
+    /// The expected end of the drain: the outcome's name, or more.
     EndForm, EndFields, |outcome| EndFields { outcome, ..EndFields::default() }
 }

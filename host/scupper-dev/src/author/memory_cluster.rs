@@ -1,7 +1,7 @@
-//! A cluster of one node, in memory and in its own time: what the API server, its controllers and the kubelet would do.
+//! A cluster of one node, in memory and in simulated time: the API server, its controllers and the kubelet.
 //!
-//! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day goes by in a millisecond. It must
-//! not know what is expected of it.
+//! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day takes a millisecond. It must not
+//! know the expectations.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use scupper_engine::{
 
 use super::mock_servers::MockServers;
 
-/// How long a pod takes to end by default.
+/// The default time until a pod has terminated.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
-/// How long its controller takes to have another one ready elsewhere, which the budget counts again.
+/// The time until its controller has a replacement ready elsewhere, which the budget counts again.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
 
 /// The cluster.
@@ -24,15 +24,15 @@ pub(super) struct MemoryCluster {
     pods: BTreeMap<Uid, PodState>,
     gone: BTreeMap<Uid, PodRef>,
     pub(super) budgets: Vec<Budget>,
-    /// What happens by itself.
+    /// Scheduled events.
     due: Vec<(Time, TimedChange)>,
-    /// What a watch would deliver, in order.
+    /// Pending watch events, in order.
     events: Vec<Event>,
     version: u64,
     outage_until: Time,
     /// The Kubernetes Events of policies: `REASON of OBJECT: NOTE`.
     pub(super) emitted: Vec<String>,
-    /// The servers that policies speak to.
+    /// The servers that policies use.
     pub(super) answers: MockServers,
 }
 
@@ -67,7 +67,7 @@ impl MemoryCluster {
         }
     }
 
-    /// All there is, as a watch begins.
+    /// The whole state, as a watch begins with it.
     pub(super) fn beginning(&mut self) -> Vec<Event> {
         self.events.clear();
         vec![
@@ -77,17 +77,17 @@ impl MemoryCluster {
         ]
     }
 
-    /// What has happened since it was asked last.
+    /// The changes since the last call.
     pub(super) fn news(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// When something happens by itself.
+    /// The time of the next scheduled event.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.due.iter().map(|(at, _)| *at).min()
     }
 
-    /// It is this late now.
+    /// Advances the time.
     pub(super) fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         let (due, later) = std::mem::take(&mut self.due)
@@ -104,7 +104,7 @@ impl MemoryCluster {
         }
     }
 
-    /// The node as the API has it now.
+    /// The node as the API shows it now.
     pub(super) fn seen_node(&self) -> Node {
         Node {
             resource_version: self.version.to_string(),
@@ -116,12 +116,12 @@ impl MemoryCluster {
         self.pods.values().map(|living| &living.pod)
     }
 
-    /// A pod that is there, by `namespace/name`.
+    /// An existing pod, by `namespace/name`.
     pub(super) fn pod(&self, name: &str) -> Option<&Pod> {
         self.pods().find(|pod| pod.id.to_string() == name)
     }
 
-    /// The name of a pod that is there or was.
+    /// The name of an existing or former pod.
     pub(super) fn name_of(&self, uid: &Uid) -> String {
         let living = self.pods.get(uid).map(|living| &living.pod.id);
         living
@@ -129,7 +129,7 @@ impl MemoryCluster {
             .map_or_else(|| uid.to_string(), PodRef::to_string)
     }
 
-    /// A UID that no pod of this name had.
+    /// A UID that no pod of this name has had.
     pub(super) fn fresh_uid(&self, name: &str) -> String {
         let named = |pod: &&PodRef| pod.to_string() == name;
         let before = self.gone.values().filter(named).count();
@@ -145,7 +145,7 @@ impl MemoryCluster {
         self.pods.insert(pod.id.uid.clone(), PodState { pod, ends_after });
     }
 
-    /// Changes a pod that is there.
+    /// Changes an existing pod.
     pub(super) fn change_pod<E>(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl MemoryCluster {
         self.budgets.push(budget);
     }
 
-    /// Policies cannot reach the API server for so long.
+    /// Policies cannot reach the API server for this long.
     pub(super) fn outage(&mut self, span: Duration) {
         self.outage_until = self.now + span;
     }
@@ -195,7 +195,7 @@ impl MemoryCluster {
         self.now >= self.outage_until
     }
 
-    /// Does what the engine asks of the cluster.
+    /// Performs the engine's task.
     pub(super) fn carry_out(&mut self, task: &Task) -> Answer {
         match task {
             Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds)),

@@ -6,16 +6,16 @@ use super::form::{AnswerForm, NoAnswer};
 use super::values::matches;
 use scupper_policy::HttpMockAnswer;
 
-/// The list, and what was asked.
+/// The list, and the requests so far.
 #[derive(Debug, Default)]
 pub(super) struct MockServers {
     waiting: Vec<(AnswerForm, Option<u32>)>,
-    /// What was sent: `METHOD URL`.
+    /// The requests: `METHOD URL`.
     pub(super) sent: Vec<String>,
 }
 
 impl MockServers {
-    /// One more answer, after those that there are.
+    /// Adds an answer after the existing ones.
     pub(super) fn add(&mut self, form: &AnswerForm) {
         let times = match form.times {
             Some(0) => None,
@@ -25,7 +25,7 @@ impl MockServers {
         self.waiting.push((form.clone(), times));
     }
 
-    /// The first answer that fits, and that has not been given as often as it may.
+    /// The first matching answer that has uses left.
     pub(super) fn take(&mut self, method: &str, url: &str) -> HttpMockAnswer {
         let asked = format!("{method} {url}");
         self.sent.push(asked.clone());

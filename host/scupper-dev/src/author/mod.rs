@@ -1,11 +1,11 @@
-//! What the author of a policy needs: scenarios without a cluster, plans for a snapshot, and measurements.
+//! Tools for policy authors: scenarios without a cluster, plans for a snapshot, and measurements.
 //!
 //! ```text
 //!  scenario file ─► form ─┬─► config ─► policies (real wasm, real host) ─┐
 //!                         └─► memory_cluster (in its own time) ──────────┴─► runner (real engine) ─► assertions ─► differences
 //! ```
 //!
-//! It must not know how a real cluster is reached, and prints nothing.
+//! It must not know how to reach a real cluster, and prints nothing.
 
 mod assertions;
 mod cluster_access;

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::sdk;
 
-/// What a new policy does.
+/// The kind of a new policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It plans.
@@ -23,12 +23,12 @@ pub(crate) enum Kind {
 /// Why the policy's crate could not be created.
 #[derive(Debug, Error)]
 pub(crate) enum NewError {
-    /// Neither cargo nor the driver would take the name.
+    /// Cargo or the driver would reject the name.
     #[error(
         "`{0}` cannot be the name of a new policy: it must be {POLICY_NAME_RULE}, begin with a letter and not end with '-'"
     )]
     Name(String),
-    /// Something is there already.
+    /// The target exists already.
     #[error("{} is there already, and nothing is overwritten; choose another name or another --dir", .0.display())]
     Exists(PathBuf),
     /// A file cannot be written.
@@ -36,13 +36,13 @@ pub(crate) enum NewError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// Makes the crate in `dir/name` and says which files it consists of.
+/// Creates the crate in `dir/name` and returns its files.
 pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, NewError> {
     if !is_name(name) {
         return Err(NewError::Name(name.to_owned()));
@@ -91,7 +91,7 @@ pub(crate) fn new(name: &str, kind: Kind, dir: &Path) -> Result<Vec<PathBuf>, Ne
         .chain(of_sdk)
         .try_for_each(|(path, text)| write(&path, &text));
     if let Err(error) = written_all {
-        // A crate without some of its files would only be in the way of the next attempt.
+        // An incomplete crate would only block the next attempt.
         std::fs::remove_dir_all(&folder).unwrap_or_default();
         return Err(error);
     }

@@ -21,17 +21,17 @@ use scupper_policy_spec::PolicySpec;
 pub(crate) struct OfflineRuntime {
     options: RuntimeOptions,
     runtime: Runtime,
-    /// Their compiled code goes with the workbench.
+    /// Their compiled code is deleted with the workbench.
     _cache: TempDir,
 }
 
 /// Why the runtime could not be prepared.
 #[derive(Debug, Error)]
 pub(crate) enum OfflineError {
-    /// Compiled code cannot be kept anywhere.
+    /// Compiled code cannot be stored.
     #[error("make a directory for compiled policies, or find this program")]
     Place(#[source] std::io::Error),
-    /// The runtime for policies could not be made.
+    /// The runtime for policies could not be created.
     #[error("could not prepare the policy runtime")]
     Runtime(#[source] RuntimeError),
 }
@@ -39,7 +39,7 @@ pub(crate) enum OfflineError {
 /// Why policies cannot be tried on a cluster in memory.
 #[derive(Debug, Error)]
 pub(crate) enum PolicyLoadError {
-    /// The runtime for policies could not be made.
+    /// The runtime for policies could not be created.
     #[error("could not prepare the policy runtime")]
     Runtime(#[from] RuntimeError),
     /// A policy cannot be used.
@@ -74,7 +74,7 @@ impl OfflineRuntime {
         })
     }
 
-    /// Loads policies whose cluster, and whose servers, are those in memory.
+    /// Loads policies with the cluster and the servers in memory.
     pub(super) async fn load(
         &self,
         specs: &[PolicySpec],
@@ -92,12 +92,12 @@ impl OfflineRuntime {
         Ok(Policies::load(&runtime, specs, Arc::new(cluster.clone())).await?)
     }
 
-    /// Compiles a policy once more, and says what that took.
+    /// Compiles a policy once more, and returns the time it took.
     pub(crate) async fn compile(&self, spec: &PolicySpec) -> Result<Compilation, LoadFault> {
         scupper_policy::time_compiling(&self.runtime, spec).await
     }
 
-    /// Looks a policy over.
+    /// Examines a policy.
     pub(crate) async fn examine(&self, spec: &PolicySpec) -> Examined {
         scupper_policy::examine(&self.runtime, spec, Arc::new(nothing())).await
     }

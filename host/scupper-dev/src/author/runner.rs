@@ -1,7 +1,7 @@
-//! Runs a drain: the real engine and the real policies, on a cluster in memory and in its own time.
+//! Runs a drain: the real engine and the real policies, on a cluster in memory and in simulated time.
 //!
-//! It is the driver's `runner` without sockets and without waiting: whatever happens next happens at once. It must not know what is
-//! expected.
+//! It is the driver's `runner` without sockets and without waiting: the next event happens at once. It must not know
+//! the expectations.
 
 use scupper_engine::{
     Answer, Command, Drain, Duration, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer,
@@ -14,7 +14,7 @@ use scupper_driver::policy_calls::{self, DrainState};
 use scupper_policy_reload::Session;
 use scupper_report::DrainLines;
 
-/// Commands and moments of one stretch; more of them is a drain that goes round in circles.
+/// Commands and moments of one run; a drain with more of them loops.
 const TURNS: usize = 200_000;
 
 /// A drain under way.
@@ -25,16 +25,16 @@ pub(super) struct ScenarioRunner {
     started: Time,
     drain: Drain,
     progress: DrainLines,
-    /// The plan, or how the drain ended.
+    /// The plan, or the end of the drain.
     pub(super) plan: Option<Plan>,
     pub(super) outcome: Option<Outcome>,
-    /// What hooks answered, in order.
+    /// The answers of hooks, in order.
     pub(super) answers: Vec<HookAnswer>,
     /// The lines that the drain would print.
     pub(super) story: Vec<String>,
 }
 
-/// What a hook answered.
+/// A hook's answer.
 #[derive(Clone, Debug)]
 pub(super) struct HookAnswer {
     pub(super) policy: String,
@@ -42,9 +42,9 @@ pub(super) struct HookAnswer {
     /// The wave, the pod as `namespace/name`, or nothing.
     pub(super) subject: String,
     pub(super) outcome: StepOutcome,
-    /// The requests that it sent: `METHOD URL`.
+    /// The requests sent: `METHOD URL`.
     pub(super) sent: Vec<String>,
-    /// The Kubernetes Events that it emitted: `REASON of OBJECT: NOTE`.
+    /// The Kubernetes Events emitted: `REASON of OBJECT: NOTE`.
     pub(super) emitted: Vec<String>,
 }
 
@@ -53,26 +53,26 @@ pub(super) struct HookAnswer {
 pub(super) enum Until<'a> {
     /// There is a plan.
     Planned,
-    /// A hook has answered of which this is true.
+    /// A hook's answer satisfies this.
     Answer(&'a (dyn Fn(&HookAnswer) -> bool + Sync)),
     /// The drain has ended.
     Ended,
-    /// The time has come.
+    /// The time is reached.
     Time,
 }
 
 /// Why the run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// What it ran for has happened.
+    /// The awaited event has happened.
     There,
-    /// The drain has ended before.
+    /// The drain ended before it.
     Ended,
-    /// The time was over before.
+    /// The time limit passed before it.
     Time,
-    /// Nothing more will ever happen by itself.
+    /// No event is scheduled any more.
     Still,
-    /// It goes round in circles.
+    /// The drain loops.
     Circles,
 }
 
@@ -95,7 +95,7 @@ impl ScenarioRunner {
         runner
     }
 
-    /// The driver dies and starts anew.
+    /// The driver dies and restarts.
     pub(super) fn restart(&mut self) {
         let now = self.now();
         let checkpoint = self.cluster.lock().node.checkpoint.clone();
@@ -106,7 +106,7 @@ impl ScenarioRunner {
         self.look_around();
     }
 
-    /// Maintenance is over.
+    /// Uncordons the node.
     pub(super) fn uncordon(&mut self) {
         let now = self.now();
         self.request.intent = Intent::Uncordon;
@@ -126,7 +126,7 @@ impl ScenarioRunner {
         });
     }
 
-    /// Plays on until something has happened, but not longer than to a moment.
+    /// Runs until an event has happened, up to a time limit.
     pub(super) async fn go(&mut self, until: &Until<'_>, at_most: Time) -> Stop {
         for _ in 0..TURNS {
             self.tell();
@@ -154,7 +154,7 @@ impl ScenarioRunner {
         Stop::Circles
     }
 
-    /// Takes one step of a hook, whatever the drain is about just now.
+    /// Takes one step of a hook, whatever the drain's current state.
     pub(super) async fn step(&self, step: &HookStep) -> StepOutcome {
         let info = policy_calls::info(
             &self.request,
@@ -169,13 +169,13 @@ impl ScenarioRunner {
         }
     }
 
-    /// What the first planner is given.
+    /// The first planner's input.
     pub(super) fn draft(&self) -> Plan {
         let pods: Vec<Pod> = self.drain.pods().cloned().collect();
         scupper_engine::draft(&pods, &self.request.settings, self.now())
     }
 
-    /// Asks a planner once.
+    /// Calls a planner once.
     pub(super) async fn plan_once(&self, policy: &str, draft: &Plan) -> PlanAnswer {
         let info = policy_calls::info(
             &self.request,
@@ -188,7 +188,7 @@ impl ScenarioRunner {
         policy_calls::plan(&self.policies, info, &shown, settings, (policy, draft)).await
     }
 
-    /// So much time passes, and the drain stands still.
+    /// Advances the time without the drain.
     pub(super) fn wait(&self, span: Duration) {
         let mut cluster = self.cluster.lock();
         let now = cluster.now + span;
@@ -199,7 +199,7 @@ impl ScenarioRunner {
         self.cluster.lock().now
     }
 
-    /// Nothing happens now: on to the next moment at which something does.
+    /// Nothing happens now: advances to the next event.
     fn pass(&mut self, until: &Until<'_>, at_most: Time) -> Option<Stop> {
         if self.outcome.is_some() && !matches!(until, Until::Time) {
             return Some(match until {
@@ -335,7 +335,7 @@ impl ScenarioRunner {
         }
     }
 
-    /// How long it has been going on.
+    /// The time since its start.
     pub(super) fn took(&self) -> Duration {
         self.now().since(self.started)
     }

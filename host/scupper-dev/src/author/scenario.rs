@@ -20,23 +20,23 @@ use scupper_config::{ConfigError, Configuration};
 use scupper_policy::Policies;
 use scupper_policy_reload::Session;
 
-/// The moment at which every scenario begins, as every test with the SDK does: 2027-01-15T08:00:00Z.
+/// The start time of every scenario, as of every test with the SDK: 2027-01-15T08:00:00Z.
 pub(super) const BEGINNING: Time = Time::from_millis(1_800_000_000_000);
-/// How long an expectation may take by default.
+/// The default time limit of an expectation.
 const AT_MOST: Duration = Duration::from_secs(24 * 3600);
-/// How long pods have been there.
+/// The age of the pods.
 const OLD: u64 = 3600 * 1000;
 
 /// The result of a scenario.
 #[derive(Debug)]
 pub(crate) struct ScenarioResult {
-    /// What it shows.
+    /// Its purpose.
     pub about: String,
-    /// What was not as expected; empty: all was.
+    /// The differences; empty: none.
     pub differences: Vec<Difference>,
     /// The lines that the drain would have printed.
     pub story: Vec<String>,
-    /// How long the drain took by its own time, in milliseconds.
+    /// The simulated duration of the drain, in milliseconds.
     pub took_ms: u64,
 }
 
@@ -52,15 +52,15 @@ pub(crate) enum ScenarioError {
     /// It has an invalid value.
     #[error("line {line}: {message}")]
     Sense {
-        /// Where.
+        /// The line.
         line: u64,
-        /// What.
+        /// The error.
         message: String,
     },
     /// Its snapshot cannot be read.
     #[error("the snapshot")]
     Snapshot(#[source] SnapshotError),
-    /// What it says of policies and drains is wrong.
+    /// Its settings of policies and drains are invalid.
     #[error("{0}")]
     Config(String),
     /// The policy cannot be used.
@@ -68,7 +68,7 @@ pub(crate) enum ScenarioError {
     Load(#[from] PolicyLoadError),
 }
 
-/// Plays a scenario file with the policy in `module`.
+/// Runs a scenario file with the policy in `module`.
 pub(crate) async fn run_scenario(
     workbench: &OfflineRuntime,
     file: &Path,
@@ -96,7 +96,7 @@ pub(crate) async fn run_scenario(
     })
 }
 
-/// What `scupper.yaml` would say.
+/// The equivalent `scupper.yaml`.
 fn configuration(
     form: &ScenarioForm,
     file: &Path,
@@ -121,7 +121,7 @@ fn configuration(
     scupper_config::read_text(file, &whole.to_string()).map_err(|error| ScenarioError::Config(told(error)))
 }
 
-/// Lines and columns would be those of our own text.
+/// Lines and columns would refer to our own text.
 fn told(error: ConfigError) -> String {
     match error {
         ConfigError::Wrong { problems, .. } => problems
@@ -194,15 +194,15 @@ fn request(
     }
 }
 
-/// A drain, and how far what it did has been looked at.
+/// A drain, and the part of its results that has been checked.
 struct ScenarioRun {
     runner: ScenarioRunner,
-    /// Answers of hooks that an expectation has seen, or that something happened after.
+    /// Answers of hooks that an expectation has checked, or that another event followed.
     heard: usize,
 }
 
 impl ScenarioRun {
-    /// The first line that is not as expected ends it: what comes after would only be confusing.
+    /// The first unexpected line ends it: later ones would only be confusing.
     async fn run(&mut self, form: &ScenarioForm) -> Result<Vec<Difference>, ScenarioError> {
         let stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
         if let Some(plan) = &form.plan {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// The files of `sdk/` and `wit/`, by the names that they have beside a policy.
+/// The files of `sdk/` and `wit/`, with their names beside a policy.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 
-/// The workspace's manifest, which has what the SDK's inherits.
+/// The workspace's manifest, from which the SDK's manifest inherits.
 const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
 
-/// Where it lies in a policy's crate.
+/// Its folder in a policy's crate.
 pub(super) const FOLDER: &str = "sdk";
 
 /// Each file with its text.
@@ -22,7 +22,7 @@ pub(super) fn files() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// The manifest with everything that it inherits from its workspace, without lints and tests.
+/// The manifest with all inherited values inlined, without lints and tests.
 fn standalone(manifest: &str, workspace: &str) -> String {
     let inherited: BTreeMap<&str, &str> = ["[workspace.package]", "[workspace.dependencies]"]
         .into_iter()
@@ -56,7 +56,7 @@ fn entries<'a>(manifest: &'a str, table: &str) -> impl Iterator<Item = (&'a str,
         .filter_map(|line| line.split_once(" = "))
 }
 
-/// The key of a line that inherits, and what it adds: `serde = { workspace = true, optional = true }`.
+/// The key of an inheriting line, and its additions: `serde = { workspace = true, optional = true }`.
 fn inheriting(line: &str) -> Option<(&str, &str)> {
     if let Some(key) = line.strip_suffix(".workspace = true") {
         return Some((key, ""));
@@ -65,7 +65,7 @@ fn inheriting(line: &str) -> Option<(&str, &str)> {
     Some((key, value.strip_suffix(" }")?))
 }
 
-/// A version, or a table, with more.
+/// A version, or a table, with additions.
 fn with(value: &str, more: &str) -> String {
     match value.strip_suffix(" }") {
         _ if more.is_empty() => value.to_owned(),

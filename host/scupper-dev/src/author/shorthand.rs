@@ -1,4 +1,4 @@
-//! Nodes, pods and budgets in short form: what is left out has the usual value.
+//! Nodes, pods and budgets in short form: missing fields have the usual value.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::values::{Span, text_or};
 
 type Texts = BTreeMap<String, String>;
-/// What is to change: null takes away.
+/// A change: null removes a field.
 type Changes = BTreeMap<String, Option<String>>;
 
 /// Fields of a pod.
@@ -37,7 +37,7 @@ pub(super) struct PodFields {
     mirror: bool,
     /// The driver runs in it.
     pub(super) driver: bool,
-    /// How long it takes to end once it is asked to; its grace period at most. Default: one second.
+    /// The time until it terminates; its grace period at most. Default: one second.
     pub(super) ends_after: Option<Span>,
 }
 
@@ -76,7 +76,7 @@ struct ConditionForm(ConditionFields);
 
 impl<'de> Deserialize<'de> for ConditionForm {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // An unquoted `True` is a boolean, and means the status all the same.
+        // An unquoted `True` is a boolean, and still means the status.
         #[derive(Deserialize)]
         #[serde(
             untagged,
@@ -113,7 +113,7 @@ pub(super) struct BudgetForm {
     allowed: i32,
 }
 
-/// `namespace/name`, taken apart.
+/// Splits `namespace/name`.
 pub(super) fn split(name: &str) -> Result<(String, String), String> {
     match name.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
@@ -124,7 +124,7 @@ pub(super) fn split(name: &str) -> Result<(String, String), String> {
 }
 
 impl PodFields {
-    /// A pod with the labels that pods usually have.
+    /// A pod with usual labels.
     pub(super) fn labelled(name: String, number: usize) -> Self {
         let label = |key: &str, value: String| (key.to_owned(), Some(value));
         Self {
@@ -225,7 +225,7 @@ impl NodeFields {
 }
 
 impl BudgetForm {
-    /// As the engine has it.
+    /// Converts to the engine's type.
     pub(super) fn budget(&self) -> Result<Budget, String> {
         let (namespace, name) = split(&self.name)?;
         Ok(Budget {
@@ -244,7 +244,7 @@ impl BudgetForm {
     }
 }
 
-/// A node of which nothing is known but its name.
+/// A node with only a name.
 pub(super) fn plain_node(name: &str) -> Node {
     Node {
         name: name.to_owned(),
@@ -277,7 +277,7 @@ fn set_conditions(conditions: &mut Vec<Condition>, said: &BTreeMap<String, Condi
     for (kind, ConditionForm(said)) in said {
         let before = conditions.iter().position(|condition| condition.kind == *kind);
         let before = before.map(|at| conditions.remove(at));
-        // A condition that is taken away has an empty status.
+        // A removed condition has an empty status.
         if said.status.is_empty() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! A snapshot of a cluster in a file: the node, its pods and the budgets that matter.
+//! A snapshot of a cluster in a file: the node, its pods and the relevant budgets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) enum SnapshotError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -37,15 +37,15 @@ pub(crate) enum SnapshotError {
     Syntax {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The error and its place.
         message: String,
     },
-    /// An object in it is wrong.
+    /// An object in it is invalid.
     #[error("{}", file.display())]
     Object {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         #[source]
         source: DecodeError,
     },
@@ -65,16 +65,16 @@ pub(crate) enum SnapshotError {
     OtherNode {
         /// The file.
         file: PathBuf,
-        /// The one that was asked for.
+        /// The requested one.
         node: String,
-        /// Those that there are.
+        /// The existing ones.
         nodes: Vec<String>,
     },
 }
 
 impl Snapshot {
-    /// Reads what `kubectl get -o yaml` or `-o json` printed: one list, or several documents. Of several nodes the one
-    /// of this name is taken. Blocks.
+    /// Reads the output of `kubectl get -o yaml` or `-o json`: one list, or several documents. With several nodes it
+    /// takes the one of this name. Blocks.
     pub(crate) fn read(file: &Path, node: Option<&str>) -> Result<Self, SnapshotError> {
         let text = std::fs::read_to_string(file).map_err(|source| SnapshotError::Read {
             file: file.to_owned(),

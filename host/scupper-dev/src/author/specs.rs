@@ -14,9 +14,9 @@ use super::suite::name_of;
 pub(crate) struct PolicyChoice {
     /// The component.
     pub file: PathBuf,
-    /// A `scupper.yaml` that says the rest.
+    /// A `scupper.yaml` with the other settings.
     pub config: Option<PathBuf>,
-    /// Which of its policies; without it the one whose module the component is.
+    /// The name of the policy in it; default: the one whose module is the component.
     pub name: Option<String>,
     /// `CAPABILITY:TARGET`
     pub grants: Vec<String>,
@@ -30,7 +30,7 @@ pub(crate) enum SpecError {
     /// The configuration file is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It says nothing of this policy.
+    /// It does not contain this policy.
     #[error(
         "{} has no policy whose module is {}; it has {}; name one with --name",
         config.display(), file.display(), names.join(", ")
@@ -40,7 +40,7 @@ pub(crate) enum SpecError {
         config: PathBuf,
         /// The component.
         file: PathBuf,
-        /// The policies that it has.
+        /// The policies in it.
         names: Vec<String>,
     },
     /// A grant cannot be read.
@@ -48,7 +48,7 @@ pub(crate) enum SpecError {
     Grant {
         /// The grant.
         text: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: GrantError,
     },
@@ -58,7 +58,7 @@ pub(crate) enum SpecError {
 }
 
 impl PolicyChoice {
-    /// The specification as a driver would read it. Blocks.
+    /// Builds the specification as a driver would. Blocks.
     pub(crate) fn spec(&self) -> Result<PolicySpec, SpecError> {
         let mut spec = match &self.config {
             Some(config) => self.find(config)?,

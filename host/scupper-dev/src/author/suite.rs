@@ -1,4 +1,4 @@
-//! Which scenarios there are, and of which policy: those of a crate are in its folder `scenarios`.
+//! Finds scenarios and their policies: a crate's scenarios are in its folder `scenarios`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use scupper_builder::{BuildError, PROFILE, Workspace};
 use thiserror::Error;
 
-/// Where a crate has its scenarios.
+/// The folder of a crate's scenarios.
 const FOLDER: &str = "scenarios";
 
-/// A scenario, and the policy that it is about.
+/// A scenario and its policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// The scenario's file.
@@ -21,7 +21,7 @@ pub(crate) struct Case {
     pub module: PathBuf,
 }
 
-/// Why the scenarios cannot be found, or their policies not be built.
+/// Why the scenarios cannot be found, or their policies cannot be built.
 #[derive(Debug, Error)]
 pub(crate) enum SuiteError {
     /// A folder or a file cannot be read.
@@ -29,14 +29,14 @@ pub(crate) enum SuiteError {
     Look {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// There is nothing to do.
+    /// There is no scenario.
     #[error("there are no scenarios in {}; a scenario is a file NAME.yaml", .0.display())]
     Empty(PathBuf),
-    /// The scenario is in no crate.
+    /// The scenario does not belong to a crate.
     #[error("{} is in no crate; say which policy it is about with --policy FILE.wasm", .0.display())]
     NoCrate(PathBuf),
     /// The crate cannot be built.
@@ -44,17 +44,18 @@ pub(crate) enum SuiteError {
     Build {
         /// The crate.
         folder: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: BuildError,
     },
 }
 
-/// Finds the scenarios of crates, of folders and of single files. Without a component the crates are built. Blocks.
+/// Finds the scenarios of crates, of folders and of single files. Builds the crates, unless a component is given.
+/// Blocks.
 pub(crate) fn cases(paths: &[PathBuf], module: Option<&Path>) -> Result<Vec<Case>, SuiteError> {
     let mut built: BTreeMap<PathBuf, (String, PathBuf)> = BTreeMap::new();
     let mut cases = Vec::new();
-    // The scenario's folder is where the names in a scenario start, not those on the command line.
+    // Names in a scenario are relative to its folder; those on the command line are not.
     let absolute = |module: &Path| {
         std::path::absolute(module).map_err(|source| SuiteError::Look {
             path: module.to_owned(),
@@ -87,7 +88,7 @@ pub(crate) fn cases(paths: &[PathBuf], module: Option<&Path>) -> Result<Vec<Case
     Ok(cases)
 }
 
-/// A name for a policy that has none but its file's.
+/// A name for a policy that has only a file name.
 pub(super) fn name_of(module: &Path) -> String {
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

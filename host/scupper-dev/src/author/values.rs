@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A span of time: `500ms`, `10s`, `1h30m`.
+/// A duration: `500ms`, `10s`, `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span(pub(super) Duration);
 
 impl Span {
-    /// As the engine has it.
+    /// Converts to the engine's type.
     pub(super) fn engine(self) -> scupper_engine::Duration {
         self.0.into()
     }
@@ -26,7 +26,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A text in which `*` stands for anything.
+/// A text in which `*` matches anything.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(transparent)]
 pub(super) struct Text(pub(super) String);
@@ -37,7 +37,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for anything.
+/// Whether a text matches a pattern in which `*` matches anything.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

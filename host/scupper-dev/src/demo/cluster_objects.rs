@@ -1,15 +1,16 @@
-//! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and what stays.
+//! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and pods that are
+//! kept.
 
 use scupper_simulator::api::{ApiServer, Options, Store, StoreError, objects};
 use serde_json::{Value, json};
 
 use super::DemoError;
 
-/// The node that is drained.
+/// The drained node.
 pub(super) const NODE: &str = "worker-1";
 const OTHER: &str = "worker-2";
 
-/// A cluster in which pods are replaced when they leave, with the driver's namespace, where its leases are.
+/// A cluster that replaces evicted pods, with the driver's namespace for its leases.
 pub(super) async fn cluster() -> Result<ApiServer, DemoError> {
     let options = Options {
         takes: std::time::Duration::from_millis(700),
@@ -21,7 +22,7 @@ pub(super) async fn cluster() -> Result<ApiServer, DemoError> {
     Ok(cluster)
 }
 
-/// Puts everything into the store.
+/// Creates everything in the store.
 pub(super) fn build(store: &Store) -> Result<(), StoreError> {
     for object in nodes()
         .into_iter()
@@ -51,7 +52,7 @@ fn slurm() -> Vec<Value> {
     (0..3).map(worker).collect()
 }
 
-/// Two replicas, one of which must be there: the second waits until the first one's successor is ready, in 4 s.
+/// Two replicas, one of which must be available: the second waits until the first one's replacement is ready, in 4 s.
 fn shop() -> Vec<Value> {
     let replica = |name: &str| {
         objects::pod("shop", name, NODE)
@@ -64,7 +65,7 @@ fn shop() -> Vec<Value> {
         objects::budget("shop", "cart", &[("app", "cart")], 1),
         replica("cart-1"),
         replica("cart-2"),
-        // After its pods, or it would make others.
+        // After its pods, or it would create others.
         objects::replica_set("shop", "cart", 2)
             .with(
                 "/spec/template/metadata/annotations",

@@ -18,9 +18,9 @@ use scupper_report::Format;
 pub(super) const DRIVER: &str = "drain.slm.k8s.io";
 /// Its other transition.
 pub(super) const UNCORDON: &str = "drain.slm.k8s.io-uncordon";
-/// What policies that speak to servers may emit.
+/// The Events that policies with servers may emit.
 pub(super) const EVENTS: &str = "events:node";
-/// A demo is over in half a minute; whatever takes longer is stuck.
+/// A demo takes half a minute; one that takes longer is stuck.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Why the demo failed.
@@ -88,7 +88,7 @@ impl DemoCluster {
             .tempdir()
             .map_err(DemoError::Folder)?;
         let client = kube::Client::try_from(cluster.client_config()).map_err(DemoError::Client)?;
-        // A real kubelet looks every 10 s; this one every second.
+        // A real kubelet checks every 10 s; this one every second.
         let options = kubelet::Options {
             timing: Timing::faster(10),
             ..kubelet::Options::new(client, node, folder.path())
@@ -141,13 +141,13 @@ impl DemoCluster {
         })
     }
 
-    /// Asks for a transition and waits until the kubelet has ended the event.
+    /// Requests a transition and waits until the kubelet has ended the event.
     pub(super) async fn transition(&self, event: &str, transition: &str) -> Result<(), DemoError> {
         self.ask(event, transition)?;
         self.ended(event).await
     }
 
-    /// Asks for a transition.
+    /// Requests a transition.
     pub(super) fn ask(&self, event: &str, transition: &str) -> Result<(), DemoError> {
         let object = objects::lifecycle_event(event, transition, self.node).build();
         self.cluster.store().apply(object).map_err(DemoError::Scene)?;
@@ -175,17 +175,17 @@ impl DemoCluster {
         Err(stuck(message))
     }
 
-    /// How the cluster is reached.
+    /// The connection to the cluster.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// From here on requests are counted.
+    /// Starts counting requests.
     pub(super) fn mark(&self) -> usize {
         self.cluster.mark()
     }
 
-    /// What the drain asked of the API server, in one line.
+    /// The drain's requests to the API server, in one line.
     pub(super) fn requests(&self, mark: usize) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let ours = self
@@ -215,7 +215,7 @@ impl DemoCluster {
     }
 }
 
-/// A node with a pod of the neighbour's and one of a shop's, which leave, and an exporter, which stays.
+/// A node with a pod of the neighbour's and one of a shop's, which are evicted, and an exporter, which is kept.
 pub(super) fn worker(store: &Store, node: &str, own: objects::Object) -> Result<(), api::StoreError> {
     let site = objects::pod("web", "site-1", node)
         .owner_replicaset("site")

@@ -25,7 +25,7 @@ use scupper_report::Format;
 
 const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 
-/// Plays the demo.
+/// Runs the demo.
 pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     let played = match (&args.slurm, &args.openstack) {
         (_, Some(policy)) => openstack(args, policy, format).await,
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
             Some(testbed) => real_slurm::play(policy, testbed, format).await,
             None => play(policy, format).await,
         },
-        // The command line wants one of them.
+        // The command line requires one of them.
         (None, None) => Ok(()),
     };
     match played {
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     }
 }
 
-/// Says something to people, and nothing to programs.
+/// Prints a message for users, not for programs.
 fn speaker(format: Format) -> impl Fn(&str) + Clone + Send + Sync + 'static {
     let people = format == Format::Human;
     move |text: &str| {
@@ -58,7 +58,7 @@ fn speaker(format: Format) -> impl Fn(&str) + Clone + Send + Sync + 'static {
 
 async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(), DemoError> {
     let (Some(testbed), Some(state)) = (&args.openstack_testbed, &args.openstack_state) else {
-        // The command line wants both.
+        // The command line requires both.
         return Ok(());
     };
     let places = openstack::Places {

@@ -1,4 +1,4 @@
-//! The demo on a real OpenStack: real servers on a real Nova's host, which a simulated Kubernetes node stands for.
+//! The demo on a real OpenStack: real servers on a host of a real Nova, represented by a simulated Kubernetes node.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use scupper_driver::PoliciesOptions;
 use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
 
-/// What Kubernetes calls the node.
+/// The node's name in Kubernetes.
 const NODE: &str = "node-1";
-/// How many servers are there, and the seconds that each one's migration takes.
+/// The number of servers, and the seconds of each one's migration.
 const SERVERS: &str = "5";
 const SECONDS: &str = "2";
 const POLL: Duration = Duration::from_millis(700);
 
-/// Where everything is that the demo needs.
+/// The paths that the demo needs.
 #[derive(Clone, Copy)]
 pub(super) struct Places<'a> {
     pub(super) policy: &'a Path,
@@ -31,13 +31,13 @@ pub(super) struct Places<'a> {
     pub(super) state: &'a Path,
 }
 
-/// Plays it, and ends OpenStack whatever comes, Ctrl-C included.
+/// Runs it, and ends OpenStack in any case, Ctrl-C included.
 pub(super) async fn play(places: Places<'_>, format: Format) -> Result<(), DemoError> {
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     speaker(format)(
         "A real OpenStack starts: Keystone, Placement, Glance and Nova with two compute hosts (half a minute, the first time two).",
     );
-    // What has begun to start is ended when it has started.
+    // A testbed that is starting is ended once it has started.
     let cloud = Cloud::start(places.testbed, places.state).await?;
     tokio::select! {
         played = scenes(places, &cloud, format) => played,
@@ -80,7 +80,7 @@ async fn scenes(places: Places<'_>, cloud: &Cloud, format: Format) -> Result<(),
     demo_cluster.clear().await
 }
 
-/// What Nova says of its hosts and of the servers on them.
+/// Nova's report about its hosts and the servers on them.
 async fn show(cloud: &Cloud, say: &impl Fn(&str)) -> Result<(), DemoError> {
     let mut text =
         "\n$ openstack compute service list; openstack server list --all-projects --long".to_owned();
@@ -110,7 +110,7 @@ async fn watch(cloud: Cloud, say: impl Fn(&str)) {
     }
 }
 
-/// A compute node's pods: nova-compute leaves after all others, the exporter stays.
+/// A compute node's pods: nova-compute is evicted after all others, the exporter is kept.
 fn build(store: &Store) -> Result<(), StoreError> {
     let compute = objects::pod("openstack", "nova-compute", NODE)
         .label("application", "nova")
@@ -120,7 +120,7 @@ fn build(store: &Store) -> Result<(), StoreError> {
     worker(store, NODE, compute)
 }
 
-/// What an operator would write into scupper.yaml.
+/// The operator's settings in scupper.yaml.
 fn policy(file: &Path, cloud: &Cloud) -> PolicySpec {
     let (keystone, nova) = (cloud.keystone(), cloud.nova());
     let keys = [

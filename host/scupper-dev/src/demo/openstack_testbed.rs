@@ -1,4 +1,4 @@
-//! The real OpenStack of the demo: started by the testbed's program, asked through it, and ended with it.
+//! The real OpenStack of the demo: started, queried and ended through the testbed's program.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,10 +12,10 @@ use tempfile::NamedTempFile;
 
 use super::demo_cluster::DemoError;
 
-/// The host that is drained.
+/// The drained host.
 pub(super) const HOST: &str = "compute-a";
 
-/// A real OpenStack. The last one that holds it ends it.
+/// A real OpenStack. Dropping the last handle ends it.
 #[derive(Clone)]
 pub(super) struct Cloud {
     bed: Arc<Testbed>,
@@ -24,14 +24,14 @@ pub(super) struct Cloud {
     secret: Arc<NamedTempFile>,
 }
 
-/// What is to be ended.
+/// The processes to end.
 struct Testbed {
     program: PathBuf,
     state: PathBuf,
 }
 
 impl Cloud {
-    /// Starts it with no server on it. It ends with this process, however this ends.
+    /// Starts it without servers. It ends with this process in any case.
     pub(super) async fn start(program: &Path, state: &Path) -> Result<Self, DemoError> {
         let bed = Arc::new(Testbed {
             program: program.to_owned(),
@@ -141,7 +141,7 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 impl Testbed {
-    /// In a process group of its own: Ctrl-C is for us, and we end it in order.
+    /// In its own process group: Ctrl-C is for us, and we end it in order.
     fn command(&self, command: &str) -> Command {
         let mut process = Command::new(&self.program);
         process

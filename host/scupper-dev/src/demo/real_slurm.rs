@@ -1,4 +1,4 @@
-//! The demo on a real Slurm: real jobs on a real node of it, whose name a simulated Kubernetes node bears as well.
+//! The demo on a real Slurm: real jobs on a real node of it, and a simulated Kubernetes node of the same name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use scupper_driver::PoliciesOptions;
 use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 use scupper_report::Format;
 
-/// What both Slurm and Kubernetes call the node.
+/// The node's name in both Slurm and Kubernetes.
 const NODE: &str = "slurm-worker-0";
 /// The user, the name and the seconds of each job: the shortest is last, so that all run when the drain begins.
 const JOBS: [(&str, &str, &str); 3] = [
@@ -28,9 +28,9 @@ const JOBS: [(&str, &str, &str); 3] = [
 ];
 const POLL: Duration = Duration::from_millis(400);
 
-/// Plays it, and ends Slurm whatever comes, Ctrl-C included.
+/// Runs it, and ends Slurm in any case, Ctrl-C included.
 pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
-    // Heard from here on, and obeyed once Slurm is up: what is only half there could not be ended in order.
+    // Signals are caught from here on, and handled once Slurm is up: a half-started Slurm could not be ended in order.
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     let slurm = Slurm::start(script.to_owned()).await?;
     tokio::select! {
@@ -85,7 +85,7 @@ async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), Demo
     demo_cluster.clear().await
 }
 
-/// A worker's pods: those of Slurm and of the shop leave, the exporter stays.
+/// A worker's pods: those of Slurm and of the shop are evicted, the exporter is kept.
 fn build(store: &Store) -> Result<(), StoreError> {
     let slurmd = objects::pod("slurm", "slurmd-0", NODE)
         .label("app.kubernetes.io/name", "slurmd")
@@ -148,7 +148,7 @@ async fn watch(slurm: Slurm, mut was: String, say: impl Fn(&str)) {
     }
 }
 
-/// A real Slurm. The last one that holds it ends it.
+/// A real Slurm. Dropping the last handle ends it.
 #[derive(Clone)]
 struct Slurm {
     script: PathBuf,
@@ -156,7 +156,7 @@ struct Slurm {
     folder: std::sync::Arc<Folder>,
 }
 
-/// Where it lives.
+/// Its folder.
 struct Folder {
     script: PathBuf,
     folder: TempDir,
@@ -183,8 +183,7 @@ impl Slurm {
         fact.unwrap_or_default().to_owned()
     }
 
-    /// One line about the node. A star that Slurm sets for a moment, and the reason of a drain that is over, are left
-    /// out.
+    /// One line about the node, without a star that Slurm sets briefly and without the reason of a drain that is over.
     async fn node(&self) -> Result<String, DemoError> {
         let asked = self
             .exec(&["sinfo", "-h", "-N", "-n", NODE, "-o", "%T|%E"])
@@ -217,7 +216,7 @@ impl Slurm {
 }
 
 impl Folder {
-    /// In a process group of its own: Ctrl-C is for us, and we end it in order.
+    /// In its own process group: Ctrl-C is for us, and we end it in order.
     fn command(&self, script: &Path, command: &str) -> Command {
         let mut process = Command::new(script);
         process

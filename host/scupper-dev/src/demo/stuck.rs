@@ -31,7 +31,7 @@ const HOLDS: [(&str, &[&str]); 2] = [
     (SLURM, &["HookRunning"]),
 ];
 
-/// Plays it: stuck, looked at, and helped out.
+/// Runs it: stuck, examined, and fixed.
 pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     let cluster = Arc::new(cluster);
@@ -153,7 +153,7 @@ async fn look(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoErro
     scupper::status(options, tell).await.map_err(DemoError::Status)
 }
 
-/// What the engineer types, and what comes of it.
+/// The engineer's commands, and their results.
 fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), StoreError> {
     say("$ kubectl -n shop scale replicaset cart --replicas 2");
     store.edit("replicasets.apps", "shop", "cart", |set| {
@@ -168,7 +168,7 @@ fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A field that is there.
+/// A required field.
 fn put(object: &mut Value, pointer: &str, value: Value) {
     if let Some(field) = object.pointer_mut(pointer) {
         *field = value;

@@ -1,4 +1,4 @@
-//! What authors type after `scupper policy`.
+//! The command line after `scupper policy`.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(crate) enum PolicyCommand {
 }
 
 impl PolicyCommand {
-    /// It says itself what is worth knowing; the log would only repeat it.
+    /// It reports everything itself; the log would only repeat it.
     pub(crate) const fn is_quiet(&self) -> bool {
         matches!(self, Self::Test(_) | Self::Bench(_))
     }
@@ -80,7 +80,7 @@ pub(crate) struct TestArgs {
     pub story: bool,
 }
 
-/// Which policy, and what the operator says of it.
+/// The policy and the operator's settings for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicyChoiceArgs {
     /// Component (.wasm)

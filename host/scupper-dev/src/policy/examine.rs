@@ -74,7 +74,7 @@ async fn examine(args: &PolicyChoiceArgs) -> Result<Examined, ExitCode> {
     Ok(workbench.examine(&spec).await)
 }
 
-/// Everything that is wrong, each with what to do about it.
+/// All problems, each with its remedy.
 fn problems(examined: &Examined) -> Vec<String> {
     let one = |fault: &LoadFault| match fault {
         LoadFault::Config(problems) => problems

@@ -1,4 +1,4 @@
-//! `scupper policy`: what authors do with policies. One file for each subcommand: options in, text and an exit code out.
+//! `scupper policy`: the commands for authors. One file for each subcommand: options in, text and an exit code out.
 
 mod args;
 mod build;
@@ -13,7 +13,7 @@ pub(crate) use args::PolicyCommand;
 
 use scupper_report::Format;
 
-/// Does what was typed after `policy`.
+/// Runs the subcommand after `policy`.
 pub(crate) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
     match command {
         PolicyCommand::New(args) => new::run(args, format),

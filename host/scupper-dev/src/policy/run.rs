@@ -173,7 +173,7 @@ fn figures_for_people(
     lines.join("\n")
 }
 
-/// The most that one call used, beside the limit.
+/// The peak usage of one call, beside the limit.
 pub(super) fn usage_lines(usage: &PolicyUsage) -> Vec<String> {
     let line = |measure: scupper_policy::Measure| {
         let limit = if measure.limit.is_empty() {

@@ -10,7 +10,7 @@ use scupper::Exit;
 use scupper::{fail, print};
 use scupper_report::Format;
 
-/// How many lines of a failed drain are printed by default.
+/// The number of lines of a failed drain to print by default.
 const TOLD: usize = 15;
 
 pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
@@ -74,7 +74,7 @@ fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: boo
     }
 }
 
-/// The difference, as diffs have it.
+/// The difference, in the form of a diff.
 fn told(case: &Case, difference: &Difference) -> Vec<String> {
     let Difference {
         line,
