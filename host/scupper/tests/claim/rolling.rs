@@ -17,15 +17,15 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// The trigger of the drain.
 #[derive(Clone, Copy, Debug)]
-enum Door {
+enum Trigger {
     Event,
     Cordon,
 }
 
 /// A budget that allows one eviction, not two.
-async fn node(door: Door) -> Node {
+async fn node(trigger: Trigger) -> Node {
     let node = Node::start().await;
-    if matches!(door, Door::Cordon) {
+    if matches!(trigger, Trigger::Cordon) {
         let label = |node: &mut Value| {
             node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
         };
@@ -40,12 +40,12 @@ async fn node(door: Door) -> Node {
 }
 
 /// Starts the drain, and waits until one pod is gone and the others are refused.
-async fn begin(node: &Node, door: Door) {
-    match door {
-        Door::Event => {
+async fn begin(node: &Node, trigger: Trigger) {
+    match trigger {
+        Trigger::Event => {
             node.event("drain", DRIVER);
         }
-        Door::Cordon => {
+        Trigger::Cordon => {
             let cordon = |node: &mut Value| node["spec"]["unschedulable"] = json!(true);
             node.api.store().edit("nodes", "", NODE, cordon).unwrap();
         }
@@ -58,10 +58,10 @@ async fn begin(node: &Node, door: Door) {
     .await;
 }
 
-async fn ends_well(node: &Node, door: Door) {
-    match door {
-        Door::Event => assert_eq!(node.end_of("drain").await, "Succeeded"),
-        Door::Cordon => {
+async fn ends_well(node: &Node, trigger: Trigger) {
+    match trigger {
+        Trigger::Event => assert_eq!(node.end_of("drain").await, "Succeeded"),
+        Trigger::Cordon => {
             node.until("it is drained", || {
                 node.reason("Drained").as_deref() == Some("DrainCompleted")
             })
@@ -83,18 +83,18 @@ fn mark(node: &Node) -> Value {
 
 #[tokio::test]
 async fn a_driver_terminated_in_mid_drain_continues_after_its_restart() {
-    for door in [Door::Event, Door::Cordon] {
-        let node = node(door).await;
+    for trigger in [Trigger::Event, Trigger::Cordon] {
+        let node = node(trigger).await;
         let mut driver = node.claimer(&[]).await;
-        begin(&node, door).await;
-        assert_eq!(node.list(LEASES).len(), 1, "{door:?}");
+        begin(&node, trigger).await;
+        assert_eq!(node.list(LEASES).len(), 1, "{trigger:?}");
         driver.terminate();
         assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
         assert!(
             node.list(LEASES).is_empty(),
-            "{door:?}: the next process need not wait"
+            "{trigger:?}: the next process need not wait"
         );
-        assert_ne!(mark(&node)["phase"], "finished", "{door:?}: {}", mark(&node));
+        assert_ne!(mark(&node)["phase"], "finished", "{trigger:?}: {}", mark(&node));
         assert!(node.is_cordoned());
         let evictions = node.evictions();
         node.delete_budget();
@@ -102,9 +102,9 @@ async fn a_driver_terminated_in_mid_drain_continues_after_its_restart() {
         assert_eq!(
             node.evictions(),
             evictions,
-            "{door:?}: there is no driver to evict them"
+            "{trigger:?}: there is no driver to evict them"
         );
-        ends_well(&node, door).await;
+        ends_well(&node, trigger).await;
         assert_eq!(node.evictions()["free"], [Some(201)]);
         assert!(!next.output().contains("Lost"), "{}", next.output());
     }
@@ -112,10 +112,10 @@ async fn a_driver_terminated_in_mid_drain_continues_after_its_restart() {
 
 #[tokio::test]
 async fn the_next_one_is_there_before_the_last_one_ends() {
-    for door in [Door::Event, Door::Cordon] {
-        let node = node(door).await;
+    for trigger in [Trigger::Event, Trigger::Cordon] {
+        let node = node(trigger).await;
         let mut driver = node.claimer(&[]).await;
-        begin(&node, door).await;
+        begin(&node, trigger).await;
         let next = node.spawn(&[]);
         node.until("the next one listens", || {
             next.log().contains("LifecycleEvents are served")
@@ -124,7 +124,7 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
         driver.terminate();
         assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
         node.delete_budget();
-        ends_well(&node, door).await;
+        ends_well(&node, trigger).await;
         assert_eq!(node.evictions()["free"], [Some(201)]);
     }
 }
@@ -132,7 +132,7 @@ async fn the_next_one_is_there_before_the_last_one_ends() {
 /// Two drivers of one name that cannot see each other by their sockets.
 #[tokio::test]
 async fn one_of_two_drivers_drains_and_the_other_stands_by_until_it_is_dead() {
-    let node = node(Door::Event).await;
+    let node = node(Trigger::Event).await;
     let folder = tempfile::tempdir().unwrap();
     let mut drivers: Vec<_> = (0..2)
         .map(|number| node.stranger(folder.path(), number))
@@ -141,7 +141,7 @@ async fn one_of_two_drivers_drains_and_the_other_stands_by_until_it_is_dead() {
         drivers.iter().all(|driver| driver.log().contains("leads=true"))
     })
     .await;
-    begin(&node, Door::Event).await;
+    begin(&node, Trigger::Event).await;
     let stands_by = |driver: &Driver| driver.log().contains("standing by: ");
     node.until("one stands by", || drivers.iter().any(stands_by))
         .await;
@@ -158,22 +158,22 @@ async fn one_of_two_drivers_drains_and_the_other_stands_by_until_it_is_dead() {
     );
     first.kill();
     node.delete_budget();
-    ends_well(&node, Door::Event).await;
+    ends_well(&node, Trigger::Event).await;
     assert_eq!(node.evictions()["free"], [Some(201)]);
 }
 
 /// An outage that is too long to keep the lease.
 #[tokio::test]
 async fn an_api_server_that_is_restarted_in_mid_drain() {
-    for door in [Door::Event, Door::Cordon] {
-        let node = node(door).await;
+    for trigger in [Trigger::Event, Trigger::Cordon] {
+        let node = node(trigger).await;
         let server = node.api.url();
         let gate = Gate::to(server.trim_start_matches("http://").to_owned()).await;
         let kubeconfig = std::fs::read_to_string(node.kubeconfig()).unwrap();
         let through = kubeconfig.replace(&server, &format!("http://{}", gate.address));
         std::fs::write(node.kubeconfig(), through).unwrap();
         let driver = node.claimer(&[]).await;
-        begin(&node, door).await;
+        begin(&node, trigger).await;
         gate.close();
         node.until("the driver cannot be sure of its lease", || {
             driver.log().contains("the node's Lease could not be renewed")
@@ -183,7 +183,7 @@ async fn an_api_server_that_is_restarted_in_mid_drain() {
         node.delete_budget();
         assert_eq!(node.evictions(), evictions);
         gate.open();
-        ends_well(&node, door).await;
+        ends_well(&node, trigger).await;
         assert_eq!(node.evictions()["free"], [Some(201)]);
     }
 }

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// The trigger of the drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Door {
+enum Trigger {
     Event,
     Cordon,
 }
@@ -30,9 +30,9 @@ fn policy() -> String {
 }
 
 /// Two pods that a budget blocks, and more of them by these names.
-async fn node(door: Door, more: &[&str]) -> (Node, Pairs) {
+async fn node(trigger: Trigger, more: &[&str]) -> (Node, Pairs) {
     let node = Node::start().await;
-    if door == Door::Cordon {
+    if trigger == Trigger::Cordon {
         let label = json!({"scupper.dev/drain-on-cordon": "true"});
         edit(&node, |it| it["metadata"]["labels"] = label);
     }
@@ -48,10 +48,10 @@ fn edit(node: &Node, change: impl FnOnce(&mut Value)) {
     node.api.store().edit("nodes", "", NODE, change).unwrap();
 }
 
-fn ask(node: &Node, door: Door) {
-    match door {
-        Door::Event => drop(node.event("drain", DRIVER)),
-        Door::Cordon => edit(node, |it| it["spec"]["unschedulable"] = json!(true)),
+fn ask(node: &Node, trigger: Trigger) {
+    match trigger {
+        Trigger::Event => drop(node.event("drain", DRIVER)),
+        Trigger::Cordon => edit(node, |it| it["spec"]["unschedulable"] = json!(true)),
     }
 }
 
@@ -91,9 +91,9 @@ async fn next_one(node: &Node, policy: &str) -> Driver {
     next
 }
 
-async fn drained(node: &Node, door: Door, pairs: &Pairs) {
+async fn drained(node: &Node, trigger: Trigger, pairs: &Pairs) {
     node.delete_budget();
-    if door == Door::Event {
+    if trigger == Trigger::Event {
         assert_eq!(node.end_of("drain").await, "Succeeded");
     }
     node.until("it is drained", || pairs.last() == COMPLETED).await;
@@ -111,17 +111,17 @@ async fn settled(node: &Node, next: &Driver) {
 #[tokio::test]
 async fn a_drain_that_succeeds_while_the_next_driver_is_up_stays_drained() {
     let policy = policy();
-    for door in [Door::Event, Door::Cordon] {
-        let (node, pairs) = node(door, &[]).await;
+    for trigger in [Trigger::Event, Trigger::Cordon] {
+        let (node, pairs) = node(trigger, &[]).await;
         let mut driver = node.claimer(&["--policy", &policy]).await;
-        ask(&node, door);
+        ask(&node, trigger);
         until_evicting(&node, &driver).await;
         let next = next_one(&node, &policy).await;
-        drained(&node, door, &pairs).await;
+        drained(&node, trigger, &pairs).await;
         driver.terminate();
         assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
         settled(&node, &next).await;
-        let said = format!("{door:?}: {}\n{}", next.output(), next.log());
+        let said = format!("{trigger:?}: {}\n{}", next.output(), next.log());
         assert!(!next.log().contains(PUT_BACK), "{said}");
         assert!(!next.log().contains("of five was taken"), "{said}");
         assert!(!next.output().contains("Lost"), "{said}");
@@ -130,7 +130,7 @@ async fn a_drain_that_succeeds_while_the_next_driver_is_up_stays_drained() {
         let of_next = story.split(|pair| pair == COMPLETED).next_back().unwrap();
         assert!(
             of_next.iter().all(|pair| pair.ends_with("MaintenanceComplete")),
-            "{door:?}: {story:?}"
+            "{trigger:?}: {story:?}"
         );
         node.check_evicted_at_most_once();
     }
@@ -139,10 +139,10 @@ async fn a_drain_that_succeeds_while_the_next_driver_is_up_stays_drained() {
 #[tokio::test]
 async fn steps_that_the_last_one_took_while_the_next_one_was_up_are_not_taken_again() {
     let policy = policy();
-    for door in [Door::Event, Door::Cordon] {
-        let (node, pairs) = node(door, &["hold-3"]).await;
+    for trigger in [Trigger::Event, Trigger::Cordon] {
+        let (node, pairs) = node(trigger, &["hold-3"]).await;
         let mut driver = node.claimer(&["--policy", &policy]).await;
-        ask(&node, door);
+        ask(&node, trigger);
         until_took(&node, &driver, 2).await;
         let next = next_one(&node, &policy).await;
         remove(&node, "hold-3");
@@ -150,8 +150,8 @@ async fn steps_that_the_last_one_took_while_the_next_one_was_up_are_not_taken_ag
         until_evicting(&node, &driver).await;
         driver.terminate();
         assert!(driver.ended(GRACE).await.success(), "{}", driver.log());
-        drained(&node, door, &pairs).await;
-        let said = format!("{door:?}: {}\n{}", next.output(), next.log());
+        drained(&node, trigger, &pairs).await;
+        let said = format!("{trigger:?}: {}\n{}", next.output(), next.log());
         assert!(!next.log().contains("of five was taken"), "{said}");
         assert!(!next.log().contains(PUT_BACK), "{said}");
     }
@@ -162,9 +162,9 @@ async fn steps_that_the_last_one_took_while_the_next_one_was_up_are_not_taken_ag
 #[tokio::test]
 async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
     let policy = policy();
-    let (node, pairs) = node(Door::Cordon, &["hold-cancel"]).await;
+    let (node, pairs) = node(Trigger::Cordon, &["hold-cancel"]).await;
     let mut driver = node.claimer(&["--policy", &policy]).await;
-    ask(&node, Door::Cordon);
+    ask(&node, Trigger::Cordon);
     until_evicting(&node, &driver).await;
     let next = next_one(&node, &policy).await;
     edit(&node, |it| it["spec"]["unschedulable"] = json!(false));
@@ -191,19 +191,19 @@ async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
 /// The first driver sees twenty pods go; the last one reports them.
 #[tokio::test]
 async fn pods_evicted_under_the_previous_driver_are_counted_by_the_next_one() {
-    let (node, pairs) = node(Door::Event, &[]).await;
+    let (node, pairs) = node(Trigger::Event, &[]).await;
     for number in 0..3 {
         let mut free = pod(&format!("free-{number}"));
         free["metadata"]["labels"]["app"] = json!("free");
         node.apply(free);
     }
     let mut driver = node.claimer(&[]).await;
-    ask(&node, Door::Event);
+    ask(&node, Trigger::Event);
     node.until("three pods are gone", || node.pod_names() == ["a", "b"])
         .await;
     driver.kill();
     let next = node.claimer(&[]).await;
-    drained(&node, Door::Event, &pairs).await;
+    drained(&node, Trigger::Event, &pairs).await;
     let conditions = node.node()["status"]["conditions"].clone();
     let said = conditions.as_array().unwrap().iter();
     let said = said
@@ -216,9 +216,9 @@ async fn pods_evicted_under_the_previous_driver_are_counted_by_the_next_one() {
 /// Longer than three tries without a pause, and longer than the end of a drain waits for its last writes.
 #[tokio::test]
 async fn the_ends_conditions_are_written_once_the_api_server_accepts_writes_again() {
-    let (node, pairs) = node(Door::Cordon, &[]).await;
+    let (node, pairs) = node(Trigger::Cordon, &[]).await;
     let driver = node.claimer(&[]).await;
-    ask(&node, Door::Cordon);
+    ask(&node, Trigger::Cordon);
     until_evicting(&node, &driver).await;
     let status = format!("/api/v1/nodes/{NODE}/status");
     let fault = Fault::new(Action::Status(503, None))

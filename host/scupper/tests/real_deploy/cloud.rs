@@ -29,8 +29,8 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     work(installed, node);
     let machine = Machine::up(installed, image, node, false);
     let driver = machine.run("scupper").await;
-    let wish = event("drain-for-nova", "drain.slm.k8s.io", node);
-    installed.create(std::slice::from_ref(&wish));
+    let drain_event = event("drain-for-nova", "drain.slm.k8s.io", node);
+    installed.create(std::slice::from_ref(&drain_event));
     let holds = async || driver.log().contains("cloud.example.com");
     until(holds, || driver.log()).await;
     let path = format!("/api/v1/nodes/{node}");
@@ -53,7 +53,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     machine.refresh("scupper").await;
     let disabled = async || cloud.service()["status"] == "disabled";
     until(disabled, || format!("{:?}\n{}", cloud.asked(), driver.log())).await;
-    is_drained(installed, &driver, &wish).await;
+    is_drained(installed, &driver, &drain_event).await;
     assert!(!driver.log().contains(SECRET));
 }
 

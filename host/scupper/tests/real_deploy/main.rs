@@ -10,7 +10,6 @@
 mod charts;
 mod cloud;
 mod container;
-mod doors;
 mod installed;
 #[path = "../support/limit.rs"]
 mod limit;
@@ -23,6 +22,7 @@ mod skip;
 mod slurm;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
+mod triggers;
 
 /// One control plane at a time: each uses most of a small machine.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -42,9 +42,9 @@ async fn own_group(installed: &Installed, image: &Image) {
     apply(installed, "own-group");
     let machine = Machine::up(installed, image, "node-0", false);
     let driver = machine.run("scupper").await;
-    let mut wish = event("drain-node-0", "drain.slm.k8s.io", "node-0");
-    wish["apiVersion"] = "lifecycle.scupper.dev/v1alpha1".into();
-    drains(installed, &driver, &wish).await;
+    let mut drain_event = event("drain-node-0", "drain.slm.k8s.io", "node-0");
+    drain_event["apiVersion"] = "lifecycle.scupper.dev/v1alpha1".into();
+    drains(installed, &driver, &drain_event).await;
     let own = installed
         .get("/apis/lifecycle.scupper.dev/v1alpha1/lifecycletransitions")
         .await;
@@ -189,15 +189,15 @@ pub(crate) fn work(installed: &Installed, node: &str) {
 }
 
 /// The whole path: pods on the node, the drain request, and its end.
-async fn drains(installed: &Installed, driver: &Container, wish: &Value) {
-    work(installed, wish["spec"]["bindingNode"].as_str().unwrap());
-    installed.create(std::slice::from_ref(wish));
-    is_drained(installed, driver, wish).await;
+async fn drains(installed: &Installed, driver: &Container, drain_event: &Value) {
+    work(installed, drain_event["spec"]["bindingNode"].as_str().unwrap());
+    installed.create(std::slice::from_ref(drain_event));
+    is_drained(installed, driver, drain_event).await;
 }
 
 /// The request is carried out, and the driver reports no problem.
-pub(crate) async fn is_drained(installed: &Installed, driver: &Container, wish: &Value) {
-    let text = |pointer: &str| wish.pointer(pointer).unwrap().as_str().unwrap();
+pub(crate) async fn is_drained(installed: &Installed, driver: &Container, drain_event: &Value) {
+    let text = |pointer: &str| drain_event.pointer(pointer).unwrap().as_str().unwrap();
     let (node, name) = (text("/spec/bindingNode"), text("/metadata/name"));
     let path = format!("/apis/{}/lifecycleevents/{name}", text("/apiVersion"));
     let of = format!("shop-{node}");

@@ -30,8 +30,8 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     say(installed, &["Allocated"]).await;
     let machine = Machine::up(installed, image, node, false);
     let driver = machine.run("scupper").await;
-    let wish = event("drain-for-slurm", "drain.slm.k8s.io", node);
-    installed.create(std::slice::from_ref(&wish));
+    let drain_event = event("drain-for-slurm", "drain.slm.k8s.io", node);
+    installed.create(std::slice::from_ref(&drain_event));
     let path = format!("/api/v1/nodes/{node}");
     let told = async || installed.get(&path).await["spec"]["unschedulable"] == true;
     until(told, || driver.log()).await;
@@ -47,7 +47,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
         driver.log()
     );
     say(installed, &["Idle", "Drain"]).await;
-    is_drained(installed, &driver, &wish).await;
+    is_drained(installed, &driver, &drain_event).await;
     assert_eq!(installed.pods("slurm", node).await, 0);
     last(&driver);
 }

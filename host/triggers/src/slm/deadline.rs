@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(own(50, None), 40);
         // Seen late, a minute before its end: the margin is that of the whole length.
         assert_eq!(own(60, Some(300)), 45);
-        // Never before the first sight of the claim.
+        // Never before the claim was first seen.
         assert_eq!(own(4, Some(300)), 0);
     }
 

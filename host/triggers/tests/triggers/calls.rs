@@ -13,7 +13,7 @@ use crate::fixture::{
     Answer, ApiCall, Kubelet, Root, SlmTrigger, claimed, dial, start_request, wait_for_socket,
 };
 
-fn wish(id: &str, name: &str) -> DrainRequest {
+fn drain_request(id: &str, name: &str) -> DrainRequest {
     DrainRequest {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -33,7 +33,7 @@ async fn a_drain_from_start_to_end() {
     assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u1", "drain-1"))
+        DrainCommand::Begin(drain_request("u1", "drain-1"))
     );
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
     trigger.working("u1");
@@ -60,7 +60,7 @@ async fn the_short_path_is_also_served() {
     assert_eq!(answer.lifecycle_condition, "drain-started");
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u1", "drain-1"))
+        DrainCommand::Begin(drain_request("u1", "drain-1"))
     );
 }
 
@@ -74,7 +74,7 @@ async fn a_call_waits_briefly_until_its_event_is_visible() {
     assert_eq!(call.await.unwrap(), Answer::Empty);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u1", "drain-1"))
+        DrainCommand::Begin(drain_request("u1", "drain-1"))
     );
 }
 
@@ -113,7 +113,7 @@ async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
     kubelet.start("drain-1").await;
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u1", "drain-1"))
+        DrainCommand::Begin(drain_request("u1", "drain-1"))
     );
     trigger.working("u1");
 
@@ -148,7 +148,7 @@ async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u2", "drain-1"))
+        DrainCommand::Begin(drain_request("u2", "drain-1"))
     );
 }
 
@@ -206,7 +206,7 @@ async fn a_checkpoint_is_resumed_or_lost() {
     trigger.list(vec![claimed("u1", "drain-1")]);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(wish("u1", "drain-1"))
+        DrainCommand::Begin(drain_request("u1", "drain-1"))
     );
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);

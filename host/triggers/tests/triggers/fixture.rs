@@ -293,7 +293,7 @@ impl SlmTrigger {
     }
 
     pub(crate) async fn end(mut self) -> Result<(), SlmError> {
-        within("the door's end", &mut self.task).await.unwrap()
+        within("the trigger's end", &mut self.task).await.unwrap()
     }
 }
 

@@ -134,24 +134,24 @@ async fn every_verdict_is_kubectls() {
             })
         })
         .collect();
-    let mut tally = Tally::default();
-    let blocked = side_by_side(&testbed, &rounds, &mut tally);
+    let mut counts = Counts::default();
+    let blocked = side_by_side(&testbed, &rounds, &mut counts);
     // Where pods block, `kubectl` does not print the others: once more without the blocking ones.
     let again: Vec<Round> = rounds
         .iter()
         .zip(blocked)
         .filter_map(|(round, blocked)| round.without(&blocked))
         .collect();
-    let blocked = side_by_side(&testbed, &again, &mut tally);
+    let blocked = side_by_side(&testbed, &again, &mut counts);
     assert!(blocked.iter().all(Vec::is_empty), "{blocked:?}");
-    eprintln!("{tally:#?} after {:?}", begin.elapsed());
+    eprintln!("{counts:#?} after {:?}", begin.elapsed());
     assert!(
-        tally.verdicts > 10_000 && tally.leave > 1_000 && tally.stay > 1_000 && tally.block > 1_000,
-        "{tally:?}"
+        counts.verdicts > 10_000 && counts.leave > 1_000 && counts.stay > 1_000 && counts.block > 1_000,
+        "{counts:?}"
     );
     for exception in &EXCEPTIONS {
         assert!(
-            tally.exceptions.contains_key(exception.name),
+            counts.exceptions.contains_key(exception.name),
             "never met: {}",
             exception.name
         );
@@ -183,7 +183,7 @@ fn server_dry_run(testbed: &Testbed) {
 
 /// The coverage of the comparisons.
 #[derive(Debug, Default)]
-struct Tally {
+struct Counts {
     verdicts: usize,
     leave: usize,
     stay: usize,
@@ -192,7 +192,7 @@ struct Tally {
 }
 
 /// Compares in each round, and returns the cases that either of the two reports as blocking.
-fn side_by_side(testbed: &Testbed, rounds: &[Round], tally: &mut Tally) -> Vec<Vec<String>> {
+fn side_by_side(testbed: &Testbed, rounds: &[Round], counts: &mut Counts) -> Vec<Vec<String>> {
     let mut blocked = Vec::new();
     for some in rounds.chunks(AT_ONCE) {
         let both: Vec<(Verdicts, Verdicts)> = std::thread::scope(|scope| {
@@ -201,7 +201,7 @@ fn side_by_side(testbed: &Testbed, rounds: &[Round], tally: &mut Tally) -> Vec<V
             asked.into_iter().map(|asked| asked.join().unwrap()).collect()
         });
         for (round, (theirs, ours)) in some.iter().zip(both) {
-            blocked.push(round.compare(&theirs, &ours, tally));
+            blocked.push(round.compare(&theirs, &ours, counts));
         }
     }
     blocked
@@ -215,7 +215,7 @@ impl Round {
         (theirs, ours)
     }
 
-    fn compare(&self, theirs: &Verdicts, ours: &Verdicts, tally: &mut Tally) -> Vec<String> {
+    fn compare(&self, theirs: &Verdicts, ours: &Verdicts, counts: &mut Counts) -> Vec<String> {
         let blocks = |verdict: Option<&Verdict>| matches!(verdict, Some(Verdict::Blocks(_)));
         let is_blocked = theirs
             .values()
@@ -245,15 +245,15 @@ impl Round {
                         self.flags
                     );
                 };
-                *tally.exceptions.entry(excused.name).or_default() += 1;
+                *counts.exceptions.entry(excused.name).or_default() += 1;
             }
             match ours {
                 _ if is_blocked && !blocks(ours.as_ref()) => continue,
-                Some(Verdict::Blocks(_)) => tally.block += 1,
-                Some(Verdict::Leaves(_)) => tally.leave += 1,
-                Some(Verdict::Stays(_)) | None => tally.stay += 1,
+                Some(Verdict::Blocks(_)) => counts.block += 1,
+                Some(Verdict::Leaves(_)) => counts.leave += 1,
+                Some(Verdict::Stays(_)) | None => counts.stay += 1,
             }
-            tally.verdicts += 1;
+            counts.verdicts += 1;
         }
         blocked
     }

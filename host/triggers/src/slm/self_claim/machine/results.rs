@@ -78,7 +78,7 @@ impl ClaimMachine {
 
     fn answered(&mut self, current: CurrentEvent, reply: Option<Reply>, now: Time) {
         let (Some(reply), Some(seen)) = (reply, &current.snapshot.event) else {
-            return self.back_off(&current, RECHECK_AFTER, "the door has closed".to_owned(), now);
+            return self.back_off(&current, RECHECK_AFTER, "the trigger has stopped".to_owned(), now);
         };
         if let Reply::Error(why) = &reply {
             return self.fail(current, why.clone(), now);
