@@ -188,7 +188,7 @@ async fn a_cancel_that_the_last_one_saved_is_a_cancel_for_the_next_one() {
     .await;
 }
 
-/// The first driver sees twenty pods go; the last one reports them.
+/// The first driver sees three pods go; the next one reports them.
 #[tokio::test]
 async fn pods_evicted_under_the_previous_driver_are_counted_by_the_next_one() {
     let (node, pairs) = node(Trigger::Event, &[]).await;

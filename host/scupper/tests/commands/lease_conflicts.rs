@@ -230,7 +230,7 @@ fn a_lease_that_cannot_be_taken_is_reported() {
     );
 }
 
-/// The given time limit is also kept there.
+/// The given time limit also applies while it waits.
 #[test]
 fn a_waiting_drain_ends_at_its_deadline() {
     let rig = Rig::new();
