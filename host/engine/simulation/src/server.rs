@@ -251,7 +251,7 @@ impl World {
         Ok(Answer::Written { version })
     }
 
-    /// A cordon of ours cannot be told from one that was lifted and made again unseen; a change that was seen is
+    /// A cordon of ours looks the same as one that was lifted and made again unseen; a change that was seen is
     /// reported.
     fn check_uncordon(&self, owner: Owner, marked: bool) -> Checked {
         if !marked {

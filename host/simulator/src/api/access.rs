@@ -11,7 +11,7 @@ use super::target::{Query, Target};
 pub struct Forbidden {
     /// The beginning of the user agent.
     pub user_agent: String,
-    /// The user: what the client sends as bearer token.
+    /// The user: the client's bearer token.
     pub user: String,
     /// `get`, `list`, `create`, …
     pub verb: String,
@@ -43,7 +43,7 @@ fn resource(target: &Target) -> String {
     }
 }
 
-/// Refuses what a rule, or the node authorizer, refuses.
+/// Refuses a request if a rule or the node authorizer does.
 pub(crate) fn check(
     rules: &[Forbidden],
     asker: &Asker,

@@ -28,9 +28,9 @@ pub enum StoreError {
     /// Its `apiVersion` and `kind` are not served.
     #[error("{api_version:?} {kind:?} is not a kind that this server serves")]
     UnknownKind {
-        /// What the object says.
+        /// The value in the object.
         api_version: String,
-        /// What the object says.
+        /// The value in the object.
         kind: String,
     },
     /// A resource name (`pods`, `leases.coordination.k8s.io`) that is not served.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kinds::Kind;
 use super::table::Key;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) kind: Arc<Kind>,

@@ -35,7 +35,7 @@ pub(crate) struct Watcher {
     over: bool,
 }
 
-/// What the server provides for a watch.
+/// The server's part of a watch.
 pub(crate) struct Setting {
     pub(crate) store: Store,
     pub(crate) running: watch::Receiver<bool>,

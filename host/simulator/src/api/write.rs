@@ -1,4 +1,4 @@
-//! Creates and updates objects: what the server fills in, keeps, counts and refuses.
+//! Creates and updates objects: the fields that the server fills in, keeps and counts, and its refusals.
 
 use std::sync::Arc;
 

@@ -18,8 +18,8 @@ pub(super) enum End<'a> {
     Expired,
 }
 
-/// Ends an event. Writes the status once, based on what this pass has read: if the event has changed since, it stays as it is
-/// and is driven again.
+/// Ends an event. Writes the status once, based on the state that this pass has read: if the event has changed since,
+/// it stays as it is and is driven again.
 pub(super) async fn finish(inner: &Inner, mut event: DynamicObject, end: End<'_>) -> Outcome {
     let status = match end {
         End::Succeeded => "Succeeded",

@@ -56,7 +56,7 @@ struct Life {
     due: Option<(Instant, Step)>,
 }
 
-/// What a kubelet does next.
+/// A kubelet's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Start,
@@ -84,7 +84,7 @@ impl Pods {
         });
     }
 
-    /// Decides again what is next for a pod.
+    /// Decides again on a pod's next action.
     fn look(&mut self, table: &Table, key: Key) {
         if let Some((at, _)) = self.lives.get(&key).and_then(|it| it.due) {
             self.queue.remove(&(at, key.clone()));
@@ -115,7 +115,7 @@ impl Pods {
         }
     }
 
-    /// Does what is due.
+    /// Performs due actions.
     fn act(&mut self, store: &Store) {
         let now = Instant::now();
         while let Some((at, key)) = self.queue.first().cloned().filter(|(at, _)| *at <= now) {
@@ -148,7 +148,7 @@ fn seconds(value: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(value.parse().ok()?).ok()
 }
 
-/// What is next for a pod, and when.
+/// A pod's next action and its time.
 fn next(pod: &Value, life: &Life, takes: Duration) -> Option<(Instant, Step)> {
     let phase = text(pod, "/status/phase");
     let finished = matches!(phase, "Succeeded" | "Failed");
