@@ -4,13 +4,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use scupper_engine::{Event, Outcome, Request, Time};
-use tokio::sync::mpsc;
+use scupper_engine::{Outcome, Request};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::node_leases::{HeldLease, NodeLeases};
 use crate::DriverError;
-use crate::runner::{EngineRunner, ORDERS};
+use crate::runner::EngineRunner;
+use crate::runner::orders::{Orders, closed};
 use scupper_common::clock::Clock;
 
 /// How often a waiting process checks its deadline.
@@ -21,8 +22,8 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 /// Creates the engine of a drain once the node's Lease is ours.
 pub(crate) trait DrainFactory: Send + Sync {
     /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
-    /// to it. `orders`: all orders so far.
-    fn create(&mut self, orders: &[Event]) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
+    /// to it. `orders`: the orders that hold.
+    fn create(&mut self, orders: &Orders) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// The request.
     fn request(&self) -> &Request;
@@ -56,8 +57,6 @@ pub(crate) struct LeaseGuard<B> {
     pub(crate) leases: NodeLeases,
     pub(crate) node: String,
     pub(crate) factory: B,
-    /// Orders given before the start.
-    pub(crate) orders: Vec<Event>,
 }
 
 /// How a run under the Lease ended.
@@ -67,35 +66,19 @@ enum RunEnd {
     Lost,
 }
 
-/// The outcome of a drain that this order ends before it began.
-pub(crate) fn called_off(order: &Event) -> Option<Outcome> {
-    match order {
-        Event::Cancel { reason } => Some(Outcome::Cancelled {
-            reason: reason.clone(),
-        }),
-        Event::Lost { reason } => Some(Outcome::Lost {
-            reason: reason.clone(),
-        }),
-        _ => None,
-    }
-}
-
 impl<B: DrainFactory> LeaseGuard<B> {
-    /// Runs until the drain has ended, or until `control` is closed.
+    /// Runs until the drain has ended, or until `orders` is closed.
     pub(crate) async fn run(
         mut self,
-        mut control: mpsc::Receiver<Event>,
+        mut orders: watch::Receiver<Orders>,
     ) -> Result<Option<Outcome>, DriverError> {
-        let mut orders = std::mem::take(&mut self.orders);
         loop {
-            let mut lease = match self.acquire(&mut control, &mut orders).await {
+            let mut lease = match self.acquire(&mut orders).await {
                 Ok(lease) => lease,
                 Err(outcome) => return Ok(outcome),
             };
-            let end = match create(&mut self.factory, &mut lease, &mut control, &mut orders).await {
-                Ok(Some(CreatedDrain::Runner(runner))) => {
-                    run_engine(*runner, &mut lease, &mut control, &mut orders).await
-                }
+            let end = match create(&mut self.factory, &mut lease, &mut orders).await {
+                Ok(Some(CreatedDrain::Runner(runner))) => run_engine(*runner, &mut lease, &mut orders).await,
                 Ok(Some(CreatedDrain::Over(outcome))) => RunEnd::Ended(outcome),
                 Ok(None) => RunEnd::Lost,
                 Err(error) => {
@@ -118,45 +101,42 @@ impl<B: DrainFactory> LeaseGuard<B> {
     }
 
     /// The Lease; or the outcome of a drain that was ended before it began.
-    async fn acquire(
-        &self,
-        control: &mut mpsc::Receiver<Event>,
-        orders: &mut Vec<Event>,
-    ) -> Result<HeldLease, Option<Outcome>> {
+    async fn acquire(&self, orders: &mut watch::Receiver<Orders>) -> Result<HeldLease, Option<Outcome>> {
         let is_taken = AtomicBool::new(false);
         let take = self.leases.take(&self.node, |holder| {
             is_taken.store(true, Ordering::Relaxed);
             self.factory.waiting_for(holder);
         });
         tokio::pin!(take);
+        // A drain that had begun when it was called off is ended in order, under the Lease.
+        let mut ends_under_lease = false;
         loop {
-            let time_left = self.time_left(orders, is_taken.load(Ordering::Relaxed));
+            let time_left = self.time_left(&orders.borrow(), is_taken.load(Ordering::Relaxed));
             if time_left.is_some_and(|time_left| time_left.is_zero()) {
                 return Err(Some(self.factory.deadline_passed().await));
             }
-            let order = tokio::select! {
+            tokio::select! {
                 biased;
-                order = control.recv() => order,
+                changed = orders.changed() => if changed.is_err() {
+                    return Err(None);
+                },
                 lease = &mut take => return Ok(lease),
                 // The holder and the state of the node may have changed by then.
                 () = sleep(time_left.unwrap_or(RECHECK).min(RECHECK)) => continue,
-            };
-            let outcome = match &order {
-                None => return Err(None),
-                Some(order) => called_off(order),
-            };
-            if outcome.is_some() && !self.factory.has_begun() {
-                return Err(outcome);
             }
-            if let Some(order) = order {
-                remember(orders, &order);
+            let called_off = orders.borrow_and_update().called_off();
+            if called_off.is_some() && !ends_under_lease {
+                if !self.factory.has_begun() {
+                    return Err(called_off);
+                }
+                ends_under_lease = true;
             }
         }
     }
 
     /// How long to wait for the Lease; `None`: without limit. `is_taken`: another process was seen to hold it.
-    fn time_left(&self, orders: &[Event], is_taken: bool) -> Option<Duration> {
-        let deadline = deadline(orders, self.factory.request().deadline)?;
+    fn time_left(&self, orders: &Orders, is_taken: bool) -> Option<Duration> {
+        let deadline = orders.deadline(self.factory.request().deadline)?;
         let wait_after_deadline = self.factory.wait_after_deadline()?;
         // If no other process holds the Lease, the drain itself reports a deadline that has passed.
         let wait_after_deadline = if is_taken {
@@ -169,72 +149,35 @@ impl<B: DrainFactory> LeaseGuard<B> {
     }
 }
 
-/// The deadline by the last order about it.
-fn deadline(orders: &[Event], first: Option<Time>) -> Option<Time> {
-    let moved = orders.iter().rev().find_map(|order| match order {
-        Event::Deadline(deadline) => Some(*deadline),
-        _ => None,
-    });
-    moved.unwrap_or(first)
-}
-
 /// Creates the drain; `None`: the Lease was lost meanwhile.
 async fn create<B: DrainFactory>(
     factory: &mut B,
     lease: &mut HeldLease,
-    control: &mut mpsc::Receiver<Event>,
-    orders: &mut Vec<Event>,
+    orders: &mut watch::Receiver<Orders>,
 ) -> Result<Option<CreatedDrain>, DriverError> {
-    let known = orders.clone();
+    let known = orders.borrow().clone();
     let created = factory.create(&known);
     tokio::pin!(created);
-    loop {
-        tokio::select! {
-            biased;
-            () = lease.lost() => return Ok(None),
-            order = control.recv() => match order {
-                Some(order) => remember(orders, &order),
-                None => return Ok(Some(CreatedDrain::Over(None))),
-            },
-            created = &mut created => return created.map(Some),
-        }
+    tokio::select! {
+        biased;
+        () = lease.lost() => Ok(None),
+        () = closed(orders) => Ok(Some(CreatedDrain::Over(None))),
+        created = &mut created => created.map(Some),
     }
 }
 
 async fn run_engine(
     runner: EngineRunner,
     lease: &mut HeldLease,
-    control: &mut mpsc::Receiver<Event>,
-    known: &mut Vec<Event>,
+    orders: &mut watch::Receiver<Orders>,
 ) -> RunEnd {
-    let (orders, inbox) = mpsc::channel(ORDERS);
-    for order in known.iter() {
-        // There is room: few orders are remembered.
-        orders.try_send(order.clone()).unwrap_or_default();
-    }
-    let runner = runner.run(inbox);
+    let runner = runner.run(orders.clone());
     tokio::pin!(runner);
-    loop {
-        // A lost Lease comes before every event.
-        tokio::select! {
-            biased;
-            () = lease.lost() => return RunEnd::Lost,
-            order = control.recv(), if orders.capacity() > 0 => match order {
-                Some(order) => {
-                    remember(known, &order);
-                    // A run that has ended takes no orders; its outcome follows.
-                    orders.try_send(order).unwrap_or_default();
-                }
-                None => return RunEnd::Ended(None),
-            },
-            outcome = &mut runner => return RunEnd::Ended(outcome),
-        }
+    // A lost Lease comes before every event.
+    tokio::select! {
+        biased;
+        () = lease.lost() => RunEnd::Lost,
+        () = closed(orders) => RunEnd::Ended(None),
+        outcome = &mut runner => RunEnd::Ended(outcome),
     }
-}
-
-/// Keeps an order for later runs. A newer one of the same kind replaces it.
-fn remember(orders: &mut Vec<Event>, order: &Event) {
-    let same = std::mem::discriminant(order);
-    orders.retain(|known| std::mem::discriminant(known) != same);
-    orders.push(order.clone());
 }

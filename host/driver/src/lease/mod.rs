@@ -14,7 +14,7 @@ mod node_leases;
 mod observer;
 mod state;
 
-pub(super) use guard::{CreatedDrain, DrainFactory, LeaseGuard, called_off};
+pub(super) use guard::{CreatedDrain, DrainFactory, LeaseGuard};
 pub(super) use holder::HolderIdentity;
 pub use lease_reader::LeaseReader;
 pub(super) use node_leases::NodeLeases;

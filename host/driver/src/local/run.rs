@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Counts, Event, Intent, Notice, Outcome, Phase, Request, Time, Trigger};
-use tokio::sync::mpsc;
+use scupper_engine::{Checkpoint, Counts, Intent, Notice, Outcome, Phase, Request, Time, Trigger};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
@@ -15,6 +15,7 @@ use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::{Output, Reporter};
+use crate::runner::orders::Orders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
@@ -25,8 +26,6 @@ use scupper_report::{Format, Health, Metrics, PrefixedWriter, Traces};
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
 /// leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
-/// Orders that may wait for an engine.
-const ORDERS: usize = 4;
 
 /// How long after its deadline a drain whose Lease was lost waits for it, to roll back.
 const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
@@ -136,18 +135,16 @@ impl LocalDrains {
                 since,
                 begun: false,
             },
-            orders: Vec::new(),
         };
-        let (orders, inbox) = mpsc::channel(ORDERS);
-        let guard = guard.run(inbox);
+        let (orders, current_orders) = watch::channel(Orders::default());
+        let guard = guard.run(current_orders);
         tokio::pin!(guard);
         tokio::select! {
             outcome = &mut guard => return outcome,
             () = self.cancel.cancelled() => {}
         }
         let reason = "stopped at the command line".to_owned();
-        // A drive that is over takes no orders.
-        orders.send(Event::Cancel { reason }).await.unwrap_or_default();
+        orders.send_modify(|orders| orders.cancel(reason));
         guard.await
     }
 
@@ -220,7 +217,7 @@ struct TerminalDrainFactory<'a> {
 }
 
 impl DrainFactory for TerminalDrainFactory<'_> {
-    async fn create(&mut self, _: &[Event]) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, _: &Orders) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,

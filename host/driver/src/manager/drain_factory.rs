@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Event, Node, Outcome, Phase, Request, Time};
+use scupper_engine::{Checkpoint, Node, Outcome, Phase, Request, Time};
 
 use crate::DriverError;
 use crate::adapters::node_watch::WatchedNode;
-use crate::lease::{CreatedDrain, DrainFactory, called_off};
+use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
+use crate::runner::orders::Orders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
@@ -33,7 +34,7 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &[Event]) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, orders: &Orders) -> Result<CreatedDrain, DriverError> {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
@@ -48,6 +49,8 @@ impl DrainFactory for DriverDrainFactory {
             let moment = |wall| self.deps.clock.moment_of_wall(wall);
             self.request.deadline = mark.deadline.map(moment);
         }
+        // The engine looks at its deadline before it hears of any order.
+        self.request.deadline = orders.deadline(self.request.deadline);
         let runner = self.runner(node, mark).await;
         Ok(CreatedDrain::Runner(Box::new(runner)))
     }
@@ -98,11 +101,11 @@ impl DriverDrainFactory {
         &self,
         node: Option<&Node>,
         mark: Option<&Checkpoint>,
-        orders: &[Event],
+        orders: &Orders,
     ) -> Option<Option<Outcome>> {
         // The drain itself reports a deleted node.
         let node = node?;
-        let called_off = orders.iter().find_map(called_off);
+        let called_off = orders.called_off();
         match mark {
             Some(mark) if mark.phase != Phase::Finished => None,
             _ if self.only_end => Some(None),

@@ -6,13 +6,13 @@ mod drain_factory;
 pub(crate) mod drain_settings;
 pub(crate) mod expired_wait;
 pub(crate) mod resume_point;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Event, Intent, Outcome, Request, Time};
-use tokio::sync::{mpsc, watch};
+use scupper_engine::{Intent, Outcome, Request, Time};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
@@ -20,8 +20,10 @@ use crate::chain;
 use crate::lease::{LeaseGuard, NodeLeases};
 use crate::manager::drain_factory::DriverDrainFactory;
 use crate::manager::drain_settings::DrainSettings;
+use crate::manager::waiting::WaitingRequests;
 use crate::reporter::Output;
-use crate::runner::{ORDERS, RunnerDeps};
+use crate::runner::RunnerDeps;
+use crate::runner::orders::Orders;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
@@ -44,7 +46,7 @@ pub(crate) struct DrainManager {
     current: Option<RunningDrain>,
     /// The last drain that ended here: later commands for it are ignored.
     ended: Option<String>,
-    waiting: VecDeque<DrainRequest>,
+    waiting: WaitingRequests,
     stopping: bool,
 }
 
@@ -52,7 +54,7 @@ struct RunningDrain {
     id: String,
     /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
-    orders: mpsc::Sender<Event>,
+    orders: watch::Sender<Orders>,
     drive: JoinHandle<Option<Outcome>>,
 }
 
@@ -92,21 +94,24 @@ impl DrainManager {
             leases,
             current: None,
             ended: None,
-            waiting: VecDeque::new(),
+            waiting: WaitingRequests::default(),
             stopping: false,
         }
     }
 
     /// Carries out a trigger's command.
-    pub(crate) async fn execute(&mut self, command: DrainCommand) {
+    pub(crate) fn execute(&mut self, command: DrainCommand) {
         match command {
-            DrainCommand::Begin(drain_request) => self.begin(drain_request).await,
-            DrainCommand::Deadline { id, deadline } => self.order(&id, Event::Deadline(deadline)).await,
-            DrainCommand::Cancel { id, reason } => {
-                self.waiting.retain(|drain_request| drain_request.id != id);
-                self.order(&id, Event::Cancel { reason }).await;
+            DrainCommand::Begin(drain_request) => self.begin(drain_request),
+            DrainCommand::Deadline { id, deadline } => {
+                self.waiting.move_deadline(&id, deadline);
+                self.move_deadline(&id, deadline);
             }
-            DrainCommand::Lost { id, reason } => self.lost(id, reason).await,
+            DrainCommand::Cancel { id, reason } => {
+                self.waiting.remove(&id);
+                self.order(&id, |orders| orders.cancel(reason));
+            }
+            DrainCommand::Lost { id, reason } => self.lost(id, reason),
         }
     }
 
@@ -119,7 +124,7 @@ impl DrainManager {
     }
 
     /// The running drain has ended: publishes its outcome and begins the next one.
-    pub(crate) async fn close(&mut self, outcome: Option<Outcome>) {
+    pub(crate) fn close(&mut self, outcome: Option<Outcome>) {
         let Some(current) = self.current.take() else {
             return;
         };
@@ -136,17 +141,17 @@ impl DrainManager {
                 self.driver_state.send_replace(DriverState::Idle);
             }
         }
-        if let Some(next) = self.waiting.pop_front() {
-            self.begin(next).await;
+        if let Some(next) = self.waiting.next() {
+            self.begin(next);
         }
     }
 
     /// The driver is about to stop: nothing new begins, and no further pod is evicted.
-    pub(crate) async fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.stopping = true;
         self.waiting.clear();
         if let Some(current) = &self.current {
-            current.orders.send(Event::Pause).await.unwrap_or_default();
+            current.orders.send_modify(Orders::pause);
         }
     }
 
@@ -161,19 +166,19 @@ impl DrainManager {
         }
     }
 
-    async fn begin(&mut self, drain_request: DrainRequest) {
+    fn begin(&mut self, drain_request: DrainRequest) {
         if self.stopping {
             return;
         }
         match &self.current {
             Some(current) if current.id == drain_request.id => {}
             Some(_) => {
-                if self.waiting.iter().all(|waiting| waiting.id != drain_request.id) {
+                let name = drain_request.name.clone();
+                if self.waiting.add(drain_request) {
                     tracing::info!(
-                        drain_request = drain_request.name,
+                        drain_request = name,
                         "another drain of this node is under way; this one waits"
                     );
-                    self.waiting.push_back(drain_request);
                 }
             }
             None => self.start(&drain_request, None),
@@ -182,8 +187,8 @@ impl DrainManager {
 
     /// The request ended elsewhere. If another process left its drain on the node, this one completes it; until the Lease
     /// is ours, only its id is known.
-    async fn lost(&mut self, id: String, reason: String) {
-        self.waiting.retain(|drain_request| drain_request.id != id);
+    fn lost(&mut self, id: String, reason: String) {
+        self.waiting.remove(&id);
         if self.current.is_none() && self.ended.as_ref() != Some(&id) {
             let drain_request = DrainRequest {
                 name: id.clone(),
@@ -193,22 +198,26 @@ impl DrainManager {
                 deadline: None,
                 flags: None,
             };
-            self.start(&drain_request, Some(Event::Lost { reason }));
+            self.start(&drain_request, Some(Orders::ended_elsewhere(reason)));
         } else {
-            self.order(&id, Event::Lost { reason }).await;
+            self.order(&id, |orders| orders.lose(reason));
         }
     }
 
-    async fn order(&self, id: &str, order: Event) {
-        let Some(current) = self.current.as_ref().filter(|current| current.id == id) else {
+    fn order(&self, id: &str, order: impl FnOnce(&mut Orders)) {
+        if let Some(current) = self.current.as_ref().filter(|current| current.id == id) {
+            current.orders.send_modify(order);
+        }
+    }
+
+    fn move_deadline(&self, id: &str, deadline: Option<Time>) {
+        let Some(clock) = self.current.as_ref().map(|current| current.clock) else {
             return;
         };
-        let order = match order {
-            Event::Deadline(deadline) => Event::Deadline(self.on_line_of(&current.clock, deadline)),
-            order => order,
-        };
-        // A drain that has ended takes no orders; its outcome follows.
-        current.orders.send(order).await.unwrap_or_default();
+        // The trigger read its clock before, so a deadline that it ended at once is not after this.
+        let now = clock.moment_of(&self.deps.clock, self.deps.clock.now());
+        let deadline = self.on_line_of(&clock, deadline);
+        self.order(id, |orders| orders.move_deadline(deadline, now));
     }
 
     /// A trigger's deadline by the clock of a drain.
@@ -216,8 +225,8 @@ impl DrainManager {
         deadline.map(|deadline| clock.moment_of(&self.deps.clock, deadline))
     }
 
-    /// `end`: the request has ended already, and this order completes what it left on the node.
-    fn start(&mut self, drain_request: &DrainRequest, end: Option<Event>) {
+    /// `end`: the request has ended already, and these orders complete what it left on the node.
+    fn start(&mut self, drain_request: &DrainRequest, end: Option<Orders>) {
         let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
         let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout.into(),
@@ -234,7 +243,8 @@ impl DrainManager {
             settings: begun.settings,
             policies: Vec::new(),
         };
-        let (orders, inbox) = mpsc::channel(ORDERS);
+        let only_end = end.is_some();
+        let (orders, current_orders) = watch::channel(end.unwrap_or_default());
         let mut deps = self.deps.clone();
         deps.clock = clock;
         deps.cluster = deps.cluster.with_eviction_timeout(begun.eviction_timeout);
@@ -246,16 +256,15 @@ impl DrainManager {
                 catalogue: Arc::clone(&self.catalogue),
                 request,
                 since: clock.now(),
-                only_end: end.is_some(),
+                only_end,
                 format: self.format,
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
                 followed: drain_request.flags.is_some(),
             },
-            orders: end.into_iter().collect(),
         };
         let drive = tokio::spawn(async move {
-            match guard.run(inbox).await {
+            match guard.run(current_orders).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     let message = chain(&error);

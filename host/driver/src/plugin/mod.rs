@@ -224,16 +224,16 @@ async fn supervise(
             biased;
             () = stop.cancelled(), if !paused => {
                 paused = true;
-                manager.pause().await;
+                manager.pause();
             }
             closed = &mut slm_trigger => {
                 manager.leave().await;
                 return join(closed).map_err(DriverError::Slm);
             }
-            Some(command) = inbox.recv() => manager.execute(command).await,
+            Some(command) = inbox.recv() => manager.execute(command),
             ended = manager.ended() => {
                 let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
-                manager.close(outcome.unwrap_or_default()).await;
+                manager.close(outcome.unwrap_or_default());
             }
             _ = beat.tick() => {}
         }

@@ -3,6 +3,7 @@
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
 pub(crate) mod node_snapshot;
+pub(crate) mod orders;
 pub mod policy_calls;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use futures::{Stream, StreamExt, stream};
 use scupper_engine::{
     Answer, Checkpoint, Command, CommandId, Drain, Event, Node, Outcome, Request, Task, Time,
 };
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
@@ -21,14 +22,12 @@ use crate::adapters::policy_messages::PolicyMessages;
 use crate::handover;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
+use crate::runner::orders::Orders;
 use crate::runner::policy_calls::DrainState;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
 use scupper_report::{Health, Traces};
-
-/// Orders that may wait. They are few, and the loop takes them first.
-pub(crate) const ORDERS: usize = 64;
 
 /// What a runner needs.
 #[derive(Clone)]
@@ -54,6 +53,8 @@ pub(crate) struct EngineRunner {
     running: JoinSet<(CommandId, Answer)>,
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
+    /// The orders that the engine knows.
+    known_orders: Orders,
     /// The node's annotation has cancelled the drain.
     cancelled: bool,
     /// The limit of concurrent evictions that the engine knows.
@@ -80,6 +81,7 @@ impl EngineRunner {
             reporter,
             running: JoinSet::new(),
             first: None,
+            known_orders: Orders::default(),
             cancelled: false,
             eviction_limit: 0,
         }
@@ -91,13 +93,15 @@ impl EngineRunner {
         self
     }
 
-    /// Runs until the drain has ended, or until `control` is closed. Log lines meanwhile name the drain.
-    pub(crate) async fn run(self, control: mpsc::Receiver<Event>) -> Option<Outcome> {
+    /// Runs until the drain has ended, or until `orders` is closed. Log lines meanwhile name the drain.
+    pub(crate) async fn run(self, orders: watch::Receiver<Orders>) -> Option<Outcome> {
         let span = trace::span(self.drain.request());
-        self.run_loop(control).instrument(span).await
+        self.run_loop(orders).instrument(span).await
     }
 
-    async fn run_loop(mut self, mut control: mpsc::Receiver<Event>) -> Option<Outcome> {
+    async fn run_loop(mut self, mut orders: watch::Receiver<Orders>) -> Option<Outcome> {
+        // This engine knows none of them yet.
+        orders.mark_changed();
         let node = self.drain.request().node.clone();
         let cluster = &self.deps.cluster;
         let mut watch = match &self.deps.watched_node {
@@ -117,7 +121,7 @@ impl EngineRunner {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
                 return ended;
             }
-            match self.next(&mut watch, &mut control).await {
+            match self.next(&mut watch, &mut orders).await {
                 Wakeup::Event(event) => {
                     // Only once the watch works: a drain that would miss an uncordon or a cancel does not begin.
                     if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
@@ -125,6 +129,7 @@ impl EngineRunner {
                     }
                     self.handle(event);
                 }
+                Wakeup::Orders => self.obey(orders.borrow_and_update().clone()),
                 Wakeup::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 Wakeup::Abandoned => return ended,
             }
@@ -160,6 +165,13 @@ impl EngineRunner {
         asked && !std::mem::replace(&mut self.cancelled, true)
     }
 
+    fn obey(&mut self, orders: Orders) {
+        for event in orders.events_since(&self.known_orders) {
+            self.handle(event);
+        }
+        self.known_orders = orders;
+    }
+
     /// Takes all commands and notices that the engine has now.
     fn drain_engine_output(&mut self, node: &str, ended: &mut Option<Outcome>) {
         loop {
@@ -185,7 +197,7 @@ impl EngineRunner {
     async fn next(
         &mut self,
         watch: &mut (impl Stream<Item = Event> + Unpin),
-        control: &mut mpsc::Receiver<Event>,
+        orders: &mut watch::Receiver<Orders>,
     ) -> Wakeup {
         let timer = self.drain.poll_timeout();
         let timer = timer.map(|at| Duration::from(at.since(self.deps.clock.now())));
@@ -195,7 +207,7 @@ impl EngineRunner {
         // Orders first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
-            order = control.recv() => order.map_or(Wakeup::Abandoned, Wakeup::Event),
+            changed = orders.changed() => changed.map_or(Wakeup::Abandoned, |()| Wakeup::Orders),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => Wakeup::Event(answered(answer)),
             Some(event) = watch.next() => Wakeup::Event(event),
             () = tokio::time::sleep(wait) => Wakeup::Timeout,
@@ -263,7 +275,8 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
 )]
 enum Wakeup {
     Event(Event),
+    Orders,
     Timeout,
-    /// `control` is closed.
+    /// No further orders can come.
     Abandoned,
 }
