@@ -77,6 +77,7 @@ pub use lifecycle::{
 };
 pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
+pub use node::CANCEL_ANNOTATION;
 pub use proxy::ProxyError;
 pub use rights::{Right, evicting_as_node, needed};
 pub use watch::Change;

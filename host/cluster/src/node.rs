@@ -9,6 +9,9 @@ use super::wire::{self, Condition, Meta, Object, nullable};
 /// The annotation with the checkpoint, which also marks the cordon as ours.
 pub(super) const DRAIN_ANNOTATION: &str = "scupper.dev/drain";
 
+/// The annotation with which `scupper cancel` cancels a drain without a LifecycleEvent: the drain's id.
+pub const CANCEL_ANNOTATION: &str = "scupper.dev/cancel";
+
 /// The fields of a node that the driver needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -58,6 +61,7 @@ impl WireNode {
                 Err(fault) => (None, Some(fault)),
             },
         };
+        let cancel = meta.annotations.get(CANCEL_ANNOTATION).cloned();
         let node = Node {
             name: meta.name,
             uid: Uid(meta.uid),
@@ -70,6 +74,7 @@ impl WireNode {
                 .map(Condition::into_engine)
                 .collect(),
             checkpoint,
+            cancel,
             resource_version: meta.resource_version,
         };
         (node, fault)

@@ -24,7 +24,6 @@ mod policies;
 mod reporter;
 mod runner;
 
-pub use adapters::policy_messages::POLICY_ACTION;
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;
 pub use lease::LeaseReader;
@@ -37,6 +36,7 @@ pub use plugin::own_pod::own_pod_from_env;
 pub use policies::policy_check::{PolicyCheck, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
+pub use reporter::policy_messages::POLICY_ACTION;
 pub use reporter::writer::set_conditions;
 pub use runner::node_snapshot::NodeSnapshot;
 pub use runner::policy_calls;

@@ -38,6 +38,9 @@ pub struct Node {
     pub conditions: Vec<Condition>,
     /// What the node's own annotation of ours says: whether the cordon is ours, and where the drain was.
     pub checkpoint: Option<Checkpoint>,
+    /// The id of the drain that a user cancels by an annotation. It belongs to one drain only, so one that stays by
+    /// accident stops no other.
+    pub cancel: Option<String>,
     /// `metadata.resourceVersion`, for writes that must not overwrite those of others
     pub resource_version: String,
 }

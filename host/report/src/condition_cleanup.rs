@@ -55,6 +55,7 @@ mod tests {
                 since: None,
             }],
             checkpoint: None,
+            cancel: None,
             resource_version: "1".into(),
         }
     }

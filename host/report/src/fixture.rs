@@ -41,6 +41,7 @@ pub fn node(mark: Checkpoint) -> Node {
         unschedulable: true,
         conditions: Vec::new(),
         checkpoint: Some(mark),
+        cancel: None,
         resource_version: "1".into(),
     }
 }

@@ -269,6 +269,10 @@ fn nodes() {
         assert_eq!((node.checkpoint.is_some(), fault.is_none()), (is_read, is_read));
     }
 
+    let (cancelled, _) = node(json!({"scupper.dev/cancel": "i"}));
+    assert_eq!(cancelled.cancel.as_deref(), Some("i"));
+    assert_eq!(node(json!({"a": "b"})).0.cancel, None);
+
     let (foreign, fault) = node(json!({"scupper.dev/drain": "somebody else's"}));
     assert_eq!(foreign.checkpoint, None);
     assert!(fault.is_some(), "and it is reported");

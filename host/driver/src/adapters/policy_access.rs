@@ -4,7 +4,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
 
-use crate::adapters::policy_messages::{POLICY_ACTION, PolicyMessages};
+use crate::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};

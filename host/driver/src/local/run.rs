@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::begin::{self, StartingPoint};
-use crate::adapters::policy_messages::PolicyMessages;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
+use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
 use crate::runner::orders::Orders;
 use crate::runner::{EngineRunner, RunnerDeps};

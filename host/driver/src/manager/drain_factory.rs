@@ -6,11 +6,11 @@ use std::time::Duration;
 use scupper_engine::{Checkpoint, Node, Outcome, Phase, Request, Time};
 
 use crate::DriverError;
-use crate::adapters::node_watch::WatchedNode;
 use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
+use crate::runner::node_watch::WatchedNode;
 use crate::runner::orders::Orders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;

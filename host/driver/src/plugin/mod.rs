@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::claim_api::ClusterClaimApi;
-use crate::adapters::node_watch::watch_node;
 use crate::adapters::{cordon_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
 use crate::manager::drain_settings::DrainSettings;
 use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
+use crate::runner::node_watch::watch_node;
 use crate::{DriverError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::adapters::metrics::PolicyMetrics;
 use crate::adapters::policy_access::ClusterPolicyAccess;
-use crate::adapters::policy_messages::PolicyMessages;
 use crate::policies::code_cache::CodeCacheDir;
+use crate::reporter::policy_messages::PolicyMessages;
 use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;

@@ -1,6 +1,7 @@
 //! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. Separate
 //! tasks write to the API server, so that it never delays the drain; only the end waits for them.
 
+pub(crate) mod policy_messages;
 mod status_publisher;
 pub(crate) mod trace;
 pub(crate) mod write_retry;

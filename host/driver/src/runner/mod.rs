@@ -3,6 +3,7 @@
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
 pub(crate) mod node_snapshot;
+pub(crate) mod node_watch;
 pub(crate) mod orders;
 pub mod policy_calls;
 
@@ -17,11 +18,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::adapters::node_watch::WatchedNode;
-use crate::adapters::policy_messages::PolicyMessages;
-use crate::handover;
+use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
+use crate::runner::node_watch::WatchedNode;
 use crate::runner::orders::Orders;
 use crate::runner::policy_calls::DrainState;
 use scupper_cluster::Cluster;
@@ -55,8 +55,6 @@ pub(crate) struct EngineRunner {
     first: Option<Node>,
     /// The orders that the engine knows.
     known_orders: Orders,
-    /// The node's annotation has cancelled the drain.
-    cancelled: bool,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
 }
@@ -82,7 +80,6 @@ impl EngineRunner {
             running: JoinSet::new(),
             first: None,
             known_orders: Orders::default(),
-            cancelled: false,
             eviction_limit: 0,
         }
     }
@@ -148,21 +145,7 @@ impl EngineRunner {
     fn handle(&mut self, event: Event) {
         let now = self.deps.clock.now();
         self.reporter.on_event(now, &event);
-        let cancelled = self.is_cancelled_by(&event);
         self.drain.handle_event(now, event);
-        if cancelled {
-            let reason = "cancelled by scupper cancel".to_owned();
-            self.drain.handle_event(now, Event::Cancel { reason });
-        }
-    }
-
-    /// The node's annotation cancels this drain. True only once.
-    fn is_cancelled_by(&mut self, event: &Event) -> bool {
-        let Event::Node(Some(node)) = event else {
-            return false;
-        };
-        let asked = handover::is_cancelled(node, &self.drain.request().id);
-        asked && !std::mem::replace(&mut self.cancelled, true)
     }
 
     fn obey(&mut self, orders: Orders) {

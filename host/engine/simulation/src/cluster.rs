@@ -129,6 +129,7 @@ impl Cluster {
             unschedulable: node.owner != Owner::Nobody,
             conditions: Vec::new(),
             checkpoint: node.checkpoint.clone(),
+            cancel: None,
             resource_version: node.version.to_string(),
         })
     }

@@ -10,6 +10,9 @@ use super::outbox::Job;
 use super::replies;
 use crate::{Answer, Budget, CommandId, Event, Intent, Node, Outcome, Phase, PolicyInfo};
 
+/// Why a drain ends that an annotation of its node cancels.
+const CANCELLED: &str = "cancelled by scupper cancel";
+
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {
         match event {
@@ -36,6 +39,7 @@ impl Drain {
 
     fn apply_node(&mut self, node: Option<Node>) {
         let first = self.cluster.node().is_none();
+        let cancelled = node.as_ref().and_then(|node| node.cancel.clone());
         let news = self.cluster.apply_node(node);
         if first {
             self.select_policies();
@@ -51,6 +55,10 @@ impl Drain {
                 self.cordon_vanished();
                 self.settle_cordon();
             }
+        }
+        if cancelled.is_some_and(|id| id == self.request.id) {
+            let reason = String::from(CANCELLED);
+            self.stop(Outcome::Cancelled { reason });
         }
     }
 

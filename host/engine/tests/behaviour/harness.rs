@@ -515,6 +515,7 @@ pub(crate) fn node() -> Node {
         unschedulable: false,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: "100".to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! The engine's behaviour, event by event: its commands and its notices.
 
 mod budgets;
+mod cancel_annotation;
 mod cordon;
 mod draft;
 mod drain;

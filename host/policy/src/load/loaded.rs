@@ -134,6 +134,7 @@ pub(crate) fn blank_node() -> Node {
         unschedulable: false,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: String::new(),
     }
 }

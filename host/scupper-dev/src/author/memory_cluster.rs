@@ -107,6 +107,7 @@ impl MemoryCluster {
     /// The node as the API shows it now.
     pub(super) fn seen_node(&self) -> Node {
         Node {
+            cancel: None,
             resource_version: self.version.to_string(),
             ..self.node.clone()
         }

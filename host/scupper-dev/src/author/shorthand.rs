@@ -254,6 +254,7 @@ pub(super) fn plain_node(name: &str) -> Node {
         unschedulable: false,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: String::new(),
     }
 }

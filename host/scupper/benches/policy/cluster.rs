@@ -15,6 +15,7 @@ pub(crate) fn node() -> Node {
         unschedulable: true,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: "1".to_owned(),
     }
 }

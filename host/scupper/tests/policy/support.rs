@@ -139,6 +139,7 @@ pub(crate) fn node() -> Node {
         unschedulable: true,
         conditions: vec![condition("Ready")],
         checkpoint: None,
+        cancel: None,
         resource_version: "7".to_owned(),
     }
 }

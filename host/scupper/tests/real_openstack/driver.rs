@@ -304,6 +304,7 @@ fn node() -> Node {
         unschedulable: true,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: "1".to_owned(),
     }
 }

@@ -355,6 +355,7 @@ fn node() -> Node {
         unschedulable: true,
         conditions: Vec::new(),
         checkpoint: None,
+        cancel: None,
         resource_version: "7".to_owned(),
     }
 }
