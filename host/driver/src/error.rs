@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::LocalError;
+use crate::admission::LocalError;
 use scupper_cluster::{ConnectError, ReadError};
 use scupper_policy::{LoadError, RuntimeError};
 use scupper_policy_reload::StartError;

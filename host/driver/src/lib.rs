@@ -11,6 +11,7 @@
 #![deny(missing_docs)]
 
 mod adapters;
+mod admission;
 mod error;
 pub mod handover;
 mod label_selector;
@@ -24,10 +25,11 @@ mod policies;
 mod reporter;
 mod runner;
 
+pub use admission::{Admission, Allowed, LocalError};
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;
 pub use lease::LeaseReader;
-pub use local::{LocalError, LocalOptions, NodeResult, run as run_locally};
+pub use local::{LocalOptions, NodeResult, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
 pub use nodes::{Nodes, names as node_names, resolve as resolve_nodes};
 pub use options::{PluginOptions, PoliciesOptions};

@@ -124,6 +124,11 @@ impl Checkpoint {
         }
     }
 
+    /// The drain has not ended.
+    pub const fn is_under_way(&self) -> bool {
+        !self.phase.is_last()
+    }
+
     /// The intended result for the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
     pub fn intent(&self) -> Intent {
         if self.phase == Phase::Uncordoning {

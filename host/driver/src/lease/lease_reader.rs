@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::Phase;
+use scupper_engine::Checkpoint;
 use tokio::time::Instant;
 
 use super::holder::HolderIdentity;
@@ -38,7 +38,7 @@ impl LeaseReader {
     /// The holder of the node's Lease; unknown if no drain runs there.
     pub async fn look(&mut self, status: &NodeStatus) -> LeaseHolder {
         let mark = status.node.checkpoint.as_ref();
-        if mark.is_none_or(|mark| mark.phase == Phase::Finished) {
+        if !mark.is_some_and(Checkpoint::is_under_way) {
             return LeaseHolder::Unknown;
         }
         let node = &status.node.name;

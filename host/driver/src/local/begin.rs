@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Intent, Node, Phase, Task, Trigger};
-
+use scupper_engine::{Answer, Checkpoint, Node, Phase, Task};
 use tokio::time::sleep;
 
-use super::{LocalError, LocalOptions};
+use super::LocalOptions;
 use crate::DriverError;
+use crate::admission::{Admission, Allowed, LocalError};
 use scupper_cluster::{Cluster, ReadError};
 
 /// A node that could not be read is read again after so long.
@@ -31,44 +31,40 @@ pub(super) async fn look(
     name: &str,
 ) -> Result<StartingPoint, DriverError> {
     let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
-    starting_point(options, name, found)
+    starting_point(options, name, None, found)
 }
 
+/// `own`: the drain that we have begun there.
 fn starting_point(
     options: &LocalOptions,
     name: &str,
+    own: Option<&str>,
     found: Option<Node>,
 ) -> Result<StartingPoint, DriverError> {
-    let mut start = StartingPoint {
+    let allowed = Allowed {
+        take_over: options.take_over,
+        any_cordon: options.any_cordon,
+    };
+    let admission = Admission::of(own, options.intent, found.as_ref());
+    let start = StartingPoint {
         node: name.to_owned(),
         resume: None,
-        seen: found.clone(),
+        seen: None,
         adopt: None,
     };
-    // The drain itself reports a deleted node.
-    let Some(node) = found else {
-        return Ok(start);
-    };
-    let mark = node.checkpoint.clone();
-    let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
-    if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
-        let same = Trigger::of(&mark.trigger) == Trigger::Command && mark.intent() == options.intent;
-        if !(options.take_over && same) {
-            return Err(LocalError::busy(name, mark).into());
-        }
-        start.resume = Some(mark);
-    } else if options.intent == Intent::Uncordon && node.unschedulable && !is_ours {
-        if !options.any_cordon {
-            return Err(LocalError::ForeignCordon {
-                node: name.to_owned(),
-            }
-            .into());
-        }
+    Ok(match admission.for_command(name, options.intent, allowed)? {
+        Admission::Own(mark) | Admission::Occupied(mark) => StartingPoint {
+            resume: Some(mark),
+            seen: found,
+            ..start
+        },
         // The node is written before the engine starts, so it is read again.
-        start.seen = None;
-        start.adopt = Some(node);
-    }
-    Ok(start)
+        Admission::ForeignCordon => StartingPoint {
+            adopt: found,
+            ..start
+        },
+        Admission::Free | Admission::Claimed(_) => StartingPoint { seen: found, ..start },
+    })
 }
 
 /// Reads the node once the Lease is ours, because only that state counts. `own`: the drain that we have begun there.
@@ -88,16 +84,7 @@ pub(super) async fn look_again(
         }
         sleep(RETRY).await;
     };
-    let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
-    match mark.filter(|mark| own == Some(mark.id.as_str())) {
-        Some(mark) => Ok(StartingPoint {
-            node: name.to_owned(),
-            resume: Some(mark),
-            seen: found,
-            adopt: None,
-        }),
-        None => starting_point(options, name, found),
-    }
+    starting_point(options, name, own, found)
 }
 
 impl StartingPoint {

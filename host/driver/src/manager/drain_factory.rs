@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Node, Outcome, Phase, Request, Time};
+use scupper_engine::{Checkpoint, Node, Outcome, Request, Time};
 
 use crate::DriverError;
+use crate::admission::Admission;
 use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
@@ -37,11 +38,13 @@ impl DrainFactory for DriverDrainFactory {
     async fn create(&mut self, orders: &Orders) -> Result<CreatedDrain, DriverError> {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
-        let mark = Checkpoint::to_go_on_from(&self.request.id, None, node.as_ref());
-        if let Some(over) = self.is_over(node.as_ref(), mark.as_ref(), orders) {
+        let id = self.request.id.as_str();
+        let admission = Admission::of(Some(id), self.request.intent, node.as_ref());
+        let mark = admission.own();
+        if let Some(over) = self.is_over(node.as_ref(), mark, orders) {
             return Ok(CreatedDrain::Over(over));
         }
-        if let Some(mark) = mark.as_ref().filter(|_| self.only_end) {
+        if let Some(mark) = mark.filter(|_| self.only_end) {
             self.request.name.clone_from(&mark.name);
             self.request.trigger.clone_from(&mark.trigger);
             self.request.intent = mark.intent();
@@ -51,7 +54,7 @@ impl DrainFactory for DriverDrainFactory {
         }
         // The engine looks at its deadline before it hears of any order.
         self.request.deadline = orders.deadline(self.request.deadline);
-        let runner = self.runner(node, mark).await;
+        let runner = self.runner(node, mark.cloned()).await;
         Ok(CreatedDrain::Runner(Box::new(runner)))
     }
 
@@ -96,7 +99,8 @@ impl DrainFactory for DriverDrainFactory {
 }
 
 impl DriverDrainFactory {
-    /// Nothing is left to do: the outcome, if it is known.
+    /// Nothing is left to do: the outcome, if it is known. Another drain on the node is no obstacle: its process has lost
+    /// the Lease, so this drain replaces it.
     fn is_over(
         &self,
         node: Option<&Node>,
@@ -107,7 +111,7 @@ impl DriverDrainFactory {
         let node = node?;
         let called_off = orders.called_off();
         match mark {
-            Some(mark) if mark.phase != Phase::Finished => None,
+            Some(mark) if mark.is_under_way() => None,
             _ if self.only_end => Some(None),
             Some(mark) if mark.ended_well => called_off.map(|_| Some(Outcome::Drained)),
             Some(_) => called_off.map(Some),
@@ -146,6 +150,6 @@ impl DriverDrainFactory {
 fn may_have_begun(node: &WatchedNode, id: &str) -> bool {
     node.newest().is_none_or(|node| {
         let mark = node.and_then(|node| node.checkpoint);
-        mark.is_some_and(|mark| mark.id == id && mark.phase != Phase::Finished)
+        mark.is_some_and(|mark| mark.id == id && mark.is_under_way())
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use scupper_engine::{Checkpoint, Intent, Node, Outcome, Phase, Request, Trigger};
+use scupper_engine::{Checkpoint, Intent, Node, Outcome, Request, Trigger};
 use tokio::time::sleep;
 
 use scupper_cluster::Cluster;
@@ -44,7 +44,7 @@ fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
     (Trigger::of(&mark.trigger) == Trigger::LifecycleEvent).then(|| ResumePoint {
         intent: mark.intent(),
         deadline: None,
-        finished: mark.phase == Phase::Finished,
+        finished: !mark.is_under_way(),
         id: mark.id,
         name: mark.name,
     })
@@ -53,7 +53,7 @@ fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
 /// The unfinished drain by a cordon that another process left on the node.
 pub(crate) fn of_cordon(node: &Node, clock: Clock) -> Option<ResumePoint> {
     let mark = node.checkpoint.as_ref()?;
-    let is_unfinished = Trigger::of(&mark.trigger) == Trigger::Cordon && mark.phase != Phase::Finished;
+    let is_unfinished = Trigger::of(&mark.trigger) == Trigger::Cordon && mark.is_under_way();
     is_unfinished.then(|| ResumePoint {
         id: mark.id.clone(),
         name: mark.name.clone(),
@@ -67,7 +67,7 @@ pub(crate) fn of_cordon(node: &Node, clock: Clock) -> Option<ResumePoint> {
 /// The unfinished drain or uncordon that a command began on the node.
 pub(crate) fn of_command(node: &Node) -> Option<&Checkpoint> {
     let mark = node.checkpoint.as_ref()?;
-    (Trigger::of(&mark.trigger) == Trigger::Command && mark.phase != Phase::Finished).then_some(mark)
+    (Trigger::of(&mark.trigger) == Trigger::Command && mark.is_under_way()).then_some(mark)
 }
 
 /// Another process has already drained the cordoned node that this request is about.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use scupper_engine::{Phase, PodRef, Time};
+use scupper_engine::{PodRef, Time};
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
 use tokio::time::sleep;
 
@@ -194,7 +194,7 @@ impl ApiWriter {
             Ok(Some(node)) => {
                 let mark = node.checkpoint;
                 mark.is_some_and(|mark| {
-                    mark.id != self.drain && (mark.phase != Phase::Finished || mark.started > self.began)
+                    mark.id != self.drain && (mark.is_under_way() || mark.started > self.began)
                 })
             }
             Ok(None) => true,

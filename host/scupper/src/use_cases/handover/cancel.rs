@@ -2,7 +2,7 @@
 //! process that drains watches.
 
 use futures::StreamExt as _;
-use scupper_engine::{Checkpoint, Intent, Phase};
+use scupper_engine::{Checkpoint, Intent};
 use tokio::time::{Instant, timeout_at};
 
 use super::create::{offered, offered_for};
@@ -84,7 +84,7 @@ async fn ask(cluster: &Cluster, options: &CancelOptions, node: &str) -> Result<C
     let found = cluster.node(node).await.map_err(unseen)?;
     let mark = found.and_then(|node| node.checkpoint).filter(|mark| {
         let has_event = events.iter().any(|event| event.uid.0 == mark.id);
-        mark.phase != Phase::Finished && mark.intent() == Intent::Drain && !has_event
+        mark.is_under_way() && mark.intent() == Intent::Drain && !has_event
     });
     if let Some(mark) = &mark {
         let set = cluster
@@ -132,7 +132,7 @@ impl CancelRequest {
             .node
             .checkpoint
             .as_ref()
-            .is_some_and(|mark| mark.phase != Phase::Finished && ids.iter().any(|id| **id == mark.id));
+            .is_some_and(|mark| mark.is_under_way() && ids.iter().any(|id| **id == mark.id));
         let there = |event: &LifecycleEvent| {
             status
                 .lifecycle_events

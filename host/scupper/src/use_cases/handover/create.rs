@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Intent, Phase, Trigger};
+use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, Scope};
-use scupper_driver::{DriverError, LocalError, handover, resolve_nodes};
+use scupper_driver::{Admission, Allowed, DriverError, LocalError, handover, resolve_nodes};
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -169,26 +169,14 @@ impl HandOver<'_> {
     async fn check(&self, node: &str) -> Result<(), CommandError> {
         let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;
-        let mark = found.as_ref().and_then(|node| node.checkpoint.clone());
-        let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
-        if let Some(mark) = mark.filter(|mark| mark.phase != Phase::Finished) {
-            return Err(DriverError::from(LocalError::busy(node, mark)).into());
-        }
+        let intent = self.options.intent;
+        let admission = Admission::of(None, intent, found.as_ref());
         let events = self.cluster.events_of(node).await.map_err(unseen)?;
-        if let Some(event) = events.into_iter().find(|event| event.is("Claimed")) {
-            return Err(DriverError::from(LocalError::Busy {
-                node: node.to_owned(),
-                trigger: Trigger::LifecycleEvent.name().to_owned(),
-                name: event.name,
-                phase: "claimed".to_owned(),
-            })
-            .into());
-        }
-        let cordoned = found.is_some_and(|node| node.unschedulable);
-        if self.options.intent == Intent::Uncordon && cordoned && !is_ours {
-            let node = node.to_owned();
-            return Err(DriverError::from(LocalError::ForeignCordon { node }).into());
-        }
+        let claimed = events.into_iter().find(|event| event.is("Claimed"));
+        admission
+            .and_claimed(claimed.map(|event| event.name))
+            .for_command(node, intent, Allowed::default())
+            .map_err(DriverError::from)?;
         Ok(())
     }
 }

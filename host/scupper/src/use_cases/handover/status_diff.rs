@@ -257,7 +257,7 @@ impl StatusDiff {
 /// Another drain of the node: a claimed LifecycleEvent, or a checkpoint.
 fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
     let mark = status.node.checkpoint.as_ref();
-    let mark = mark.filter(|mark| mark.phase != Phase::Finished);
+    let mark = mark.filter(|mark| mark.is_under_way());
     if mark.is_some_and(|mark| mark.id == event.uid.0) {
         return None;
     }

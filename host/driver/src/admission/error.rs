@@ -48,8 +48,18 @@ pub enum LocalError {
 }
 
 impl LocalError {
+    /// A LifecycleEvent of the node is claimed.
+    pub(super) fn claimed(node: &str, event: String) -> Self {
+        Self::Busy {
+            node: node.to_owned(),
+            trigger: Trigger::LifecycleEvent.name().to_owned(),
+            name: event,
+            phase: "claimed".to_owned(),
+        }
+    }
+
     /// Another process's checkpoint is on the node.
-    pub fn busy(node: &str, mark: Checkpoint) -> Self {
+    pub(super) fn busy(node: &str, mark: Checkpoint) -> Self {
         Self::Busy {
             node: node.to_owned(),
             trigger: mark.trigger,

@@ -1,0 +1,133 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Counts, Phase, Time, Uid};
+
+use super::*;
+
+const OWN: Option<&str> = Some("own");
+const ALL: Allowed = Allowed {
+    take_over: true,
+    any_cordon: true,
+};
+
+fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
+    Checkpoint {
+        node: None,
+        id: id.to_owned(),
+        name: format!("drain-{id}"),
+        trigger: trigger.to_owned(),
+        phase,
+        started: Time::default(),
+        deadline: None,
+        own_cordon: false,
+        inherited: false,
+        drained: false,
+        cancelled: None,
+        held: None,
+        to_undo: BTreeSet::new(),
+        hooks: Vec::new(),
+        done: Vec::new(),
+        returns: BTreeMap::new(),
+        stays: BTreeSet::new(),
+        ended_well: false,
+        counts: Counts::default(),
+    }
+}
+
+fn node(checkpoint: Option<Checkpoint>) -> Node {
+    Node {
+        name: "n1".to_owned(),
+        uid: Uid("u".to_owned()),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        unschedulable: true,
+        conditions: Vec::new(),
+        checkpoint,
+        cancel: None,
+        resource_version: "1".to_owned(),
+    }
+}
+
+fn found(request: Option<&str>, intent: Intent, checkpoint: Option<Checkpoint>) -> Admission {
+    Admission::of(request, intent, Some(&node(checkpoint)))
+}
+
+#[test]
+fn another_drain_that_has_not_ended_occupies_the_node_and_one_that_has_ended_does_not() {
+    let other = mark("other", "cordon", Phase::Evicting);
+    let over = mark("other", "cordon", Phase::Finished);
+    for request in [None, OWN] {
+        let occupied = Admission::Occupied(other.clone());
+        assert_eq!(found(request, Intent::Drain, Some(other.clone())), occupied);
+        assert_eq!(found(request, Intent::Drain, Some(over.clone())), Admission::Free);
+        assert_eq!(found(request, Intent::Drain, None), Admission::Free);
+        assert_eq!(Admission::of(request, Intent::Drain, None), Admission::Free);
+    }
+}
+
+#[test]
+fn a_request_finds_its_own_drain_also_when_that_has_ended() {
+    for phase in [Phase::Evicting, Phase::Finished] {
+        let own = mark("own", "command", phase);
+        let admission = found(OWN, Intent::Drain, Some(own.clone()));
+        assert_eq!(admission.own(), Some(&own));
+    }
+}
+
+#[test]
+fn an_uncordon_finds_whose_the_cordon_is() {
+    let ours = Checkpoint {
+        own_cordon: true,
+        ..mark("other", "cordon", Phase::Finished)
+    };
+    assert_eq!(found(None, Intent::Uncordon, None), Admission::ForeignCordon);
+    assert_eq!(found(None, Intent::Uncordon, Some(ours)), Admission::Free);
+    let schedulable = Node {
+        unschedulable: false,
+        ..node(None)
+    };
+    assert_eq!(
+        Admission::of(None, Intent::Uncordon, Some(&schedulable)),
+        Admission::Free
+    );
+}
+
+#[test]
+fn a_command_continues_only_the_same_work_of_another_command_and_only_if_allowed() {
+    let begins = |admission: Admission, intent, allowed| admission.for_command("n1", intent, allowed);
+    for (trigger, phase, allowed, may) in [
+        ("command", Phase::Evicting, ALL, true),
+        ("command", Phase::Evicting, Allowed::default(), false),
+        ("command", Phase::Uncordoning, ALL, false),
+        ("cordon", Phase::Evicting, ALL, false),
+        ("LifecycleEvent", Phase::Evicting, ALL, false),
+    ] {
+        let occupied = Admission::Occupied(mark("other", trigger, phase));
+        let result = begins(occupied, Intent::Drain, allowed);
+        assert_eq!(result.is_ok(), may, "{trigger} {phase}: {result:?}");
+    }
+    let uncordon = |allowed| begins(Admission::ForeignCordon, Intent::Uncordon, allowed);
+    assert!(uncordon(ALL).is_ok());
+    assert!(matches!(
+        uncordon(Allowed::default()),
+        Err(LocalError::ForeignCordon { .. })
+    ));
+}
+
+#[test]
+fn a_claimed_event_keeps_commands_from_the_node() {
+    let event = || Some("drain-n1-x".to_owned());
+    for found in [Admission::Free, Admission::ForeignCordon] {
+        let claimed = found.clone().and_claimed(event());
+        let error = claimed.for_command("n1", Intent::Drain, ALL).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("claimed, for LifecycleEvent drain-n1-x"),
+            "{error}"
+        );
+        assert_eq!(found.clone().and_claimed(None), found);
+    }
+    let occupied = Admission::Occupied(mark("other", "command", Phase::Evicting));
+    assert_eq!(occupied.clone().and_claimed(event()), occupied);
+}
