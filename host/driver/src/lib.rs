@@ -1,13 +1,13 @@
 //! The driver: composes triggers, engine, cluster, policies and reports. Only this crate knows all of them.
 //!
 //! ```text
-//!  plugin ─► manager ─► lease ─► runner ─► engine
-//!    │                              ├─► adapters ─► cluster, policies
-//!    └─► adapters ─► triggers       └─► reporter
+//!  plugin ─┬─► policies ─┐
+//!          └─────────────┴─► adapters ─► handover ─► manager ─┬─► lease ─► runner ─► reporter
+//!  local ───► policies                                       └─► admission
 //! ```
 //!
-//! `local` runs the same engine for a command in a terminal; `handover` is what commands write for the
-//! driver.
+//! Folders import each other only in the direction of these arrows, over any distance. `local` runs the same engine for
+//! a command in a terminal; `handover` is what commands write for the driver.
 #![deny(missing_docs)]
 
 mod adapters;
