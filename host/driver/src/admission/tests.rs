@@ -1,3 +1,5 @@
+//! What a request finds on its node, and what a command may begin on it.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{Counts, Phase, Time, Uid};
