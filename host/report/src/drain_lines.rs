@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use scupper_engine::{
-    Duration, HookPhase, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time,
-    Uid, WaitingOn,
+    Duration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
 };
 
 use super::PolicyMessage;
-use super::drain_status::PlanSummary;
-use super::messages::{count, may_come_back, needs_no_report, one_line, returning, stayed_text};
+use super::drain_status::{
+    HookKey, HookStatus, PlanSummary, WaveStatus, for_so_long, pod_text, subject_text,
+};
+use super::messages::{
+    UNCORDONED, count, may_come_back, needs_no_report, not_ready_text, one_line, returning, stayed_text,
+    timed_line,
+};
 
 /// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
@@ -29,12 +33,13 @@ pub struct DrainLines {
     /// When the API server accepted the eviction or deletion of each pod.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
-    hooks: BTreeMap<(String, HookPhase, Subject), ReportedWait>,
+    /// The hooks as they were last printed, and when.
+    hooks: BTreeMap<HookKey, (HookStatus, Time)>,
     /// The printed failures of planners.
     planners: BTreeMap<String, ReportedWait>,
 }
 
-/// The last printed line about something that waits.
+/// The last printed line about a planner that waits.
 #[derive(Debug)]
 struct ReportedWait {
     first: Time,
@@ -86,7 +91,7 @@ impl DrainLines {
 
     /// The line about a node that is not ready.
     pub fn not_ready(&self, now: Time, words: &str) -> String {
-        self.line(now, "node", &format!("{words}: its pods may not terminate"))
+        self.line(now, "node", &not_ready_text(words))
     }
 
     /// The line about a policy's message on the node.
@@ -113,43 +118,25 @@ impl DrainLines {
                 message,
                 again,
             } => return self.planner_waits(now, policy, message, *again),
-            Notice::HookWaiting {
-                policy,
-                phase,
-                subject,
-                since,
-                progress,
-                waiting_for,
-            } => {
-                let hook = (policy.clone(), *phase, subject.clone());
-                return self.hook_waits(now, hook, *since, progress, waiting_for);
+            Notice::HookWaiting { .. } => {
+                let hook = HookStatus::of(notice);
+                return hook.map_or_else(Vec::new, |hook| self.hook_waits(now, hook));
             }
             Notice::HookDone {
                 policy,
                 phase,
                 subject,
             } => {
-                let Some(line) = self.hooks.remove(&(policy.clone(), *phase, subject.clone())) else {
+                let Some((hook, _)) = self.hooks.remove(&(policy.clone(), *phase, subject.clone())) else {
                     return Vec::new();
                 };
-                let on = self.subject(subject);
-                (
-                    "hook",
-                    format!("{policy} finished {}{on} after {}", phase, now.since(line.first)),
-                )
+                ("hook", hook.done_text(&self.subject(subject), now))
             }
-            Notice::WaveStarted {
-                name,
-                number,
-                of,
-                pods,
-            } => (
-                "wave",
-                format!(
-                    "{number} of {of}, {name}: {} to evict",
-                    count(*pods as usize, "pod")
-                ),
-            ),
+            Notice::WaveStarted { pods, .. } => {
+                let wave = WaveStatus::of(notice);
+                let text = wave.map(|wave| wave.started_text(Some(*pods as usize)));
+                ("wave", text.unwrap_or_default())
+            }
             Notice::WaveOverdue { name } => (
                 "wave",
                 format!("{name} exceeded its time limit; the next one begins"),
@@ -177,11 +164,7 @@ impl DrainLines {
                 "new",
                 format!("{pod} came after the plan was made; the policies are asked"),
             ),
-            Notice::UncordonedByOthers => (
-                "held",
-                "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
-                    .to_owned(),
-            ),
+            Notice::UncordonedByOthers => ("held", UNCORDONED.to_owned()),
             Notice::Uncordoned => ("uncordon", "the cordon is lifted".to_owned()),
             Notice::Retrying { task, message } => ("retry", format!("{task}: {}", one_line(message))),
             Notice::Finished { outcome, summary } => return self.finished(now, outcome, summary),
@@ -190,8 +173,7 @@ impl DrainLines {
     }
 
     fn line(&self, now: Time, topic: &str, text: &str) -> String {
-        let gone = now.since(self.began).as_millis();
-        format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+        timed_line(self.began, now, topic, text)
     }
 
     /// Prints nothing if the plan reads the same as the last one: only a pod that stays like others, or one that is
@@ -237,49 +219,18 @@ impl DrainLines {
         vec![self.line(now, "plan", &line)]
     }
 
-    fn hook_waits(
-        &mut self,
-        now: Time,
-        hook: (String, HookPhase, Subject),
-        since: Time,
-        progress: &str,
-        waiting_for: &[WaitingOn],
-    ) -> Vec<String> {
-        let mut text = one_line(progress);
-        for waiting in waiting_for {
-            text.push_str(&format!(
-                "\0{} {}",
-                one_line(&waiting.what),
-                one_line(&waiting.detail)
-            ));
-        }
-        let (policy, phase, subject) = &hook;
-        let known = self.hooks.get(&hook);
-        if known.is_some_and(|line| line.text == text && now.since(line.reported) < REMIND) {
+    fn hook_waits(&mut self, now: Time, hook: HookStatus) -> Vec<String> {
+        let is_known = |(known, reported): &(HookStatus, Time)| {
+            known.has_same_progress(&hook) && now.since(*reported) < REMIND
+        };
+        if self.hooks.get(&hook.key()).is_some_and(is_known) {
             return Vec::new();
         }
-        let on = self.subject(subject);
-        let so_long = for_so_long(now.since(since));
-        let head = format!("{policy} {phase}{on}, running{so_long}: {}", one_line(progress));
-        let reported = ReportedWait {
-            first: since,
-            reported: now,
-            text,
-        };
-        self.hooks.insert(hook, reported);
-        let mut lines = vec![self.line(now, "hook", &head)];
-        for waiting in waiting_for {
-            let since = waiting
-                .since
-                .map(|since| format!(", for {}", now.since(since)))
-                .unwrap_or_default();
-            let text = format!(
-                "  waits for {}: {}{since}",
-                one_line(&waiting.what),
-                one_line(&waiting.detail)
-            );
-            lines.push(self.line(now, "", &text));
-        }
+        let text = hook.running_text(&self.subject(&hook.subject), now);
+        let mut lines = vec![self.line(now, "hook", &text)];
+        let awaited = hook.awaited(now);
+        lines.extend(awaited.map(|on| self.line(now, "", &format!("  waits for {on}"))));
+        self.hooks.insert(hook.key(), (hook, now));
         lines
     }
 
@@ -287,16 +238,9 @@ impl DrainLines {
         if needs_no_report(reason) {
             return Vec::new();
         }
-        if reason.stays() {
-            return vec![self.line(now, "stays", &format!("{pod}: {}", one_line(&reason.to_string())))];
-        }
-        let since = self.blocked.entry(pod.uid.clone()).or_insert(now);
-        let since = for_so_long(now.since(*since));
-        vec![self.line(
-            now,
-            "waits",
-            &format!("{pod}{since}: {}", one_line(&reason.to_string())),
-        )]
+        let since = (!reason.stays()).then(|| *self.blocked.entry(pod.uid.clone()).or_insert(now));
+        let (topic, text) = pod_text(pod, reason, since, now);
+        vec![self.line(now, topic, &text)]
     }
 
     fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
@@ -347,25 +291,13 @@ impl DrainLines {
     }
 
     fn subject(&self, subject: &Subject) -> String {
-        match subject {
-            Subject::Node => String::new(),
-            Subject::Wave(wave) => format!(" of wave {wave}"),
-            Subject::Pod(uid) => format!(" of {}", self.name(uid)),
-        }
+        subject_text(subject, |uid| self.pods.get(uid).map(PodRef::to_string))
     }
 }
 
 /// The line about pods that came during the drain and are still on the node.
 fn stayed_line(summary: &Summary) -> Option<String> {
     (!summary.stayed.is_empty()).then(|| format!("attention: {}", stayed_text(summary)))
-}
-
-fn for_so_long(waited: Duration) -> String {
-    if waited.as_secs() > 0 {
-        format!(" for {waited}")
-    } else {
-        String::new()
-    }
 }
 
 #[cfg(test)]

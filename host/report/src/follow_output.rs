@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Duration, PodRef, Time, Uid};
+use scupper_engine::{Duration, PodRef, Reason, Time, Uid};
 use serde_json::{Value, json};
 
-use super::drain_status::{PlanSummary, PodGroup, WaveStatus};
-use super::messages::{count, one_line};
+use super::drain_status::{
+    HookStatus, PlanSummary, PodGroup, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_text,
+    pod_to_json,
+};
+use super::messages::{UNCORDONED, count, not_ready_text, one_line, timed_line};
 use super::{Format, PolicyMessage};
 
 /// An observation of the followed drain.
@@ -77,30 +80,24 @@ pub enum FollowEvent {
     },
     /// A hook of a policy delays the drain.
     Hook {
-        /// The policy.
-        policy: String,
-        /// The phase and the subject.
-        phase: String,
-        /// Its progress, if known.
-        progress: String,
-        /// The objects that it waits for.
-        waiting_for: Vec<String>,
+        /// The hook.
+        hook: HookStatus,
+        /// Its subject, as text.
+        of: String,
     },
     /// A hook that delayed the drain has finished.
     HookDone {
-        /// The policy.
-        policy: String,
-        /// The phase and the subject.
-        phase: String,
+        /// The hook as it was last seen.
+        hook: HookStatus,
+        /// Its subject, as text.
+        of: String,
     },
     /// A pod has to wait.
     PodWaits {
         /// The pod.
         pod: PodRef,
-        /// A name of the closed list.
-        reason: &'static str,
-        /// For people.
-        message: String,
+        /// Why.
+        reason: Reason,
     },
     /// A pod is gone.
     PodGone {
@@ -142,21 +139,14 @@ impl FollowOutput {
     pub fn lines(&self, format: Format, now: Time, seen: &FollowEvent) -> Vec<String> {
         match format {
             Format::Human => {
-                let gone = now.since(self.began).as_millis();
-                let line = |topic: &str, text: &str| {
-                    let text = one_line(text);
-                    format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
-                };
+                let line = |topic: &str, text: &str| timed_line(self.began, now, topic, &one_line(text));
                 let (topic, text) = self.words(now, seen);
-                let rest = details(seen).into_iter().map(|text| line("", &text));
+                let rest = details(now, seen).into_iter().map(|text| line("", &text));
                 std::iter::once(line(topic, &text)).chain(rest).collect()
             }
             Format::Json => {
-                let mut line = json!({ "time": now.as_millis(), "node": self.node });
-                if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields(seen)) {
-                    line.extend(fields);
-                }
-                vec![line.to_string()]
+                let head = json!({ "time": now.as_millis(), "node": self.node });
+                vec![joined(head, fields(now, seen)).to_string()]
             }
         }
     }
@@ -192,38 +182,15 @@ impl FollowOutput {
                     }
                 ),
             ),
-            FollowEvent::NotReady { words } => ("node", format!("{words}: its pods may not terminate")),
+            FollowEvent::NotReady { words } => ("node", not_ready_text(words)),
             FollowEvent::Condition { condition, message } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
-            FollowEvent::Wave { wave, pods } => {
-                let left = pods.map(|pods| format!(": {} to evict", count(pods, "pod")));
-                let WaveStatus { name, number, of } = wave;
-                (
-                    "wave",
-                    format!("{number} of {of}, {name}{}", left.unwrap_or_default()),
-                )
-            }
+            FollowEvent::Wave { wave, pods } => ("wave", wave.started_text(*pods)),
             FollowEvent::PolicyMessage { words } => ("policy", words.line()),
-            FollowEvent::Uncordoned => (
-                "held",
-                "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again"
-                    .to_owned(),
-            ),
-            FollowEvent::Hook {
-                policy,
-                phase,
-                progress,
-                ..
-            } => {
-                let progress = if progress.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {progress}")
-                };
-                ("hook", format!("{policy} {phase}, running{progress}"))
-            }
-            FollowEvent::HookDone { policy, phase } => ("hook", format!("{policy} finished {phase}")),
-            FollowEvent::PodWaits { pod, message, .. } => ("waits", format!("{pod}: {message}")),
+            FollowEvent::Uncordoned => ("held", UNCORDONED.to_owned()),
+            FollowEvent::Hook { hook, of } => ("hook", hook.running_text(of, now)),
+            FollowEvent::HookDone { hook, of } => ("hook", hook.done_text(of, now)),
+            FollowEvent::PodWaits { pod, reason } => pod_text(pod, reason, None, now),
             FollowEvent::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
             FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
             FollowEvent::Detached => (
@@ -245,20 +212,18 @@ impl FollowOutput {
 }
 
 /// The lines below the first one.
-fn details(seen: &FollowEvent) -> Vec<String> {
+fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
     match seen {
         FollowEvent::Planned { plan, names } => {
             plan.groups(|uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string))
         }
-        FollowEvent::Hook { waiting_for, .. } => {
-            let waits = waiting_for.iter().map(|on| format!("  waits for {on}"));
-            waits.collect()
-        }
+        FollowEvent::Hook { hook, .. } => hook.awaited(now).map(|on| format!("  waits for {on}")).collect(),
         _ => Vec::new(),
     }
 }
 
-fn fields(seen: &FollowEvent) -> Value {
+fn fields(now: Time, seen: &FollowEvent) -> Value {
+    let of_kind = |kind: &str, fields: Value| joined(json!({ "kind": kind }), fields);
     match seen {
         FollowEvent::Requested { what, event, driver } => {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
@@ -291,27 +256,24 @@ fn fields(seen: &FollowEvent) -> Value {
                 "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
             })
         }
-        FollowEvent::Wave { wave, pods } => json!({
-            "kind": "waveStarted", "wave": wave.name, "number": wave.number, "of": wave.of, "pods": pods,
-        }),
+        FollowEvent::Wave { wave, pods } => {
+            of_kind("waveStarted", joined(wave.to_json(), json!({ "pods": pods })))
+        }
         FollowEvent::Uncordoned => json!({ "kind": "uncordonedByOthers" }),
         FollowEvent::PolicyMessage { words } => words.to_json(),
-        FollowEvent::Hook {
-            policy,
-            phase,
-            progress,
-            waiting_for,
-        } => json!({
-            "kind": "hookWaiting", "policy": policy, "phase": phase, "progress": progress, "waitingFor": waiting_for,
-        }),
-        FollowEvent::HookDone { policy, phase } => {
-            json!({ "kind": "hookDone", "policy": policy, "phase": phase })
+        FollowEvent::Hook { hook, .. } => of_kind("hookWaiting", hook.to_json()),
+        FollowEvent::HookDone { hook, .. } => {
+            let HookStatus {
+                policy,
+                phase,
+                subject,
+                ..
+            } = hook;
+            of_kind("hookDone", hook_name_to_json(policy, *phase, subject))
         }
-        FollowEvent::PodWaits { pod, reason, message } => json!({
-            "kind": "podWaits", "pod": pod.to_string(), "uid": pod.uid.0, "reason": reason, "message": message,
-        }),
+        FollowEvent::PodWaits { pod, reason } => of_kind("podWaits", pod_to_json(pod, reason, now)),
         FollowEvent::PodGone { pod, here } => {
-            json!({ "kind": "podGone", "pod": pod.to_string(), "uid": pod.uid.0, "here": here })
+            of_kind("podGone", joined(pod_name_to_json(pod), json!({ "here": here })))
         }
         FollowEvent::Withdrawn { why } => json!({ "kind": "takenBack", "message": why }),
         FollowEvent::Detached => json!({ "kind": "left" }),

@@ -1,7 +1,9 @@
 //! Formats a notice as one JSON object per line, for machines.
 
-use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Reason, Request, Subject, Summary, Time};
+use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Request, Summary, Time};
 use serde_json::{Map, Value, json};
+
+use super::drain_status::{HookStatus, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_to_json};
 
 /// One notice of one drain.
 pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
@@ -17,61 +19,37 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             "plannerWaiting",
             json!({ "policy": policy, "message": message, "again": again.as_millis() }),
         ),
-        Notice::HookWaiting {
-            policy,
-            phase,
-            subject,
-            since,
-            progress,
-            waiting_for,
-        } => {
-            let waiting: Vec<_> = waiting_for
-                .iter()
-                .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }))
-                .collect();
-            let fields = json!({
-                "policy": policy, "phase": phase.to_string(), "subject": subject_to_json(subject),
-                "since": since.as_millis(), "progress": progress, "waitingFor": waiting,
-            });
-            ("hookWaiting", fields)
+        Notice::HookWaiting { .. } => {
+            let hook = HookStatus::of(notice);
+            ("hookWaiting", hook.map(|hook| hook.to_json()).unwrap_or_default())
         }
         Notice::HookDone {
             policy,
             phase,
             subject,
-        } => {
-            let fields =
-                json!({ "policy": policy, "phase": phase.to_string(), "subject": subject_to_json(subject) });
-            ("hookDone", fields)
+        } => ("hookDone", hook_name_to_json(policy, *phase, subject)),
+        Notice::WaveStarted { pods, .. } => {
+            let wave = WaveStatus::of(notice);
+            let wave = wave.map(|wave| wave.to_json()).unwrap_or_default();
+            ("waveStarted", joined(wave, json!({ "pods": pods })))
         }
-        Notice::WaveStarted {
-            name,
-            number,
-            of,
-            pods,
-        } => (
-            "waveStarted",
-            json!({ "name": name, "number": number, "of": of, "pods": pods }),
-        ),
         Notice::WaveOverdue { name } => ("waveOverdue", json!({ "name": name })),
-        Notice::PodWaits { pod, reason } => ("podWaits", with_pod(pod, reason_to_json(reason))),
-        Notice::PodLeaving { pod } => ("podLeaving", with_pod(pod, json!({}))),
-        Notice::PodGone { pod, remaining } => ("podGone", with_pod(pod, json!({ "remaining": remaining }))),
-        Notice::Newcomer { pod } => ("newcomer", with_pod(pod, json!({}))),
+        Notice::PodWaits { pod, reason } => ("podWaits", pod_to_json(pod, reason, now)),
+        Notice::PodLeaving { pod } => ("podLeaving", pod_name_to_json(pod)),
+        Notice::PodGone { pod, remaining } => (
+            "podGone",
+            joined(pod_name_to_json(pod), json!({ "remaining": remaining })),
+        ),
+        Notice::Newcomer { pod } => ("newcomer", pod_name_to_json(pod)),
         Notice::UncordonedByOthers => ("uncordonedByOthers", json!({})),
         Notice::Uncordoned => ("uncordoned", json!({})),
         Notice::Retrying { task, message } => ("retrying", json!({ "task": task, "message": message })),
         Notice::Finished { outcome, summary } => ("finished", finished_to_json(outcome, summary)),
     };
-    let mut object = Map::new();
-    object.insert("time".into(), now.as_millis().into());
-    object.insert("drain".into(), request.name.as_str().into());
-    object.insert("node".into(), request.node.as_str().into());
-    object.insert("kind".into(), kind.into());
-    if let Value::Object(fields) = fields {
-        object.extend(fields);
-    }
-    Value::Object(object)
+    let head = json!({
+        "time": now.as_millis(), "drain": request.name, "node": request.node, "kind": kind,
+    });
+    joined(head, fields)
 }
 
 /// A plan that was not carried out, or the outcome if the drain would have ended immediately.
@@ -126,7 +104,7 @@ fn plan_to_json(plan: &Plan) -> Value {
 fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
     let stayed = summary.stayed.iter();
     let stayed: Vec<_> = stayed
-        .map(|(pod, reason)| with_pod(pod, reason_to_json(reason)))
+        .map(|(pod, reason)| pod_to_json(pod, reason, summary.ended))
         .collect();
     json!({
         "stayed": stayed,
@@ -137,26 +115,4 @@ fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
         "hookSteps": summary.hook_steps, "hookWaitSeconds": summary.hook_wait.as_millis() as f64 / 1000.0,
         "budgetWaitSeconds": summary.budget_wait.as_millis() as f64 / 1000.0,
     })
-}
-
-fn with_pod(pod: &scupper_engine::PodRef, fields: Value) -> Value {
-    let mut object = Map::new();
-    object.insert("pod".into(), pod.to_string().into());
-    object.insert("uid".into(), pod.uid.0.as_str().into());
-    if let Value::Object(fields) = fields {
-        object.extend(fields);
-    }
-    Value::Object(object)
-}
-
-fn reason_to_json(reason: &Reason) -> Value {
-    json!({ "reason": reason.name(), "message": reason.to_string() })
-}
-
-fn subject_to_json(subject: &Subject) -> Value {
-    match subject {
-        Subject::Node => json!({ "node": true }),
-        Subject::Wave(wave) => json!({ "wave": wave }),
-        Subject::Pod(uid) => json!({ "pod": uid.0 }),
-    }
 }

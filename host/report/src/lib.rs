@@ -37,8 +37,8 @@ pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_s
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
-    DrainStatus, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, WaveStatus, status_from_text,
-    status_to_text,
+    DrainStatus, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, WaveStatus, open_hooks,
+    status_from_text, status_to_text, subject_text,
 };
 pub use event_throttle::{EventThrottle, Repeated};
 pub use eviction_answers::{answer_text, answers_to_json};

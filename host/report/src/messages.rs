@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Plan, Pod, Reason, Summary, Uid};
+use scupper_engine::{Plan, Pod, Reason, Summary, Time, Uid};
 
 use scupper_common::text::spaced_line;
 
@@ -65,6 +65,21 @@ pub(crate) fn stayed_text(summary: &Summary) -> String {
         },
         one_line(&named.join("; "))
     )
+}
+
+/// A line of a drain that began at `began`: the time since then, a topic and a text.
+pub(crate) fn timed_line(began: Time, now: Time, topic: &str, text: &str) -> String {
+    let gone = now.since(began).as_millis();
+    format!("{:>7}.{}s  {topic:<8} {text}", gone / 1000, gone / 100 % 10)
+}
+
+/// The text about a cordon that another client lifted.
+pub(crate) const UNCORDONED: &str =
+    "the node was uncordoned outside Scupper: evictions are paused until it is cordoned again";
+
+/// The text about a node that is not ready.
+pub(crate) fn not_ready_text(words: &str) -> String {
+    format!("{words}: its pods may not terminate")
 }
 
 /// Puts a text from outside on one line without invisible characters, so that it cannot imitate our own lines.

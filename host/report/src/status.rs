@@ -12,15 +12,16 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Budget, Checkpoint, Controller, Duration, Node, Phase, Pod, PodRef, Reason, Time, Uid};
+use scupper_engine::{
+    Budget, Checkpoint, Controller, Duration, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid,
+};
 
-use super::drain_status::{DrainStatus, PodStatus};
+use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
 use super::messages::needs_no_report;
 
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
 pub use lines::status_lines;
-pub(super) use lines::{reason_text, subject, subject_text};
 pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 pub use table::status_table;
 
@@ -179,22 +180,35 @@ impl NodeStatus {
         (controllers.collect(), budgets.filter(blocks).collect())
     }
 
-    /// Every pod that is still to be evicted, with the name and the text of its reason.
-    pub fn remaining(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
+    /// Every pod that is still to be evicted, and why it is still there.
+    pub fn remaining(&self, now: Time) -> Vec<(&PodRef, Reason)> {
         let leaving = self.remaining_pods(now).into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
-            Some((&held.pod.id, reason.name(), reason_text(&reason, now)))
+            Some((&held.pod.id, reason))
         });
         leaving.collect()
     }
 
-    /// Pods held by more than their turn and their own termination, with the name and the text of the reason.
-    pub fn stuck(&self, now: Time) -> Vec<(&PodRef, &'static str, String)> {
-        let stuck = self.remaining_pods(now).into_iter().filter_map(|held| {
-            let reason = held.reason?;
-            (!needs_no_report(&reason)).then(|| (&held.pod.id, reason.name(), reason_text(&reason, now)))
-        });
-        stuck.collect()
+    /// Those of them that are held by more than their turn and their own termination.
+    pub fn stuck(&self, now: Time) -> Vec<(&PodRef, Reason)> {
+        let mut stuck = self.remaining(now);
+        stuck.retain(|(_, reason)| !needs_no_report(reason));
+        stuck
+    }
+
+    /// The hooks that have not finished.
+    fn hooks(&self, now: Time) -> Vec<HookStatus> {
+        let mark = self.node.checkpoint.as_ref();
+        let published = self.current_driver_status(now);
+        mark.map_or_else(Vec::new, |mark| open_hooks(mark, published))
+    }
+
+    /// The subject of a hook on this node, as text.
+    pub(super) fn subject_text(&self, subject: &Subject) -> String {
+        subject_text(subject, |uid| {
+            let pod = self.pods.iter().find(|pod| pod.id.uid == *uid);
+            pod.map(|pod| pod.id.to_string())
+        })
     }
 
     /// Adds the budgets' names to a reason, because the API server does not name them.

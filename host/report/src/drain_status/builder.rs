@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{HookPhase, Notice, PodRef, Reason, Subject, Time, Uid};
+use scupper_engine::{Notice, PodRef, Reason, Time, Uid};
 
-use super::{DrainStatus, HookStatus, PlanSummary, PodStatus, WaveStatus};
+use super::{DrainStatus, HookKey, HookStatus, PlanSummary, PodStatus, WaveStatus};
 
 /// The status of one drain, as its notices describe it.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct StatusBuilder {
     waves: BTreeMap<Uid, String>,
     /// The name of the reason why each pod waits, and since when.
     waits: BTreeMap<Uid, (String, Time)>,
-    hooks: BTreeMap<(String, HookPhase, Subject), HookStatus>,
+    hooks: BTreeMap<HookKey, HookStatus>,
     ended: Option<String>,
     /// `None`: the plan is not requested.
     plan: Option<Option<PlanSummary>>,
@@ -52,32 +52,13 @@ impl StatusBuilder {
                     *kept = Some(PlanSummary::of(plan));
                 }
             }
-            Notice::WaveStarted { name, number, of, .. } => {
-                self.wave = Some(WaveStatus {
-                    name: name.clone(),
-                    number: *number,
-                    of: *of,
-                });
-            }
-            Notice::HookWaiting {
-                policy,
-                phase,
-                subject,
-                since,
-                progress,
-                waiting_for,
-            } => {
-                let key = (policy.clone(), *phase, subject.clone());
-                let hook = HookStatus {
-                    policy: policy.clone(),
-                    phase: *phase,
-                    subject: subject.clone(),
-                    // Another process, whose clock may be ahead, started this hook.
-                    since: (*since).min(now),
-                    progress: progress.clone(),
-                    waiting_for: waiting_for.clone(),
-                };
-                self.hooks.insert(key, hook);
+            Notice::WaveStarted { .. } => self.wave = WaveStatus::of(notice),
+            Notice::HookWaiting { since, .. } => {
+                // Another process, whose clock may be ahead, started this hook.
+                let since = (*since).min(now);
+                if let Some(hook) = HookStatus::of(notice) {
+                    self.hooks.insert(hook.key(), HookStatus { since, ..hook });
+                }
             }
             Notice::HookDone {
                 policy,

@@ -4,15 +4,20 @@
 //! This module builds, encodes and decodes the status. It must not know when or how the status is written.
 
 mod builder;
+mod json;
 mod plan;
 mod reason;
+mod text;
 mod wire;
 
-use scupper_engine::{HookPhase, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
+use scupper_engine::{Checkpoint, HookPhase, Notice, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 pub use builder::StatusBuilder;
+pub(super) use json::{hook_name_to_json, joined, pod_name_to_json, pod_to_json};
 pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
+pub use text::subject_text;
+pub(super) use text::{for_so_long, pod_text, reason_text, says_how_long};
 pub use wire::{decode as status_from_text, encode as status_to_text};
 
 /// The annotation of the node that holds the status.
@@ -67,13 +72,96 @@ pub struct HookStatus {
     pub waiting_for: Vec<WaitingOn>,
 }
 
-impl HookStatus {
-    /// When the hook began. After a handover the checkpoint has the earlier, correct time.
-    pub(super) fn began(&self, saved: &[SavedHook]) -> Time {
-        let same = |it: &&SavedHook| {
-            (&it.policy, it.phase, &it.subject) == (&self.policy, self.phase, &self.subject)
+/// Identifies a hook of one drain.
+pub type HookKey = (String, HookPhase, Subject);
+
+/// The hooks that have not finished: those that the draining process published, and those that only the checkpoint
+/// has. The checkpoint knows first that a hook has finished, and its time of the start survives a handover.
+pub fn open_hooks(mark: &Checkpoint, published: Option<&DrainStatus>) -> Vec<HookStatus> {
+    let mut saved: Vec<HookStatus> = mark.hooks.iter().map(HookStatus::of_saved).collect();
+    let published = published.into_iter().flat_map(|status| &status.hooks);
+    let mut hooks = Vec::new();
+    for hook in published.filter(|hook| !mark.done.contains(&hook.key())) {
+        let known = saved.iter().position(|saved| saved.key() == hook.key());
+        let since = known.map_or(hook.since, |place| saved.remove(place).since);
+        hooks.push(HookStatus {
+            since,
+            ..hook.clone()
+        });
+    }
+    hooks.append(&mut saved);
+    hooks
+}
+
+impl WaveStatus {
+    /// The wave that a notice reports.
+    pub(super) fn of(notice: &Notice) -> Option<Self> {
+        let Notice::WaveStarted { name, number, of, .. } = notice else {
+            return None;
         };
-        saved.iter().find(same).map_or(self.since, |it| it.started)
+        Some(Self {
+            name: name.clone(),
+            number: *number,
+            of: *of,
+        })
+    }
+}
+
+impl HookStatus {
+    /// The hook that a notice reports.
+    pub(super) fn of(notice: &Notice) -> Option<Self> {
+        let Notice::HookWaiting {
+            policy,
+            phase,
+            subject,
+            since,
+            progress,
+            waiting_for,
+        } = notice
+        else {
+            return None;
+        };
+        Some(Self {
+            policy: policy.clone(),
+            phase: *phase,
+            subject: subject.clone(),
+            since: *since,
+            progress: progress.clone(),
+            waiting_for: waiting_for.clone(),
+        })
+    }
+
+    /// A hook of which only the start is known.
+    fn of_saved(hook: &SavedHook) -> Self {
+        Self {
+            policy: hook.policy.clone(),
+            phase: hook.phase,
+            subject: hook.subject.clone(),
+            since: hook.started,
+            progress: String::new(),
+            waiting_for: Vec::new(),
+        }
+    }
+
+    /// Identifies it among the hooks of its drain.
+    pub fn key(&self) -> HookKey {
+        (self.policy.clone(), self.phase, self.subject.clone())
+    }
+
+    /// Whether it waits for the same, in the same words, regardless of since when.
+    pub fn has_same_progress(&self, other: &Self) -> bool {
+        let awaited = |on: &WaitingOn| (on.what.clone(), on.detail.clone());
+        self.progress == other.progress
+            && self
+                .waiting_for
+                .iter()
+                .map(awaited)
+                .eq(other.waiting_for.iter().map(awaited))
+    }
+
+    /// Whether more is known than its start.
+    pub fn has_progress(&self) -> bool {
+        !self.progress.is_empty() || !self.waiting_for.is_empty()
     }
 }
 

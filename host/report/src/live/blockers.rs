@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Duration, Reason, Time};
+use scupper_engine::{Reason, Time};
 
 use super::node_progress::{NodeSnapshot, WaitsFor};
 use super::text::{cut, padded, width};
-use crate::drain_status::HookStatus;
+use crate::drain_status::reason_text;
 use crate::messages::{count, needs_no_report, one_line};
-use crate::status::reason_text;
 
 /// Minimum width of a name, in columns.
 const NAME: usize = 8;
@@ -124,7 +123,7 @@ impl BlockerLine {
             WaitsFor::Hook(hook, of) => Self {
                 who: format!("hook {}", one_line(&hook.policy)),
                 word: "HookRunning",
-                facts: hook_words(hook, of, now),
+                facts: hook.short_text(of, now),
             },
             WaitsFor::Pod(pod, reason) => Self {
                 who: one_line(&pod.to_string()),
@@ -162,17 +161,4 @@ impl Columns {
         let who = who.min(room);
         Self { who, word, columns }
     }
-}
-
-fn hook_words(hook: &HookStatus, of: &str, now: Time) -> String {
-    let since = Duration::from_secs(now.since(hook.since).as_secs());
-    let mut words = format!("{}{of} for {since}", hook.phase);
-    if !hook.progress.is_empty() {
-        words.push_str(&format!(": {}", one_line(&hook.progress)));
-    }
-    for on in &hook.waiting_for {
-        let what = format!("; {}: {}", one_line(&on.what), one_line(&on.detail));
-        words.push_str(what.trim_end_matches(": "));
-    }
-    words
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use scupper_engine::{Drain, Duration, HookPhase, Notice, Phase, PodRef, Reason, Subject, Time, Uid};
+use scupper_engine::{Drain, Duration, Notice, Phase, PodRef, Reason, Time, Uid};
 
-use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus};
-use crate::status::{NodeStatus, subject, subject_text};
+use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus, open_hooks, subject_text};
+use crate::status::NodeStatus;
 
 /// Interval between two queries to the engine for the reasons of all pods.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -161,7 +161,11 @@ impl NodeProgress {
             (held.pod.id.uid.clone(), is_leaving)
         });
         let pods = self.count(pods.collect(), first);
-        let mut waits_for = hooks(status, view);
+        let hooks = open_hooks(mark, view).into_iter().map(|hook| {
+            let of = status.subject_text(&hook.subject);
+            WaitsFor::Hook(hook, of)
+        });
+        let mut waits_for: Vec<_> = hooks.collect();
         waits_for.extend(held.into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
             Some(WaitsFor::Pod(held.pod.id.clone(), reason))
@@ -213,36 +217,6 @@ fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) ->
         // The status omits some pods to be evicted, so any other pod may be one of them.
         _ => (view.more > 0).then_some(true),
     }
-}
-
-/// The hooks from the status of the draining process, or from the node.
-fn hooks(status: &NodeStatus, view: Option<&DrainStatus>) -> Vec<WaitsFor> {
-    let mark = status.node.checkpoint.as_ref();
-    let kept = mark.map_or(&[][..], |mark| &mark.hooks);
-    let saved = kept.iter().map(|hook| HookStatus {
-        policy: hook.policy.clone(),
-        phase: hook.phase,
-        subject: hook.subject.clone(),
-        since: hook.started,
-        progress: String::new(),
-        waiting_for: Vec::new(),
-    });
-    let key = |hook: &HookStatus| -> (String, HookPhase, Subject) {
-        (hook.policy.clone(), hook.phase, hook.subject.clone())
-    };
-    let told = view.map(|view| view.hooks.as_slice()).unwrap_or_default();
-    let done = |hook: &HookStatus| mark.is_some_and(|mark| mark.done.contains(&key(hook)));
-    let untold = saved.filter(|hook| !told.iter().any(|told| key(told) == key(hook)));
-    let told = told.iter().filter(|hook| !done(hook)).map(|hook| HookStatus {
-        since: hook.began(kept),
-        ..hook.clone()
-    });
-    let all = told.chain(untold);
-    all.map(|hook| {
-        let of = subject(status, &hook.subject);
-        WaitsFor::Hook(hook, of)
-    })
-    .collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Formats the state of a node as one JSON object.
 
-use scupper_engine::{Checkpoint, Condition, Phase, Reason, SavedHook, Time};
+use scupper_engine::{Checkpoint, Condition, Phase, Reason, Time};
 use serde_json::{Value, json};
 
 use super::budgets::groups;
-use super::lines::{conditions, cordon, reason_text};
+use super::lines::{conditions, cordon};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
-use crate::drain_status::{DrainStatus, HookStatus};
+use crate::drain_status::{DrainStatus, HookStatus, WaveStatus, joined, reason_text};
 
 /// The state of a node as one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
@@ -14,7 +14,7 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     let held = status.remaining_pods(now);
     json!({
         "node": node.name, "cordon": cordon(node),
-        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, status.current_driver_status(now))),
+        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, &status.hooks(now))),
         "driver": status.driver.as_ref().map(|view| driver(view, status.current_driver_status(now).is_some())),
         "toUndo": status.to_undo(),
         "lease": status.lease_holder.to_json(),
@@ -26,46 +26,20 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     })
 }
 
-fn drain(mark: &Checkpoint, view: Option<&DrainStatus>) -> Value {
-    let hooks: Vec<_> = match view {
-        Some(view) => view.hooks.iter().map(|hook| published_hook(hook, mark)).collect(),
-        None => mark.hooks.iter().map(|hook| saved_hook(hook, mark)).collect(),
-    };
+fn drain(mark: &Checkpoint, hooks: &[HookStatus]) -> Value {
+    // A drain that has ended runs no hooks; its checkpoint keeps the unfinished ones.
+    let is_running = mark.phase != Phase::Finished;
+    let hooks = hooks.iter();
+    let hooks = hooks.map(|hook| joined(hook.to_json(), json!({ "running": is_running })));
     json!({
-        "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.to_string(),
-        "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis), "hooks": hooks,
-    })
-}
-
-/// Whether the drain runs hooks. A drain that has ended does not; its checkpoint keeps the unfinished ones.
-fn is_running(mark: &Checkpoint) -> bool {
-    mark.phase != Phase::Finished
-}
-
-fn saved_hook(hook: &SavedHook, mark: &Checkpoint) -> Value {
-    json!({
-        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.started.as_millis(),
-        "running": is_running(mark),
-    })
-}
-
-fn published_hook(hook: &HookStatus, mark: &Checkpoint) -> Value {
-    let waiting = hook
-        .waiting_for
-        .iter()
-        .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }));
-    json!({
-        "policy": hook.policy, "phase": hook.phase.to_string(), "since": hook.began(&mark.hooks).as_millis(),
-        "running": is_running(mark),
-        "progress": hook.progress, "waitingFor": waiting.collect::<Vec<_>>(),
+        "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.name(),
+        "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis),
+        "hooks": hooks.collect::<Vec<_>>(),
     })
 }
 
 fn driver(view: &DrainStatus, fresh: bool) -> Value {
-    let wave = view
-        .wave
-        .as_ref()
-        .map(|it| json!({ "name": it.name, "number": it.number, "of": it.of }));
+    let wave = view.wave.as_ref().map(WaveStatus::to_json);
     json!({ "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "ended": view.ended, "podsNotTold": view.more })
 }
 

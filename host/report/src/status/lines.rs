@@ -1,10 +1,10 @@
 //! Formats the state of a node as lines for people.
 
-use scupper_engine::{Condition, Node, Phase, Reason, Subject, Time, Uid};
+use scupper_engine::{Checkpoint, Condition, Node, Phase, Reason, Time};
 
 use super::budgets::{blocking, groups};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
-use crate::drain_status::HookStatus;
+use crate::drain_status::{HookStatus, reason_text, says_how_long};
 use crate::messages::{count, one_line};
 use crate::not_ready;
 
@@ -156,12 +156,7 @@ pub(super) fn pod_lines(
 
 fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
     let mut text = reason_text(reason, now);
-    // These two reasons contain their own duration.
-    let is_ending = matches!(
-        reason,
-        Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. }
-    );
-    if let Some(waited) = held.waited.filter(|_| !is_ending) {
+    if let Some(waited) = held.waited.filter(|_| !says_how_long(reason)) {
         text.push_str(&format!(", for {waited}"));
     }
     if let Some(workload) = held.workload(status) {
@@ -200,21 +195,10 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
             advice::of_abandoned(mark, &status.node.name)
         ));
     }
-    if let Some(view) = status.current_driver_status(now) {
-        for hook in &view.hooks {
-            lines.extend(hook_lines(status, hook, now));
-        }
-        return lines;
-    }
-    for hook in mark.hooks.iter().filter(|_| !status.is_over()) {
-        let of = subject(status, &hook.subject);
-        lines.push(format!(
-            "  hook       {} {}{of}, running for {}",
-            hook.policy,
-            hook.phase,
-            now.since(hook.started)
-        ));
-        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
+    // Without a status nobody knows how far the hooks of a drain that has ended came.
+    if status.current_driver_status(now).is_some() || !status.is_over() {
+        let hooks = status.hooks(now);
+        lines.extend(hooks.iter().flat_map(|hook| hook_lines(status, mark, hook, now)));
     }
     lines
 }
@@ -244,7 +228,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     };
     let ago = now.since(view.at);
     let wave = view.wave.as_ref();
-    let wave = wave.map(|it| format!("; wave {} of {}, {}", it.number, it.of, one_line(&it.name)));
+    let wave = wave.map(|wave| format!("; wave {}", wave.text()));
     let wave = wave.unwrap_or_default();
     Some(match &view.ended {
         Some(ended) => format!(
@@ -255,59 +239,19 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     })
 }
 
-fn hook_lines(status: &NodeStatus, hook: &HookStatus, now: Time) -> Vec<String> {
-    let mark = status.node.checkpoint.as_ref();
-    let since = mark.map_or(hook.since, |mark| hook.began(&mark.hooks));
+fn hook_lines(status: &NodeStatus, mark: &Checkpoint, hook: &HookStatus, now: Time) -> Vec<String> {
+    let of = status.subject_text(&hook.subject);
     // A drain that has ended runs no hook; the line shows the hook's last progress.
     let ended = status.driver.as_ref().filter(|_| status.is_over());
-    let ended = ended.map(|view| view.at);
-    let (of, progress) = (subject(status, &hook.subject), one_line(&hook.progress));
-    let (policy, phase) = (&hook.policy, hook.phase);
-    let mut lines = vec![match ended {
-        Some(at) => format!(
-            "  hook       {policy} had not finished {phase}{of} when the drain ended, after {}: {progress}",
-            at.since(since)
-        ),
-        None => format!(
-            "  hook       {policy} {phase}{of}, running for {}: {progress}",
-            now.since(since)
-        ),
-    }];
-    let now = ended.unwrap_or(now);
-    let waits = if ended.is_some() { "waited" } else { "waits" };
-    for on in &hook.waiting_for {
-        let since = on.since.map(|since| format!(", for {}", now.since(since)));
-        lines.push(format!(
-            "    {waits} for {}: {}{}",
-            one_line(&on.what),
-            one_line(&on.detail),
-            since.unwrap_or_default()
-        ));
+    if let Some(ended) = ended.map(|view| view.at) {
+        let head = format!("  hook       {}", hook.unfinished_text(&of, ended));
+        let awaited = hook.awaited(ended).map(|on| format!("    waited for {on}"));
+        return std::iter::once(head).chain(awaited).collect();
     }
-    if let Some(mark) = mark.filter(|_| ended.is_none()) {
-        lines.push(format!("    next: {}", advice::of_hook(mark, &status.node.name)));
-    }
-    lines
-}
-
-/// The subject of a hook on this node, as text.
-pub(crate) fn subject(status: &NodeStatus, subject: &Subject) -> String {
-    subject_text(subject, |uid| {
-        let pod = status.pods.iter().find(|pod| pod.id.uid == *uid);
-        pod.map(|pod| pod.id.to_string())
-    })
-}
-
-/// The subject of a hook, as text. `name`: the name of a pod, if known.
-pub(crate) fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
-    match subject {
-        Subject::Node => String::new(),
-        Subject::Wave(wave) => format!(" of wave {wave}"),
-        Subject::Pod(uid) => match name(uid) {
-            Some(pod) => format!(" of {pod}"),
-            None => format!(" of pod {uid}"),
-        },
-    }
+    let head = format!("  hook       {}", hook.running_text(&of, now));
+    let awaited = hook.awaited(now).map(|on| format!("    waits for {on}"));
+    let next = format!("    next: {}", advice::of_hook(mark, &status.node.name));
+    std::iter::once(head).chain(awaited).chain([next]).collect()
 }
 
 /// The owner of the cordon, in one word.
@@ -332,21 +276,6 @@ fn cordon_text(node: &Node) -> &'static str {
 pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
     let is_ours = |condition: &&Condition| CONDITIONS.contains(&condition.kind.as_str());
     node.conditions.iter().filter(is_ours)
-}
-
-/// The text of a reason, with the facts that change over time.
-pub(crate) fn reason_text(reason: &Reason, now: Time) -> String {
-    match reason {
-        Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),
-        Reason::TerminatingPastGrace { since, finalizers } => {
-            let mut words = format!("still terminating {} after its grace period", now.since(*since));
-            if !finalizers.is_empty() {
-                words.push_str(&format!("; finalizers: {finalizers}"));
-            }
-            words
-        }
-        _ => reason.to_string(),
-    }
 }
 
 fn until(deadline: Option<Time>, now: Time) -> String {

@@ -1,15 +1,30 @@
 //! The output of a drain that the command delegated to the driver.
 
-use scupper_engine::Duration;
+use scupper_engine::{Duration, HookPhase, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
-use super::super::{FollowOutput, Format, PlanSummary, PolicyMessage, WaveStatus};
+use super::super::{FollowOutput, Format, HookStatus, PlanSummary, PolicyMessage, WaveStatus};
 use super::samples::{NOW, ago, plan, pods, reasons};
 use super::{Variants, accepted, complete, variants};
 
 variants!(FollowEvent: Requested State Queued Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone PodWaits
     PodGone Withdrawn Detached Ended);
+
+fn hook(progress: &str) -> HookStatus {
+    HookStatus {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: ago(72),
+        progress: progress.to_owned(),
+        waiting_for: vec![WaitingOn {
+            what: "slurm/gpu-0".to_owned(),
+            detail: "allocated: jobs still run".to_owned(),
+            since: Some(ago(56)),
+        }],
+    }
+}
 
 fn story() -> Vec<FollowEvent> {
     let text = |text: &str| text.to_owned();
@@ -33,8 +48,8 @@ fn story() -> Vec<FollowEvent> {
         },
         FollowEvent::Uncordoned,
         FollowEvent::HookDone {
-            policy: text("slurm"),
-            phase: text("before-drain"),
+            hook: hook(""),
+            of: String::new(),
         },
         FollowEvent::PodGone {
             pod: pod("web-1"),
@@ -73,10 +88,8 @@ fn story() -> Vec<FollowEvent> {
     }
     for progress in ["", "1 of 3 Slurm nodes drained"] {
         all.push(FollowEvent::Hook {
-            policy: text("slurm"),
-            phase: text("before-drain"),
-            progress: text(progress),
-            waiting_for: vec![text("slurm/gpu-0: allocated: jobs still run, for 56s")],
+            hook: hook(progress),
+            of: String::new(),
         });
     }
     all.push(FollowEvent::PolicyMessage {
@@ -89,8 +102,7 @@ fn story() -> Vec<FollowEvent> {
     });
     let waits = reasons().into_iter().map(|reason| FollowEvent::PodWaits {
         pod: pod("web-2"),
-        reason: reason.name(),
-        message: reason.to_string(),
+        reason,
     });
     all.extend(waits);
     for message in ["", "Drained in 1m12s: every pod to evict is gone"] {

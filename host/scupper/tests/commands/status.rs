@@ -25,7 +25,11 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
     );
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.says("waits    shop/db");
-    drain.says("still terminating after its grace period; finalizers: example.com/hold");
+    let late = " after its grace period; finalizers: example.com/hold";
+    drain.says(late);
+    let is_late =
+        |line: &str| line.contains("waits    shop/held: still terminating ") && line.ends_with(late);
+    assert!(drain.stdout().lines().any(is_late), "{}", drain.stdout());
     tells_what_holds(&status(&rig));
     assert_eq!(status(&rig)["lease"]["state"], "held");
     let told = told_by_the_driver(&rig);

@@ -1,6 +1,6 @@
 //! The progress of a drain that another process carries out, as seen on the API server.
 
-use scupper_engine::SavedHook;
+use scupper_engine::{HookPhase, SavedHook, Subject};
 
 use super::*;
 use crate::drain_status::{PlanSummary, PodStatus};

@@ -158,9 +158,9 @@ impl<'a> Follower<'a> {
     fn tell_remaining(&self) {
         let now = self.hand_over.options.clock.now();
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));
-        for (pod, reason, message) in remaining.filter(|(pod, ..)| !self.diff.is_waiting(pod)) {
+        for (pod, reason) in remaining.filter(|(pod, _)| !self.diff.is_waiting(pod)) {
             let pod = pod.clone();
-            self.report(&FollowEvent::PodWaits { pod, reason, message });
+            self.report(&FollowEvent::PodWaits { pod, reason });
         }
     }
 

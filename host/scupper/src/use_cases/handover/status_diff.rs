@@ -2,30 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Checkpoint, HookPhase, Node, Phase, PodRef, Subject, Time, Uid};
+use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
 
 use scupper_cluster::LifecycleEvent;
-use scupper_report::{DrainStatus, FollowEvent, NodeStatus, PlanSummary, WaveStatus, not_ready};
+use scupper_report::{
+    DrainStatus, FollowEvent, HookKey, HookStatus, NodeStatus, PlanSummary, WaveStatus, not_ready,
+    open_hooks, subject_text,
+};
 
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
-
-/// A hook of one policy, for one thing.
-type HookKey = (String, HookPhase, Subject);
-
-/// Where it stands, and whom it waits for.
-type HookText = (String, Vec<String>);
 
 /// What was reported of a node.
 #[derive(Default)]
 pub(super) struct StatusDiff {
     pods: BTreeMap<Uid, PodRef>,
-    waits: BTreeMap<Uid, String>,
+    /// The name of the reason why each pod waits.
+    waits: BTreeMap<Uid, &'static str>,
     /// Every pod that was seen.
     names: BTreeMap<Uid, PodRef>,
     plan: Option<PlanSummary>,
     wave: Option<WaveStatus>,
-    hooks: BTreeMap<HookKey, HookText>,
+    hooks: BTreeMap<HookKey, HookStatus>,
     /// Another user or process lifted the cordon.
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
@@ -168,57 +166,28 @@ impl StatusDiff {
         diff
     }
 
-    /// The node shows that a hook is under way; only the driver knows more of it.
     fn of_hooks(&mut self, mark: &Checkpoint, view: Option<&DrainStatus>) -> Vec<FollowEvent> {
         let mut diff = Vec::new();
-        // What is through is through, whatever was written before.
-        let open = |key: &HookKey| !mark.done.contains(key);
-        for hook in view.into_iter().flat_map(|view| &view.hooks) {
-            let waits = hook.waiting_for.iter();
-            let waits: Vec<_> = waits.map(|on| format!("{}: {}", on.what, on.detail)).collect();
-            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
-            let text = (hook.progress.clone(), waits);
-            if open(&key) && self.hooks.get(&key) != Some(&text) {
-                diff.push(self.hook(&key, text.clone()));
-                self.hooks.insert(key, text);
-            }
-        }
-        for hook in &mark.hooks {
-            let key = (hook.policy.clone(), hook.phase, hook.subject.clone());
-            if !self.hooks.contains_key(&key) {
-                diff.push(self.hook(&key, HookText::default()));
-                self.hooks.insert(key, HookText::default());
+        for hook in open_hooks(mark, view) {
+            let known = self.hooks.get(&hook.key());
+            // The node shows that a hook runs; only the driver knows more.
+            if known.is_none_or(|known| hook.has_progress() && !known.has_same_progress(&hook)) {
+                let of = self.subject(&hook);
+                self.hooks.insert(hook.key(), hook.clone());
+                diff.push(FollowEvent::Hook { hook, of });
             }
         }
         for key in &mark.done {
-            if self.hooks.remove(key).is_some() {
-                diff.push(FollowEvent::HookDone {
-                    policy: key.0.clone(),
-                    phase: self.place(key),
-                });
+            if let Some(hook) = self.hooks.remove(key) {
+                let of = self.subject(&hook);
+                diff.push(FollowEvent::HookDone { hook, of });
             }
         }
         diff
     }
 
-    fn hook(&self, key: &HookKey, (progress, waiting_for): HookText) -> FollowEvent {
-        FollowEvent::Hook {
-            policy: key.0.clone(),
-            phase: self.place(key),
-            progress,
-            waiting_for,
-        }
-    }
-
-    fn place(&self, (_, phase, subject): &HookKey) -> String {
-        match subject {
-            Subject::Node => phase.to_string(),
-            Subject::Wave(wave) => format!("{phase} of wave {wave}"),
-            Subject::Pod(uid) => match self.names.get(uid) {
-                Some(pod) => format!("{phase} of {pod}"),
-                None => format!("{phase} of pod {uid}"),
-            },
-        }
+    fn subject(&self, hook: &HookStatus) -> String {
+        subject_text(&hook.subject, |uid| self.names.get(uid).map(PodRef::to_string))
     }
 
     fn of_cordon(&mut self, node: &Node, mark: &Checkpoint) -> Option<FollowEvent> {
@@ -242,12 +211,12 @@ impl StatusDiff {
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
         let mut diff = Vec::new();
         let mut waits = BTreeMap::new();
-        for (pod, reason, message) in status.stuck(now) {
-            if self.waits.get(&pod.uid).map(String::as_str) != Some(reason) {
+        for (pod, reason) in status.stuck(now) {
+            waits.insert(pod.uid.clone(), reason.name());
+            if self.waits.get(&pod.uid) != Some(&reason.name()) {
                 let pod = pod.clone();
-                diff.push(FollowEvent::PodWaits { pod, reason, message });
+                diff.push(FollowEvent::PodWaits { pod, reason });
             }
-            waits.insert(pod.uid.clone(), reason.to_owned());
         }
         self.waits = waits;
         diff

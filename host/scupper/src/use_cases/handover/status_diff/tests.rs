@@ -1,6 +1,6 @@
 //! A followed drain reports each thing once, and nothing of another drain.
 
-use scupper_engine::{SavedHook, WaitingOn};
+use scupper_engine::{HookPhase, SavedHook, Subject, WaitingOn};
 
 use super::*;
 use scupper_report::{FollowOutput, Format, fixture, status_from_text};
@@ -154,7 +154,7 @@ fn a_hooks_start_progress_and_end_are_reported() {
     assert_eq!(reported(&mut diff, &bare), [""; 0]);
     let mut known = view("id");
     (known.plan, known.wave) = (None, None);
-    known.hooks.push(scupper_report::HookStatus {
+    known.hooks.push(HookStatus {
         policy: "slurm".into(),
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
@@ -181,7 +181,7 @@ fn a_hooks_start_progress_and_end_are_reported() {
     let through = status(through, Some(known));
     assert_eq!(
         reported(&mut diff, &through),
-        ["hook     slurm finished before-drain"]
+        ["hook     slurm finished before-drain after 0s"]
     );
     assert_eq!(reported(&mut diff, &through), [""; 0]);
 }
