@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use scupper_engine::{Node, Notice, Pod, Request, Time};
 use serde_json::json;
 
+use super::json::record;
 use super::{DrainLines, PolicyMessage, not_ready, notice_to_json};
 
 /// The format of notices.
@@ -57,11 +58,8 @@ impl DrainOutput {
         let line = match self.format {
             Format::Human => self.progress.not_ready(now, &words),
             Format::Json => {
-                let kind = json!({
-                    "time": now.as_millis(), "drain": self.request.name, "node": self.request.node, "kind": "nodeNotReady",
-                    "message": words,
-                });
-                kind.to_string()
+                let fields = json!({ "kind": "nodeNotReady", "message": words });
+                record(now, &self.request, fields).to_string()
             }
         };
         write_lines(&mut self.out, &[line]);
@@ -71,15 +69,7 @@ impl DrainOutput {
     pub fn said(&mut self, now: Time, words: &PolicyMessage) {
         let line = match self.format {
             Format::Human => self.progress.said(now, words),
-            Format::Json => {
-                let mut fields = words.to_json();
-                if let Some(fields) = fields.as_object_mut() {
-                    fields.insert("time".into(), now.as_millis().into());
-                    fields.insert("drain".into(), self.request.name.as_str().into());
-                    fields.insert("node".into(), self.request.node.as_str().into());
-                }
-                fields.to_string()
-            }
+            Format::Json => record(now, &self.request, words.to_json()).to_string(),
         };
         write_lines(&mut self.out, &[line]);
     }

@@ -46,9 +46,12 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
         Notice::Retrying { task, message } => ("retrying", json!({ "task": task, "message": message })),
         Notice::Finished { outcome, summary } => ("finished", finished_to_json(outcome, summary)),
     };
-    let head = json!({
-        "time": now.as_millis(), "drain": request.name, "node": request.node, "kind": kind,
-    });
+    record(now, request, joined(json!({ "kind": kind }), fields))
+}
+
+/// A line of a drain with these fields.
+pub(super) fn record(now: Time, request: &Request, fields: Value) -> Value {
+    let head = json!({ "time": now.as_millis(), "drain": request.name, "node": request.node });
     joined(head, fields)
 }
 

@@ -148,7 +148,7 @@ impl NodeProgress {
             let asked = matches!(state, "" | "Pending");
             return NodeSnapshot {
                 deadline: found.and_then(|found| found.deadline),
-                ..self.without_facts(if asked { "asked for" } else { "taken up" }.to_owned())
+                ..self.without_facts(if asked { "requested" } else { "claimed" }.to_owned())
             };
         };
         let (view, phase) = (status.current_driver_status(now), status.phase(mark, now));

@@ -134,8 +134,8 @@ fn the_live_display() {
     board.expect(4);
     board.begin("worker-0", ago(72), "waits for its turn");
     board.over("worker-0");
-    board.begin("worker-1", ago(72), "asked for");
-    board.begin("worker-2", ago(5), "asked for");
+    board.begin("worker-1", ago(72), "requested");
+    board.begin("worker-2", ago(5), "requested");
     let mut shown = status(scupper_engine::Checkpoint {
         id: "u-1".to_owned(),
         deadline: Some(NOW + Duration::from_secs(288)),
@@ -166,7 +166,7 @@ fn the_live_display_in_each_phase() {
     let mut text = String::new();
     for phase in super::samples::phases() {
         let board = ProgressBoard::default();
-        board.begin("worker-1", ago(72), "asked for");
+        board.begin("worker-1", ago(72), "requested");
         let mut shown = status(mark("LifecycleEvent", phase));
         let view = view();
         let hook = |hook: &HookStatus| Some(hook.clone());

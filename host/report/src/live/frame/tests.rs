@@ -178,7 +178,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
 #[test]
 fn unknown_values_are_not_shown() {
     let without_facts = NodeSnapshot {
-        phase_text: "asked for".to_owned(),
+        phase_text: "requested".to_owned(),
         deadline: None,
         pods: None,
         wave: None,
@@ -188,7 +188,7 @@ fn unknown_values_are_not_shown() {
         &[without_facts],
         (0, 1),
         room(80, 24),
-        &["worker-1  asked for  1m11s"],
+        &["worker-1  requested  1m11s"],
     );
     let late = NodeSnapshot {
         deadline: Some(Time::from_millis(997_500)),

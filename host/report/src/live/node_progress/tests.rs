@@ -46,7 +46,7 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
 }
 
 fn progress() -> NodeProgress {
-    NodeProgress::begin("worker-1", Time::from_millis(990_000), "asked for".to_owned())
+    NodeProgress::begin("worker-1", Time::from_millis(990_000), "requested".to_owned())
 }
 
 fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSnapshot {
@@ -57,7 +57,7 @@ fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSna
 #[test]
 fn pods_are_counted_once_the_pods_to_evict_are_known() {
     let mut progress = progress();
-    assert_eq!(progress.snapshot(NOW).phase_text, "asked for");
+    assert_eq!(progress.snapshot(NOW).phase_text, "requested");
     let first = stands(&mut progress, "id", status(&["a", "b", "c", "stays"], None));
     assert_eq!((first.pods, first.wave), (None, None));
     for (here, leaving, pods) in [
@@ -148,6 +148,6 @@ fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
 fn another_drains_status_does_not_count_for_this_one() {
     let mut progress = progress();
     let snapshot = stands(&mut progress, "other", status(&["a"], Some(&["a"])));
-    assert_eq!((snapshot.phase_text.as_str(), snapshot.pods), ("taken up", None));
+    assert_eq!((snapshot.phase_text.as_str(), snapshot.pods), ("claimed", None));
     assert_eq!((snapshot.wave, snapshot.waits_for), (None, Vec::new()));
 }

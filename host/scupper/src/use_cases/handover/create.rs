@@ -159,7 +159,7 @@ impl HandOver<'_> {
         };
         (self.report)(node, &asked);
         if let Some(board) = &self.options.board {
-            board.begin(node, self.options.clock.now(), "asked for");
+            board.begin(node, self.options.clock.now(), "requested");
         }
         let follower = Follower::new(self, node, event, transition, first);
         Ok(Some(follower.run(statuses).await?))
