@@ -12,14 +12,15 @@ use super::plan;
 use super::shown::Shown;
 use crate::Exit;
 use crate::args::ClusterArgs;
-use crate::options::traces_from_env;
+use crate::options::{OptionsError, traces_from_env};
 use crate::output::Output;
 use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::HandOverOptions;
 use scupper_common::clock::Clock;
+use scupper_driver::handover::CommandFlags;
 use scupper_driver::{LocalOptions, NodeResult, Nodes};
-use scupper_report::{Format, Screen};
+use scupper_report::{Format, Screen, TraceSettings};
 
 /// Drains nodes.
 pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
@@ -37,44 +38,21 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
     if let Some(ask_server) = answers {
         return plan::show(nodes, draining, &args.cluster, ask_server, output).await;
     }
-    let format = output.format();
-    let parallel = usize::from(args.parallel.get());
-    let shown = Shown::new(args.shown, format, screen);
-    let signals = Signals::new();
-    if !args.hand_over.local && !args.take_over {
-        let options = HandOverOptions {
-            flags: Some(handover::typed(&draining)),
-            own_flags: handover::own_flags(Some(&args.drain), &args.policies),
-            parallel,
-            page_size: draining.page_size,
-            board: shown.board.clone(),
-            ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Drain) {
-                Ok(options) => options,
-                Err(error) => return wrong_options(&error),
-            }
-        };
-        if let Some(code) = handover::hand_over(&options, &signals, format, &shown).await {
-            return code;
-        }
-    }
-    let traces = match traces_from_env() {
-        Ok(traces) => traces,
-        Err(error) => return wrong_options(&error),
-    };
-    let options = LocalOptions {
-        parallel,
+    let job = NodesJob {
+        intent: Intent::Drain,
+        flags: Some(handover::typed(&draining)),
+        own_flags: handover::own_flags(Some(&args.drain), &args.policies),
+        nodes,
+        draining,
+        cluster: &args.cluster,
+        hand_over: &args.hand_over,
+        is_local: args.hand_over.local || args.take_over,
+        parallel: usize::from(args.parallel.get()),
         take_over: args.take_over,
-        traces,
-        ..local(
-            nodes,
-            draining,
-            (&args.cluster, &args.hand_over),
-            Intent::Drain,
-            format,
-            &shown,
-        )
+        any_cordon: false,
     };
-    run(options, &signals, format, &shown).await
+    let format = output.format();
+    job.run(format, &Shown::new(args.shown, format, screen)).await
 }
 
 /// Gives nodes back.
@@ -85,69 +63,94 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
-    let signals = Signals::new();
-    let shown = Shown::new(args.shown, format, screen);
-    if !args.hand_over.local && !args.take_over && !args.force {
-        let options = HandOverOptions {
-            own_flags: handover::own_flags(None, &args.policies),
-            board: shown.board.clone(),
-            ..match handover::options_of(&args.hand_over, &nodes, &args.cluster, Intent::Uncordon) {
-                Ok(options) => options,
-                Err(error) => return wrong_options(&error),
-            }
-        };
-        if let Some(code) = handover::hand_over(&options, &signals, format, &shown).await {
-            return code;
-        }
-    }
-    let traces = match traces_from_env() {
-        Ok(traces) => traces,
-        Err(error) => return wrong_options(&error),
-    };
-    let options = LocalOptions {
-        traces,
-        any_cordon: args.force,
+    let job = NodesJob {
+        intent: Intent::Uncordon,
+        flags: None,
+        own_flags: handover::own_flags(None, &args.policies),
+        nodes,
+        draining,
+        cluster: &args.cluster,
+        hand_over: &args.hand_over,
+        is_local: args.hand_over.local || args.take_over || args.force,
+        parallel: 1,
         take_over: args.take_over,
-        ..local(
-            nodes,
-            draining,
-            (&args.cluster, &args.hand_over),
-            Intent::Uncordon,
-            format,
-            &shown,
-        )
+        any_cordon: args.force,
     };
-    run(options, &signals, format, &shown).await
+    job.run(format, &Shown::new(args.shown, format, screen)).await
 }
 
-fn local(
+/// What the drivers of some nodes, or this process, shall do.
+struct NodesJob<'a> {
+    intent: Intent,
     nodes: Nodes,
     draining: Draining,
-    (cluster, doer): (&ClusterArgs, &HandOverArgs),
-    intent: Intent,
-    format: Format,
-    shown: &Shown,
-) -> LocalOptions {
-    let screen = Arc::clone(&shown.screen);
-    LocalOptions {
-        connection: cluster.connection(),
-        nodes,
-        intent,
-        settings: draining.settings,
-        policies: draining.policies,
-        eviction_timeout: draining.eviction_timeout,
-        page_size: draining.page_size,
-        timeout: draining.timeout,
-        parallel: 1,
-        take_over: false,
-        any_cordon: false,
-        format,
-        output: Arc::new(move || Box::new(screen.lines())),
-        board: shown.board.clone(),
-        traces: None,
-        lease_namespace: doer.lease_namespace.clone(),
-        clock: Clock::System,
-        compiler: None,
+    /// Flags for the driver.
+    flags: Option<CommandFlags>,
+    /// Flags that only this process obeys.
+    own_flags: Vec<&'static str>,
+    cluster: &'a ClusterArgs,
+    hand_over: &'a HandOverArgs,
+    /// No driver is asked.
+    is_local: bool,
+    parallel: usize,
+    take_over: bool,
+    any_cordon: bool,
+}
+
+impl NodesJob<'_> {
+    async fn run(self, format: Format, shown: &Shown) -> ExitCode {
+        let signals = Signals::new();
+        match self.try_run(&signals, format, shown).await {
+            Ok(code) => code,
+            Err(error) => wrong_options(&error),
+        }
+    }
+
+    async fn try_run(
+        self,
+        signals: &Signals,
+        format: Format,
+        shown: &Shown,
+    ) -> Result<ExitCode, OptionsError> {
+        if !self.is_local {
+            let options = HandOverOptions {
+                flags: self.flags.clone(),
+                own_flags: self.own_flags.clone(),
+                parallel: self.parallel,
+                page_size: self.draining.page_size,
+                board: shown.board.clone(),
+                ..handover::options_of(self.hand_over, &self.nodes, self.cluster, self.intent)?
+            };
+            if let Some(code) = handover::hand_over(&options, signals, format, shown).await {
+                return Ok(code);
+            }
+        }
+        let traces = traces_from_env()?;
+        Ok(run(self.local(traces, format, shown), signals, format, shown).await)
+    }
+
+    fn local(self, traces: Option<TraceSettings>, format: Format, shown: &Shown) -> LocalOptions {
+        let screen = Arc::clone(&shown.screen);
+        LocalOptions {
+            connection: self.cluster.connection(),
+            nodes: self.nodes,
+            intent: self.intent,
+            settings: self.draining.settings,
+            policies: self.draining.policies,
+            eviction_timeout: self.draining.eviction_timeout,
+            page_size: self.draining.page_size,
+            timeout: self.draining.timeout,
+            parallel: self.parallel,
+            take_over: self.take_over,
+            any_cordon: self.any_cordon,
+            format,
+            output: Arc::new(move || Box::new(screen.lines())),
+            board: shown.board.clone(),
+            traces,
+            lease_namespace: self.hand_over.lease_namespace.clone(),
+            clock: Clock::System,
+            compiler: None,
+        }
     }
 }
 
@@ -175,10 +178,8 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
 
 /// Each drain has reported itself: this adds the nodes on which nothing began, and a summary.
 fn report(ended: &[NodeResult], format: Format) -> Exit {
-    let mut exit = Exit::Done;
-    let mut pending = Vec::new();
-    for NodeResult { node, result } in ended {
-        let of_node = match result {
+    let exits = ended.iter().map(|NodeResult { node, result }| {
+        let exit = match result {
             Ok(Some(outcome)) => Exit::of(outcome),
             Ok(None) => Exit::DrainFailed,
             Err(error) => {
@@ -186,16 +187,25 @@ fn report(ended: &[NodeResult], format: Format) -> Exit {
                 exit_of_driver(error)
             }
         };
+        (node.as_str(), exit)
+    });
+    summed_up(exits, ended.len() > 1 && format == Format::Human)
+}
+
+/// The exit code of all nodes; `is_listed`: the number of those that are done is printed, and the others' names.
+pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit)>, is_listed: bool) -> Exit {
+    let (mut exit, mut all, mut pending) = (Exit::Done, 0, Vec::new());
+    for (node, of_node) in exits {
+        all += 1;
         if of_node != Exit::Done {
-            pending.push(node.as_str());
+            pending.push(node);
         }
         exit = exit.and(of_node);
     }
-    if ended.is_empty() {
+    if all == 0 {
         complain("no node has these labels");
-    } else if ended.len() > 1 && format == Format::Human {
-        let done = ended.len() - pending.len();
-        print(&format!("{done} of {} nodes are done", ended.len()));
+    } else if is_listed {
+        print(&format!("{} of {all} nodes are done", all - pending.len()));
         if !pending.is_empty() {
             print(&format!("not done: {}", pending.join(", ")));
         }

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use scupper_engine::Intent;
 
 use super::args::{HandOverArgs, KubectlArgs};
+use super::drain::summed_up;
 use super::options::Draining;
 use super::shown::Shown;
 use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::{OptionsError, duration};
-use crate::output::{complain, exit_of, failed, print};
+use crate::output::{complain, exit_of, failed};
 use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
@@ -53,7 +54,7 @@ pub(super) async fn hand_over(
     drop(live);
     shown.written(signals).await;
     match handed {
-        Some(Ok(handed)) => Some(sum(handed?, many, format).into()),
+        Some(Ok(handed)) => Some(sum(&handed?, many && format == Format::Human).into()),
         Some(Err(error)) => Some(failed(&error)),
         None => {
             complain("ended at once; what the driver was asked for goes on: scupper cancel stops it");
@@ -62,32 +63,19 @@ pub(super) async fn hand_over(
     }
 }
 
-fn sum(handed: HandOverResults, many: bool, format: Format) -> Exit {
-    let mut exit = Exit::Done;
-    let (all, mut pending) = (handed.len(), Vec::new());
-    for (node, result) in handed {
-        let of_node = match result {
-            Ok(Some(end)) => exit_of_end(&end),
+fn sum(handed: &HandOverResults, is_listed: bool) -> Exit {
+    let exits = handed.iter().map(|(node, result)| {
+        let exit = match result {
+            Ok(Some(end)) => exit_of_end(end),
             Ok(None) => Exit::DrainFailed,
             Err(error) => {
-                complain(&scupper_driver::chain(&error));
-                exit_of(&error)
+                complain(&scupper_driver::chain(error));
+                exit_of(error)
             }
         };
-        if of_node != Exit::Done {
-            pending.push(node);
-        }
-        exit = exit.and(of_node);
-    }
-    if all == 0 {
-        complain("no node has these labels");
-    } else if many && format == Format::Human {
-        print(&format!("{} of {all} nodes are done", all - pending.len()));
-        if !pending.is_empty() {
-            print(&format!("not done: {}", pending.join(", ")));
-        }
-    }
-    exit
+        (node.as_str(), exit)
+    });
+    summed_up(exits, is_listed)
 }
 
 const fn exit_of_end(end: &HandOverEnd) -> Exit {

@@ -87,6 +87,7 @@ pub(super) fn uncordoning(chosen: &PolicyArgs) -> Result<Draining, OptionsError>
     let draining = draining(&KubectlArgs::default(), chosen, &KUBECTL)?;
     Ok(Draining {
         timeout: None,
+        page_size: 500,
         ..draining
     })
 }
