@@ -191,3 +191,48 @@ fn an_unreadable_status_counts_as_none() {
     let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"new":1}"#;
     assert_eq!(status_from_text(strange).unwrap().pods, []);
 }
+
+#[test]
+fn open_hooks_are_those_of_the_status_and_of_the_checkpoint_that_are_not_done() {
+    let at = Time::from_millis;
+    let hook = |policy: &str, since| HookStatus {
+        policy: policy.into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        since: at(since),
+        progress: format!("{policy} at work"),
+        waiting_for: Vec::new(),
+    };
+    let saved = |policy: &str, since| SavedHook {
+        policy: policy.into(),
+        phase: HookPhase::BeforeDrain,
+        subject: Subject::Node,
+        state: Vec::new(),
+        state_version: None,
+        started: at(since),
+    };
+    let published = DrainStatus {
+        hooks: vec![hook("done", 1), hook("both", 20), hook("new", 30)],
+        ..DrainStatus::default()
+    };
+    let mark = Checkpoint {
+        hooks: vec![saved("both", 2), saved("unheard", 3)],
+        done: vec![hook("done", 1).key()],
+        ..crate::fixture::mark("command", scupper_engine::Phase::Holding)
+    };
+    let of = |published: Option<&DrainStatus>| -> Vec<(String, u64, bool)> {
+        let hooks = open_hooks(&mark, published).into_iter();
+        let hooks = hooks.map(|hook| (hook.policy.clone(), hook.since.as_millis(), hook.has_progress()));
+        hooks.collect()
+    };
+    let row = |policy: &str, since, has_progress| (policy.to_owned(), since, has_progress);
+    assert_eq!(of(None), [row("both", 2, false), row("unheard", 3, false)]);
+    assert_eq!(
+        of(Some(&published)),
+        [
+            row("both", 2, true),
+            row("new", 30, true),
+            row("unheard", 3, false)
+        ]
+    );
+}
