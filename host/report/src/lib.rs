@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod blocked_condition;
+mod budget_numbers;
 mod condition_cleanup;
 mod conditions;
 mod drain_lines;

@@ -3,7 +3,9 @@
 use scupper_engine::{Budget, Plan, Pod, PodPhase, Verdict};
 use serde_json::{Value, json};
 
-use super::messages::{count, one_line};
+use super::budget_numbers::{allowed_text, budget_to_json, need_text};
+use super::drain_status::joined;
+use super::messages::one_line;
 
 /// A budget and the pods of a plan that it covers.
 #[derive(Debug)]
@@ -25,16 +27,8 @@ pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) 
     let mut lines = vec!["Disruption budgets of the pods to evict, as they are now:".to_owned()];
     for Covered { budget, pods } in &covered {
         let Budget { namespace, name, .. } = budget;
-        let allowed = usize::try_from(budget.disruptions_allowed).unwrap_or(0);
         let state = if budget.observed {
-            format!(
-                "{} needed, {} healthy",
-                count(
-                    usize::try_from(budget.desired_healthy).unwrap_or(0),
-                    "healthy pod"
-                ),
-                budget.current_healthy
-            )
+            need_text(budget)
         } else {
             "not up to date".to_owned()
         };
@@ -42,7 +36,7 @@ pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) 
             "  budget {namespace}/{} covers {} of these pods and allows {} now ({state})",
             one_line(name),
             pods.len(),
-            count(allowed, "eviction"),
+            allowed_text(budget),
         ));
     }
     lines.extend(evicted.iter().filter_map(|pod| ambiguous_line(pod, &covered)));
@@ -72,11 +66,11 @@ pub fn plan_budgets_to_json(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]
     let evicted = evicted(plan, pods);
     let covered = covered(&evicted, budgets);
     let all = covered.iter().map(|Covered { budget, pods }| {
-        json!({
-            "namespace": budget.namespace, "name": budget.name, "allowed": budget.disruptions_allowed.max(0),
-            "needed": budget.desired_healthy, "healthy": budget.current_healthy, "upToDate": budget.observed,
-            "pods": pods.iter().map(|pod| pod.id.to_string()).collect::<Vec<_>>(),
-        })
+        let pods: Vec<_> = pods.iter().map(|pod| pod.id.to_string()).collect();
+        joined(
+            budget_to_json(budget),
+            json!({ "upToDate": budget.observed, "pods": pods }),
+        )
     });
     Value::Array(all.collect())
 }

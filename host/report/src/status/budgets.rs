@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::lookups::{BudgetDetails, UnreadyPodDetails};
 use super::{NodeStatus, RemainingPod, advice};
+use crate::budget_numbers::{allowed_text, budget_to_json, need_text};
+use crate::drain_status::joined;
 use crate::messages::{count, one_line};
 
 /// Time for which the API server counts a granted eviction if the pod is never deleted.
@@ -115,14 +117,13 @@ impl BudgetGroup<'_> {
             })
         });
         let pods = self.pods.iter().map(|held| held.pod.id.to_string());
-        Some(json!({
-            "namespace": budget.namespace, "name": budget.name, "allowed": budget.disruptions_allowed.max(0),
-            "needed": budget.desired_healthy, "healthy": budget.current_healthy,
+        let fields = json!({
             "owner": blocking.details.and_then(|it| it.owner.as_deref()),
             "since": blocking.details.and_then(|it| it.since).map(Time::as_millis),
             "pods": pods.collect::<Vec<_>>(), "notReady": unready.collect::<Vec<_>>(),
             "cutOff": cut_off.collect::<Vec<_>>(),
-        }))
+        });
+        Some(joined(budget_to_json(budget), fields))
     }
 }
 
@@ -134,9 +135,10 @@ impl<'a> BlockingBudget<'a> {
         let owner = self.details.and_then(|it| it.owner.as_deref());
         let owner = owner.map(|owner| format!("; owner: {}", one_line(owner)));
         format!(
-            "budget {namespace}/{name} blocks {}: {}{}{}",
+            "budget {namespace}/{name} blocks {}: {} allowed now, {}{}{}",
             count(pods, "pod"),
-            allowance_text(self.budget),
+            allowed_text(self.budget),
+            need_text(self.budget),
             since
                 .map(|since| format!(", none allowed{since}"))
                 .unwrap_or_default(),
@@ -179,16 +181,4 @@ impl<'a> BlockingBudget<'a> {
             .collect();
         pods.into_iter()
     }
-}
-
-/// The number of evictions that a budget allows now, and why not more.
-fn allowance_text(budget: &Budget) -> String {
-    let allowed = usize::try_from(budget.disruptions_allowed).unwrap_or(0);
-    let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
-    format!(
-        "{} allowed now, {} needed, {} healthy",
-        count(allowed, "eviction"),
-        count(needed, "healthy pod"),
-        budget.current_healthy
-    )
 }

@@ -1,0 +1,32 @@
+//! The numbers of a disruption budget: `plan` and `status` show the same.
+
+use scupper_engine::Budget;
+use serde_json::{Value, json};
+
+use super::messages::count;
+
+/// `1 eviction`
+pub(crate) fn allowed_text(budget: &Budget) -> String {
+    count(
+        usize::try_from(budget.disruptions_allowed).unwrap_or(0),
+        "eviction",
+    )
+}
+
+/// `2 healthy pods needed, 3 healthy`
+pub(crate) fn need_text(budget: &Budget) -> String {
+    let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
+    format!(
+        "{} needed, {} healthy",
+        count(needed, "healthy pod"),
+        budget.current_healthy
+    )
+}
+
+/// Which budget it is, and its numbers.
+pub(crate) fn budget_to_json(budget: &Budget) -> Value {
+    json!({
+        "namespace": budget.namespace, "name": budget.name, "allowed": budget.disruptions_allowed.max(0),
+        "needed": budget.desired_healthy, "healthy": budget.current_healthy,
+    })
+}
