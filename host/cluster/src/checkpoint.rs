@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use scupper_engine::{Checkpoint, Counts, Duration, HookPhase, Phase, SavedHook, Subject, Time, Uid};
+use scupper_engine::{Checkpoint, Counts, Duration, HookPhase, Intent, Phase, SavedHook, Subject, Time, Uid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -52,6 +52,8 @@ struct Wire {
     id: String,
     name: String,
     by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    intent: Option<String>,
     phase: String,
     started: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +146,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         by: checkpoint.trigger.clone(),
+        intent: Some(intent_name(checkpoint.intent).to_owned()),
         phase: checkpoint.phase.saved_name().to_owned(),
         started: checkpoint.started.as_millis(),
         deadline: checkpoint.deadline.map(Time::as_millis),
@@ -183,11 +186,18 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         done_from_wire(group, &mut done)?;
     }
     let phase = Phase::from_saved_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?;
+    let intent = match wire.intent {
+        Some(name) => intent_from_name(&name).ok_or(CheckpointFault::Unknown("intent"))?,
+        // A build that did not write it saved only an uncordon as uncordoning.
+        None if phase == Phase::Uncordoning => Intent::Uncordon,
+        None => Intent::Drain,
+    };
     Ok(Checkpoint {
         node: wire.node.map(Uid),
         id: wire.id,
         name: wire.name,
         trigger: wire.by,
+        intent,
         phase,
         started: Time::from_millis(wire.started),
         deadline: wire.deadline.map(Time::from_millis),
@@ -323,6 +333,18 @@ fn uids_from_wire(
     let packed =
         packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
     Ok(packed.into_iter().chain(others))
+}
+
+const fn intent_name(intent: Intent) -> &'static str {
+    match intent {
+        Intent::Drain => "drain",
+        Intent::Uncordon => "uncordon",
+    }
+}
+
+fn intent_from_name(name: &str) -> Option<Intent> {
+    let mut all = [Intent::Drain, Intent::Uncordon].into_iter();
+    all.find(|intent| intent_name(*intent) == name)
 }
 
 fn hook_phase(name: &str) -> Result<HookPhase, CheckpointFault> {

@@ -19,6 +19,8 @@ pub struct Checkpoint {
     pub name: String,
     /// The request's trigger.
     pub trigger: String,
+    /// Drain or uncordon.
+    pub intent: Intent,
     /// Its phase.
     pub phase: Phase,
     /// When it began.
@@ -127,14 +129,5 @@ impl Checkpoint {
     /// The drain has not ended.
     pub const fn is_under_way(&self) -> bool {
         !self.phase.is_last()
-    }
-
-    /// The intended result for the node. Only an uncordon is ever saved as uncordoning, and it saves nothing else.
-    pub fn intent(&self) -> Intent {
-        if self.phase == Phase::Uncordoning {
-            Intent::Uncordon
-        } else {
-            Intent::Drain
-        }
     }
 }

@@ -13,6 +13,10 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         id: "id".into(),
         name: "drain-worker-1".into(),
         trigger: trigger.into(),
+        intent: match phase {
+            Phase::Uncordoning => Intent::Uncordon,
+            _ => Intent::Drain,
+        },
         phase,
         started: Time::default(),
         deadline: None,

@@ -91,6 +91,7 @@ impl Numbers {
             id: self.text(),
             name: self.text(),
             trigger: self.text(),
+            intent: self.one(&[Intent::Drain, Intent::Uncordon]),
             phase,
             started: Time::from_millis(self.next()),
             deadline: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
@@ -139,6 +140,7 @@ fn plain() -> Checkpoint {
         id: "5d0e8f0e-1111-4222-8333-444455556666".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
+        intent: Intent::Drain,
         phase: Phase::Evicting,
         started: Time::from_millis(1_790_000_000_000),
         deadline: Some(Time::from_millis(1_790_000_300_000)),
@@ -231,7 +233,7 @@ fn the_form_is_settled() {
     assert_eq!(
         text,
         "{\"v\":1,\"node\":\"7a1f3c52-0000-4111-8222-933344445555\",\"id\":\"5d0e8f0e-1111-4222-8333-444455556666\",\"name\":\"drain-worker-1\",\
-         \"by\":\"LifecycleEvent\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
+         \"by\":\"LifecycleEvent\",\"intent\":\"drain\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
          \"own_cordon\":true}"
     );
 }
@@ -247,6 +249,38 @@ fn an_older_one_that_names_no_node_is_read() {
             ..plain()
         })
     );
+}
+
+/// Old builds did not save the intent, and only an uncordon as uncordoning.
+#[test]
+fn an_older_checkpoints_phase_shows_its_intent() {
+    for (phase, intent) in [
+        (Phase::Uncordoning, Intent::Uncordon),
+        (Phase::Evicting, Intent::Drain),
+        (Phase::Finished, Intent::Drain),
+    ] {
+        let saved = Checkpoint {
+            intent,
+            phase,
+            ..plain()
+        };
+        let text = encode(&saved).unwrap();
+        let mut wire: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(wire.as_object_mut().unwrap().remove("intent").is_some(), "{text}");
+        assert_eq!(decode(&wire.to_string()), Ok(saved), "{phase}");
+    }
+}
+
+#[test]
+fn the_intent_that_was_saved_counts_whatever_the_phase() {
+    let finished = Checkpoint {
+        intent: Intent::Uncordon,
+        phase: Phase::Finished,
+        ..plain()
+    };
+    assert_eq!(decode(&encode(&finished).unwrap()), Ok(finished.clone()));
+    let text = encode(&finished).unwrap().replace("\"uncordon\"", "\"rebuild\"");
+    assert_eq!(decode(&text), Err(CheckpointFault::Unknown("intent")));
 }
 
 /// Old builds did not record whether a drain had succeeded; they kept completed hooks only if it had.

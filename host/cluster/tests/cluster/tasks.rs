@@ -1,7 +1,7 @@
 //! The engine's tasks: exactly one request each, and the meaning of its answers.
 
 use scupper_cluster::Cluster;
-use scupper_engine::{Answer, Checkpoint, Duration, EvictAnswer, Phase, PodRef, Task, Time, Uid};
+use scupper_engine::{Answer, Checkpoint, Duration, EvictAnswer, Intent, Phase, PodRef, Task, Time, Uid};
 use serde_json::{Value, json};
 
 use crate::script::{Script, cluster, cluster_evicting_as, node, not_found, pod, status};
@@ -16,6 +16,7 @@ fn checkpoint() -> Checkpoint {
         id: "i".into(),
         name: "drain-n1".into(),
         trigger: "command".into(),
+        intent: Intent::Drain,
         phase: Phase::Cordoning,
         started: Time::from_millis(7),
         deadline: None,
@@ -34,7 +35,7 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-const NOTE: &str = "{\"v\":1,\"node\":\"u1\",\"id\":\"i\",\"name\":\"drain-n1\",\"by\":\"command\",\"phase\":\"cordoning\",\
+const NOTE: &str = "{\"v\":1,\"node\":\"u1\",\"id\":\"i\",\"name\":\"drain-n1\",\"by\":\"command\",\"intent\":\"drain\",\"phase\":\"cordoning\",\
                     \"started\":7,\"own_cordon\":true}";
 
 fn db0() -> PodRef {

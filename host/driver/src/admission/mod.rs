@@ -67,7 +67,7 @@ impl Admission {
     /// The reason why it may not.
     pub fn for_command(self, node: &str, intent: Intent, allowed: Allowed) -> Result<Self, LocalError> {
         let is_alike =
-            |mark: &Checkpoint| Trigger::of(&mark.trigger) == Trigger::Command && mark.intent() == intent;
+            |mark: &Checkpoint| Trigger::of(&mark.trigger) == Trigger::Command && mark.intent == intent;
         match self {
             Self::Occupied(mark) if !(allowed.take_over && is_alike(&mark)) => {
                 Err(LocalError::busy(node, mark))

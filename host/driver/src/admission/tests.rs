@@ -18,6 +18,10 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
         id: id.to_owned(),
         name: format!("drain-{id}"),
         trigger: trigger.to_owned(),
+        intent: match phase {
+            Phase::Uncordoning => Intent::Uncordon,
+            _ => Intent::Drain,
+        },
         phase,
         started: Time::default(),
         deadline: None,

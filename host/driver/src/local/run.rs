@@ -314,6 +314,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         id: request.id.clone(),
         name: request.name.clone(),
         trigger: request.trigger.clone(),
+        intent: request.intent,
         phase: Phase::Finished,
         started: now,
         deadline: None,

@@ -47,7 +47,7 @@ impl DrainFactory for DriverDrainFactory {
         if let Some(mark) = mark.filter(|_| self.only_end) {
             self.request.name.clone_from(&mark.name);
             self.request.trigger.clone_from(&mark.trigger);
-            self.request.intent = mark.intent();
+            self.request.intent = mark.intent;
             // A wall time on the node.
             let moment = |wall| self.deps.clock.moment_of_wall(wall);
             self.request.deadline = mark.deadline.map(moment);

@@ -42,7 +42,7 @@ pub(crate) fn finder(cluster: &Cluster, name: &str) -> slm::FindResumePoint {
 /// The drain of a LifecycleEvent that another process left on the node.
 fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
     (Trigger::of(&mark.trigger) == Trigger::LifecycleEvent).then(|| ResumePoint {
-        intent: mark.intent(),
+        intent: mark.intent,
         deadline: None,
         finished: !mark.is_under_way(),
         id: mark.id,
@@ -57,7 +57,7 @@ pub(crate) fn of_cordon(node: &Node, clock: Clock) -> Option<ResumePoint> {
     is_unfinished.then(|| ResumePoint {
         id: mark.id.clone(),
         name: mark.name.clone(),
-        intent: mark.intent(),
+        intent: mark.intent,
         // The node holds a wall-clock time.
         deadline: mark.deadline.map(|wall| clock.moment_of_wall(wall)),
         finished: false,

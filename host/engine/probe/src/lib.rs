@@ -31,6 +31,7 @@ pub extern "C" fn resume(now: u64) {
         id: old.request().id.clone(),
         name: String::new(),
         trigger: String::new(),
+        intent: old.request().intent,
         phase: old.phase(),
         started: Time::from_millis(now),
         deadline: None,

@@ -18,6 +18,7 @@ impl Drain {
             id: self.request.id.clone(),
             name: self.request.name.clone(),
             trigger: self.request.trigger.clone(),
+            intent: self.request.intent,
             phase,
             started: self.started,
             deadline: self.request.deadline,

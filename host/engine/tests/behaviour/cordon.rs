@@ -1,7 +1,9 @@
 //! The owner of the cordon, after late events, changes by other clients and an uncordon.
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
-use scupper_engine::{Answer, Checkpoint, Condition, Event, HookPhase, Node, Outcome, Request, StepOutcome};
+use scupper_engine::{
+    Answer, Checkpoint, Condition, Event, HookPhase, Intent, Node, Outcome, Request, StepOutcome,
+};
 
 fn at(version: &str, unschedulable: bool) -> Event {
     Event::Node(Some(Node {
@@ -142,6 +144,7 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
     // Other clients may have written between the seen state and the save: the event about it must come first.
     host.does("");
     let saved = host.last_checkpoint();
+    assert_eq!(saved.intent, Intent::Uncordon);
     let seen = Node {
         checkpoint: Some(saved),
         resource_version: "101".to_owned(),

@@ -1,7 +1,7 @@
 //! Feeds the notices of a drain to its trace, and checks the resulting spans.
 
 use scupper_engine::{
-    Answer, EvictAnswer, HookPhase, HookStep, Reason, SavedHook, StepOutcome, Subject, Task,
+    Answer, EvictAnswer, HookPhase, HookStep, Intent, Reason, SavedHook, StepOutcome, Subject, Task,
 };
 use tokio::sync::mpsc;
 
@@ -142,6 +142,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         id: "u-1".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
+        intent: Intent::Drain,
         phase: Phase::Holding,
         started: at(1),
         deadline: None,

@@ -84,7 +84,7 @@ async fn ask(cluster: &Cluster, options: &CancelOptions, node: &str) -> Result<C
     let found = cluster.node(node).await.map_err(unseen)?;
     let mark = found.and_then(|node| node.checkpoint).filter(|mark| {
         let has_event = events.iter().any(|event| event.uid.0 == mark.id);
-        mark.is_under_way() && mark.intent() == Intent::Drain && !has_event
+        mark.is_under_way() && mark.intent == Intent::Drain && !has_event
     });
     if let Some(mark) = &mark {
         let set = cluster
