@@ -35,7 +35,7 @@ pub struct Control {
 #[derive(Debug, Error)]
 pub enum ControlError {
     /// There is no driver, or it does not answer.
-    #[error("ask the driver at {}; is it running, and is this its --state-dir?", path.display())]
+    #[error("cannot reach the driver at {} (is it running, and is this its --state-dir?)", path.display())]
     Ask {
         /// Its socket.
         path: PathBuf,
@@ -47,7 +47,7 @@ pub enum ControlError {
     #[error("{0}")]
     Refused(String),
     /// It runs another version.
-    #[error("the driver's answer is not understood; is it of this version?")]
+    #[error("the driver's answer is not understood; is its version the same as this program's?")]
     Answer,
 }
 

@@ -155,7 +155,7 @@ impl fmt::Display for ReloadNotice {
                 );
                 write!(
                     f,
-                    "policy {name}: a {phase} hook begins again without its state, which is of {wrote}: {digest} reads \
+                    "policy {name}: a {phase} hook restarts without its state: it has {wrote}, and {digest} reads \
                      version {reads}"
                 )
             }

@@ -33,10 +33,10 @@ pub(super) struct Store {
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The directory cannot be used.
-    #[error("use the state directory")]
+    #[error("cannot use the state directory")]
     Directory(#[source] PrivateDirError),
     /// A file in it cannot be read or written.
-    #[error("{what} {name} in the state directory {}", path.display())]
+    #[error("cannot {what} {name} in the state directory {}", path.display())]
     File {
         /// The operation.
         what: &'static str,
@@ -208,7 +208,7 @@ impl Store {
         let newest = files.iter().map(|(_, stat)| stat.st_mtime).max();
         self.dir
             .sweep(newest.unwrap_or_default())
-            .map_err(self.failed("delete stale ones of", "the files"))
+            .map_err(self.failed("delete", "stale files"))
     }
 
     /// A component, if it exists and is unchanged. Blocks.

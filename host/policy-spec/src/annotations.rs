@@ -20,11 +20,11 @@ const SHOWN_BYTES: usize = 100;
 pub enum PrefixError {
     /// No key can begin with it, or keys of many domains can.
     #[error(
-        "`{0}` is not an annotation prefix, which is a domain, a slash and how names begin, such as example.com/"
+        "`{0}` is not an annotation prefix: a domain, a slash and the beginning of a name, such as example.com/"
     )]
     Form(String),
     /// No Events are emitted about it.
-    #[error("`{0}` is nothing to emit Events about: there are node and pods")]
+    #[error("`{0}` is not a target of Events; write node or pods")]
     Subject(String),
     /// The domain is the cluster's or the driver's own.
     #[error("annotations of `{0}` steer the cluster or this driver and are never granted")]

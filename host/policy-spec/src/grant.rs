@@ -47,9 +47,7 @@ pub enum GrantError {
     )]
     Wasi,
     /// The capability is unknown.
-    #[error(
-        "there is no capability `{0}`; there are node-annotations, pod-annotations, events, http and secret"
-    )]
+    #[error("unknown capability `{0}`; known are node-annotations, pod-annotations, events, http and secret")]
     Capability(String),
 }
 

@@ -31,7 +31,7 @@ pub enum NameError {
     #[error("a policy's name must be {POLICY_NAME_RULE}")]
     Form,
     /// It is reserved for the driver.
-    #[error("the name `{RESERVED}` stands for the driver's own first draft of a plan; choose another")]
+    #[error("the name `{RESERVED}` is reserved for the driver's own first draft of a plan; choose another")]
     Reserved,
 }
 

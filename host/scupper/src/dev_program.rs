@@ -23,13 +23,13 @@ pub struct Forwarded {
 
 /// Why it does not run.
 #[derive(Debug, thiserror::Error)]
-enum DevProgramError {
+pub(crate) enum DevProgramError {
     #[error(
         "this command is part of {PROGRAM}, which is neither beside this program nor in the PATH; install it with \
          `cargo install --locked --path host/scupper-dev` in a checkout of Scupper, or use the one that `make demo` builds"
     )]
     Missing,
-    #[error("start {}", .0.display())]
+    #[error("cannot start {}", .0.display())]
     Start(PathBuf, #[source] std::io::Error),
 }
 

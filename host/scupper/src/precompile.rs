@@ -21,12 +21,12 @@ pub struct PrecompileArgs {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum PrecompileError {
-    #[error("find this program")]
+pub(crate) enum PrecompileError {
+    #[error("cannot find this program")]
     Program(#[source] std::io::Error),
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    #[error("compile {}", .0.display())]
+    #[error("cannot compile {}", .0.display())]
     Policy(PathBuf, #[source] LoadFault),
 }
 

@@ -10,7 +10,7 @@ use super::url::{Origin, UrlError};
 pub const HTTP_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 /// The required form of a path prefix, after "must be".
-pub const HTTP_PATH_RULE: &str = "how paths begin: whole segments from the first slash, none of them empty or dotted, \
+pub const HTTP_PATH_RULE: &str = "a path prefix: whole segments from the first slash, none of them empty or dotted, \
                                   without query, fragment and star, such as /v3/ or /api/jobs";
 
 /// One origin, and the granted requests.

@@ -22,10 +22,10 @@ pub enum HttpGrantError {
     #[error("origin")]
     Origin(#[source] UrlError),
     /// The method does not exist, or is never granted.
-    #[error("methods: `{}` is none of {}", .0, HTTP_METHODS.join(", "))]
+    #[error("methods: `{}` is not one of {}", .0, HTTP_METHODS.join(", "))]
     Method(String),
     /// The path is invalid.
-    #[error("paths: `{}` is not how a path begins: it must be {}", .0, HTTP_PATH_RULE)]
+    #[error("paths: `{}` must be {}", .0, HTTP_PATH_RULE)]
     Path(String),
     /// An origin without TLS has no certificate to verify.
     #[error("ca: the origin is http, which has no certificates; write https, or leave ca out")]

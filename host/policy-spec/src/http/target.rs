@@ -21,11 +21,11 @@ const SHOWN_BYTES: usize = 120;
 pub enum HttpTargetError {
     /// Methods, a space and a URL: a part is missing.
     #[error(
-        "`{0}` is not an http target: write methods, a space and how URLs begin, such as GET,POST https://example.com/api/"
+        "`{0}` is not an http target: write methods, a space and a URL prefix, such as GET,POST https://example.com/api/"
     )]
     Form(String),
     /// The URL continues after its path.
-    #[error("`{0}` has a query or a fragment: a beginning of URLs ends with its path")]
+    #[error("`{0}` has a query or a fragment; a URL prefix has neither")]
     Query(String),
     /// A part is invalid.
     #[error(transparent)]

@@ -27,15 +27,13 @@ pub enum UrlError {
         reason: String,
     },
     /// It is longer than servers accept.
-    #[error("the URL has {0} bytes, and {URL_BYTES} are the most")]
+    #[error("the URL has {0} bytes; the limit is {URL_BYTES}")]
     Long(usize),
     /// Neither `https` nor `http`.
-    #[error("`{0}` begins neither with https:// nor with http://")]
+    #[error("`{0}` must begin with https:// or http://")]
     Scheme(String),
     /// A name or a password before the host.
-    #[error(
-        "a URL with a user name or a password is refused; credentials are secrets, which go into headers"
-    )]
+    #[error("the URL contains a user name or a password; send credentials as secrets, in headers")]
     Credentials,
     /// It has a `#`.
     #[error("`{0}` has a fragment, which is never sent")]
@@ -49,7 +47,7 @@ pub enum UrlError {
         canonical: String,
     },
     /// A pattern, or not a host.
-    #[error("the host of `{0}` has characters that no host's name has")]
+    #[error("the host of `{0}` has characters that a host name cannot have")]
     Host(String),
     /// Servers disagree on what such a path means.
     #[error(

@@ -20,10 +20,10 @@ pub enum SecretGrantError {
     #[error("name: must be {SECRET_NAME_RULE}, not `{0}`")]
     Name(String),
     /// Two secrets have the same name.
-    #[error("name: there are two secrets of this name")]
+    #[error("name: another secret has the same name")]
     Twice,
     /// No origin may receive it.
-    #[error("origins: there is none, so it could not be used; name the origins it may be sent to")]
+    #[error("origins: there are none; list the origins to which the secret may be sent")]
     Nowhere,
     /// An origin is invalid.
     #[error("origins")]
@@ -43,11 +43,11 @@ pub enum SecretGrantError {
     #[error("captured-from.header: `{0}` is not a valid header name")]
     Header(String),
     /// A Kubernetes Secret needs a namespace, a name and a key.
-    #[error("{0} is empty")]
+    #[error("{0}: must not be empty")]
     Empty(&'static str),
     /// The command line has no words for it.
     #[error(
-        "a secret needs a source, which --grant cannot say; name it under grants.secrets in scupper.yaml"
+        "--grant cannot name the source of a secret; add the secret under grants.secrets in scupper.yaml"
     )]
     NoSource,
 }

@@ -64,7 +64,7 @@ impl Attempt {
         };
         let name = format!("{key}{ENDING}");
         let failed = |source| CacheError::File {
-            what: "mark what is being compiled as",
+            what: "write the mark",
             name: name.clone(),
             path: path.to_owned(),
             source,

@@ -31,10 +31,10 @@ pub(crate) struct Cache {
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// The directory cannot be used.
-    #[error("use the directory for compiled policies")]
+    #[error("cannot use the directory for compiled policies")]
     Directory(#[source] PrivateDirError),
     /// A file in it cannot be read or written.
-    #[error("{what} {name} in {}", path.display())]
+    #[error("cannot {what} {name} in {}", path.display())]
     File {
         /// The failed operation.
         what: &'static str,
@@ -110,7 +110,7 @@ impl Cache {
         let newest = kept.last().map_or(0, |(_, stat)| stat.st_mtime);
         self.dir
             .sweep(newest)
-            .map_err(self.failed("delete stale ones of", list))?;
+            .map_err(self.failed("delete", "stale files"))?;
         let old = kept.iter().take(kept.len().saturating_sub(FILES));
         old.into_iter().try_for_each(|(name, _)| self.delete(name))
     }

@@ -47,22 +47,22 @@ pub struct CompileTask {
 }
 
 #[derive(Debug, Error)]
-enum ChildError {
-    #[error("limit the compiler's {0}: {1}")]
+pub(super) enum ChildError {
+    #[error("cannot limit the compiler's {0}: {1}")]
     Limit(&'static str, io::Error),
-    #[error("end with the driver: {0}")]
+    #[error("cannot arrange to end with the driver: {0}")]
     Parent(io::Error),
-    #[error("keep its time: {0}")]
+    #[error("cannot start its timer: {0}")]
     Time(io::Error),
-    #[error("read the component: {0}")]
+    #[error("cannot read the component: {0}")]
     Read(io::Error),
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error("{0}")]
     Compile(String),
-    #[error("it became too much native code")]
+    #[error("its native code is too large")]
     TooLarge,
-    #[error("write the native code: {0}")]
+    #[error("cannot write the native code: {0}")]
     Write(io::Error),
 }
 

@@ -62,7 +62,7 @@ pub fn compiler_lacks() -> Option<&'static str> {
 #[derive(Debug, Error)]
 pub enum CompileError {
     /// The child did not start.
-    #[error("start the compiler {}", program.display())]
+    #[error("cannot start the compiler {}", program.display())]
     Start {
         /// The program.
         program: PathBuf,
@@ -71,10 +71,10 @@ pub enum CompileError {
         source: io::Error,
     },
     /// Communication with the child failed.
-    #[error("talk to the compiler")]
+    #[error("cannot exchange data with the compiler")]
     Talk(#[source] io::Error),
     /// The child's output could not be sealed.
-    #[error("take over the native code")]
+    #[error("cannot keep the native code in memory")]
     Take(#[source] io::Error),
     /// It reached a limit.
     #[error("{0}")]
@@ -91,7 +91,7 @@ pub enum CompileError {
         mark: PathBuf,
     },
     /// The compiler refused it, or ended abnormally.
-    #[error("the compiler {status}: {report}")]
+    #[error("the compiler {status}{}", after(report))]
     Refused {
         /// How it ended.
         status: String,
@@ -252,6 +252,14 @@ fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> LoadFaul
         status: ended(status),
         report: one_line(said.trim(), 1024),
     })
+}
+
+/// A report as the end of a sentence; a child that was killed leaves none.
+fn after(report: &str) -> String {
+    match report {
+        "" => String::new(),
+        report => format!(": {report}"),
+    }
 }
 
 fn ended(status: ExitStatus) -> String {

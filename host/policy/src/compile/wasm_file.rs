@@ -66,7 +66,7 @@ pub enum SourceError {
     },
     /// It was built for another version of our package.
     #[error(
-        "it speaks scupper:drain {theirs} and this driver speaks {}.{}: build it against this driver's wit/",
+        "it is built for scupper:drain {theirs}, and this driver has {}.{}: build it against this driver's wit/",
         VERSION.0,
         VERSION.1
     )]

@@ -27,7 +27,7 @@ pub struct PrivateDir {
 #[derive(Debug, Error)]
 pub enum PrivateDirError {
     /// It cannot be created or opened.
-    #[error("open the directory {}; it must be a directory and no symbolic link", path.display())]
+    #[error("cannot open the directory {}, which must not be a symbolic link", path.display())]
     Open {
         /// The directory.
         path: PathBuf,
@@ -37,8 +37,8 @@ pub enum PrivateDirError {
     },
     /// Another user could put files into it.
     #[error(
-        "the directory {} belongs to user {owner} with mode {mode:04o}: it must be ours alone; run chmod 0700 and chown \
-         on it, or give another",
+        "the directory {} has the owner {owner} and the mode {mode:04o}; it must belong to the driver's user, with mode \
+         0700: run chown and chmod on it, or choose another",
         path.display()
     )]
     NotPrivate {

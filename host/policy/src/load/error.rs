@@ -37,10 +37,10 @@ pub enum LoadFault {
     #[error(transparent)]
     Name(#[from] NameError),
     /// Another policy has this name.
-    #[error("there are two policies of this name: names are unique")]
+    #[error("another policy has the same name; names must be unique")]
     Twice,
     /// The operator's grant is invalid.
-    #[error("the grant {grant} cannot be given")]
+    #[error("the grant {grant} is invalid")]
     Grant {
         /// The grant.
         grant: Grant,
@@ -70,7 +70,7 @@ pub enum LoadFault {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The operator pinned another component.
-    #[error("its SHA-256 is {found}, and only {pinned} may be loaded: `sha256` says so")]
+    #[error("its SHA-256 is {found}, but `sha256` allows only {pinned}")]
     Pinned {
         /// The digest that may be loaded.
         pinned: String,
@@ -81,13 +81,13 @@ pub enum LoadFault {
     #[error("it cannot be compiled")]
     Compile(#[from] CompileError),
     /// Its native code cannot be stored.
-    #[error("its native code cannot be kept")]
+    #[error("its native code cannot be cached")]
     Cache(#[source] CacheError),
     /// The native code from our own compiler does not load.
     #[error("its native code does not load: {0}")]
     Native(String),
     /// Its initial size already exceeds its limits.
-    #[error("it needs {needs} to begin with, and its limit is {limit}")]
+    #[error("it needs {needs} at its start, and its limit is {limit}")]
     Needs {
         /// The required amount.
         needs: String,
@@ -106,7 +106,7 @@ pub enum LoadFault {
     #[error(transparent)]
     Call(#[from] CallError),
     /// It asks for a capability that does not exist.
-    #[error("it wants `{capability}:{target}`")]
+    #[error("it wants the invalid grant `{capability}:{target}`")]
     Want {
         /// The capability.
         capability: String,
@@ -117,7 +117,7 @@ pub enum LoadFault {
         source: WantError,
     },
     /// It asks for more grants than an operator can review.
-    #[error("it wants {wants} grants, and {limit} are the most a policy may want")]
+    #[error("it wants {wants} grants; the limit is {limit}")]
     TooManyWants {
         /// The number it asks for.
         wants: usize,
@@ -131,7 +131,7 @@ pub enum LoadFault {
     #[error("its configuration is wrong: {}", problems(.0))]
     Config(Vec<ConfigProblem>),
     /// Its description is invalid. The driver loads it all the same, but drops the invalid parts.
-    #[error("it says what cannot be: {}", flaws(.0))]
+    #[error("it returns invalid values: {}", flaws(.0))]
     Flawed(Vec<Flaw>),
     /// The task that loaded it died.
     #[error("loading it was interrupted")]
@@ -238,8 +238,18 @@ fn additions(missing: &[MissingGrant]) -> String {
         let lines = MissingGrant::yaml(missing);
         return format!("under its `grants`: {}", lines.join("; "));
     }
-    let flags: Vec<_> = missing.iter().map(MissingGrant::to_string).collect();
-    flags.join(" ")
+    let (secrets, flags): (Vec<_>, Vec<_>) = missing
+        .iter()
+        .partition(|missing| missing.grant.capability == Capability::Secret);
+    let text = |missing: Vec<&MissingGrant>, between| {
+        let texts: Vec<_> = missing.into_iter().map(MissingGrant::to_string).collect();
+        (!texts.is_empty()).then(|| texts.join(between))
+    };
+    let parts: Vec<_> = [text(flags, " "), text(secrets, "; ")]
+        .into_iter()
+        .flatten()
+        .collect();
+    parts.join(", and ")
 }
 
 impl MissingGrant {

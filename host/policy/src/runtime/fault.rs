@@ -33,16 +33,16 @@ pub struct CallError {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Overrun {
     /// Of all its memories together, in bytes.
-    #[error("it wanted more than its {} MiB of memory", .0 >> 20)]
+    #[error("it exceeded its limit of {} MiB of memory", .0 >> 20)]
     Memory(usize),
     /// Of all its tables together.
-    #[error("it wanted more than its {0} table elements")]
+    #[error("it exceeded its limit of {0} table elements")]
     Tables(usize),
     /// Of handles to resources.
-    #[error("it wanted more than its {0} handles")]
+    #[error("it exceeded its limit of {0} handles")]
     Handles(usize),
     /// Of CPU time.
-    #[error("it used more than its {} ms of CPU time", .0.as_millis())]
+    #[error("it exceeded its limit of {} ms of CPU time", .0.as_millis())]
     Cpu(Duration),
 }
 
@@ -58,7 +58,7 @@ pub enum CallFault {
     /// It did not return in time, but spent most of it waiting for the API server or for the servers of its requests.
     /// That is not the policy's fault.
     #[error(
-        "it did not answer within {} s, most of which it waited for the API server or for servers that it asked",
+        "it did not answer within {} s; most of that time it waited for the API server or for servers that it called",
         .0.as_secs_f32()
     )]
     Waited(Duration),
@@ -89,7 +89,7 @@ pub enum CallFault {
 
 /// The innermost functions of a guest that trapped.
 #[derive(Debug)]
-pub struct Frames(Vec<String>);
+pub struct Frames(pub(crate) Vec<String>);
 
 impl CallFault {
     /// Classifies an error of wasmtime.

@@ -71,10 +71,10 @@ pub struct Runtime {
 #[derive(Debug, Error)]
 pub enum RuntimeError {
     /// The engine's configuration does not fit this machine.
-    #[error("set up the wasm engine: {0}")]
+    #[error("cannot set up the wasm engine: {0}")]
     Engine(String),
     /// The thread that measures the guests' time could not be started.
-    #[error("start the policies' clock thread")]
+    #[error("cannot start the thread that measures the policies' CPU time")]
     Ticker(#[source] io::Error),
 }
 

@@ -29,10 +29,10 @@ pub(crate) enum NewError {
     )]
     Name(String),
     /// The target exists already.
-    #[error("{} is there already, and nothing is overwritten; choose another name or another --dir", .0.display())]
+    #[error("{} exists already and is not overwritten; choose another name or another --dir", .0.display())]
     Exists(PathBuf),
     /// A file cannot be written.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -134,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         new("mine", Kind::Both, dir.path()).unwrap();
         let error = new("mine", Kind::Both, dir.path()).unwrap_err();
-        assert!(error.to_string().contains("is there already"), "{error}");
+        assert!(error.to_string().contains("exists already"), "{error}");
     }
 
     #[test]

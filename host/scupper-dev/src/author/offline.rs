@@ -29,7 +29,7 @@ pub(crate) struct OfflineRuntime {
 #[derive(Debug, Error)]
 pub(crate) enum OfflineError {
     /// Compiled code cannot be stored.
-    #[error("make a directory for compiled policies, or find this program")]
+    #[error("cannot create a directory for compiled policies, or find this program")]
     Place(#[source] std::io::Error),
     /// The runtime for policies could not be created.
     #[error("could not prepare the policy runtime")]

@@ -44,7 +44,7 @@ pub(crate) struct ScenarioResult {
 #[derive(Debug, Error)]
 pub(crate) enum ScenarioError {
     /// The file cannot be read.
-    #[error("read the scenario")]
+    #[error("cannot read the scenario")]
     Read(#[source] io::Error),
     /// It is not a valid scenario.
     #[error("{0}")]
@@ -58,7 +58,7 @@ pub(crate) enum ScenarioError {
         message: String,
     },
     /// Its snapshot cannot be read.
-    #[error("the snapshot")]
+    #[error("cannot use the snapshot")]
     Snapshot(#[source] SnapshotError),
     /// Its settings of policies and drains are invalid.
     #[error("{0}")]

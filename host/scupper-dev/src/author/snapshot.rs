@@ -24,7 +24,7 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Error)]
 pub(crate) enum SnapshotError {
     /// The file cannot be read.
-    #[error("read {}", file.display())]
+    #[error("cannot read {}", file.display())]
     Read {
         /// The file.
         file: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) enum SnapshotError {
     #[error("{} has no node; make it with `kubectl get node,pods,pdb -A -o yaml`", .0.display())]
     NoNode(PathBuf),
     /// It has several nodes.
-    #[error("{} has {} nodes; say which one: {}", file.display(), nodes.len(), nodes.join(", "))]
+    #[error("{} has {} nodes; choose one: {}", file.display(), nodes.len(), nodes.join(", "))]
     ManyNodes {
         /// The file.
         file: PathBuf,
@@ -180,7 +180,7 @@ status: {disruptionsAllowed: 1}
                 .map(|(_, rest)| rest.to_owned())
                 .unwrap_or(told)
         };
-        assert_eq!(told(NODES, None), "2 nodes; say which one: a, b");
+        assert_eq!(told(NODES, None), "2 nodes; choose one: a, b");
         assert_eq!(told(NODES, Some("c")), "no node `c`; it has a, b");
         assert!(told("kind: List\nitems: []", None).starts_with("no node;"));
         assert!(told("a: [", None).contains("line 1"), "{}", told("a: [", None));

@@ -25,7 +25,7 @@ pub(crate) struct Case {
 #[derive(Debug, Error)]
 pub(crate) enum SuiteError {
     /// A folder or a file cannot be read.
-    #[error("look for scenarios in {}", path.display())]
+    #[error("cannot look for scenarios in {}", path.display())]
     Look {
         /// The folder.
         path: PathBuf,
@@ -37,10 +37,10 @@ pub(crate) enum SuiteError {
     #[error("there are no scenarios in {}; a scenario is a file NAME.yaml", .0.display())]
     Empty(PathBuf),
     /// The scenario does not belong to a crate.
-    #[error("{} is in no crate; say which policy it is about with --policy FILE.wasm", .0.display())]
+    #[error("{} is not in a crate; name its policy with --policy FILE.wasm", .0.display())]
     NoCrate(PathBuf),
     /// The crate cannot be built.
-    #[error("build the policy in {}", folder.display())]
+    #[error("cannot build the policy in {}", folder.display())]
     Build {
         /// The crate.
         folder: PathBuf,

@@ -83,7 +83,7 @@ fn problems(examined: &Examined) -> Vec<String> {
             .collect(),
         LoadFault::Flawed(flaws) => flaws
             .iter()
-            .map(|flaw| format!("it says what cannot be: {flaw}"))
+            .map(|flaw| format!("it returns invalid values: {flaw}"))
             .collect(),
         LoadFault::NotGranted(missing) => MissingGrant::yaml(missing)
             .iter()

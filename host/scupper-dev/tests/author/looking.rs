@@ -81,7 +81,7 @@ fn only_the_wrong_grant_is_reported() {
     for (wrong, words) in [
         ("http:GET https://a.example.com:10250/", "port 10250"),
         ("node-annotations:kubernetes.io/", "steer the cluster"),
-        ("secret:token", "a secret needs a source"),
+        ("secret:token", "--grant cannot name the source of a secret"),
     ] {
         let told = check(&[good[0], wrong, good[1]]).ends(3);
         assert_eq!(told.lines().count(), 1, "{told}");
@@ -187,9 +187,9 @@ fn a_file_that_is_not_a_policy_is_reported_with_the_remedy() {
         // On a busy machine the wall-clock limit comes before the CPU limit.
         (
             "spins_in_describe",
-            ["it used more than its", "it did not answer within 5 s"],
+            ["it exceeded its limit of", "it did not answer within 5 s"],
         ),
-        ("wants_unknown", ["there is no capability"; 2]),
+        ("wants_unknown", ["unknown capability `"; 2]),
     ] {
         let told = policy(&repository(), &["check", path(&guest(name))]).ends(3);
         assert!(words.iter().any(|it| told.contains(it)), "{name}: {told}");

@@ -46,7 +46,7 @@ fn nothing_is_overwritten_and_names_must_fit() {
     let dir = tempfile::tempdir().unwrap();
     policy(dir.path(), &["new", "mine"]).good();
     let told = policy(dir.path(), &["new", "mine"]).ends(3);
-    assert!(told.contains("mine is there already"), "{told}");
+    assert!(told.contains("mine exists already"), "{told}");
     let told = policy(dir.path(), &["new", "My_Policy"]).ends(3);
     assert!(
         told.contains("`My_Policy` cannot be the name of a new policy"),

@@ -9,8 +9,8 @@ use scupper_policy_reload::ControlError;
 
 /// Why the driver could not be asked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DriverError {
-    #[error("which driver? give --state-dir as it was started with, or set SCUPPER_STATE_DIR")]
+pub(crate) enum DriverError {
+    #[error("which driver? pass the driver's --state-dir, or set SCUPPER_STATE_DIR")]
     Where,
     #[error(transparent)]
     Ask(#[from] ControlError),

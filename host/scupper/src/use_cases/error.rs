@@ -15,7 +15,7 @@ pub enum CommandError {
     #[error(transparent)]
     HandOver(#[from] HandOverError),
     /// The API server did not say which rights this account has.
-    #[error("could not ask the API server what we may do")]
+    #[error("could not ask the API server for this account's rights")]
     Rights(#[source] ReadError),
     /// There is no plan.
     #[error("no plan for node {node}: {message}")]

@@ -22,12 +22,12 @@ fn grants_that_a_driver_would_refuse_are_refused_with_their_field() {
         (
             "origin: \"https://*\"",
             origin,
-            "characters that no host's name has",
+            "characters that a host name cannot have",
         ),
         (
             "origin: \"https://*.example.com\"",
             origin,
-            "characters that no host's name has",
+            "characters that a host name cannot have",
         ),
         ("origin: \"https://a.example.com:10250\"", origin, "port 10250"),
         ("origin: \"https://a.example.com:0\"", origin, "port 0"),
@@ -35,12 +35,12 @@ fn grants_that_a_driver_would_refuse_are_refused_with_their_field() {
         (
             "origin: \"https://a.example.com\", paths: [/a//b]",
             path,
-            "how paths begin",
+            "a path prefix",
         ),
         (
             "origin: \"https://a.example.com\", paths: [/v3*]",
             path,
-            "how paths begin",
+            "a path prefix",
         ),
         (
             "origin: \"http://a.example.com\", ca: ca.pem",

@@ -57,7 +57,8 @@ fn the_published_schema_is_the_one_that_is_printed() {
 fn an_invalid_policy_name_gets_the_same_message_everywhere() {
     let (long, fits) = ("a".repeat(41), "a".repeat(40));
     let rule = "must be 1 to 40 lower-case letters, digits and '-'";
-    let reserved = "the name `kubectl` stands for the driver's own first draft of a plan; choose another";
+    let reserved =
+        "the name `kubectl` is reserved for the driver's own first draft of a plan; choose another";
     for (name, words) in [(long.as_str(), rule), ("Slurm", rule), ("kubectl", reserved)] {
         let folder = Folder::new(&format!("policies:\n- {{name: {name}, module: a.wasm}}\n"));
         folder.check(&[]).fails(CONFIG, &[words]);

@@ -129,15 +129,15 @@ fn texts_that_break_their_rule() {
         &[
             "4:10: policies[0].name: must be 1 to 40 lower-case letters, digits and '-'",
             "4:25: policies[0].module: must be the path of a file",
-            "5:10: policies[1].name: the name `kubectl` stands for the driver's own first draft of a plan; choose another",
+            "5:10: policies[1].name: the name `kubectl` is reserved for the driver's own first draft of a plan; choose another",
         ],
     );
     check_policy(
         "  sha256: abc\n  grants:\n    node-annotations: [nodes, kubernetes.io/]\n    events: [nodes]\n    http:\n    - origin: https://a.example.com/\n      methods: [get, FETCH]\n      paths: [v3, /a/../b]\n      networks: [public]\n",
         &[
             "6:11: policies[0].sha256: must be a SHA-256 in hex, 64 digits, as `sha256sum FILE` prints it",
-            "8:24: policies[0].grants.node-annotations[0]: `nodes` is not an annotation prefix, which is a domain, a slash \
-             and how names begin, such as example.com/",
+            "8:24: policies[0].grants.node-annotations[0]: `nodes` is not an annotation prefix: a domain, a slash and \
+             the beginning of a name, such as example.com/",
             "8:31: policies[0].grants.node-annotations[1]: annotations of `kubernetes.io` steer the cluster or this \
              driver and are never granted",
             "9:14: policies[0].grants.events[0]: must be node or pods, not `nodes`; did you mean node?",
@@ -147,9 +147,9 @@ fn texts_that_break_their_rule() {
              you mean GET?",
             "12:22: policies[0].grants.http[0].methods[1]: must be GET, HEAD, POST, PUT, PATCH or DELETE, not `FETCH`; did \
              you mean PATCH?",
-            "13:15: policies[0].grants.http[0].paths[0]: must be how paths begin: whole segments from the first slash, none \
+            "13:15: policies[0].grants.http[0].paths[0]: must be a path prefix: whole segments from the first slash, none \
              of them empty or dotted, without query, fragment and star, such as /v3/ or /api/jobs",
-            "13:19: policies[0].grants.http[0].paths[1]: must be how paths begin: whole segments from the first slash, none \
+            "13:19: policies[0].grants.http[0].paths[1]: must be a path prefix: whole segments from the first slash, none \
              of them empty or dotted, without query, fragment and star, such as /v3/ or /api/jobs",
             "14:18: policies[0].grants.http[0].networks[0]: must be private or loopback, not `public`",
         ],

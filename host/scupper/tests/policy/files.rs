@@ -194,7 +194,7 @@ async fn other_version() {
     assert_source!(
         told,
         SourceError::Version { .. },
-        "speaks scupper:drain 0.9.0 and this driver speaks 0.1"
+        "is built for scupper:drain 0.9.0, and this driver has 0.1"
     );
 }
 

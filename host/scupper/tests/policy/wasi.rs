@@ -207,7 +207,7 @@ async fn handles_end_where_the_limit_is() {
     let policies = load(granted("wasi_rude", "handles")).await;
     let message = failed_step(&policies).await;
     assert!(
-        message.ends_with("it wanted more than its 1000 handles"),
+        message.ends_with("it exceeded its limit of 1000 handles"),
         "{message}"
     );
     assert_eq!(CallResult::Handles.as_str(), "handles");

@@ -192,7 +192,7 @@ async fn an_unresponsive_server_does_not_count_against_the_revision() {
     for _ in 0..3 {
         let message = step(&session).await;
         assert!(
-            message.contains("most of which it waited for the API server"),
+            message.contains("most of that time it waited for the API server"),
             "{message}"
         );
     }

@@ -64,7 +64,7 @@ async fn a_hook_restarts_with_an_event_if_no_revision_reads_its_state() {
     assert!(!next.output().contains("6 after 1"), "{}", next.output());
     let told = notes(&rig, "PolicyHookBegunAgain");
     assert_eq!(told.len(), 1, "{told:?}");
-    let said = "policy revision: a before-drain hook begins again without its state, which is of version 1";
+    let said = "policy revision: a before-drain hook restarts without its state: it has version 1";
     assert!(
         told[0].starts_with(said) && told[0].ends_with("reads version 3"),
         "{told:?}"

@@ -27,7 +27,7 @@ pub(super) enum Refusal {
     #[error("it is reserved")]
     Reserved,
     /// A tunnel: the packet would go to another address than the one shown.
-    #[error("it stands for an IPv4 address by a tunnel")]
+    #[error("it is a tunnel to an IPv4 address")]
     Tunnel,
 }
 

@@ -33,7 +33,7 @@ pub(super) enum ExchangeError {
     #[error("{0}")]
     Broken(String),
     /// The body has an encoding in which the host cannot search for secrets.
-    #[error("the response has the content encoding `{0}`, which was not asked for")]
+    #[error("the response has the content encoding `{0}`, which was not requested")]
     Encoded(String),
     /// Its body is longer than the limit.
     #[error("the response is too long")]

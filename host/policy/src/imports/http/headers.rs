@@ -41,9 +41,9 @@ pub(super) enum HeaderError {
     Name(String),
     #[error("only the driver sets the header `{0}`")]
     Ours(String),
-    #[error("the value of the header `{0}` has other characters than printable ASCII")]
+    #[error("the value of the header `{0}` has characters other than printable ASCII")]
     Value(String),
-    #[error("there are {0} headers, and {HEADERS} are the most")]
+    #[error("there are {0} headers; the limit is {HEADERS}")]
     Many(usize),
     #[error("the headers have more than {} KiB", HEADER_BYTES >> 10)]
     Long,

@@ -38,10 +38,10 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// The file has no usable certificate.
-    #[error("{} holds no certificate that works", .0.display())]
+    #[error("{} contains no usable certificate", .0.display())]
     Empty(PathBuf),
     /// TLS cannot be set up on this machine.
-    #[error("set up TLS")]
+    #[error("cannot set up TLS")]
     Setup(#[source] rustls::Error),
 }
 

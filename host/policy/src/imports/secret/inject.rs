@@ -14,9 +14,7 @@ const SHOWN_BYTES: usize = 120;
 pub(crate) enum InjectError {
     #[error("the body has fields for secrets and is not JSON (line {line}, column {column})")]
     NotJson { line: usize, column: usize },
-    #[error(
-        "`{0}` leads to no string of the body: a JSON pointer such as /auth/password is needed, and a string there"
-    )]
+    #[error("`{0}` must be a JSON pointer to a string of the body, such as /auth/password")]
     NoString(String),
 }
 

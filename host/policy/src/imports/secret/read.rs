@@ -38,7 +38,7 @@ pub(crate) enum ReadError {
     NotCaptured,
     #[error("it is not UTF-8")]
     NotText,
-    #[error("it has {0} bytes, and a secret has {LEAST_BYTES} to {MOST_BYTES}")]
+    #[error("it has {0} bytes; a secret must have {LEAST_BYTES} to {MOST_BYTES}")]
     Size(usize),
 }
 

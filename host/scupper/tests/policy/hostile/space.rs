@@ -14,7 +14,7 @@ pub(super) async fn row_04_memory_until_there_is_none() {
     for message in messages {
         assert_eq!(
             message,
-            "policy `p` failed in make-plan: it wanted more than its 64 MiB of memory"
+            "policy `p` failed in make-plan: it exceeded its limit of 64 MiB of memory"
         );
     }
     assert!(steps >= 3, "the neighbour took {steps} steps");
@@ -27,7 +27,7 @@ pub(super) async fn row_04_more_memory_than_allowed_to_begin_with() {
     let (fault, text) = &told[0];
     assert!(matches!(fault, LoadFault::Needs { .. }), "{text}");
     assert!(
-        text.contains("bytes of memory to begin with, and its limit is 67108864"),
+        text.contains("bytes of memory at its start, and its limit is 67108864"),
         "{text}"
     );
 }
@@ -145,7 +145,7 @@ pub(super) async fn row_08_handles_that_are_never_let_go() {
         };
         assert_eq!(
             message,
-            "policy `p` failed in step: it wanted more than its 1000 handles"
+            "policy `p` failed in step: it exceeded its limit of 1000 handles"
         );
     }
     assert!(steps >= 2, "the neighbour took {steps} steps");

@@ -24,7 +24,7 @@ pub(super) async fn row_01_a_loop_in_a_plan() {
     for message in messages {
         assert_eq!(
             message,
-            "policy `p` failed in make-plan: it used more than its 300 ms of CPU time"
+            "policy `p` failed in make-plan: it exceeded its limit of 300 ms of CPU time"
         );
     }
     assert!(steps >= 2 * STEPS, "the neighbour took {steps} steps");
@@ -41,7 +41,7 @@ pub(super) async fn row_01_a_loop_in_a_step() {
     };
     assert_eq!(
         message,
-        "policy `p` failed in step: it used more than its 300 ms of CPU time"
+        "policy `p` failed in step: it exceeded its limit of 300 ms of CPU time"
     );
     assert_eq!(*retry_after, Some(scupper_engine::Duration::from_secs(10)));
     assert!(steps >= STEPS, "the neighbour took {steps} steps");
@@ -84,7 +84,7 @@ async fn never_loaded(name: &str) -> String {
 pub(super) async fn row_02_a_loop_in_describe() {
     let (texts, steps) = beside(1, async || never_loaded("spins_in_describe").await).await;
     assert!(
-        texts[0].ends_with("policy `p` failed in describe: it used more than its 250 ms of CPU time"),
+        texts[0].ends_with("policy `p` failed in describe: it exceeded its limit of 250 ms of CPU time"),
         "{texts:?}"
     );
     assert!(steps >= STEPS, "the neighbour took {steps} steps");
@@ -100,7 +100,7 @@ pub(super) async fn row_02_a_loop_while_arguments_are_given_and_while_answers_ar
         let policies = load_short(name).await;
         let (messages, steps) = beside(1, async || failed_plan(&policies).await).await;
         assert!(
-            messages[0].ends_with("it used more than its 300 ms of CPU time"),
+            messages[0].ends_with("it exceeded its limit of 300 ms of CPU time"),
             "{name}: {messages:?}"
         );
         assert!(steps >= STEPS, "{name}: the neighbour took {steps} steps");
@@ -136,7 +136,7 @@ pub(super) async fn row_03_waiting_for_a_cluster_that_never_answers() {
     };
     assert_eq!(
         message,
-        "policy `p` failed in step: it did not answer within 0.7 s, most of which it waited for the API server or for \
+        "policy `p` failed in step: it did not answer within 0.7 s; most of that time it waited for the API server or for \
          servers that it asked"
     );
     assert!(steps >= 2 * STEPS, "the neighbour took {steps} steps");

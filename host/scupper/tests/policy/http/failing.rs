@@ -98,7 +98,7 @@ async fn a_compressed_response_cannot_be_searched_and_is_refused() {
     let told = told(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
     assert_eq!(
         told,
-        "incomplete response: the response has the content encoding `gzip`, which was not asked for"
+        "incomplete response: the response has the content encoding `gzip`, which was not requested"
     );
 }
 

@@ -52,16 +52,16 @@ async fn a_wrong_grant_of_requests_names_the_field_and_the_valid_values() {
         ),
         (
             http("https://*.example.com"),
-            "has characters that no host's name has",
+            "has characters that a host name cannot have",
         ),
         (http("https://node.example.com:10250"), "it is the kubelet's"),
         (
             with(|grant| grant.methods = vec!["get".to_owned()]),
-            "methods: `get` is none of GET, HEAD, POST, PUT, PATCH, DELETE",
+            "methods: `get` is not one of GET, HEAD, POST, PUT, PATCH, DELETE",
         ),
         (
             with(|grant| grant.paths = vec!["/v3/../".to_owned()]),
-            "paths: `/v3/../` is not how a path begins",
+            "paths: `/v3/../` must be a path prefix",
         ),
         (
             with(|grant| grant.origin = "http://a.example.com".to_owned()).with_ca(),
@@ -99,7 +99,7 @@ async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
         (vec![secret("", file(), &[a])], "name: must be 1 to 63 letters"),
         (
             vec![secret("x", file(), &[a]), secret("x", file(), &[a])],
-            "the grant of the secret `x`: name: there are two secrets of this name",
+            "the grant of the secret `x`: name: another secret has the same name",
         ),
         (vec![secret("x", file(), &[])], "origins: there is none"),
         (
@@ -140,7 +140,7 @@ async fn missing_grants_are_reported_as_the_operator_would_write_them() {
     let text = refused(rig()).await;
     assert!(
         text.contains(
-            "add --grant 'p=http:GET,POST https://keystone.example.com:5000/v3/' under the `grants` of p"
+            "add --grant 'p=http:GET,POST https://keystone.example.com:5000/v3/', and under the `grants` of p"
         ),
         "{text}"
     );
@@ -166,7 +166,7 @@ async fn a_request_that_cannot_be_granted_reports_the_reason() {
     for (want, told) in [
         ("http everything", "`everything` is not an http target"),
         ("http GET https://a.example.com/?x", "has a query or a fragment"),
-        ("http FETCH https://a.example.com/", "`FETCH` is none of GET"),
+        ("http FETCH https://a.example.com/", "`FETCH` is not one of GET"),
         (
             "http GET https://a.example.com:0443/",
             "is a non-canonical URL, use https://a.example.com",
@@ -218,14 +218,14 @@ async fn the_command_line_grants_requests_in_short() {
     rig.spec.grants.push(grant("secret:password"));
     let text = refused(rig).await;
     assert!(
-        text.contains("a secret needs a source, which --grant cannot say"),
+        text.contains("--grant cannot name the source of a secret"),
         "{text}"
     );
     let mut wrong = Rig::new();
     wrong.spec.grants.push(grant("http:https://jobs.example.com"));
     let text = refused(wrong).await;
     assert!(
-        text.contains("is not an http target: write methods, a space and how URLs begin"),
+        text.contains("is not an http target: write methods, a space and a URL prefix"),
         "{text}"
     );
 }

@@ -145,10 +145,7 @@ async fn a_file_without_a_certificate_prevents_the_load_of_the_policy() {
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     ] {
         let told = wrong(secret_file(text)).await;
-        assert!(
-            told.ends_with("holds no certificate that works"),
-            "{text}: {told}"
-        );
+        assert!(told.ends_with("contains no usable certificate"), "{text}: {told}");
     }
     let told = wrong(secret_file("-----BEGIN CERTIFICATE-----\n!\n")).await;
     assert!(told.contains("is not a list of PEM certificates"), "{told}");
