@@ -13,6 +13,8 @@
 mod adapters;
 mod admission;
 mod error;
+#[cfg(test)]
+mod error_texts;
 pub mod handover;
 mod label_selector;
 mod lease;

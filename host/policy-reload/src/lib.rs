@@ -18,6 +18,8 @@ mod candidate;
 mod catalogue;
 mod checks;
 mod control;
+#[cfg(test)]
+mod error_texts;
 mod initial_load;
 mod notice;
 mod policy_set;

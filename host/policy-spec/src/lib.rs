@@ -5,6 +5,8 @@
 #![deny(missing_docs)]
 
 mod annotations;
+#[cfg(test)]
+mod error_texts;
 mod grant;
 mod http;
 mod limits;

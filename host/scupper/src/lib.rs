@@ -12,6 +12,8 @@ mod completion;
 mod config;
 mod dev_program;
 mod doctor;
+#[cfg(test)]
+mod error_texts;
 mod exit;
 mod man;
 mod node;

@@ -20,7 +20,7 @@ use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub struct OptionsError(pub(crate) Vec<String>);
+pub struct OptionsError(pub Vec<String>);
 
 /// Collects problems, to report all of them at once.
 #[derive(Default)]

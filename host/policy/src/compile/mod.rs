@@ -8,6 +8,8 @@ pub(crate) mod compiled;
 pub(crate) mod compiler;
 pub(crate) mod confine;
 pub(crate) mod engine_config;
+#[cfg(test)]
+mod error_texts;
 pub(crate) mod interfaces;
 pub(crate) mod limits;
 pub(crate) mod memory_room;

@@ -1,6 +1,8 @@
 //! From a file to a policy ready to call, step by step; the error of the first failed step says what to do.
 
 pub(crate) mod error;
+#[cfg(test)]
+mod error_texts;
 pub(crate) mod examine;
 pub(crate) mod failure_policy;
 pub(crate) mod flaws;

@@ -10,6 +10,8 @@
 mod assertions;
 mod cluster_access;
 mod dry_run;
+#[cfg(test)]
+mod error_texts;
 mod form;
 mod memory_cluster;
 mod mock_servers;

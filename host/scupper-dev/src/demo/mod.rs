@@ -3,6 +3,8 @@
 mod args;
 mod cluster_objects;
 mod demo_cluster;
+#[cfg(test)]
+mod error_texts;
 mod openstack;
 mod openstack_testbed;
 mod real_slurm;

@@ -1,7 +1,7 @@
 //! `scupper policy list` and `rollback`: what operators do with the policies of a running driver.
 
 mod args;
-mod driver;
+pub(crate) mod driver;
 mod list;
 mod rollback;
 

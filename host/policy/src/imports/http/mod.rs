@@ -11,6 +11,8 @@
 mod address;
 mod answer;
 mod connect;
+#[cfg(test)]
+mod error_texts;
 mod exchange;
 mod headers;
 mod http_mock;

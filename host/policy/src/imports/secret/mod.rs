@@ -4,6 +4,8 @@
 //! granted for, and removes them from all responses. It must not know the purpose of a secret.
 
 mod captured;
+#[cfg(test)]
+mod error_texts;
 mod inject;
 mod read;
 mod redact;

@@ -1,0 +1,104 @@
+//! Tests the text of every error of the driver.
+
+use std::io;
+
+use scupper_cluster::{ConnectError, ReadError};
+use scupper_common::samples::errors;
+use scupper_common::variants;
+use scupper_engine::Trigger;
+use scupper_policy::{LoadError, LoadFault, RuntimeError};
+use scupper_policy_reload::StartError;
+use scupper_report::{MetricsError, TracesError};
+use scupper_triggers::slm::SlmError;
+
+use super::{DriverError, LocalError};
+
+variants!(DriverError: Connect Node Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
+    Traces Slm);
+variants!(LocalError: Busy NoDriver ForeignCordon Adopt);
+
+fn denied() -> io::Error {
+    io::Error::from(io::ErrorKind::PermissionDenied)
+}
+
+fn unavailable(what: &str) -> ReadError {
+    ReadError::Unavailable {
+        what: what.to_owned(),
+        message: "connection refused".to_owned(),
+    }
+}
+
+fn cluster() -> Vec<DriverError> {
+    vec![
+        DriverError::Connect(ConnectError::NoConfig {
+            tried: vec!["~/.kube/config: no such file".to_owned()],
+        }),
+        DriverError::Node {
+            node: "worker-1".to_owned(),
+            source: unavailable("node worker-1"),
+        },
+        DriverError::Discovery(unavailable("list API groups")),
+        DriverError::Selector {
+            selector: "pool=gpu".to_owned(),
+            source: unavailable("list nodes"),
+        },
+        DriverError::LifecycleNotServed,
+    ]
+}
+
+fn local() -> Vec<LocalError> {
+    let node = || "worker-1".to_owned();
+    let busy = |trigger: Trigger| LocalError::Busy {
+        node: node(),
+        trigger: trigger.name().to_owned(),
+        name: "drain-worker-1".to_owned(),
+        phase: "evicting".to_owned(),
+    };
+    vec![
+        busy(Trigger::Command),
+        busy(Trigger::Cordon),
+        busy(Trigger::LifecycleEvent),
+        LocalError::NoDriver {
+            node: node(),
+            driver: "drain".to_owned(),
+        },
+        LocalError::ForeignCordon { node: node() },
+        LocalError::Adopt {
+            node: node(),
+            message: "in the server's words".to_owned(),
+        },
+    ]
+}
+
+fn starting() -> Vec<DriverError> {
+    let load = || LoadError {
+        policy: "slurm".to_owned(),
+        file: "slurm.wasm".into(),
+        fault: Box::new(LoadFault::BrokenOff),
+    };
+    vec![
+        DriverError::Local(local().remove(0)),
+        DriverError::Cache {
+            path: "cache".into(),
+            source: denied(),
+        },
+        DriverError::Runtime(RuntimeError::Ticker(denied())),
+        DriverError::Policies(load()),
+        DriverError::Reload(StartError::Policy(load())),
+        DriverError::Metrics(MetricsError::Listen {
+            address: ([127, 0, 0, 1], 9090).into(),
+            source: denied(),
+        }),
+        DriverError::Traces(TracesError::NoCertificate("ca.pem".into())),
+        DriverError::Slm(SlmError::Wire { what: "manager" }),
+    ]
+}
+
+#[test]
+fn every_error() {
+    let driver: Vec<_> = cluster().into_iter().chain(starting()).collect();
+    let all = [errors("DriverError", &driver), errors("LocalError", &local())];
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("errors", all.concat());
+    });
+}

@@ -1,0 +1,133 @@
+//! Tests the text of every error of the command line.
+
+use std::io;
+
+use clap::Parser as _;
+use scupper_cluster::{ReadError, WriteError};
+use scupper_common::error::chain;
+use scupper_common::samples::errors;
+use scupper_common::variants;
+use scupper_driver::DriverError;
+use scupper_policy::{LoadFault, RuntimeError};
+use scupper_policy_reload::ControlError;
+
+use crate::args::{Args, Command};
+use crate::dev_program::DevProgramError;
+use crate::policy::driver::DriverError as AskError;
+use crate::precompile::PrecompileError;
+use crate::{CommandError, HandOverError};
+
+variants!(CommandError: Driver HandOver Rights NoPlan Cleanup);
+variants!(HandOverError: Discover OwnFlag Flags Ask Follow TakeBack);
+variants!(AskError: Where Ask);
+variants!(PrecompileError: Program Runtime Policy);
+variants!(DevProgramError: Missing Start);
+
+fn denied() -> io::Error {
+    io::Error::from(io::ErrorKind::PermissionDenied)
+}
+
+fn reading(what: &str) -> ReadError {
+    ReadError::Forbidden {
+        what: what.to_owned(),
+        message: "in the server's words".to_owned(),
+    }
+}
+
+fn writing(what: &str) -> WriteError {
+    WriteError::Rejected {
+        what: what.to_owned(),
+        code: 403,
+        message: "in the server's words".to_owned(),
+    }
+}
+
+fn handing_over() -> Vec<HandOverError> {
+    let driver = || "drain".to_owned();
+    vec![
+        HandOverError::Discover {
+            driver: driver(),
+            source: reading("list LifecycleTransitions"),
+        },
+        HandOverError::OwnFlag {
+            driver: driver(),
+            flag: "--disable-eviction",
+        },
+        HandOverError::Flags(serde_json::from_str::<u32>("\"one\"").unwrap_err()),
+        HandOverError::Ask(writing("create a LifecycleEvent")),
+        HandOverError::Follow {
+            event: "drain-worker-1-x7d2p".to_owned(),
+            source: reading("read LifecycleEvent drain-worker-1-x7d2p"),
+        },
+        HandOverError::TakeBack(writing("delete LifecycleEvent drain-worker-1-x7d2p")),
+    ]
+}
+
+fn commands() -> Vec<CommandError> {
+    vec![
+        CommandError::Driver(DriverError::LifecycleNotServed),
+        CommandError::HandOver(handing_over().remove(1)),
+        CommandError::Rights(reading("review access")),
+        CommandError::NoPlan {
+            node: "worker-1".to_owned(),
+            message: "policy slurm failed".to_owned(),
+        },
+        CommandError::Cleanup(writing("delete the LifecycleTransition drain-worker-1")),
+    ]
+}
+
+/// Everything that is wrong with the values of one command line.
+fn options() -> String {
+    let wrong = [
+        "--sla=soon",
+        "--eviction-timeout=1",
+        "--keep-finished=-1s",
+        "--allow-overrides=everything",
+        "--policy=Slurm=slurm.wasm",
+        "--policy=slurm",
+        "--policy=openstack=openstack.wasm",
+        "--grant=events",
+        "--grant=slurm=events:node",
+        "--grant=openstack=sockets:all",
+        "--policy-config=openstack",
+        "--policy-config=openstack.a=1",
+        "--policy-config=openstack.a=2",
+        "--evict-as=node",
+        "--as=me",
+    ];
+    let args = ["scupper", "kubelet-plugin", "--node-name=worker-1"];
+    let args = Args::try_parse_from(args.into_iter().chain(wrong)).unwrap();
+    let Command::KubeletPlugin(plugin) = &args.command else {
+        panic!("another command")
+    };
+    let error = crate::options::plugin(plugin).unwrap_err();
+    format!("OptionsError\n  {}\n", chain(&error).replace('\n', "\n  "))
+}
+
+#[test]
+fn every_error() {
+    let asking = [
+        AskError::Where,
+        AskError::Ask(ControlError::Refused("in the driver's words".to_owned())),
+    ];
+    let precompiling = [
+        PrecompileError::Program(denied()),
+        PrecompileError::Runtime(RuntimeError::Ticker(denied())),
+        PrecompileError::Policy("slurm.wasm".into(), LoadFault::BrokenOff),
+    ];
+    let starting = [
+        DevProgramError::Missing,
+        DevProgramError::Start("scupper-dev".into(), denied()),
+    ];
+    let all = [
+        errors("CommandError", &commands()),
+        errors("HandOverError", &handing_over()),
+        errors("policy::DriverError", &asking),
+        errors("PrecompileError", &precompiling),
+        errors("DevProgramError", &starting),
+        options(),
+    ];
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("errors", all.concat());
+    });
+}
