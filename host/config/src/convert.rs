@@ -1,5 +1,10 @@
 //! Converts a document to policy specifications. Values of the wrong shape were reported by the check and are skipped
 //! here; this module checks the fields that depend on each other, so that both kinds of problems are reported at once.
+//!
+//! It does not use serde. A `Deserialize` stops at the first wrong value and drops the places, but here wrong values are
+//! skipped, and the fields that depend on each other are reported with their places. A deserializer for the document
+//! would be longer than the few accessors at the end of this file, and paths, quantities and limits would still be
+//! converted by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
 //! Label and field selectors, in queries and in objects.
+//!
+//! The driver has a parser of label selectors as well. The simulator does not share it: it must not agree with the
+//! driver's mistakes, and it selects as a real API server does (`tests/semantics/lists.rs`).
 
 use serde_json::Value;
 

@@ -1,5 +1,9 @@
 //! Removes secrets from responses: a server that echoes its input must not reveal to a policy the values that the host
 //! hides from it.
+//!
+//! Percent-encoding is undone twice. A login page puts the URL with the secret into a parameter of another URL, so the
+//! secret arrives encoded twice, and the policy could decode it twice. Further patterns cannot replace this: an encoder
+//! may encode any subset of the bytes.
 
 use std::cmp::Reverse;
 use std::ops::Range;
