@@ -37,8 +37,8 @@ pub enum PrivateDirError {
     },
     /// Another user could put files into it.
     #[error(
-        "the directory {} has the owner {owner} and the mode {mode:04o}; it must belong to the driver's user, with mode \
-         0700: run chown and chmod on it, or choose another",
+        "the directory {} has the owner {owner} and the mode {mode:04o}; it must belong to the driver's user \
+         alone: run chmod 0700 and chown on it, or choose another",
         path.display()
     )]
     NotPrivate {

@@ -176,7 +176,7 @@ fn every_policy_that_fails_to_load_is_reported_with_what_to_add() {
             "policy `greedy` from",
             "add under its `grants`: node-annotations: [drain.example.com/]; pod-annotations: [drain.example.com/pod-]",
             "policy `pinned` from",
-            "only 0000000000000000000000000000000000000000000000000000000000000000 may be loaded",
+            "`sha256` allows only 0000000000000000000000000000000000000000000000000000000000000000",
             "policy `absent` from",
             path(&folder.0.path().join("absent.wasm")),
         ],

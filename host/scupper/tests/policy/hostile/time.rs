@@ -137,7 +137,7 @@ pub(super) async fn row_03_waiting_for_a_cluster_that_never_answers() {
     assert_eq!(
         message,
         "policy `p` failed in step: it did not answer within 0.7 s; most of that time it waited for the API server or for \
-         servers that it asked"
+         servers that it called"
     );
     assert!(steps >= 2 * STEPS, "the neighbour took {steps} steps");
 }

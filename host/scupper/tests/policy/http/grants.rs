@@ -101,7 +101,7 @@ async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
             vec![secret("x", file(), &[a]), secret("x", file(), &[a])],
             "the grant of the secret `x`: name: another secret has the same name",
         ),
-        (vec![secret("x", file(), &[])], "origins: there is none"),
+        (vec![secret("x", file(), &[])], "origins: there are none"),
         (
             vec![secret("x", file(), &["https://b.example.com"])],
             "origins: https://b.example.com is not among the origins that http grants; add it there first",
@@ -120,7 +120,7 @@ async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
         ),
         (
             vec![secret("x", SecretSource::File("".into()), &[a])],
-            "file is empty",
+            "file: must not be empty",
         ),
     ] {
         let mut rig = Rig::new().http(http(a));
