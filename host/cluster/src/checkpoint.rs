@@ -4,10 +4,13 @@
 //! rejects unknown versions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use scupper_engine::{Checkpoint, Counts, Duration, HookPhase, Intent, Phase, SavedHook, Subject, Time, Uid};
+use scupper_engine::{
+    Checkpoint, Counts, HookPhase, Intent, Phase, SavedHook, Subject, Time, Uid, whole_millis,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -221,7 +224,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     })
 }
 
-const fn counts_to_wire(counts: &Counts) -> WireCounts {
+fn counts_to_wire(counts: &Counts) -> WireCounts {
     WireCounts {
         at: counts.at.as_millis(),
         leaving: counts.leaving,
@@ -230,8 +233,8 @@ const fn counts_to_wire(counts: &Counts) -> WireCounts {
         evictions: counts.evictions,
         refusals: counts.budget_refusals,
         steps: counts.hook_steps,
-        hook_wait: counts.hook_wait.as_millis(),
-        budget_wait: counts.budget_wait.as_millis(),
+        hook_wait: whole_millis(counts.hook_wait),
+        budget_wait: whole_millis(counts.budget_wait),
     }
 }
 

@@ -122,7 +122,6 @@ fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictA
         let seconds = details.map_or(0, |details| details.retry_after_seconds);
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     });
-    let retry_after = retry_after.map(Into::into);
     let cause = |reason: &str| details?.causes.iter().find(|cause| cause.reason == reason);
     match code {
         200..300 => EvictAnswer::Accepted,
@@ -151,7 +150,7 @@ fn classify(code: u16, retry_after: Option<Duration>, status: &Status) -> EvictA
     }
 }
 
-const fn refused(code: u16, message: String, retry_after: Option<scupper_engine::Duration>) -> EvictAnswer {
+const fn refused(code: u16, message: String, retry_after: Option<Duration>) -> EvictAnswer {
     EvictAnswer::Refused {
         code,
         message,

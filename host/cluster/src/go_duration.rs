@@ -1,6 +1,8 @@
 //! Durations in Go's notation: `30m0s`, `1h30m`, `1.5s`.
 
-use scupper_engine::Duration;
+use std::time::Duration;
+
+use scupper_engine::whole_millis;
 
 /// The units and their milliseconds. Longer names first, since `m` begins `ms`.
 const UNITS: [(&str, f64); 8] = [
@@ -43,7 +45,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 
 /// Formats a duration as Go does, so that the server stores the text that we compare with.
 pub(super) fn format(span: Duration) -> String {
-    let millis = span.as_millis();
+    let millis = whole_millis(span);
     if millis == 0 {
         return "0s".to_owned();
     }

@@ -1,6 +1,8 @@
 //! `lifecycle.k8s.io/v1alpha1`: the objects that request and offer drains, as this edge returns them.
 
-use scupper_engine::{Duration, Time, Uid};
+use std::time::Duration;
+
+use scupper_engine::{Time, Uid};
 
 use super::Change;
 

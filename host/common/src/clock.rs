@@ -6,9 +6,9 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use scupper_engine::{Duration, Reading, Time, Timeline};
+use scupper_engine::{Reading, Time, Timeline, whole_millis};
 use tokio::time::Instant;
 
 /// The clock of the driver. Sleeping uses tokio's clock, which tests pause and advance; a test's clock follows it.
@@ -106,7 +106,7 @@ impl Clock {
 
 impl TestHands {
     fn reading(self) -> Reading {
-        let steady: Duration = self.started.elapsed().into();
+        let steady = in_millis(self.started.elapsed());
         let wall = (self.origin + steady).as_millis();
         Reading {
             wall: Time::from_millis(wall.saturating_add_signed(self.offset.load(Ordering::Relaxed))),
@@ -119,14 +119,17 @@ impl TestHands {
 fn machine() -> Reading {
     static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
     let steady = BEGUN.get_or_init(std::time::Instant::now).elapsed();
-    let wall: Duration = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .into();
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Reading {
-        wall: Time::from_millis(wall.as_millis()),
-        steady: steady.into(),
+        wall: Time::from_millis(whole_millis(wall)),
+        steady: in_millis(steady),
     }
+}
+
+/// Leaves out what is less than a millisecond, as [`Time`] does: time lines that begin at different moments stay the same
+/// distance apart.
+fn in_millis(span: Duration) -> Duration {
+    Duration::from_millis(whole_millis(span))
 }
 
 #[cfg(test)]
@@ -146,7 +149,7 @@ mod tests {
             let before = clock.now();
             clock.step_wall(step);
             assert_eq!(clock.now(), before, "set by {step} ms");
-            tokio::time::advance(std::time::Duration::from_secs(5)).await;
+            tokio::time::advance(Duration::from_secs(5)).await;
             assert_eq!(clock.now(), before + Duration::from_secs(5), "set by {step} ms");
         }
     }

@@ -4,8 +4,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
-use crate::{Duration, HookPhase, Intent, Node, Outcome, Phase, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Phase, Subject, Time, Uid};
 
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]

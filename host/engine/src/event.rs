@@ -1,9 +1,11 @@
 //! The engine's inputs. Events may come late, twice or out of order; answers come once, or never after a crash.
 
+use core::time::Duration;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Budget, CommandId, Duration, Node, Plan, Pod, StepOutcome, Time, Uid};
+use crate::{Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,13 @@
 //! As in kubectl the first filter that keeps or refuses a pod ends the chain, and of the warnings of those that let
 //! it go only the last filter's survives. It must not know of policies, nor of how pods leave.
 
+use core::time::Duration;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Decision, Duration, Filters, Plan, Pod, Settings, Time, Uid, Verdict, Wave};
+use crate::{Decision, Filters, HumanDuration, Plan, Pod, Settings, Time, Uid, Verdict, Wave};
 
 /// The name that decisions of the first draft carry.
 pub(crate) const HOST_POLICY: &str = "kubectl";
@@ -189,7 +191,7 @@ fn shortened(pod: &Pod, settings: &Settings) -> Filter {
         Some(wanted) => Filter::Error(format!(
             "Pods with a grace period of {} of their own, which --grace-period={wanted} would shorten (give a longer \
              one, add grace-period to drain.allow-overrides of the driver, or use --local)",
-            Duration::from_secs(pod.grace_seconds),
+            HumanDuration(Duration::from_secs(pod.grace_seconds)),
         )),
     }
 }

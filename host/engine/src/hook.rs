@@ -3,8 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
-use crate::{Duration, Time, Uid};
+use crate::{Time, Uid};
 
 /// The moments at which a policy can act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

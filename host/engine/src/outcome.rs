@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
-use crate::{Duration, HookPhase, PodRef, Reason, Time};
+use crate::{HookPhase, PodRef, Reason, Time};
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]

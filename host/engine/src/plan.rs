@@ -3,8 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
-use crate::{Duration, Uid};
+use crate::Uid;
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use alloc::string::String;
 use core::fmt;
+use core::time::Duration;
 
-use crate::{Deletion, Duration, HookPhase, Pod, Time};
+use crate::{Deletion, HookPhase, Pod, Time};
 
 /// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
 pub(crate) const SLACK: Duration = Duration::from_secs(5);

@@ -1,10 +1,12 @@
 //! A request for one node, the same from every trigger.
 
+use core::time::Duration;
+
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Duration, HookPhase, Node, PodRef, Selector, Time};
+use crate::{HookPhase, Node, PodRef, Selector, Time};
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

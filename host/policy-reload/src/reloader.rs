@@ -26,7 +26,7 @@ use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
 
 /// The pause before the next scan of files that change all the time.
-const MOVING: scupper_engine::Duration = scupper_engine::Duration::from_millis(250);
+const MOVING: Duration = Duration::from_millis(250);
 
 /// The settings for keeping policies up to date.
 #[derive(Clone, Debug, Default)]
@@ -161,7 +161,7 @@ impl Reloader {
     /// The time until the next due scan.
     fn wait(&self) -> Option<Duration> {
         let span = self.due?.since(self.policy_set.clock.now());
-        Some(span.into())
+        Some(span)
     }
 
     fn obey(&mut self, command: Command) {

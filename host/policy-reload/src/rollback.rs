@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use scupper_engine::HumanDuration;
+
 use super::catalogue::{Generation, Member};
 use super::notice::{ReloadNotice, short};
 use super::policy_set::{PolicySet, random};
@@ -16,7 +18,7 @@ impl PolicySet {
             return;
         };
         if entry.slot.fault(now, revision, &self.rules) {
-            let (faults, window) = (self.rules.faults, self.rules.window);
+            let (faults, window) = (self.rules.faults, HumanDuration(self.rules.window));
             let reason = format!("{faults} calls failed within {window}, the last in {what}");
             // A previous revision exists, or the slot would not have asked for it.
             let _done = self.roll_back(name, &reason, false).is_ok();

@@ -1,6 +1,8 @@
 //! The limits for reloading policies. Every default is a named constant with its reason.
 
-use scupper_engine::{Duration, Time};
+use std::time::Duration;
+
+use scupper_engine::{Time, whole_millis};
 
 /// The thresholds for rejection and rollback, and their durations.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +48,8 @@ impl Default for ReloadRules {
 
 /// Doubles each time, plus up to a quarter at random: nodes that failed together must not retry together.
 pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u64) -> Duration {
-    let doubled = first.as_millis().saturating_mul(1_u64 << times.min(20));
-    let span = doubled.min(longest.as_millis());
+    let doubled = first.saturating_mul(1_u32 << times.min(20));
+    let span = whole_millis(doubled.min(longest));
     Duration::from_millis(span + (span / 4 + 1) * (random % 1024) / 1024)
 }
 
@@ -69,9 +71,9 @@ impl Pace {
             return Err(self.next);
         }
         let gap = self.last.map(|last| now.since(last));
-        let enough = self
-            .last
-            .map_or(rules.calm, |last| self.next.since(last).doubled().max(rules.calm));
+        let enough = self.last.map_or(rules.calm, |last| {
+            self.next.since(last).saturating_mul(2).max(rules.calm)
+        });
         self.hurried = match gap {
             Some(gap) if gap < enough => self.hurried.saturating_add(1),
             _ => 1,
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(backoff(first, longest, 3, 0), Duration::from_secs(8));
         for times in [6, 30, u32::MAX] {
             let span = backoff(first, longest, times, 1023);
-            assert!((60_000..=75_001).contains(&span.as_millis()), "{span}");
+            assert!((60_000..=75_001).contains(&whole_millis(span)), "{span:?}");
         }
     }
 }

@@ -129,8 +129,7 @@ impl Slot {
         if self.active.as_ref() != Some(revision) {
             return false;
         }
-        self.faults
-            .retain(|at| now.since(*at).as_millis() < rules.window.as_millis());
+        self.faults.retain(|at| now.since(*at) < rules.window);
         self.faults.push_back(now);
         self.faults.len() >= rules.faults && self.previous.is_some()
     }

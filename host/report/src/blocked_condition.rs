@@ -2,8 +2,9 @@
 //! a budget blocks as one that makes progress. A drain that nothing blocks for long writes no further message.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use scupper_engine::{Duration, HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time};
+use scupper_engine::{HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time};
 
 use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
 use super::messages::{count, one_line};

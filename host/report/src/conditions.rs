@@ -3,7 +3,7 @@
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
 //! met, so the message states these criteria.
 
-use scupper_engine::{Intent, Node, Notice, Outcome, Request};
+use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request};
 
 use super::messages::{count, one_line, stayed_text};
 
@@ -99,7 +99,7 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
     };
     match notice {
         Notice::Finished { outcome, summary } => {
-            let spent = summary.ended.since(summary.started);
+            let spent = HumanDuration(summary.ended.since(summary.started));
             let mut note = format!("{} after {spent}: {outcome}", request.name);
             if !summary.stayed.is_empty() {
                 note.push_str(&format!("; {}", stayed_text(summary)));

@@ -1,9 +1,10 @@
 //! Prints a drain as lines for people: what happens, what the drain waits for, and since when.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use scupper_engine::{
-    Duration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
+    HumanDuration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
 };
 
 use super::PolicyMessage;
@@ -63,7 +64,7 @@ impl DrainLines {
             planners: BTreeMap::new(),
         };
         let deadline = match request.deadline {
-            Some(deadline) => format!("to end within {}", deadline.since(now)),
+            Some(deadline) => format!("to end within {}", HumanDuration(deadline.since(now))),
             None => "without a deadline".to_owned(),
         };
         let what = match request.intent {
@@ -146,7 +147,7 @@ impl DrainLines {
                 self.leaving.insert(pod.uid.clone(), now);
                 let held = self.blocked.remove(&pod.uid);
                 let after = held
-                    .map(|since| format!(" (was held up for {})", now.since(since)))
+                    .map(|since| format!(" (was held up for {})", HumanDuration(now.since(since))))
                     .unwrap_or_default();
                 ("evict", format!("{pod}{after}"))
             }
@@ -154,7 +155,7 @@ impl DrainLines {
                 let took = self
                     .leaving
                     .remove(&pod.uid)
-                    .map(|since| format!(" after {}", now.since(since)));
+                    .map(|since| format!(" after {}", HumanDuration(now.since(since))));
                 (
                     "gone",
                     format!("{pod}{}, {remaining} to go", took.unwrap_or_default()),
@@ -208,7 +209,7 @@ impl DrainLines {
         let line = format!(
             "waits for the planner of {policy}{}: {text}; retry in {}",
             for_so_long(now.since(first)),
-            again.since(now)
+            HumanDuration(again.since(now))
         );
         let reported = ReportedWait {
             first,
@@ -244,7 +245,7 @@ impl DrainLines {
     }
 
     fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
-        let spent = summary.ended.since(summary.started);
+        let spent = HumanDuration(summary.ended.since(summary.started));
         let mut lines = vec![self.line(
             now,
             "end",
@@ -274,11 +275,17 @@ impl DrainLines {
             lines.push(self.line(
                 now,
                 "",
-                &format!("{steps}, which held it up for {}", summary.hook_wait),
+                &format!(
+                    "{steps}, which held it up for {}",
+                    HumanDuration(summary.hook_wait)
+                ),
             ));
         }
         if summary.budget_wait > Duration::ZERO {
-            let text = format!("disruption budgets held pods up for {}", summary.budget_wait);
+            let text = format!(
+                "disruption budgets held pods up for {}",
+                HumanDuration(summary.budget_wait)
+            );
             lines.push(self.line(now, "", &text));
         }
         lines

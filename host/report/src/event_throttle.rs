@@ -2,8 +2,9 @@
 //! intervals. Each published Event contains the number of occurrences and the time of the last one.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{Duration, Time};
+use scupper_engine::Time;
 
 use super::conditions::NodeEvent;
 

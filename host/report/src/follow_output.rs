@@ -1,8 +1,9 @@
 //! Prints a drain that another process carries out, as lines for people and as JSON.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{Duration, PodRef, Reason, Time, Uid};
+use scupper_engine::{HumanDuration, PodRef, Reason, Time, Uid, whole_millis};
 use serde_json::{Value, json};
 
 use super::drain_status::{
@@ -161,7 +162,9 @@ impl FollowOutput {
             FollowEvent::State { state, deadline } => (
                 "event",
                 match deadline {
-                    Some(deadline) => format!("{state}, to end within {}", deadline.since(now)),
+                    Some(deadline) => {
+                        format!("{state}, to end within {}", HumanDuration(deadline.since(now)))
+                    }
                     None => state.clone(),
                 },
             ),
@@ -173,11 +176,12 @@ impl FollowOutput {
             } => (
                 "limit",
                 format!(
-                    "the driver ends it at the {sla} of its transition {transition}, before {}; its drain.sla sets that \
+                    "the driver ends it at the {} of its transition {transition}, before {}; its drain.sla sets that \
                      limit, drain.allow-overrides lets --timeout exceed it where the driver claims, and --local drains \
                      without it",
+                    HumanDuration(*sla),
                     match timeout {
-                        Some(timeout) => format!("--timeout {timeout}"),
+                        Some(timeout) => format!("--timeout {}", HumanDuration(*timeout)),
                         None => "--timeout 0, which is as long as it takes".to_owned(),
                     }
                 ),
@@ -202,7 +206,7 @@ impl FollowOutput {
             FollowEvent::Ended { outcome, message } => (
                 "end",
                 if message.is_empty() {
-                    format!("{outcome} in {}", now.since(self.began))
+                    format!("{outcome} in {}", HumanDuration(now.since(self.began)))
                 } else {
                     message.clone()
                 },
@@ -237,8 +241,8 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             sla,
             timeout,
         } => json!({
-            "kind": "bounded", "transition": transition, "slaMilliseconds": sla.as_millis(),
-            "timeoutMilliseconds": timeout.map(Duration::as_millis),
+            "kind": "bounded", "transition": transition, "slaMilliseconds": whole_millis(*sla),
+            "timeoutMilliseconds": timeout.map(whole_millis),
         }),
         FollowEvent::NotReady { words } => json!({ "kind": "nodeNotReady", "message": words }),
         FollowEvent::Condition { condition, message } => {

@@ -1,6 +1,6 @@
 //! Formats a notice as one JSON object per line, for machines.
 
-use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Request, Summary, Time};
+use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Request, Summary, Time, whole_millis};
 use serde_json::{Map, Value, json};
 
 use super::drain_status::{HookStatus, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_to_json};
@@ -97,7 +97,7 @@ fn plan_to_json(plan: &Plan) -> Value {
             json!({
                 "name": wave.name, "pods": wave.pods.iter().map(|uid| &uid.0).collect::<Vec<_>>(),
                 "maxParallel": wave.max_parallel, "maxGracePeriodSeconds": wave.max_grace_seconds,
-                "timeoutSeconds": wave.timeout.map(scupper_engine::Duration::as_secs), "policy": wave.policy,
+                "timeoutSeconds": wave.timeout.map(|timeout| timeout.as_secs()), "policy": wave.policy,
             })
         })
         .collect();
@@ -112,10 +112,10 @@ fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
     json!({
         "stayed": stayed,
         "outcome": outcome.name(), "success": outcome.is_success(), "message": outcome.to_string(),
-        "seconds": summary.ended.since(summary.started).as_millis() as f64 / 1000.0,
+        "seconds": whole_millis(summary.ended.since(summary.started)) as f64 / 1000.0,
         "gone": summary.gone, "kept": summary.kept, "remaining": summary.remaining, "waves": summary.waves,
         "evictionRequests": summary.evictions, "budgetRefusals": summary.budget_refusals,
-        "hookSteps": summary.hook_steps, "hookWaitSeconds": summary.hook_wait.as_millis() as f64 / 1000.0,
-        "budgetWaitSeconds": summary.budget_wait.as_millis() as f64 / 1000.0,
+        "hookSteps": summary.hook_steps, "hookWaitSeconds": whole_millis(summary.hook_wait) as f64 / 1000.0,
+        "budgetWaitSeconds": whole_millis(summary.budget_wait) as f64 / 1000.0,
     })
 }

@@ -2,8 +2,9 @@
 //! pods. Repetitions are counted, and the number of Events stays readable.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use scupper_engine::{Duration, PodRef, Reason, Request, Time};
+use scupper_engine::{PodRef, Reason, Request, Time};
 
 use super::conditions::NodeEvent;
 use super::event_throttle::{EventThrottle, Repeated};

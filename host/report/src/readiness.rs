@@ -1,6 +1,6 @@
 //! Describes an unready node: its kubelet may be unable to terminate pods or to report that they have terminated.
 
-use scupper_engine::{Node, Time};
+use scupper_engine::{HumanDuration, Node, Time};
 
 use super::messages::one_line;
 
@@ -13,7 +13,9 @@ pub fn not_ready(node: &Node, now: Time) -> Option<String> {
     if ready.status == "True" {
         return None;
     }
-    let since = ready.since.map(|since| format!(" for {}", now.since(since)));
+    let since = ready
+        .since
+        .map(|since| format!(" for {}", HumanDuration(now.since(since))));
     let why = match (ready.reason.as_str(), ready.message.as_str()) {
         ("", "") => String::new(),
         (why, "") | ("", why) => format!(" ({why})"),

@@ -11,10 +11,9 @@ mod reasons;
 mod table;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{
-    Budget, Checkpoint, Controller, Duration, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid,
-};
+use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
 use super::messages::needs_no_report;

@@ -1,5 +1,7 @@
 //! Every eviction answer seen from a real API server, verbatim.
 
+use std::time::Duration;
+
 use super::*;
 
 const OVER_BUDGET: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -34,8 +36,8 @@ fn answer(code: u16, retry_after: Option<u64>, body: &Value) -> EvictAnswer {
     classify(code, retry_after.map(Duration::from_secs), &status)
 }
 
-fn engine_secs(seconds: u64) -> scupper_engine::Duration {
-    scupper_engine::Duration::from_secs(seconds)
+fn engine_secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! From the API's objects to the engine's.
 
+use std::time::Duration;
+
 use scupper_engine::{
     Budget, Controller, Deletion, Operator, PodPhase, PodRef, Requirement, Selector, Time, Uid, UnhealthyPods,
 };
@@ -307,7 +309,7 @@ fn lifecycle_transitions() {
             .extend(nodes.as_object().unwrap().clone());
         let transition =
             read::<WireTransition>(json!({"metadata": {"name": "t"}, "spec": spec})).into_transition();
-        assert_eq!(transition.sla, Some(scupper_engine::Duration::from_secs(90)));
+        assert_eq!(transition.sla, Some(Duration::from_secs(90)));
         transition.scope
     };
     assert_eq!(scope(json!({"allNodes": true})), Scope::AllNodes);

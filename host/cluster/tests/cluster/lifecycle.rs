@@ -1,7 +1,8 @@
 //! LifecycleEvents and LifecycleTransitions.
 
+use std::time::Duration;
+
 use scupper_cluster::{Change, Cluster, LifecycleTransition, Published, ReadError, Scope, WriteError};
-use scupper_engine::Duration;
 use serde_json::{Value, json};
 
 use crate::script::{Feed, Script, cluster, not_found, status};

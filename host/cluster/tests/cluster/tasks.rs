@@ -1,7 +1,9 @@
 //! The engine's tasks: exactly one request each, and the meaning of its answers.
 
+use std::time::Duration;
+
 use scupper_cluster::Cluster;
-use scupper_engine::{Answer, Checkpoint, Duration, EvictAnswer, Intent, Phase, PodRef, Task, Time, Uid};
+use scupper_engine::{Answer, Checkpoint, EvictAnswer, Intent, Phase, PodRef, Task, Time, Uid};
 use serde_json::{Value, json};
 
 use crate::script::{Script, cluster, cluster_evicting_as, node, not_found, pod, status};
@@ -207,7 +209,7 @@ async fn writes_of_a_node_that_is_gone() {
 async fn unanswered_writes_time_out() {
     let answer = one(cordon(), async |mut server: Script| {
         let waiting = server.next().await.hang();
-        tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+        tokio::time::sleep(Duration::from_secs(11)).await;
         drop(waiting);
         server
     });
@@ -364,7 +366,7 @@ async fn a_pod_that_is_gone() {
 async fn an_unanswered_eviction_has_its_own_limit() {
     let answer = one(evict(), async |mut server: Script| {
         let waiting = server.next().await.hang();
-        tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+        tokio::time::sleep(Duration::from_secs(6)).await;
         drop(waiting);
         server
     });

@@ -148,7 +148,7 @@ pub(crate) fn transition(transition: scupper_cluster::LifecycleTransition) -> sl
             scupper_cluster::Scope::Node(name) => slm::NodeSelection::Node(name),
             scupper_cluster::Scope::Selector => slm::NodeSelection::Selector,
         },
-        sla: transition.sla.map(Into::into),
+        sla: transition.sla,
     }
 }
 
@@ -162,7 +162,7 @@ fn to_cluster(transition: &slm::Transition) -> scupper_cluster::LifecycleTransit
             slm::NodeSelection::Node(name) => scupper_cluster::Scope::Node(name.clone()),
             slm::NodeSelection::Selector => scupper_cluster::Scope::Selector,
         },
-        sla: transition.sla.map(Into::into),
+        sla: transition.sla,
         driver: transition.driver.clone(),
     }
 }

@@ -124,9 +124,7 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
             force: wire.force,
             ignore_daemonsets: wire.ignore_daemonsets,
             delete_emptydir_data: wire.delete_emptydir_data,
-            skip_wait_for_delete_timeout: scupper_engine::Duration::from_secs(
-                wire.skip_wait_for_delete_timeout_seconds,
-            ),
+            skip_wait_for_delete_timeout: Duration::from_secs(wire.skip_wait_for_delete_timeout_seconds),
             pod_selector,
             // The right to make a LifecycleEvent is no right to delete pods past their budgets.
             disable_eviction: false,
@@ -149,7 +147,7 @@ mod tests {
                 force: true,
                 ignore_daemonsets: false,
                 delete_emptydir_data: false,
-                skip_wait_for_delete_timeout: scupper_engine::Duration::from_secs(7),
+                skip_wait_for_delete_timeout: Duration::from_secs(7),
                 pod_selector: label_selector::parse("app=web,tier!=db").unwrap(),
                 disable_eviction: false,
             },

@@ -144,8 +144,8 @@ impl<B: DrainFactory> LeaseGuard<B> {
         } else {
             wait_after_deadline + FIRST_ATTEMPT
         };
-        let end = deadline + wait_after_deadline.into();
-        Some(end.since(self.factory.clock().now()).into())
+        let end = deadline + wait_after_deadline;
+        Some(end.since(self.factory.clock().now()))
     }
 }
 

@@ -60,7 +60,7 @@ impl LeaseReader {
                 LeaseHolder::of(
                     holder.words(),
                     lease.renewed,
-                    lease.length.into(),
+                    lease.length,
                     is_dead,
                     self.clock.wall(),
                 )

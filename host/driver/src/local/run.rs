@@ -72,7 +72,7 @@ pub async fn run(
             cluster: cluster.clone(),
             namespace: options.lease_namespace.clone(),
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
-            forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout.into()),
+            forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout),
         },
         cluster,
         options,
@@ -172,7 +172,7 @@ impl LocalDrains {
             trigger: Trigger::Command.name().to_owned(),
             intent: self.options.intent,
             node: start.node.clone(),
-            deadline: self.options.timeout.map(|timeout| now + timeout.into()),
+            deadline: self.options.timeout.map(|timeout| now + timeout),
             settings: self.options.settings.clone(),
             policies: self.session.infos(),
         }

@@ -96,9 +96,7 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
         },
         grace_seconds: drain.grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
         own_pod,
-        forbidden_timeout: drain
-            .forbidden_timeout
-            .map_or(Settings::FORBIDDEN_TIMEOUT, scupper_engine::Duration::from),
+        forbidden_timeout: drain.forbidden_timeout.unwrap_or(Settings::FORBIDDEN_TIMEOUT),
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
         returning_pod_evictions: drain
             .returning_pod_evictions

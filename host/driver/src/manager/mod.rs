@@ -229,7 +229,7 @@ impl DrainManager {
     fn start(&mut self, drain_request: &DrainRequest, end: Option<Orders>) {
         let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
         let leases = NodeLeases {
-            forbidden_timeout: begun.settings.forbidden_timeout.into(),
+            forbidden_timeout: begun.settings.forbidden_timeout,
             ..self.leases.clone()
         };
         let clock = self.deps.clock.anchored();

@@ -69,7 +69,7 @@ impl Plugin {
             ..ConnectOptions::default()
         };
         let node = options.node_name.clone();
-        let patience = options.settings.forbidden_timeout.into();
+        let patience = options.settings.forbidden_timeout;
         let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
         let kept = policies::keep(
@@ -98,7 +98,7 @@ impl Plugin {
             cluster: cluster.clone(),
             namespace: options.lease_namespace(),
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
-            forbidden_timeout: options.settings.forbidden_timeout.into(),
+            forbidden_timeout: options.settings.forbidden_timeout,
         };
         let manager = ManagerOptions {
             catalogue: Arc::clone(&kept.catalogue),
@@ -262,7 +262,7 @@ fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
         stop_grace: options.stop_grace,
         claimant: options.claimant,
         keep_finished: options.keep_finished,
-        forbidden_timeout: options.settings.forbidden_timeout.into(),
+        forbidden_timeout: options.settings.forbidden_timeout,
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod writer;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
@@ -28,19 +29,19 @@ use scupper_report::{
 };
 
 /// How long the end of a drain waits for its last writes, which then continue in the background.
-const FAREWELL: std::time::Duration = std::time::Duration::from_secs(5);
+const FAREWELL: Duration = Duration::from_secs(5);
 /// The same in a process that ends, while the API server does not answer.
-const LAST_FAREWELL: std::time::Duration = std::time::Duration::from_secs(60);
+const LAST_FAREWELL: Duration = Duration::from_secs(60);
 /// Attempts of a refused write: half a minute, which outlasts the start of an API server.
 const REFUSALS: u32 = 8;
 /// The same while a user waits in a terminal.
 const FEW_REFUSALS: u32 = 3;
 
 /// How often to check what every pod waits for.
-const LOOK_EVERY: scupper_engine::Duration = scupper_engine::Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often to refresh the live display, at least.
-const DISPLAY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+const DISPLAY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Where the lines of every drain go.
 pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
@@ -141,7 +142,7 @@ impl Reporter {
     }
 
     /// How often the loop should turn even if nothing happens.
-    pub(crate) const fn beat(&self) -> std::time::Duration {
+    pub(crate) const fn beat(&self) -> Duration {
         match &self.board {
             Some(_) => DISPLAY_INTERVAL,
             None => Health::BEAT,

@@ -1,7 +1,9 @@
 //! Decides when to publish a drain's status on the node: not at each change, and never while nothing holds the drain up,
 //! so that a smooth drain costs no extra request.
 
-use scupper_engine::{Drain, Duration, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
+use std::time::Duration;
+
+use scupper_engine::{Drain, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
 
 use scupper_report::{DrainStatus, STATUS_ANNOTATION, StatusBuilder, status_from_text, status_to_text};
 

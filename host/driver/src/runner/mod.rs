@@ -8,7 +8,6 @@ pub(crate) mod orders;
 pub mod policy_calls;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use scupper_engine::{
@@ -183,7 +182,7 @@ impl EngineRunner {
         orders: &mut watch::Receiver<Orders>,
     ) -> Wakeup {
         let timer = self.drain.poll_timeout();
-        let timer = timer.map(|at| Duration::from(at.since(self.deps.clock.now())));
+        let timer = timer.map(|at| at.since(self.deps.clock.now()));
         // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
         let beat = self.reporter.beat();
         let wait = timer.map_or(beat, |timer| timer.min(beat));

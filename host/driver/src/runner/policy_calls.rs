@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Drain, Duration, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome,
-    Time, Uid, check,
+    Answer, Drain, HookStep, Plan, PlanAnswer, PlanFault, Pod, Request, Settings, StepOutcome, Time, Uid,
+    check,
 };
 
 use crate::runner::node_snapshot::NodeSnapshot;

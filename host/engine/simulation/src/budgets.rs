@@ -1,8 +1,9 @@
 //! Evictions, deletions and disruption budgets, as the API server and the disruption controller handle them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{Budget, Duration, EvictAnswer, Pod, PodPhase, PodRef, UnhealthyPods};
+use scupper_engine::{Budget, EvictAnswer, Pod, PodPhase, PodRef, UnhealthyPods};
 
 use crate::cluster::{Change, Cluster, NODE};
 use crate::timers::Chore;

@@ -1,7 +1,9 @@
 //! The wall clock of the driver's machine, which a fault may set, and the time line of the running process. Everything
 //! else in a world happens by the true time, which the API server's clock also shows.
 
-use scupper_engine::{Drain, Duration, Event, Reading, Request, Time, Timeline};
+use std::time::Duration;
+
+use scupper_engine::{Drain, Event, Reading, Request, Time, Timeline, whole_millis};
 
 use crate::world::{START, World};
 
@@ -57,7 +59,7 @@ impl Clock {
     /// Converts a moment of the process to the true time.
     fn truly(&self, now: u64, moment: Time) -> u64 {
         let line = self.now(now);
-        let (ahead, behind) = (moment.since(line).as_millis(), line.since(moment).as_millis());
+        let (ahead, behind) = (whole_millis(moment.since(line)), whole_millis(line.since(moment)));
         (now + ahead).saturating_sub(behind)
     }
 }

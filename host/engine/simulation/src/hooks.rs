@@ -1,6 +1,8 @@
 //! Scripted hooks, which take time, fail, or never end.
 
-use scupper_engine::{Duration, HookStep, StepOutcome, WaitingOn};
+use std::time::Duration;
+
+use scupper_engine::{HookStep, StepOutcome, WaitingOn};
 
 use crate::rng::Rng;
 use crate::scenario::Mood;

@@ -7,7 +7,7 @@ use std::mem::Discriminant;
 use scupper_engine::{
     Answer, Checkpoint, CommandId, Decision, Event, EvictAnswer, HookPhase, HookStep, Intent, Notice,
     Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Reason, Request, StepOutcome, Subject, Task, Time, Uid,
-    Verdict,
+    Verdict, whole_millis,
 };
 
 use crate::cluster::{Cluster, NODE};
@@ -116,7 +116,7 @@ impl Invariants {
                     ..
                 }),
             ) => {
-                self.planners_rest = now + wait.as_millis().clamp(1_000, 300_000);
+                self.planners_rest = now + whole_millis(*wait).clamp(1_000, 300_000);
             }
             (Task::Step { step, .. }, Answer::Step { outcome, .. }) => {
                 coverage.count("hook", outcome_name(outcome));

@@ -1,8 +1,9 @@
 //! Scripted planners, which reorder, wait, keep, refuse, fail, or return invalid plans.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{Duration, Plan, PlanAnswer, Pod, Uid, Verdict, Wave};
+use scupper_engine::{Plan, PlanAnswer, Pod, Uid, Verdict, Wave};
 
 use crate::rng::Rng;
 use crate::scenario::Mood;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Checkpoint, Plan, Pod, Settings, Time, Uid, Verdict};
+use scupper_engine::{Checkpoint, Plan, Pod, Settings, Time, Uid, Verdict, whole_millis};
 
 use crate::violation::{Checked, broken};
 
@@ -210,9 +210,9 @@ fn controller(pod: &Pod) -> String {
 
 /// It has been terminating for longer than the settings wait for, in whole seconds.
 fn is_left_behind(now: Time, pod: &Pod, settings: &Settings) -> bool {
-    let timeout = settings.filters.skip_wait_for_delete_timeout.as_millis();
+    let timeout = whole_millis(settings.filters.skip_wait_for_delete_timeout);
     let at = pod.deletion.map(|deletion| deletion.at);
-    timeout > 0 && at.is_some_and(|at| now.since(at).as_millis() >= timeout + 1000)
+    timeout > 0 && at.is_some_and(|at| whole_millis(now.since(at)) >= timeout + 1000)
 }
 
 /// The way in which pods are evicted.

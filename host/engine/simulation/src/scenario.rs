@@ -1,6 +1,8 @@
 //! The scenario of a seed: the initial cluster, the policies, and all faults.
 
-use scupper_engine::{Duration, Filters, HookPhase, Operator, Requirement, Selector, Settings};
+use std::time::Duration;
+
+use scupper_engine::{Filters, HookPhase, Operator, Requirement, Selector, Settings};
 
 use crate::cluster::Owner;
 use crate::generator::{self, Population};

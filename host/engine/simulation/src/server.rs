@@ -1,10 +1,9 @@
 //! The API server and the policies carry commands out: their effect on the true state, and their answers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scupper_engine::{
-    Answer, Duration, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, StepOutcome, Task, Uid,
-};
+use scupper_engine::{Answer, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, StepOutcome, Task, Uid};
 
 use crate::cluster::Owner;
 use crate::hooks::version_of;

@@ -1,12 +1,14 @@
 //! The meaning of an answer to an eviction or a deletion for the pod, and when to ask again.
 
+use core::time::Duration;
+
 use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
 use super::budget_tracker::{BudgetKey, Charged};
 use super::eviction_target::{Again, Answered};
-use crate::{Budget, Duration, EvictAnswer, Notice, Reason, Time, Uid};
+use crate::{Budget, EvictAnswer, Notice, Reason, Time, Uid};
 
 /// The API server may ask us to wait for at most this.
 const LONGEST: Duration = Duration::from_secs(300);

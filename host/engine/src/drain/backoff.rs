@@ -1,7 +1,9 @@
 //! How long to wait before asking again. No randomness: the spread comes from what is asked for, so that many pods
 //! refused at once are not asked at once again, and the same events still give the same commands.
 
-use crate::{Duration, Time};
+use core::time::Duration;
+
+use crate::{Time, whole_millis};
 
 /// A wait that doubles with every try, up to a longest one.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +37,11 @@ impl Backoff {
     pub(super) fn after(self, now: Time, tries: u32, seed: &str) -> Time {
         let mut wait = self.first;
         for _ in 0..tries.min(32) {
-            wait = wait.doubled().min(self.longest);
+            wait = wait.saturating_mul(2).min(self.longest);
         }
-        let spread = wait.as_millis() / 8;
-        let earlier = mix(seed, tries) % (spread + 1);
-        now + Duration::from_millis(wait.as_millis() - earlier)
+        let spread = whole_millis(wait) / 8;
+        let earlier = Duration::from_millis(mix(seed, tries) % (spread + 1));
+        now + wait.saturating_sub(earlier)
     }
 }
 
@@ -61,7 +63,7 @@ mod tests {
         let start = Time::from_millis(1_000_000);
         for (tries, secs) in [(0, 5), (1, 10), (2, 20), (3, 40), (4, 60), (5, 60), (400, 60)] {
             for seed in ["", "a", "0b3e", "f00d"] {
-                let wait = Backoff::BUDGET.after(start, tries, seed).since(start).as_millis();
+                let wait = whole_millis(Backoff::BUDGET.after(start, tries, seed).since(start));
                 assert!(wait <= secs * 1000, "try {tries}, seed {seed:?}: {wait} ms");
                 assert!(wait >= secs * 875, "try {tries}, seed {seed:?}: {wait} ms");
             }

@@ -4,12 +4,14 @@
 //! A request in between is refused, which shows nothing new. So each request is subtracted until the watch has
 //! shown it. The estimate may be wrong; then one request goes out now and then all the same, and its answer corrects it.
 
+use core::time::Duration;
+
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
 use super::Drain;
-use crate::{Budget, Duration, Guard, Pod, Reason, Time};
+use crate::{Budget, Guard, Pod, Reason, Time};
 
 /// How long a budget without room is believed.
 const BELIEVED: Duration = Duration::from_secs(15);

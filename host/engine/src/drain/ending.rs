@@ -1,10 +1,12 @@
 //! How a drain ends: its outcome is fixed at once, then changes are undone or marked, then it is over.
 
+use core::time::Duration;
+
 use alloc::format;
 
 use super::Drain;
 use super::writes::Write;
-use crate::{Duration, HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
+use crate::{HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
 /// How long all cancel hooks together may take. A trigger that must answer by a deadline subtracts as
 /// much from it; a policy that has not finished by then undoes the rest at the next uncordon.

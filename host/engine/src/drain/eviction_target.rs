@@ -4,10 +4,11 @@
 
 use alloc::string::String;
 use core::mem::discriminant;
+use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::plan_state::owner_of;
-use crate::{Duration, Pod, PodRef, Reason, Time, Uid, Verdict};
+use crate::{Pod, PodRef, Reason, Time, Uid, Verdict};
 
 /// How long a watch may take to report that an accepted eviction has begun.
 const SILENCE: Duration = Duration::from_secs(30);

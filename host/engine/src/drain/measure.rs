@@ -1,7 +1,9 @@
 //! For how long hooks and disruption budgets have held the drain up. A moment counts once, however many hold it.
 
+use core::time::Duration;
+
 use super::Drain;
-use crate::{Counts, Duration, HookPhase, Time};
+use crate::{Counts, HookPhase, Time};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ impl Held {
 
     fn total(&self, now: Time) -> Duration {
         let goes_on = self.since.map_or(Duration::ZERO, |since| now.since(since));
-        Duration::from_millis(self.before.as_millis().saturating_add(goes_on.as_millis()))
+        self.before.saturating_add(goes_on)
     }
 }
 

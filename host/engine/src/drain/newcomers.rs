@@ -3,6 +3,8 @@
 //! The verdicts on pods that are known already stand. Pods that come to the cordoned node again and again are not
 //! chased (`returning`).
 
+use core::time::Duration;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -13,7 +15,7 @@ use super::eviction_target::EvictionTarget;
 use super::plan_state::PodState;
 use super::planning::Planned;
 use super::returning::{Cordoned, mark_as_staying};
-use crate::{Decision, Duration, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
+use crate::{Decision, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
 
 /// Newcomers are planned together once none has come for this long.
 const QUIET: Duration = Duration::from_secs(1);

@@ -1,5 +1,7 @@
 //! The chain of planners: each gets the draft of the one before, and each answer must hold before the next is asked.
 
+use core::time::Duration;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,7 +14,7 @@ use super::outbox::Job;
 use super::plan_state::PodState;
 use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
-use crate::{Blocker, Duration, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict};
+use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict};
 use crate::{check, draft, signed};
 
 /// Planners at work.

@@ -4,6 +4,8 @@
 //! A pod that neither tolerates the cordon nor came long after it is none of these: the scheduler bound it before it
 //! had seen the cordon. Such a pod holds the drain, or is evicted some more times.
 
+use core::time::Duration;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +13,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::plan_state::{PodState, owner_of};
 use crate::filter::HOST_POLICY;
-use crate::{Decision, Duration, LEAST_RACES, Pod, PodRef, Reason, Time, Verdict};
+use crate::{Decision, LEAST_RACES, Pod, PodRef, Reason, Time, Verdict};
 
 /// A scheduler has seen the cordon by then.
 const SEEN_BY_SCHEDULERS: Duration = Duration::from_secs(30);

@@ -1,9 +1,11 @@
 //! How often the states of hooks are saved: each save is a write of the node that every watcher of nodes hears of.
 
-use crate::{Duration, Time};
+use core::time::Duration;
+
+use crate::Time;
 
 /// So many follow one another as they come: a policy that has several short things to do does them at once.
-const BURST: u64 = 10;
+const BURST: u32 = 10;
 /// After that one for so long. It carries the states of all hooks.
 const EACH: Duration = Duration::from_secs(1);
 
@@ -16,12 +18,8 @@ pub(super) struct SaveLimiter {
 
 impl SaveLimiter {
     /// When the next save may be made.
-    pub(super) const fn due(&self) -> Time {
-        Time::from_millis(
-            self.rested
-                .as_millis()
-                .saturating_sub((BURST - 1) * EACH.as_millis()),
-        )
+    pub(super) fn due(&self) -> Time {
+        self.rested - EACH.saturating_mul(BURST - 1)
     }
 
     /// One was made.

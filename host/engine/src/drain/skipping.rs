@@ -1,12 +1,14 @@
 //! Pods that have been terminating for longer than the request allows to wait: they are skipped, as if the plan had kept
 //! them.
 
+use core::time::Duration;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
 use crate::filter::{skipped, skipped_at};
-use crate::{Duration, Notice, Plan, Pod, Time, Uid};
+use crate::{Notice, Plan, Pod, Time, Uid};
 
 impl Drain {
     /// Skips pods that have been terminating for too long by now, and reports the plan that results.

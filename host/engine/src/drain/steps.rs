@@ -3,6 +3,8 @@
 //! A policy can delay a drain and fail it. It cannot make it wait without a timer, and it cannot make the host keep
 //! more than a little for it.
 
+use core::time::Duration;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +13,7 @@ use super::Drain;
 use super::hook_state::HookKey;
 use super::outbox::Job;
 use super::replies::StepReply;
-use crate::{Duration, HookPhase, Notice, Outcome, StepOutcome, Task, WaitingOn};
+use crate::{HookPhase, Notice, Outcome, StepOutcome, Task, WaitingOn};
 
 /// A hook may ask to be called again this soon.
 const SOONEST: Duration = Duration::from_millis(100);

@@ -1,9 +1,11 @@
 //! The API server's flow control: it concerns all requests, so no eviction goes out until it is over.
 
+use core::time::Duration;
+
 use alloc::string::String;
 
 use super::backoff::Backoff;
-use crate::{Duration, Reason, Time};
+use crate::{Reason, Time};
 
 /// See the module.
 #[derive(Debug, Default)]

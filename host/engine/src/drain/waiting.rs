@@ -1,5 +1,7 @@
 //! Why each pod is still there, from a closed list.
 
+use core::time::Duration;
+
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +10,7 @@ use super::Drain;
 use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
 use super::plan_state::PodState;
 use crate::reason::SLACK;
-use crate::{Duration, HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
+use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
 
 /// The reason that was reported last of each pod.
 #[derive(Debug, Default)]

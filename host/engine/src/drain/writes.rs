@@ -1,6 +1,8 @@
 //! Writes of the node: the cordon, the checkpoint, and taking both away. One at a time, tried again until it works
 //! or can never work.
 
+use core::time::Duration;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +12,7 @@ use super::backoff::Backoff;
 use super::outbox::Job;
 use super::replies::WriteReply;
 use super::uncordon::Progress;
-use crate::{Checkpoint, Duration, Notice, Outcome, Phase, Task, Time, Uid};
+use crate::{Checkpoint, HumanDuration, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl Writer {
     /// The API server refuses us; how long it has done so. Other failures in between neither count nor restart it.
     fn count_refusal(&mut self, now: Time) -> Duration {
         if let Some(last) = self.forbidden_at.replace(now) {
-            self.forbidden = self.forbidden + now.since(last);
+            self.forbidden = self.forbidden.saturating_add(now.since(last));
         }
         self.forbidden
     }
@@ -237,7 +239,10 @@ impl Drain {
         let patience = self.request.settings.forbidden_timeout;
         if forbidden >= patience {
             let what = write.what();
-            let message = format!("the API server has refused to {what} for {forbidden}: {message}");
+            let message = format!(
+                "the API server has refused to {what} for {}: {message}",
+                HumanDuration(forbidden)
+            );
             self.write_rejected(write, message);
             return;
         }

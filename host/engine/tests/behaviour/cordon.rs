@@ -1,5 +1,7 @@
 //! The owner of the cordon, after late events, changes by other clients and an uncordon.
 
+use std::time::Duration;
+
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{
     Answer, Checkpoint, Condition, Event, HookPhase, Intent, Node, Outcome, Request, StepOutcome,
@@ -220,7 +222,7 @@ fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
     });
     let pending = StepOutcome::Pending {
         state: b"waiting".to_vec(),
-        again_after: scupper_engine::Duration::from_secs(1),
+        again_after: Duration::from_secs(1),
         progress: String::new(),
         waiting_for: Vec::new(),
     };

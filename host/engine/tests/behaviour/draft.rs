@@ -1,10 +1,12 @@
 //! `kubectl drain`'s filters: one row for each rule and for each pair of rules that can match one pod.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
+use std::time::Duration;
+
 use crate::harness::{PodPhase, controller, pod};
 use scupper_engine::{
-    Deletion, Duration, Filters, MIRROR_ANNOTATION, Operator, Pod, PodRef, Requirement, Selector, Settings,
-    Time, Uid, Verdict, check, draft,
+    Deletion, Filters, MIRROR_ANNOTATION, Operator, Pod, PodRef, Requirement, Selector, Settings, Time, Uid,
+    Verdict, check, draft,
 };
 
 const NOW: Time = Time::from_millis(500_000);

@@ -1,8 +1,10 @@
 //! Deadline, cancel, loss: evictions stop, and our own changes are reverted or marked.
 
+use std::time::Duration;
+
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
-    Answer, Duration, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid,
+    Answer, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid,
 };
 
 fn deadline(secs: u64) -> Option<Time> {

@@ -1,9 +1,10 @@
 //! Evictions, answer by answer.
 
+use std::time::Duration;
+
 use crate::harness::{Host, PodPhase, ending, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Duration, Event, EvictAnswer, MIRROR_ANNOTATION, Node, Outcome, Pod, Request, Settings, Time,
-    Verdict,
+    Answer, Event, EvictAnswer, MIRROR_ANNOTATION, Node, Outcome, Pod, Request, Settings, Time, Verdict,
 };
 
 /// A drain that has requested the evictions of these pods.

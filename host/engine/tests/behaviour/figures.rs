@@ -1,9 +1,11 @@
 //! The figures in the end's report: the cost of a drain, and since when something waits.
 
+use std::time::Duration;
+
 use crate::harness::{Host, START, budget, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Duration, Event, EvictAnswer, HookPhase, Outcome, Phase, Pod, Request,
-    SavedHook, StepOutcome, Subject, Summary,
+    Answer, Budget, Checkpoint, Event, EvictAnswer, HookPhase, Outcome, Phase, Pod, Request, SavedHook,
+    StepOutcome, Subject, Summary,
 };
 
 fn with_hook() -> Request {

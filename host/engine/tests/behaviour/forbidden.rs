@@ -1,8 +1,12 @@
 //! The API server refuses writes of the node with 401 or 403: the drain waits out a short refusal, and a long one ends
 //! it.
 
+use std::time::Duration;
+
 use crate::harness::{Host, hooks, pod, request};
-use scupper_engine::{Answer, Duration, Event, HookPhase, Outcome, Phase, Request, Settings, StepOutcome};
+use scupper_engine::{
+    Answer, Event, HookPhase, Outcome, Phase, Request, Settings, StepOutcome, whole_millis,
+};
 
 fn forbidden() -> Answer {
     Answer::Forbidden {
@@ -17,7 +21,7 @@ fn refuse(host: &mut Host, write: &str) -> Duration {
         if host.asks(write) {
             host.answer(write, forbidden());
         } else if let Some(timer) = host.drain.poll_timeout() {
-            host.wait(timer.since(host.now).as_millis());
+            host.wait(whole_millis(timer.since(host.now)));
         } else {
             break;
         }

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Command, CommandId, Counts, Deletion, Drain, Duration, Event, EvictAnswer,
-    HookPhase, Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings,
+    Answer, Budget, Checkpoint, Command, CommandId, Counts, Deletion, Drain, Event, EvictAnswer, HookPhase,
+    HumanDuration, Intent, Node, Notice, Outcome, PlanAnswer, Pod, PolicyInfo, Request, Selector, Settings,
     StepOutcome, Subject, Summary, Task, Time, Uid, UnhealthyPods,
 };
 
@@ -431,14 +432,20 @@ fn told(now: Time, notice: &Notice) -> String {
             policy,
             message,
             again,
-        } => format!("planner {policy} waits {}: {message}", again.since(now)),
+        } => format!(
+            "planner {policy} waits {}: {message}",
+            HumanDuration(again.since(now))
+        ),
         Notice::HookWaiting {
             policy,
             phase,
             since,
             progress,
             ..
-        } if *since < now => format!("hook {policy} {phase} for {}: {progress}", now.since(*since)),
+        } if *since < now => format!(
+            "hook {policy} {phase} for {}: {progress}",
+            HumanDuration(now.since(*since))
+        ),
         Notice::HookWaiting {
             policy,
             phase,

@@ -1,7 +1,9 @@
 //! Hooks: their order, their state, and the effect of failures.
 
+use std::time::Duration;
+
 use crate::harness::{Host, hooks, pod, request};
-use scupper_engine::{Duration, Event, HookPhase, Outcome, Request, StepOutcome};
+use scupper_engine::{Event, HookPhase, Outcome, Request, StepOutcome, whole_millis};
 
 fn pending(state: &str, after_millis: u64) -> StepOutcome {
     StepOutcome::Pending {
@@ -95,7 +97,7 @@ fn in_a_minute(state: impl Fn(u32) -> String) -> (u32, u32) {
                 host.written("save");
             } else {
                 let next = host.drain.poll_timeout().unwrap_or(end);
-                host.wait(next.since(host.now).as_millis());
+                host.wait(whole_millis(next.since(host.now)));
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Pods that arrive after the plan, and events that arrive late, twice or out of order.
 
+use std::time::Duration;
+
 use crate::harness::{Host, PodPhase, START, controller, ending, hooks, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Duration, Event, EvictAnswer, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome,
-    Time, Uid, Wave,
+    Answer, Event, EvictAnswer, HookPhase, Outcome, PlanAnswer, Pod, PodRef, Request, StepOutcome, Time, Uid,
+    Wave,
 };
 
 /// Another pod of this name.

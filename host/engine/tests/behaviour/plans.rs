@@ -1,10 +1,12 @@
 //! Invalid plans, one row for each fault; and the order in which planners are called.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
+use std::time::Duration;
+
 use crate::harness::{Host, node, planner, pod, request};
 use scupper_engine::{
-    Answer, Blocker, Decision, Duration, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer,
-    PlanFault, Pod, Request, Settings, Uid, Verdict, Wave, check, draft,
+    Answer, Blocker, Decision, Event, MIRROR_ANNOTATION, Notice, Outcome, Plan, PlanAnswer, PlanFault, Pod,
+    Request, Settings, Uid, Verdict, Wave, check, draft,
 };
 
 /// The changes of a row to the host's own draft.

@@ -1,5 +1,7 @@
 //! A new process resumes an old one's drain.
 
+use std::time::Duration;
+
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
     Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, Settings, StepOutcome, Subject, Uid,
@@ -334,7 +336,7 @@ fn pods_evicted_under_an_earlier_process_count() {
     // Two pods have gone without a write, the last one goes under the next process, and a later one counts for that
     // process.
     let late = Pod {
-        created: first.now + scupper_engine::Duration::from_secs(60),
+        created: first.now + Duration::from_secs(60),
         ..pod("late")
     };
     let mut host = taken_up(request(), &saved, &[pod("c"), late]);

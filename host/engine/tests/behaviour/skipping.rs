@@ -1,9 +1,9 @@
 //! `--skip-wait-for-delete-timeout` in the middle of a drain: a pod that has been terminating for too long is skipped.
 
+use std::time::Duration;
+
 use crate::harness::{Host, ending, planner, pod, request};
-use scupper_engine::{
-    Duration, Event, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave,
-};
+use scupper_engine::{Event, Filters, Outcome, Pod, PolicyInfo, Reason, Request, Settings, Uid, Wave};
 
 /// A drain that waits for no pod that has been terminating for more than ten seconds.
 fn impatient(policies: Vec<PolicyInfo>) -> Host {

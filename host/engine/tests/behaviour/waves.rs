@@ -1,7 +1,9 @@
 //! Waves: order, parallelism, time limits, and the driver's own pod at the end.
 
+use std::time::Duration;
+
 use crate::harness::{Host, planner, pod, request};
-use scupper_engine::{Duration, Outcome, Request, Settings, Uid, Verdict, Wave};
+use scupper_engine::{Outcome, Request, Settings, Uid, Verdict, Wave};
 
 fn wave(name: &str, pods: &[&str]) -> Wave {
     let pods = pods.iter().map(|name| Uid((*name).to_owned())).collect();

@@ -1,6 +1,6 @@
 //! A token bucket: a burst at once, and a steady rate per minute. It must not know what it counts.
 
-use scupper_engine::Time;
+use scupper_engine::{Time, whole_millis};
 
 const MINUTE: u64 = 60_000;
 
@@ -27,7 +27,7 @@ impl Bucket {
 
     /// Whether it has this many tokens now.
     pub(crate) fn has(&mut self, tokens: u64, now: Time) -> bool {
-        let gone = now.since(self.last).as_millis();
+        let gone = whole_millis(now.since(self.last));
         self.earned = self
             .earned
             .saturating_add(gone.saturating_mul(self.per_minute))

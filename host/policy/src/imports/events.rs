@@ -3,9 +3,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use scupper_common::text::one_line;
-use scupper_engine::{Duration, PodRef, Time};
+use scupper_engine::{PodRef, Time};
 use scupper_policy_spec::Capability;
 
 use super::bucket::Bucket;

@@ -3,7 +3,9 @@
 //! A planner's refusal is not a failure: it stays a refusal under any failure policy. If an on-cancel hook gives up,
 //! the driver continues without it: the rollback must end.
 
-use scupper_engine::{Duration, HookPhase, Plan, PlanAnswer, StepOutcome};
+use std::time::Duration;
+
+use scupper_engine::{HookPhase, Plan, PlanAnswer, StepOutcome};
 use scupper_policy_spec::FailurePolicy;
 
 /// When to retry after a failure: a policy may fail because of its input, and the input changes. The drain's deadline

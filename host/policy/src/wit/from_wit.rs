@@ -1,8 +1,10 @@
 //! Converts guests' answers to the engine's types: every text on one line, every list and state of bounded length.
 
+use std::time::Duration;
+
 use scupper_common::text::into_line;
 use scupper_engine::{
-    Decision, Duration, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
+    Decision, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
 };
 
 use super::bindings::exports::scupper::drain::hooks;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use scupper_engine::{Condition, Node, Plan, Pod, PodPhase, Uid, Verdict, Wave};
+use scupper_engine::{Condition, Node, Plan, Pod, PodPhase, Uid, Verdict, Wave, whole_millis};
 
 use super::bindings::scupper::drain::types;
 use crate::DrainInfo;
@@ -167,7 +167,7 @@ impl<'a> PlanLists<'a> {
             name: &wave.name,
             pods: slice(&self.uids, span),
             max_parallel: wave.max_parallel,
-            timeout: wave.timeout.map(|timeout| timeout.as_millis()),
+            timeout: wave.timeout.map(whole_millis),
             max_grace_period_seconds: wave.max_grace_seconds,
         };
         self.waves.iter().zip(&self.spans).map(wave).collect()

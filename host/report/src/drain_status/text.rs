@@ -1,7 +1,9 @@
 //! The facts of a drain as text: lines of a local and of a followed drain, `status` and the live display use the same
 //! words.
 
-use scupper_engine::{Duration, PodRef, Reason, Subject, Time, Uid, WaitingOn};
+use std::time::Duration;
+
+use scupper_engine::{HumanDuration, PodRef, Reason, Subject, Time, Uid, WaitingOn};
 
 use super::{HookStatus, WaveStatus};
 use crate::messages::{count, one_line};
@@ -34,20 +36,23 @@ impl HookStatus {
     /// `slurm finished before-drain after 12s`
     pub(crate) fn done_text(&self, of: &str, now: Time) -> String {
         let Self { policy, phase, .. } = self;
-        format!("{policy} finished {phase}{of} after {}", now.since(self.since))
+        format!(
+            "{policy} finished {phase}{of} after {}",
+            HumanDuration(now.since(self.since))
+        )
     }
 
     /// The text of a hook that outlived its drain.
     pub(crate) fn unfinished_text(&self, of: &str, ended: Time) -> String {
         let Self { policy, phase, .. } = self;
-        let after = ended.since(self.since);
+        let after = HumanDuration(ended.since(self.since));
         let progress = self.progress_text();
         format!("{policy} had not finished {phase}{of} when the drain ended, after {after}{progress}")
     }
 
     /// `before-drain for 12s: 2 jobs run; job 17: training`
     pub(crate) fn short_text(&self, of: &str, now: Time) -> String {
-        let since = Duration::from_secs(now.since(self.since).as_secs());
+        let since = HumanDuration(Duration::from_secs(now.since(self.since).as_secs()));
         let waiting_for = self.waiting_for.iter().map(|on| format!("; {}", awaited(on)));
         let waiting_for: String = waiting_for.collect();
         format!(
@@ -60,7 +65,9 @@ impl HookStatus {
     /// What it waits for, each with how long: `job 17: training, for 12s`.
     pub(crate) fn awaited(&self, now: Time) -> impl Iterator<Item = String> {
         self.waiting_for.iter().map(move |on| {
-            let since = on.since.map(|since| format!(", for {}", now.since(since)));
+            let since = on
+                .since
+                .map(|since| format!(", for {}", HumanDuration(now.since(since))));
             format!("{}{}", awaited(on), since.unwrap_or_default())
         })
     }
@@ -105,9 +112,15 @@ pub(crate) const fn says_how_long(reason: &Reason) -> bool {
 /// The text of a reason, with the facts that change over time.
 pub(crate) fn reason_text(reason: &Reason, now: Time) -> String {
     match reason {
-        Reason::Terminating { until } => format!("{reason}, {} of its grace period left", until.since(now)),
+        Reason::Terminating { until } => format!(
+            "{reason}, {} of its grace period left",
+            HumanDuration(until.since(now))
+        ),
         Reason::TerminatingPastGrace { since, finalizers } => {
-            let mut words = format!("still terminating {} after its grace period", now.since(*since));
+            let mut words = format!(
+                "still terminating {} after its grace period",
+                HumanDuration(now.since(*since))
+            );
             if !finalizers.is_empty() {
                 words.push_str(&format!("; finalizers: {finalizers}"));
             }
@@ -132,7 +145,7 @@ pub fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) ->
 /// ` for 12s`; nothing within the first second.
 pub(crate) fn for_so_long(waited: Duration) -> String {
     if waited.as_secs() > 0 {
-        format!(" for {waited}")
+        format!(" for {}", HumanDuration(waited))
     } else {
         String::new()
     }

@@ -1,7 +1,9 @@
 //! Formats the state of the nodes so that it fits the terminal: a line for each node, and below it its main blockers.
 //! The input is facts, a size and a time, nothing else.
 
-use scupper_engine::{Duration, Time};
+use std::time::Duration;
+
+use scupper_engine::{HumanDuration, Time};
 
 use super::Size;
 use super::blockers::Blockers;
@@ -55,7 +57,7 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
         .wave
         .as_ref()
         .map(|it| format!("wave {}/{} {}", it.number, it.of, one_line(&it.name)));
-    let spent = Duration::from_secs(now.since(node.began).as_secs()).to_string();
+    let spent = HumanDuration(Duration::from_secs(now.since(node.began).as_secs())).to_string();
     let left = node.deadline.map(|deadline| left(deadline, now));
     let time = [Some(spent.clone()), left.clone()].into_iter().flatten();
     let time = Some(time.collect::<Vec<_>>().join(", "));
@@ -87,9 +89,9 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
 fn left(deadline: Time, now: Time) -> String {
     let whole = |span: Duration| Duration::from_secs(span.as_secs());
     if deadline > now {
-        format!("{} left", whole(deadline.since(now)))
+        format!("{} left", HumanDuration(whole(deadline.since(now))))
     } else {
-        format!("overdue by {}", whole(now.since(deadline)))
+        format!("overdue by {}", HumanDuration(whole(now.since(deadline))))
     }
 }
 

@@ -2,8 +2,9 @@
 //! server's state if another process drains.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use scupper_engine::{Drain, Duration, Notice, Phase, PodRef, Reason, Time, Uid};
+use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 
 use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus, open_hooks, subject_text};
 use crate::status::NodeStatus;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time};
+use scupper_engine::{
+    HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time, whole_millis,
+};
 
 use super::labels;
 use super::registry::Metrics;
@@ -130,11 +132,11 @@ impl DrainMeter {
         let spent = summary.ended.since(summary.started);
         drain_seconds
             .get_or_create(&ended)
-            .observe(spent.as_millis() as f64 / 1000.0);
+            .observe(whole_millis(spent) as f64 / 1000.0);
         eviction_requests.inc_by(summary.evictions.into());
         budget_refusals.inc_by(summary.budget_refusals.into());
-        hook_wait.inc_by(summary.hook_wait.as_millis() as f64 / 1000.0);
-        budget_wait.inc_by(summary.budget_wait.as_millis() as f64 / 1000.0);
+        hook_wait.inc_by(whole_millis(summary.hook_wait) as f64 / 1000.0);
+        budget_wait.inc_by(whole_millis(summary.budget_wait) as f64 / 1000.0);
     }
 
     fn leave_phase(&mut self) {

@@ -1,7 +1,9 @@
 //! Groups the pods behind one disruption budget: what the budget allows, its owner, its unready pods, and granted
 //! evictions that never completed.
 
-use scupper_engine::{Budget, Duration, Reason, Time};
+use std::time::Duration;
+
+use scupper_engine::{Budget, HumanDuration, Reason, Time};
 use serde_json::{Value, json};
 
 use super::lookups::{BudgetDetails, UnreadyPodDetails};
@@ -82,13 +84,13 @@ impl BudgetGroup<'_> {
             lines.push(format!("      not ready: {}", blocking.unready_text(pod, now)));
         }
         for (pod, at) in blocking.cut_off(status, now) {
-            let left = (at + COUNTED).since(now);
+            let left = HumanDuration((at + COUNTED).since(now));
             lines.push(format!(
                 "      {}/{}: its eviction was granted {} ago, but the pod was never deleted: the request was cut off; \
                  the budget counts it as evicted for another {left}",
                 blocking.budget.namespace,
                 one_line(pod),
-                now.since(at),
+                HumanDuration(now.since(at)),
             ));
         }
         let first = self
@@ -131,7 +133,7 @@ impl<'a> BlockingBudget<'a> {
     fn words(&self, pods: usize, now: Time) -> String {
         let Budget { namespace, name, .. } = self.budget;
         let since = self.details.and_then(|it| it.since);
-        let since = since.map(|since| format!(" for {}", now.since(since)));
+        let since = since.map(|since| format!(" for {}", HumanDuration(now.since(since))));
         let owner = self.details.and_then(|it| it.owner.as_deref());
         let owner = owner.map(|owner| format!("; owner: {}", one_line(owner)));
         format!(
@@ -155,7 +157,9 @@ impl<'a> BlockingBudget<'a> {
             "" => "on no node yet".to_owned(),
             node => format!("on {}", one_line(node)),
         };
-        let since = pod.since.map(|since| format!(" for {}", now.since(since)));
+        let since = pod
+            .since
+            .map(|since| format!(" for {}", HumanDuration(now.since(since))));
         format!(
             "{}/{} {place}{}: {}",
             self.budget.namespace,

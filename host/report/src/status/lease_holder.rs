@@ -1,6 +1,8 @@
 //! Determines from the node's Lease whether a process carries out a drain that has not ended.
 
-use scupper_engine::{Duration, Time};
+use std::time::Duration;
+
+use scupper_engine::{HumanDuration, Time};
 use serde_json::{Value, json};
 
 use crate::messages::one_line;
@@ -57,7 +59,10 @@ impl LeaseHolder {
             Self::Abandoned { by, silent_since } => {
                 let why = match silent_since {
                     None => "has ended".to_owned(),
-                    Some(since) => format!("stopped renewing the node's Lease {} ago", now.since(*since)),
+                    Some(since) => format!(
+                        "stopped renewing the node's Lease {} ago",
+                        HumanDuration(now.since(*since))
+                    ),
                 };
                 Some(format!("abandoned: {} {why}", one_line(by)))
             }

@@ -1,6 +1,6 @@
 //! Formats the state of a node as lines for people.
 
-use scupper_engine::{Checkpoint, Condition, Node, Phase, Reason, Time};
+use scupper_engine::{Checkpoint, Condition, HumanDuration, Node, Phase, Reason, Time};
 
 use super::budgets::{blocking, groups};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
@@ -90,7 +90,10 @@ fn event_deadline(status: &NodeStatus, event: &LifecycleEventStatus, now: Time) 
     let own = mark.and_then(|mark| mark.deadline);
     match (own, event.deadline) {
         (Some(own), Some(last)) if last > own => {
-            format!(", expires {} after the drain's deadline", last.since(own))
+            format!(
+                ", expires {} after the drain's deadline",
+                HumanDuration(last.since(own))
+            )
         }
         (Some(own), Some(last)) if last == own => String::new(),
         (_, last) => until(last, now),
@@ -98,7 +101,9 @@ fn event_deadline(status: &NodeStatus, event: &LifecycleEventStatus, now: Time) 
 }
 
 fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> String {
-    let since = condition.since.map(|since| format!(" for {}", now.since(since)));
+    let since = condition
+        .since
+        .map(|since| format!(" for {}", HumanDuration(now.since(since))));
     let said = [&condition.message, &condition.reason];
     let said = said.into_iter().find(|text| !text.is_empty());
     // The kubelet keeps this condition for ever; without an event it describes the last one.
@@ -157,7 +162,7 @@ pub(super) fn pod_lines(
 fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
     let mut text = reason_text(reason, now);
     if let Some(waited) = held.waited.filter(|_| !says_how_long(reason)) {
-        text.push_str(&format!(", for {waited}"));
+        text.push_str(&format!(", for {}", HumanDuration(waited)));
     }
     if let Some(workload) = held.workload(status) {
         text.push_str(&format!(" ({})", workload.words()));
@@ -181,7 +186,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         status.phase(mark, now).text(),
         mark.trigger,
         mark.name,
-        now.since(mark.started),
+        HumanDuration(now.since(mark.started)),
         if mark.phase == Phase::Finished {
             String::new()
         } else {
@@ -213,7 +218,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             return Some(format!("  driver     {gone}; showing the API server's state"));
         }
         (Some(stale), None) => {
-            let ago = now.since(stale.at);
+            let ago = HumanDuration(now.since(stale.at));
             return Some(format!(
                 "  driver     no status for {ago}, so it may be abandoned; showing the API server's state"
             ));
@@ -226,7 +231,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             return Some(format!("  driver     {words} showing the API server's state"));
         }
     };
-    let ago = now.since(view.at);
+    let ago = HumanDuration(now.since(view.at));
     let wave = view.wave.as_ref();
     let wave = wave.map(|wave| format!("; wave {}", wave.text()));
     let wave = wave.unwrap_or_default();
@@ -280,8 +285,8 @@ pub(super) fn conditions(node: &Node) -> impl Iterator<Item = &Condition> {
 
 fn until(deadline: Option<Time>, now: Time) -> String {
     match deadline {
-        Some(deadline) if deadline > now => format!(", to end within {}", deadline.since(now)),
-        Some(deadline) => format!(", overdue by {}", now.since(deadline)),
+        Some(deadline) if deadline > now => format!(", to end within {}", HumanDuration(deadline.since(now))),
+        Some(deadline) => format!(", overdue by {}", HumanDuration(now.since(deadline))),
         None => String::new(),
     }
 }

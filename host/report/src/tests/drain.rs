@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use scupper_engine::{Condition, Duration, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
+use scupper_engine::{Condition, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
 
 use super::super::conditions::{COMPLETED, STARTED};
 use super::super::fixture::{mark, node, request, status};

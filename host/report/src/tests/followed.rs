@@ -1,6 +1,8 @@
 //! The output of a drain that the command delegated to the driver.
 
-use scupper_engine::{Duration, HookPhase, Subject, WaitingOn};
+use std::time::Duration;
+
+use scupper_engine::{HookPhase, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;

@@ -1,6 +1,8 @@
 //! The lines about budgets in a plan, the API server's answers, and a plan as JSON.
 
-use scupper_engine::{Duration, EvictAnswer, Plan, Pod};
+use std::time::Duration;
+
+use scupper_engine::{EvictAnswer, Plan, Pod};
 use serde_json::json;
 
 use super::super::fixture::pod;

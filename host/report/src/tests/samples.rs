@@ -1,8 +1,10 @@
 //! Samples of every phase, reason, outcome and notice, and a drain that goes through all notices.
 
+use std::time::Duration;
+
 use scupper_engine::{
-    Blocker, Budget, Controller, Decision, Duration, HeldUp, HookPhase, Notice, Outcome, Phase, Plan, Pod,
-    PodRef, Reason, Selector, Subject, Summary, Time, Uid, UnhealthyPods, Verdict, WaitingOn, Wave,
+    Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan, Pod, PodRef,
+    Reason, Selector, Subject, Summary, Time, Uid, UnhealthyPods, Verdict, WaitingOn, Wave,
 };
 
 use super::super::fixture::{pod, running};

@@ -1,8 +1,10 @@
 //! `status` as text, as text that fits a terminal, and as JSON.
 
+use std::time::Duration;
+
 use scupper_engine::{
-    Budget, Checkpoint, Condition, Controller, Deletion, Duration, HookPhase, Node, Phase, Pod, SavedHook,
-    Selector, Subject, Time, Uid,
+    Budget, Checkpoint, Condition, Controller, Deletion, HookPhase, Node, Phase, Pod, SavedHook, Selector,
+    Subject, Time, Uid,
 };
 
 use super::super::drain_status::PodStatus;

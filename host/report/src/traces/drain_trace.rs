@@ -5,10 +5,11 @@
 //! next process derives again; the process that sees the end exports them. Earlier child spans keep the right parent.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Duration, Event, Intent, Notice, Outcome, Phase, PodRef, Reason,
-    Request, Summary, Task, Time, Uid,
+    Answer, Checkpoint, Command, CommandId, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request,
+    Summary, Task, Time, Uid,
 };
 
 use super::command_span;

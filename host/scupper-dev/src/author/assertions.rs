@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Outcome, Plan, StepOutcome, Verdict};
+use scupper_engine::{HumanDuration, Outcome, Plan, StepOutcome, Verdict};
 
 use super::form::{EndForm, ExpectForm, PlanForm, WaitingForm, WaveForm};
 use super::runner::{HookAnswer, ScenarioRunner};
@@ -151,8 +151,8 @@ impl Assertions {
             if let Some(timeout) = form.timeout {
                 let actual = wave
                     .timeout
-                    .map_or_else(|| "none".to_owned(), |span| span.to_string());
-                self.same(&what("timeout"), &timeout.engine().to_string(), &actual);
+                    .map_or_else(|| "none".to_owned(), |span| HumanDuration(span).to_string());
+                self.same(&what("timeout"), &HumanDuration(timeout.0).to_string(), &actual);
             }
             if let Some(grace) = form.max_grace_period {
                 let actual = wave
@@ -215,8 +215,8 @@ impl Assertions {
                 if let Some(span) = form.again_after {
                     self.same(
                         "again-after",
-                        &span.engine().to_string(),
-                        &again_after.to_string(),
+                        &HumanDuration(span.0).to_string(),
+                        &HumanDuration(*again_after).to_string(),
                     );
                 }
                 if let Some(expected) = &form.waiting_for {
@@ -232,8 +232,9 @@ impl Assertions {
                     self.differ(hook, expected_answer(form), actual);
                 }
                 if let Some(span) = form.retry_after {
-                    let actual = retry_after.map_or_else(|| "never".to_owned(), |span| span.to_string());
-                    self.same("retry-after", &span.engine().to_string(), &actual);
+                    let actual = retry_after
+                        .map_or_else(|| "never".to_owned(), |span| HumanDuration(span).to_string());
+                    self.same("retry-after", &HumanDuration(span.0).to_string(), &actual);
                 }
             }
         }
@@ -336,12 +337,12 @@ impl Assertions {
             self.differ("the end", expected, actual);
         }
         if let Some(within) = form.within
-            && runner.took() > within.engine()
+            && runner.took() > within.0
         {
             self.differ(
                 "the end",
-                format!("within {}", within.engine()),
-                format!("after {}", runner.took()),
+                format!("within {}", HumanDuration(within.0)),
+                format!("after {}", HumanDuration(runner.took())),
             );
         }
     }

@@ -16,7 +16,7 @@ use scupper_policy_reload::Session;
 use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
 
 /// The longest simulated time of a drain.
-const AT_MOST: scupper_engine::Duration = scupper_engine::Duration::from_secs(24 * 3600);
+const AT_MOST: Duration = Duration::from_secs(24 * 3600);
 
 /// A policy on a snapshot.
 pub(crate) struct DryRun {
@@ -29,7 +29,7 @@ pub(crate) struct DryRun {
 #[derive(Clone, Debug)]
 pub(crate) struct Stepped {
     /// Its time, since the first step.
-    pub at: scupper_engine::Duration,
+    pub at: Duration,
     /// Its answer.
     pub outcome: StepOutcome,
 }

@@ -4,9 +4,10 @@
 //! know the expectations.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Deletion, Duration, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
 };
 
 use super::mock_servers::MockServers;

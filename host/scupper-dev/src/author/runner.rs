@@ -3,9 +3,11 @@
 //! It is the driver's `runner` without sockets and without waiting: the next event happens at once. It must not know
 //! the expectations.
 
+use std::time::Duration;
+
 use scupper_engine::{
-    Answer, Command, Drain, Duration, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer,
-    Pod, Request, StepOutcome, Subject, Task, Time,
+    Answer, Command, Drain, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer, Pod,
+    Request, StepOutcome, Subject, Task, Time,
 };
 
 use super::cluster_access::SharedCluster;

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use scupper_engine::{Duration, Filters, Intent, PodRef, Request, Time};
+use scupper_engine::{Filters, HumanDuration, Intent, PodRef, Request, Time, whole_millis};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -15,7 +16,6 @@ use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Stop, Until};
 use super::shorthand::plain_node;
 use super::snapshot::{Snapshot, SnapshotError};
-use super::values::Span;
 use scupper_config::{ConfigError, Configuration};
 use scupper_policy::Policies;
 use scupper_policy_reload::Session;
@@ -91,7 +91,7 @@ pub(crate) async fn run_scenario(
     Ok(ScenarioResult {
         about: form.about,
         differences,
-        took_ms: run.runner.now().since(BEGINNING).as_millis(),
+        took_ms: whole_millis(run.runner.now().since(BEGINNING)),
         story: run.runner.story,
     })
 }
@@ -163,7 +163,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
             .pod(&node_name, cluster.fresh_uid(&fields.name), before)
             .map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
         own_pod = own_pod.or_else(|| fields.driver.then(|| pod.id.clone()));
-        cluster.add_pod(pod, fields.ends_after.map(Span::engine));
+        cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
     }
     for form in &form.budgets {
         let budget = form.budget();
@@ -188,7 +188,7 @@ fn request(
         trigger: "test".to_owned(),
         intent: Intent::Drain,
         node: cluster.lock().node.name.clone(),
-        deadline: sla.map(|sla| BEGINNING + Span(sla).engine()),
+        deadline: sla.map(|sla| BEGINNING + sla),
         settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
         policies: policies.infos(),
     }
@@ -226,7 +226,7 @@ impl ScenarioRun {
         let Some(end) = &form.ends else {
             return Ok(Vec::new());
         };
-        let at_most = end.value.0.within.map_or(AT_MOST, Span::engine);
+        let at_most = end.value.0.within.map_or(AT_MOST, |span| span.0);
         let at_most = self.runner.now() + at_most;
         let _stop = self.runner.go(&Until::Ended, at_most).await;
         let mut assertions = Assertions::new(end.referenced.line());
@@ -245,13 +245,17 @@ impl ScenarioRun {
             let at = match self.runner.answers.iter().skip(self.heard).position(wanted) {
                 Some(at) => Some(self.heard + at),
                 None => {
-                    let within = form.within.map_or(AT_MOST, Span::engine);
+                    let within = form.within.map_or(AT_MOST, |span| span.0);
                     let at_most = self.runner.now() + within;
                     let stop = self.runner.go(&Until::Answer(&wanted), at_most).await;
                     let last = self.runner.answers.len().checked_sub(1);
                     if stop != Stop::There {
                         let actual = self.instead(stop);
-                        assertions.differ(format!("{phase} is called"), format!("within {within}"), actual);
+                        assertions.differ(
+                            format!("{phase} is called"),
+                            format!("within {}", HumanDuration(within)),
+                            actual,
+                        );
                     }
                     last.filter(|_| stop == Stop::There)
                 }
@@ -283,11 +287,11 @@ impl ScenarioRun {
         match step {
             StepForm::Expect(_) => {}
             StepForm::Pass(span) => {
-                let _stop = self.runner.go(&Until::Time, now + span.engine()).await;
+                let _stop = self.runner.go(&Until::Time, now + span.0).await;
             }
             StepForm::Pod(form) => {
                 let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
-                let ends_after = fields.ends_after.map(Span::engine);
+                let ends_after = fields.ends_after.map(|span| span.0);
                 let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now));
                 if !found.map_err(wrong)? {
                     return Err(wrong(nobody(&fields.name)));
@@ -297,7 +301,7 @@ impl ScenarioRun {
                 let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
                 let node = cluster.node.name.clone();
                 let pod = fields.pod(&node, cluster.fresh_uid(&fields.name), now);
-                cluster.add_pod(pod.map_err(wrong)?, fields.ends_after.map(Span::engine));
+                cluster.add_pod(pod.map_err(wrong)?, fields.ends_after.map(|span| span.0));
             }
             StepForm::Remove(name) => {
                 if !self.runner.cluster.lock().remove_pod(name) {
@@ -316,7 +320,7 @@ impl ScenarioRun {
                 self.runner.cluster.lock().set_budget(budget);
             }
             StepForm::Answer(form) => self.runner.cluster.lock().answers.add(form),
-            StepForm::Outage(span) => self.runner.cluster.lock().outage(span.engine()),
+            StepForm::Outage(span) => self.runner.cluster.lock().outage(span.0),
             StepForm::Cancel(reason) => self.runner.cancel(reason),
             StepForm::Restart => self.runner.restart(),
             StepForm::Uncordon => {

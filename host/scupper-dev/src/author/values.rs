@@ -10,13 +10,6 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span(pub(super) Duration);
 
-impl Span {
-    /// Converts to the engine's type.
-    pub(super) fn engine(self) -> scupper_engine::Duration {
-        self.0.into()
-    }
-}
-
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use scupper_engine::{HookPhase, StepOutcome};
+use scupper_engine::{HookPhase, HumanDuration, StepOutcome, whole_millis};
 use serde_json::json;
 
 use super::args::{BenchArgs, PolicyChoiceArgs, RunArgs};
@@ -101,12 +101,14 @@ fn steps_for_people(phase: HookPhase, steps: &[Stepped], format: Format) -> Stri
 }
 
 fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String> {
-    let line = |text: String| format!("{:>8}  {phase}  {text}", at.to_string());
+    let line = |text: String| format!("{:>8}  {phase}  {text}", HumanDuration(*at).to_string());
     match outcome {
         StepOutcome::Done => vec![line("done".to_owned())],
         StepOutcome::Failed { message, retry_after } => {
-            let again =
-                retry_after.map_or_else(|| "for good".to_owned(), |span| format!("again after {span}"));
+            let again = retry_after.map_or_else(
+                || "for good".to_owned(),
+                |span| format!("again after {}", HumanDuration(span)),
+            );
             vec![line(format!("failed, {again}: {message}"))]
         }
         StepOutcome::Pending {
@@ -115,7 +117,10 @@ fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String
             waiting_for,
             ..
         } => {
-            let mut lines = vec![line(format!("pending, again after {again_after}: {progress}"))];
+            let mut lines = vec![line(format!(
+                "pending, again after {}: {progress}",
+                HumanDuration(*again_after)
+            ))];
             lines.extend(
                 waiting_for
                     .iter()
@@ -127,12 +132,12 @@ fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String
 }
 
 fn step_as_json(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> serde_json::Value {
-    let (at, phase) = (at.as_millis(), phase.to_string());
+    let (at, phase) = (whole_millis(*at), phase.to_string());
     match outcome {
         StepOutcome::Done => json!({"atMs": at, "phase": phase, "outcome": "done"}),
         StepOutcome::Failed { message, retry_after } => json!({
             "atMs": at, "phase": phase, "outcome": "failed", "message": message,
-            "retryAfterMs": retry_after.map(|span| span.as_millis()),
+            "retryAfterMs": retry_after.map(whole_millis),
         }),
         StepOutcome::Pending {
             again_after,
@@ -146,7 +151,7 @@ fn step_as_json(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> serde_js
                 .collect();
             json!({
                 "atMs": at, "phase": phase, "outcome": "pending", "progress": progress,
-                "againAfterMs": again_after.as_millis(), "waitingFor": waiting,
+                "againAfterMs": whole_millis(*again_after), "waitingFor": waiting,
             })
         }
     }

@@ -1,7 +1,9 @@
 //! `scupper policy test`
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use scupper_engine::HumanDuration;
 use serde_json::json;
 
 use super::args::TestArgs;
@@ -115,5 +117,5 @@ fn indented(text: &str) -> String {
 }
 
 fn span(millis: u64) -> String {
-    scupper_engine::Duration::from_millis(millis).to_string()
+    HumanDuration(Duration::from_millis(millis)).to_string()
 }

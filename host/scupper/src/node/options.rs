@@ -31,7 +31,7 @@ pub(super) const KUBECTL: Filters = Filters {
     force: false,
     ignore_daemonsets: false,
     delete_emptydir_data: false,
-    skip_wait_for_delete_timeout: scupper_engine::Duration::ZERO,
+    skip_wait_for_delete_timeout: Duration::ZERO,
     pod_selector: Selector::EVERYTHING,
     disable_eviction: false,
 };
@@ -104,7 +104,7 @@ fn settings(
     let skip = u64::try_from(args.skip_wait_for_delete_timeout).unwrap_or(0);
     // What no file can say, and then what it can.
     let usual = Filters {
-        skip_wait_for_delete_timeout: scupper_engine::Duration::from_secs(skip),
+        skip_wait_for_delete_timeout: Duration::from_secs(skip),
         pod_selector: pod_selector?,
         disable_eviction: args.disable_eviction,
         ..defaults.clone()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use scupper_engine::{Blocker, EvictAnswer, Filters, Outcome, Plan, PodRef, Uid, Verdict};
+use scupper_engine::{Blocker, EvictAnswer, Filters, HumanDuration, Outcome, Plan, PodRef, Uid, Verdict};
 use serde_json::Value;
 
 use super::args::PlanArgs;
@@ -150,7 +150,7 @@ fn plan_lines(plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
         );
         terms.extend(
             wave.timeout
-                .map(|timeout| format!("the next wave after {timeout} at the latest")),
+                .map(|timeout| format!("the next wave after {} at the latest", HumanDuration(timeout))),
         );
         let terms = if terms.is_empty() {
             String::new()

@@ -88,7 +88,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
             trigger: Trigger::Command.name().to_owned(),
             intent: Intent::Drain,
             node,
-            deadline: options.timeout.map(|timeout| now + timeout.into()),
+            deadline: options.timeout.map(|timeout| now + timeout),
             settings: options.settings.clone(),
             policies: session.infos(),
         };

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use scupper_engine::{
-    Controller, Deletion, Duration, HookPhase, PlanAnswer, StepOutcome, Time, Uid, Verdict,
-};
+use scupper_engine::{Controller, Deletion, HookPhase, PlanAnswer, StepOutcome, Time, Uid, Verdict};
 use scupper_policy::{DrainInfo, PlanCall, Policies};
 use scupper_policy_spec::{Limits, PolicySpec};
 
@@ -25,8 +24,8 @@ async fn echo_leaves_plan_and_authors_as_they_are() {
 async fn five_thousand_pods_fit_into_the_limits() {
     // Lowering the pods is the host's own work, which is slow in a debug build.
     let limits = Limits {
-        plan_cpu: std::time::Duration::from_secs(20),
-        plan_wall: std::time::Duration::from_secs(60),
+        plan_cpu: Duration::from_secs(20),
+        plan_wall: Duration::from_secs(60),
         ..Limits::default()
     };
     let policies = load_spec(PolicySpec {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use scupper_common::clock::Clock;
 use scupper_engine::{HookPhase, HookStep, Node, StepOutcome, Subject, Time, Uid};
@@ -159,7 +159,7 @@ impl Drain {
                 return Ok(false);
             }
             assert!(begun.elapsed() < LIMIT, "no end of it: {progress} {waiting:#?}");
-            tokio::time::sleep(Duration::from_millis(after.as_millis())).await;
+            tokio::time::sleep(after).await;
         }
     }
 }

@@ -12,6 +12,8 @@ use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSo
 
 use crate::testbed::{LIMIT, NODE, Testbed};
 
+/// A step that asks for another within this time has more to do now.
+const SOON: Duration = Duration::from_millis(500);
 /// The poll interval.
 pub(crate) const POLL: Duration = Duration::from_secs(1);
 /// The beginning of the reason of a drain of the rig's node.
@@ -164,9 +166,8 @@ impl Rig {
     pub(crate) async fn settle(&self, phase: HookPhase) -> StepOutcome {
         loop {
             match self.step(phase).await {
-                StepOutcome::Pending { again_after, .. } if again_after.as_millis() < 500 => {
-                    let soon = Duration::from_millis(again_after.as_millis());
-                    tokio::time::sleep(soon).await;
+                StepOutcome::Pending { again_after, .. } if again_after < SOON => {
+                    tokio::time::sleep(again_after).await;
                 }
                 outcome => return outcome,
             }

@@ -88,7 +88,7 @@ async fn a_configuration_is_rolled_back_like_a_component() {
 #[tokio::test]
 async fn a_rolled_back_revision_returns_after_a_while_and_stays_out_longer_the_next_time() {
     let rules = ReloadRules {
-        quarantine: scupper_engine::Duration::from_millis(200),
+        quarantine: Duration::from_millis(200),
         ..still().rules
     };
     let mut rig = Rig::of("revision_1", ReloadOptions { rules, ..still() }).await;

@@ -3,9 +3,9 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use scupper_common::clock::Clock;
-use scupper_engine::Duration;
 use scupper_policy_reload::{ReloadNotice, ReloadOptions, ReloadRules};
 
 use crate::rig::{Rig, bytes, named, replace, runtime_with, step, still};

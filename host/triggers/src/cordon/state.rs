@@ -209,7 +209,7 @@ impl CordonState {
             name: format!("{verb}-{}", self.name),
             trigger: TRIGGER.to_owned(),
             intent,
-            deadline: limit.map(|limit| now + limit.into()),
+            deadline: limit.map(|limit| now + limit),
             flags: None,
         });
     }

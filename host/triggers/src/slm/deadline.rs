@@ -10,11 +10,9 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(15);
 /// The driver's own deadline for an event that expires at `sla`, was first seen claimed at `claimed`, and had `length`
 /// (if known) when it was claimed. It is never before the claim.
 pub(super) fn own_deadline(sla: Time, length: Option<Duration>, claimed: Time) -> Time {
-    let seen: Duration = sla.since(claimed).into();
+    let seen = sla.since(claimed);
     let margin = LONGEST_MARGIN.min(length.unwrap_or(seen) / 5);
-    let margin = u64::try_from(margin.as_millis()).unwrap_or(u64::MAX);
-    let own = Time::from_millis(sla.as_millis().saturating_sub(margin));
-    own.max(claimed.min(sla))
+    (sla - margin).max(claimed.min(sla))
 }
 
 /// The event length that leaves a drain `own` of working time.
@@ -54,8 +52,8 @@ mod tests {
         for seconds in [1, 4, 10, 60, 75, 3600] {
             let wanted = Duration::from_secs(seconds);
             let length = with_margin(wanted);
-            let sla = claimed + length.into();
-            assert_eq!(own_deadline(sla, Some(length), claimed), claimed + wanted.into());
+            let sla = claimed + length;
+            assert_eq!(own_deadline(sla, Some(length), claimed), claimed + wanted);
         }
     }
 

@@ -111,7 +111,7 @@ impl SlmOptions {
             map: BTreeMap::new(),
             claimant: Claimant::default(),
             keep_finished: Duration::ZERO,
-            forbidden_timeout: Settings::FORBIDDEN_TIMEOUT.into(),
+            forbidden_timeout: Settings::FORBIDDEN_TIMEOUT,
         }
     }
 

@@ -91,8 +91,8 @@ where
     let (claim_task, claim_inputs) = mpsc::unbounded_channel();
     let claims_task = self_claim::ClaimTask {
         machine: ClaimMachine::new(&options.driver_name, &options.node_name)
-            .with_retention(options.keep_finished.into())
-            .with_forbidden_timeout(options.forbidden_timeout.into()),
+            .with_retention(options.keep_finished)
+            .with_forbidden_timeout(options.forbidden_timeout),
         api: claims,
         calls: calls.clone(),
         warnings: warnings.clone(),

@@ -301,7 +301,7 @@ impl SlmState {
             None => self.slas.get(&known.event.transition).copied(),
         };
         let given = known.event.sla.map(|sla| own_deadline(sla, length, claimed));
-        let wanted = wanted.map(|wanted| claimed + wanted.into());
+        let wanted = wanted.map(|wanted| claimed + wanted);
         given.into_iter().chain(wanted).min()
     }
 

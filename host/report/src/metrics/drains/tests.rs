@@ -1,6 +1,8 @@
 //! The metrics of drains while they run and after their end.
 
-use scupper_engine::{Duration, Phase, Uid};
+use std::time::Duration;
+
+use scupper_engine::{Phase, Uid};
 
 use super::*;
 use crate::fixture::{pod, request};

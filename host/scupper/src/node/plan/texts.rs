@@ -1,6 +1,8 @@
 //! Plans as a person and as a program reads them.
 
-use scupper_engine::{Budget, Decision, Duration, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, Wave};
+use std::time::Duration;
+
+use scupper_engine::{Budget, Decision, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, Wave};
 
 use super::*;
 use scupper_report::fixture::running;

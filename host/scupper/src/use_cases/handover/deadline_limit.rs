@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Duration as Length, Time};
+use scupper_engine::Time;
 
 use scupper_cluster::LifecycleTransition;
 use scupper_report::{FollowEvent, LifecycleEventStatus};
@@ -12,7 +12,7 @@ use scupper_report::{FollowEvent, LifecycleEventStatus};
 pub(super) struct DeadlineLimit<'a> {
     transition: &'a LifecycleTransition,
     /// When the drain was requested, and its limit; `None`: it is not a drain, or the limit is already reported.
-    given: Option<(Time, Option<Length>)>,
+    given: Option<(Time, Option<Duration>)>,
 }
 
 impl<'a> DeadlineLimit<'a> {
@@ -22,7 +22,7 @@ impl<'a> DeadlineLimit<'a> {
         given: Option<Option<Duration>>,
         now: Time,
     ) -> Self {
-        let given = given.map(|given| (now, given.map(Length::from)));
+        let given = given.map(|given| (now, given));
         Self { transition, given }
     }
 
@@ -55,7 +55,7 @@ mod tests {
             start: "drain-started".to_owned(),
             end: "drain-complete".to_owned(),
             scope: Scope::AllNodes,
-            sla: Some(Length::from_secs(300)),
+            sla: Some(Duration::from_secs(300)),
             driver: "drain.slm.k8s.io".to_owned(),
         };
         let reported = |given: Option<Option<u64>>, deadline: Option<u64>| {

@@ -2,6 +2,7 @@
 //! meets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 use scupper_policy::{LoadFault, Policies};
@@ -37,7 +38,7 @@ pub(super) async fn row_16_a_panic_names_the_function() {
         message.contains("in panics::look_up_the_impossible, called by"),
         "{message}"
     );
-    assert_eq!(retry_after, Some(scupper_engine::Duration::from_secs(10)));
+    assert_eq!(retry_after, Some(Duration::from_secs(10)));
 }
 
 pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
@@ -50,7 +51,7 @@ pub(super) async fn row_16_a_failure_becomes_what_the_operator_wants() {
         let _measured = Tide::watch();
         let planned = plan_for(&policies, &[pod(1)]).await;
         let stepped = step(&policies, HookPhase::BeforeDrain, b"").await;
-        let again = Some(scupper_engine::Duration::from_secs(10));
+        let again = Some(Duration::from_secs(10));
         match failure_policy {
             FailurePolicy::Ignore => {
                 assert_eq!(planned, PlanAnswer::Plan(draft(&[pod(1)])));

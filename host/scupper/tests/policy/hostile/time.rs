@@ -43,7 +43,7 @@ pub(super) async fn row_01_a_loop_in_a_step() {
         message,
         "policy `p` failed in step: it exceeded its limit of 300 ms of CPU time"
     );
-    assert_eq!(*retry_after, Some(scupper_engine::Duration::from_secs(10)));
+    assert_eq!(*retry_after, Some(Duration::from_secs(10)));
     assert!(steps >= STEPS, "the neighbour took {steps} steps");
     let spent = policies.usage()[0].most.cpu;
     assert!(spent < Duration::from_millis(600), "it used {spent:?}");

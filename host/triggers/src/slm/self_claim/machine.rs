@@ -2,8 +2,9 @@
 //! read a clock or do I/O: it returns actions and receives their results.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
-use scupper_engine::{Duration, Settings, Time};
+use scupper_engine::{Settings, Time};
 
 use super::api::{ClaimError, EventSnapshot, VersionedEvent};
 use super::rules::{ClaimAction, ClaimRules};

@@ -91,8 +91,8 @@ impl ClaimRules {
         let driver = self.driver.clone();
         // The drain settings on the event may limit the drain's time; otherwise the transition limits it.
         let sla = match event.flags().and_then(|flags| flags.timeout) {
-            Some(wanted) => Some(now + (with_margin(wanted) + ROUNDING).into()),
-            None => transition.sla.map(|sla| now + sla.into()),
+            Some(wanted) => Some(now + with_margin(wanted).saturating_add(ROUNDING)),
+            None => transition.sla.map(|sla| now + sla),
         };
         let sla = sla.map(whole_seconds);
         write(seen, EventUpdate::Claim { driver, sla })

@@ -76,7 +76,7 @@ impl ClaimTask {
     fn wait(&self) -> Duration {
         let now = self.clock.now();
         let until = self.machine.poll_timeout(now);
-        until.map_or(NO_TIMER, |until| until.since(now).into())
+        until.map_or(NO_TIMER, |until| until.since(now))
     }
 
     fn perform(&self, action: ClaimAction) -> BoxFuture<'static, ActionResult> {

@@ -1,6 +1,8 @@
 //! Handles the results of actions.
 
-use scupper_engine::{Duration, Time};
+use std::time::Duration;
+
+use scupper_engine::Time;
 
 use super::{
     ActionResult, Backoff, ClaimMachine, ClaimNotice, CurrentEvent, FIRST_BACKOFF, LONGEST_BACKOFF,
@@ -142,7 +144,7 @@ impl ClaimMachine {
             .map_or(FIRST_BACKOFF, |backoff| backoff.pause);
         self.set_backoff(&current, why, |why| Backoff {
             until: now + pause,
-            pause: pause.doubled().min(LONGEST_BACKOFF),
+            pause: pause.saturating_mul(2).min(LONGEST_BACKOFF),
             ends_on_change: false,
             forbidden_since: None,
             why,

@@ -1,6 +1,7 @@
 //! Whole lives of events, action by action; which event is worked on, and when.
 
 use scupper_contract::FINALIZER;
+use scupper_engine::whole_millis;
 
 use super::*;
 use crate::slm::call::Method;
@@ -207,7 +208,7 @@ fn failures_are_retried_with_backoff_and_reported_once() {
         looks_at(&mut machine, "e", now);
         machine.handle_done(ActionResult::Read(Err(unavailable())), now);
         let next = machine.poll_timeout(now).unwrap();
-        pauses.push(next.since(now).as_millis());
+        pauses.push(whole_millis(next.since(now)));
         // Changes do not shorten it.
         machine.wake_all();
         quiet(&mut machine, now);
