@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_at_the_wall_and_goes_on_by_the_steady_clock_alone() {
+    fn it_starts_at_the_wall_clock_and_advances_only_with_the_monotonic_clock() {
         let line = Timeline::starting(reading(10_000, 50));
         assert_eq!(secs(line.now(reading(10_000, 50))), 10_000);
         assert_eq!(secs(line.now(reading(10_007, 57))), 10_007);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_times_are_translated_by_what_the_wall_shows_now() {
+    fn wall_clock_times_are_translated_by_the_current_wall_clock() {
         let line = Timeline::starting(reading(10_000, 0));
         let back = reading(6_405, 5);
         assert_eq!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_between_two_readings_are_no_step() {
+    fn milliseconds_between_two_readings_are_not_a_step() {
         let line = Timeline::starting(reading(10_000, 0));
         let jitter = Reading {
             wall: Time::from_millis(10_004_999),

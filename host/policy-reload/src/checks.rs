@@ -1,7 +1,7 @@
 //! The active policies' findings about their surroundings; each revision is checked once.
 
 use scupper_engine::{Node, Time};
-use scupper_policy::{PolicyChecked, PolicyFinding};
+use scupper_policy::{EnvironmentFindings, PolicyFinding};
 use serde_json::{Value, json};
 
 use super::catalogue::Catalogue;
@@ -14,12 +14,12 @@ pub(super) struct LastCheck {
     revision: Revision,
     at: Time,
     /// `None`: it has no check.
-    found: Option<PolicyChecked>,
+    found: Option<EnvironmentFindings>,
 }
 
 impl Catalogue {
     /// Runs the check of each active policy, unless this revision has been checked. Returns the new findings.
-    pub async fn check(&self, node: Option<&Node>, now: Time) -> Vec<PolicyChecked> {
+    pub async fn check(&self, node: Option<&Node>, now: Time) -> Vec<EnvironmentFindings> {
         let before = self.checks.load_full();
         let mut checks = Vec::new();
         let mut news = Vec::new();

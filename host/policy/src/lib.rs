@@ -41,7 +41,7 @@ pub use load::examine::{Examined, examine};
 pub use load::flaws::Flaw;
 pub use load::loaded::{LoadedPolicy, no_hooks, no_planner};
 pub use load::policies::{Description, Policies};
-pub use load::surroundings::{PolicyChecked, PolicyFinding, Severity};
+pub use load::surroundings::{EnvironmentFindings, PolicyFinding, Severity};
 pub use runtime::call::{DrainInfo, PlanCall, StepCall};
 pub use runtime::fault::{CallError, CallFault, Overrun};
 pub use runtime::observer::{EmitResult, Observation, Observer};

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_it_is_named_and_taken_back() {
+    fn a_blocker_is_named_and_later_removed() {
         let told = story(400, |second| match second {
             10..100 => vec![budget("cart-1", 1), budget("cart-2", 2)],
             // The text of the server changes, but a new number of pods is reported one minute later at the earliest.

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_word_on_a_node_that_takes_pods_again_is_taken_back() {
+    fn only_our_own_condition_is_cleared_on_a_schedulable_node() {
         let pair = conditions_of_uncordoned(&node(false, "True", COMPLETED)).unwrap();
         let statuses: Vec<_> = pair.iter().map(|it| (it.kind, it.status)).collect();
         assert_eq!(statuses, [("DrainInProgress", "False"), ("Drained", "False")]);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uncordon_that_fails_leaves_what_is_said_of_the_node() {
+    fn a_failed_uncordon_keeps_the_nodes_conditions() {
         let uncordon = Request {
             intent: Intent::Uncordon,
             ..request()

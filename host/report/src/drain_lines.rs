@@ -313,7 +313,7 @@ mod tests {
     use crate::fixture::request;
 
     #[test]
-    fn a_plan_that_reads_the_same_is_told_once() {
+    fn an_unchanged_plan_is_printed_once() {
         let at = Time::from_millis;
         let (mut progress, _) = DrainLines::begin(at(0), &request());
         let plan = |waves: &[&str]| {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_told_at_once_and_then_now_and_then_with_all_of_its_times() {
+    fn a_recurrence_is_reported_at_once_and_later_ones_are_batched() {
         let mut throttle = EventThrottle::default();
         let mut published = Vec::new();
         for second in 0..1000 {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_counted_for_itself_and_says_what_is_known_last() {
+    fn each_event_has_its_own_count_and_the_latest_text() {
         let mut throttle = EventThrottle::default();
         throttle.record(at(0), "a", event("1"));
         throttle.record(at(0), "b", event("1"));

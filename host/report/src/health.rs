@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_does_not_turn_any_more_is_named() {
+    async fn a_stuck_loop_is_named() {
         let health = Health::default();
         let desk = health.pulse("desk");
         let drive = health.pulse("drive");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_named_until_it_is_there() {
+    fn missing_parts_are_named_until_they_are_present() {
         let health = Health::default();
         assert_eq!(health.ready(), Ok(()));
         let synced = Arc::new(AtomicBool::new(false));

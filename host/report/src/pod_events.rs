@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_and_its_reason_are_told_only_after_a_while() {
+    fn a_pods_reason_is_reported_only_after_a_while() {
         let mut stuck = PodEvents::default();
         let mut published = Vec::new();
         for second in 0..300_u32 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_counted_and_told_sparingly() {
+    fn a_recurring_reason_is_counted_and_reported_sparingly() {
         // The pod is blocked for 40 seconds of each minute, for ten minutes, and once more an hour later.
         let is_held = |second: u64| second % 60 < 40 && second < 600 || (4000..4031).contains(&second);
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_told_before_its_event_expires() {
+    fn a_lasting_reason_is_reported_again_before_its_event_expires() {
         let published = published(2 * 3600, |_| true);
         assert_eq!(published, [(30, 1), (1830, 1), (3630, 1), (5430, 1)]);
     }

@@ -32,7 +32,7 @@ mod tests {
     use crate::fixture::{mark, node};
 
     #[test]
-    fn only_a_node_that_is_said_not_to_be_ready_is_called_so() {
+    fn only_a_node_reported_as_not_ready_is_called_not_ready() {
         let now = Time::from_millis(400_000);
         let node = || node(mark("command", Phase::Finished));
         let told = |status: &str, reason: &str, message: &str| {

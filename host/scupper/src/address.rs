@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_unless_said() {
+    fn the_default_address_is_loopback() {
         for (typed, meant) in [
             ("9090", "127.0.0.1:9090"),
             (":9090", "127.0.0.1:9090"),

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_says_what_to_do_and_only_what_is_wrong_counts() {
+    fn a_finding_names_the_remedy_and_only_errors_count() {
         let mut finding = Finding {
             subject: "rights".to_owned(),
             state: FindingState::Note,

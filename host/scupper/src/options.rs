@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let args = PolicyArgs {
             policies: vec![
                 "slurm=a.wasm".into(),

@@ -63,6 +63,6 @@ fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
         .with_ansi(is_colourful)
         .init();
     if let Some(error) = problem {
-        tracing::warn!(%error, "--log: the filter makes no sense; using warn,scupper=info");
+        tracing::warn!(%error, "--log: invalid filter; using warn,scupper=info");
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_null_and_unknown() {
+    fn unknown_values_are_null_or_unknown() {
         let image = |name: &str| (name == "SCUPPER_IMAGE").then(|| "registry/scupper:1".to_owned());
         let versions = versions(image);
         assert_eq!(versions["image"], "registry/scupper:1");

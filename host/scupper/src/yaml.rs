@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_as_what_it_was() {
+    fn yaml_output_survives_a_round_trip() {
         let value = json!({
             "node": "worker-1", "cordoned": true, "count": 3, "ratio": 0.5, "nothing": null, "empty": {}, "none": [],
             "pods": [{"name": "web", "labels": {"a": "yes", "b": "1e3", "c": "0x1f", "d": "12:30"}}, [1, [2]], []],

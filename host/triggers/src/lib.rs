@@ -7,4 +7,4 @@ pub mod cordon;
 mod request;
 pub mod slm;
 
-pub use request::{DrainCommand, DrainFlags, DrainRequest, DriverState, ResumePoint};
+pub use request::{DrainCommand, DrainRequest, DriverState, RequestedSettings, ResumePoint};

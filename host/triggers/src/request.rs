@@ -18,13 +18,13 @@ pub struct DrainRequest {
     /// The request must have ended by this time; `None` sets no limit.
     pub deadline: Option<Time>,
     /// Settings that the request overrides; `None` uses the driver's own.
-    pub flags: Option<Box<DrainFlags>>,
+    pub flags: Option<Box<RequestedSettings>>,
 }
 
 /// How a request wants pods to be chosen and evicted, within the operator's limits. These settings take precedence over
 /// the driver's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainFlags {
+pub struct RequestedSettings {
     /// How pods are chosen.
     pub filters: Filters,
     /// Overrides the pods' own grace period; `None`: their own.

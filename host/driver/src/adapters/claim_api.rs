@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::adapters::transition_api;
-use crate::manager::drain_settings::DrainSettings;
+use crate::manager::drain_settings::SettingsSource;
 use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
 
@@ -14,7 +14,7 @@ use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
 pub(crate) struct ClusterClaimApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
-    pub(crate) drain_settings: Arc<DrainSettings>,
+    pub(crate) drain_settings: Arc<SettingsSource>,
 }
 
 impl slm::ClaimApi for ClusterClaimApi {

@@ -7,9 +7,9 @@ use scupper_policy_reload::ReloadNotice;
 use scupper_report::{Metrics, PolicyCall, PolicyVersion};
 
 /// Counts what policies do.
-pub(crate) struct PolicyMetrics(pub(crate) Metrics);
+pub(crate) struct PolicyObserver(pub(crate) Metrics);
 
-impl Observer for PolicyMetrics {
+impl Observer for PolicyObserver {
     fn observe(&self, observation: Observation<'_>) {
         match observation {
             Observation::Called {

@@ -10,18 +10,18 @@ use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};
 
 /// The cluster edge, as policies use it.
-pub(crate) struct ClusterPolicyAccess {
+pub(crate) struct PolicyClusterAccess {
     cluster: Cluster,
     messages: PolicyMessages,
 }
 
-impl ClusterPolicyAccess {
+impl PolicyClusterAccess {
     pub(crate) const fn new(cluster: Cluster, messages: PolicyMessages) -> Self {
         Self { cluster, messages }
     }
 }
 
-impl ClusterAccess for ClusterPolicyAccess {
+impl ClusterAccess for PolicyClusterAccess {
     fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         async move {
             let found = self.cluster.node(node).await;

@@ -7,7 +7,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
 use crate::handover;
-use crate::manager::drain_settings::DrainSettings;
+use crate::manager::drain_settings::SettingsSource;
 use scupper_cluster::{Change, Cluster, KubernetesEvent, Severity, WriteError};
 use scupper_triggers::slm;
 
@@ -73,7 +73,7 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::TransitionApiError 
 pub(crate) fn events(
     cluster: &Cluster,
     node: &str,
-    drain_settings: Arc<DrainSettings>,
+    drain_settings: Arc<SettingsSource>,
 ) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
     cluster.lifecycle_events(node).map(move |change| match change {
         Change::Listed(events) => {
@@ -100,7 +100,7 @@ pub(crate) fn transitions(
 /// `terms`: what flags of the event the driver obeys.
 pub(crate) fn event(
     event: scupper_cluster::LifecycleEvent,
-    drain_settings: &DrainSettings,
+    drain_settings: &SettingsSource,
 ) -> slm::LifecycleEvent {
     let flags = |text: String| {
         let given = handover::read_flags(&text)?;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::manager::drain_settings::EffectiveSettings;
+use crate::manager::drain_settings::DrainSettings;
 use scupper_config::Override;
-use scupper_triggers::DrainFlags;
+use scupper_triggers::RequestedSettings;
 
 /// The flags as the driver obeys them.
 ///
@@ -16,7 +16,7 @@ use scupper_triggers::DrainFlags;
 ///
 /// # Errors
 /// The flags that widen without permission, and what to do.
-pub(crate) fn permit(flags: DrainFlags, own: &EffectiveSettings) -> Result<DrainFlags, String> {
+pub(crate) fn permit(flags: RequestedSettings, own: &DrainSettings) -> Result<RequestedSettings, String> {
     let allows = |flag| own.allowed.contains(&flag);
     let refused: Vec<_> = widening(&flags, own)
         .into_iter()
@@ -30,7 +30,7 @@ pub(crate) fn permit(flags: DrainFlags, own: &EffectiveSettings) -> Result<Drain
         .timeout
         .filter(|timeout| allows(Override::Timeout) || !beyond(timeout));
     let is_given = flags.grace_seconds.is_some();
-    Ok(DrainFlags {
+    Ok(RequestedSettings {
         grace_seconds: flags.grace_seconds.or(own.settings.grace_seconds),
         // Against the pods' own grace periods the plan compares, pod by pod.
         grace_only_longer: is_given && own.settings.grace_seconds.is_none() && !allows(Override::GracePeriod),
@@ -46,7 +46,7 @@ struct Widening {
     own: String,
 }
 
-fn widening(flags: &DrainFlags, own: &EffectiveSettings) -> Vec<Widening> {
+fn widening(flags: &RequestedSettings, own: &DrainSettings) -> Vec<Widening> {
     let (wanted, usual) = (&flags.filters, &own.settings.filters);
     let switches = [
         (Override::Force, wanted.force, usual.force),
@@ -96,8 +96,8 @@ mod tests {
 
     use super::*;
 
-    fn flags() -> DrainFlags {
-        DrainFlags {
+    fn flags() -> RequestedSettings {
+        RequestedSettings {
             filters: Filters {
                 ignore_daemonsets: false,
                 delete_emptydir_data: false,
@@ -111,8 +111,8 @@ mod tests {
         }
     }
 
-    fn own(grace_seconds: Option<u64>, allowed: &[Override]) -> EffectiveSettings {
-        EffectiveSettings {
+    fn own(grace_seconds: Option<u64>, allowed: &[Override]) -> DrainSettings {
+        DrainSettings {
             settings: Settings {
                 filters: Filters {
                     ignore_daemonsets: false,
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_widens_is_refused_by_its_name_unless_it_is_listed() {
-        type Set = fn(&mut DrainFlags);
+        type Set = fn(&mut RequestedSettings);
         let cases: [(Set, &str, &str, Override); 4] = [
             (
                 |flags| flags.filters.force = true,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_grace_period_is_compared_with_each_pods_own_where_the_driver_has_none() {
-        let given = DrainFlags {
+        let given = RequestedSettings {
             grace_seconds: Some(5),
             ..flags()
         };
@@ -207,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_timeout_counts_up_to_the_drivers_limit() {
-        let timeout = |seconds: u64, own: &EffectiveSettings| {
-            let given = DrainFlags {
+        let timeout = |seconds: u64, own: &DrainSettings| {
+            let given = RequestedSettings {
                 timeout: Some(Duration::from_secs(seconds)),
                 ..flags()
             };
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(timeout(300, &limited), Some(300));
         assert_eq!(timeout(301, &limited), None, "its transition's counts");
         assert_eq!(timeout(7200, &own(None, &[Override::Timeout])), Some(7200));
-        let endless = EffectiveSettings { sla: None, ..limited };
+        let endless = DrainSettings { sla: None, ..limited };
         assert_eq!(timeout(7200, &endless), Some(7200), "every limit narrows");
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::label_selector;
 use scupper_cluster::FLAGS_ANNOTATION;
-use scupper_triggers::DrainFlags;
+use scupper_triggers::RequestedSettings;
 
 /// The longest text that is read.
 const LONGEST: usize = 4096;
@@ -20,7 +20,7 @@ const RETURNS: RangeInclusive<u32> = 1..=100;
 
 /// The flags as the user typed them, or `kubectl drain`'s defaults.
 #[derive(Clone, Debug)]
-pub struct CommandFlags {
+pub struct HandoverFlags {
     /// How pods are chosen.
     pub filters: Filters,
     /// Its selector of pods, as text.
@@ -58,9 +58,9 @@ struct FlagsAnnotation {
 ///
 /// # Errors
 /// The flags cannot be written as JSON.
-pub fn write(typed: &CommandFlags) -> Result<String, serde_json::Error> {
+pub fn write(typed: &HandoverFlags) -> Result<String, serde_json::Error> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let CommandFlags { filters, .. } = typed;
+    let HandoverFlags { filters, .. } = typed;
     serde_json::to_string(&FlagsAnnotation {
         force: filters.force,
         ignore_daemonsets: filters.ignore_daemonsets,
@@ -75,7 +75,7 @@ pub fn write(typed: &CommandFlags) -> Result<String, serde_json::Error> {
 }
 
 /// Parses the annotation. Whether the driver permits the flags is checked later.
-pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
+pub(crate) fn read(text: &str) -> Result<RequestedSettings, String> {
     let wrong = |why: String| format!("annotation {FLAGS_ANNOTATION}: {why}");
     if text.len() > LONGEST {
         return Err(wrong(format!(
@@ -119,7 +119,7 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
             wire.pod_selector
         ))
     })?;
-    Ok(DrainFlags {
+    Ok(RequestedSettings {
         filters: Filters {
             force: wire.force,
             ignore_daemonsets: wire.ignore_daemonsets,
@@ -141,8 +141,8 @@ pub(crate) fn read(text: &str) -> Result<DrainFlags, String> {
 mod tests {
     use super::*;
 
-    fn typed() -> CommandFlags {
-        CommandFlags {
+    fn typed() -> HandoverFlags {
+        HandoverFlags {
             filters: Filters {
                 force: true,
                 ignore_daemonsets: false,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_value_survives_a_round_trip() {
         let flags = read(&write(&typed()).unwrap()).unwrap();
         assert_eq!(flags.filters, typed().filters);
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(flags.eviction_timeout, Duration::from_millis(1500));
         assert_eq!(flags.timeout, Some(Duration::from_secs(90)));
-        let endless = CommandFlags {
+        let endless = HandoverFlags {
             timeout: None,
             grace_seconds: None,
             returning_pod_evictions: None,

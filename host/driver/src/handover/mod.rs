@@ -5,4 +5,4 @@ mod flags;
 
 pub(crate) use allowed_overrides::permit;
 pub(crate) use flags::read as read_flags;
-pub use flags::{CommandFlags, write as write_flags};
+pub use flags::{HandoverFlags, write as write_flags};

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_value_survives_a_round_trip() {
         for holder in [HolderIdentity::own(None), HolderIdentity::own(Some(&pod("u-1")))] {
             assert_eq!(HolderIdentity::parse(&holder.identity()), holder);
             assert!(!holder.knows_dead(&holder), "we live");

@@ -42,14 +42,14 @@ impl LeaseReader {
             return LeaseHolder::Unknown;
         }
         let node = &status.node.name;
-        if let Some((at, seat)) = self.seen.get(node)
+        if let Some((at, holder)) = self.seen.get(node)
             && at.elapsed() < GOOD_FOR
         {
-            return seat.clone();
+            return holder.clone();
         }
-        let seat = self.read(node).await;
-        self.seen.insert(node.clone(), (Instant::now(), seat.clone()));
-        seat
+        let holder = self.read(node).await;
+        self.seen.insert(node.clone(), (Instant::now(), holder.clone()));
+        holder
     }
 
     async fn read(&self, node: &str) -> LeaseHolder {

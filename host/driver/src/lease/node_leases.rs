@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::expiry::{Availability, LeaseExpiry};
 use super::holder::HolderIdentity;
-use super::state::{Availability, LeaseState};
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 
 /// How long a Lease is valid without a renewal.
@@ -70,7 +70,7 @@ pub(crate) struct NodeLeases {
     pub(crate) forbidden_timeout: Duration,
 }
 
-/// A node's Lease that this process holds, or a drain that runs without one.
+/// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
 pub(super) struct HeldLease {
     held: Option<Renewal>,
 }
@@ -85,7 +85,7 @@ struct Renewal {
 impl NodeLeases {
     /// The node's Lease, once no other process holds it. Calls `on_wait` with each holder that it waits for.
     pub(super) async fn take(&self, node: &str, on_wait: impl Fn(&str)) -> HeldLease {
-        let mut lease_state = LeaseState::new(self.own.clone());
+        let mut lease_state = LeaseExpiry::new(self.own.clone());
         let mut reported = None;
         let mut forbidden_since = None;
         // Usually there is none, and one write is enough.
@@ -163,7 +163,7 @@ impl NodeLeases {
     async fn read_and_take(
         &self,
         node: &str,
-        lease_state: &mut LeaseState,
+        lease_state: &mut LeaseExpiry,
     ) -> Result<TakeAttempt, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
         let Some(found) = found.map_err(LeaseError::Look)? else {

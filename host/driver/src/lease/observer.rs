@@ -2,18 +2,18 @@
 
 use tokio::time::Instant;
 
+use super::expiry::{Availability, LeaseExpiry};
 use super::node_leases::NodeLeases;
-use super::state::{Availability, LeaseState};
 
 /// Observes one Lease.
 pub(crate) struct LeaseObserver {
     leases: NodeLeases,
-    state: LeaseState,
+    state: LeaseExpiry,
 }
 
 impl LeaseObserver {
     pub(crate) fn new(leases: NodeLeases) -> Self {
-        let state = LeaseState::new(leases.own.clone());
+        let state = LeaseExpiry::new(leases.own.clone());
         Self { leases, state }
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::begin::{self, StartingPoint};
-use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeaseGuard, NodeLeases};
+use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
@@ -125,7 +125,7 @@ impl LocalDrains {
         let start = begin::look(&self.cluster, &self.options, node).await?;
         let since = self.options.clock.now();
         let request = self.request(since, &start);
-        let guard = LeaseGuard {
+        let runner = LeasedRunner {
             leases: self.leases.clone(),
             node: node.to_owned(),
             factory: TerminalDrainFactory {
@@ -137,15 +137,15 @@ impl LocalDrains {
             },
         };
         let (orders, current_orders) = watch::channel(Orders::default());
-        let guard = guard.run(current_orders);
-        tokio::pin!(guard);
+        let runner = runner.run(current_orders);
+        tokio::pin!(runner);
         tokio::select! {
-            outcome = &mut guard => return outcome,
+            outcome = &mut runner => return outcome,
             () = self.cancel.cancelled() => {}
         }
         let reason = "stopped at the command line".to_owned();
         orders.send_modify(|orders| orders.cancel(reason));
-        guard.await
+        runner.await
     }
 
     /// The request; the one of the other process where this one continues its drain.

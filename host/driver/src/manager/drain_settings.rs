@@ -1,5 +1,5 @@
-//! Settings of a drain: the command line's, then those of the configuration file at that moment, then the defaults. A
-//! drain keeps the settings with which it began.
+//! The settings of a drain, fixed when it begins: from the command line, else from the configuration file, else the
+//! defaults. The request's flags override them, within what the operator allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use scupper_engine::{Filters, PodRef, Settings};
 use crate::PluginOptions;
 use scupper_config::{DrainFile, Override, OwnCordon};
 use scupper_policy_reload::Catalogue;
-use scupper_triggers::DrainFlags;
+use scupper_triggers::RequestedSettings;
 
 /// Where drains get their settings from.
-pub(crate) struct DrainSettings {
-    usual: EffectiveSettings,
-    /// The command line's settings; `None`: there is no configuration file, and `usual` is everything.
-    flags: Option<DrainFile>,
+pub(crate) struct SettingsSource {
+    usual: DrainSettings,
+    /// The driver's command line, which overrides the file. `None`: there is no file; use `usual`.
+    command_line: Option<DrainFile>,
     catalogue: Arc<Catalogue>,
 }
 
 /// The settings of one drain.
 #[derive(Clone)]
-pub(crate) struct EffectiveSettings {
+pub(crate) struct DrainSettings {
     pub(crate) settings: Settings,
     pub(crate) eviction_timeout: Duration,
     /// How long it may take. The transitions publish it, so a change takes effect with the driver's next start.
@@ -30,9 +30,9 @@ pub(crate) struct EffectiveSettings {
     pub(crate) allowed: Vec<Override>,
 }
 
-impl DrainSettings {
+impl SettingsSource {
     pub(crate) fn new(options: &PluginOptions, catalogue: Arc<Catalogue>) -> Self {
-        let usual = EffectiveSettings {
+        let usual = DrainSettings {
             settings: options.settings.clone(),
             eviction_timeout: options.eviction_timeout,
             sla: options.sla,
@@ -40,23 +40,23 @@ impl DrainSettings {
         };
         Self {
             usual,
-            flags: options.drain_flags.clone(),
+            command_line: options.drain_flags.clone(),
             catalogue,
         }
     }
 
     /// The settings of a drain that begins now.
-    pub(crate) fn now(&self) -> EffectiveSettings {
+    pub(crate) fn now(&self) -> DrainSettings {
         let config = self.catalogue.config_text();
-        let (Some(flags), Some(config)) = (&self.flags, config.as_ref()) else {
+        let (Some(command_line), Some(config)) = (&self.command_line, config.as_ref()) else {
             return self.usual.clone();
         };
         // It was valid when it was read.
         let Ok(file) = scupper_config::read_text(&config.file, &config.text) else {
             return self.usual.clone();
         };
-        let drain = flags.clone().or(file.drain);
-        EffectiveSettings {
+        let drain = command_line.clone().or(file.drain);
+        DrainSettings {
             settings: settings(&drain, self.usual.settings.own_pod.clone(), Filters::default()),
             eviction_timeout: eviction_timeout(&drain),
             sla: sla(&drain),
@@ -65,9 +65,9 @@ impl DrainSettings {
     }
 }
 
-impl EffectiveSettings {
+impl DrainSettings {
     /// The same, with the flags of the request.
-    pub(crate) fn with(self, flags: Option<&DrainFlags>) -> Self {
+    pub(crate) fn with(self, flags: Option<&RequestedSettings>) -> Self {
         let Some(flags) = flags else { return self };
         Self {
             settings: Settings {

@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Ti
 use tokio::time::{sleep, timeout};
 
 use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
-use crate::reporter::{SameEvent, kubernetes_event};
+use crate::reporter::{SeriesKey, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};
@@ -55,7 +55,7 @@ pub(crate) fn end_event(
         times: 1,
         last: summary.ended,
     };
-    Some(kubernetes_event(request, event, once, SameEvent::Text))
+    Some(kubernetes_event(request, event, once, SeriesKey::PerText))
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {

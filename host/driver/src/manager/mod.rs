@@ -17,9 +17,9 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
 use crate::chain;
-use crate::lease::{LeaseGuard, NodeLeases};
+use crate::lease::{LeasedRunner, NodeLeases};
 use crate::manager::drain_factory::DriverDrainFactory;
-use crate::manager::drain_settings::DrainSettings;
+use crate::manager::drain_settings::SettingsSource;
 use crate::manager::waiting::WaitingRequests;
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
@@ -37,7 +37,7 @@ pub(crate) struct DrainManager {
     deps: RunnerDeps,
     catalogue: Arc<Catalogue>,
     node: String,
-    drain_settings: Arc<DrainSettings>,
+    drain_settings: Arc<SettingsSource>,
     format: Format,
     output: Output,
     metrics: Metrics,
@@ -55,14 +55,14 @@ struct RunningDrain {
     /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
     orders: watch::Sender<Orders>,
-    drive: JoinHandle<Option<Outcome>>,
+    task: JoinHandle<Option<Outcome>>,
 }
 
 /// What a manager needs.
 pub(crate) struct ManagerOptions {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
-    pub(crate) drain_settings: Arc<DrainSettings>,
+    pub(crate) drain_settings: Arc<SettingsSource>,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
@@ -118,7 +118,7 @@ impl DrainManager {
     /// Waits until the running drain has ended; for ever if there is none.
     pub(crate) async fn ended(&mut self) -> Result<Option<Outcome>, JoinError> {
         match &mut self.current {
-            Some(current) => (&mut current.drive).await,
+            Some(current) => (&mut current.task).await,
             None => std::future::pending().await,
         }
     }
@@ -161,8 +161,8 @@ impl DrainManager {
             return;
         };
         drop(current.orders);
-        if timeout(FAREWELL, &mut current.drive).await.is_err() {
-            current.drive.abort();
+        if timeout(FAREWELL, &mut current.task).await.is_err() {
+            current.task.abort();
         }
     }
 
@@ -248,7 +248,7 @@ impl DrainManager {
         let mut deps = self.deps.clone();
         deps.clock = clock;
         deps.cluster = deps.cluster.with_eviction_timeout(begun.eviction_timeout);
-        let guard = LeaseGuard {
+        let runner = LeasedRunner {
             leases,
             node: self.node.clone(),
             factory: DriverDrainFactory {
@@ -263,8 +263,8 @@ impl DrainManager {
                 followed: drain_request.flags.is_some(),
             },
         };
-        let drive = tokio::spawn(async move {
-            match guard.run(current_orders).await {
+        let task = tokio::spawn(async move {
+            match runner.run(current_orders).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     let message = chain(&error);
@@ -280,7 +280,7 @@ impl DrainManager {
             id: drain_request.id.clone(),
             clock,
             orders,
-            drive,
+            task,
         });
     }
 }
@@ -288,7 +288,7 @@ impl DrainManager {
 impl Drop for DrainManager {
     fn drop(&mut self) {
         if let Some(current) = &self.current {
-            current.drive.abort();
+            current.task.abort();
         }
     }
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_left_is_taken_away_and_nothing_else() {
+    fn only_leftovers_of_killed_processes_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let living = CodeCacheDir::own(parent.path()).unwrap();
         // As a killed process leaves it: its files are there, its lock is not held.

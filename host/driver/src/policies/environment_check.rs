@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::policies::policy_events;
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
-use scupper_policy::{PolicyChecked, PolicyFinding, Severity};
+use scupper_policy::{EnvironmentFindings, PolicyFinding, Severity};
 use scupper_policy_reload::Catalogue;
 
 /// How often to try to read the node.
@@ -31,7 +31,7 @@ pub(crate) async fn watch(
     let mut told = BTreeSet::new();
     loop {
         let read = read(&cluster, &node).await;
-        for PolicyChecked { policy, findings } in catalogue.check(read.as_ref(), clock.now()).await {
+        for EnvironmentFindings { policy, findings } in catalogue.check(read.as_ref(), clock.now()).await {
             for found in findings {
                 let text = words(&policy, &found);
                 if told.insert((found.severity, text.clone())) {

@@ -2,8 +2,8 @@
 
 mod code_cache;
 pub(crate) mod environment_check;
-pub(crate) mod policy_check;
 mod policy_events;
+pub(crate) mod trial_load;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::adapters::metrics::PolicyMetrics;
-use crate::adapters::policy_access::ClusterPolicyAccess;
+use crate::adapters::metrics::PolicyObserver;
+use crate::adapters::policy_access::PolicyClusterAccess;
 use crate::policies::code_cache::CodeCacheDir;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::{DriverError, PoliciesOptions};
@@ -86,7 +86,7 @@ pub(crate) async fn keep(
 ) -> Result<LivePolicies, DriverError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let runtime = runtime
-        .observed_by(Arc::new(PolicyMetrics(metrics.clone())))
+        .observed_by(Arc::new(PolicyObserver(metrics.clone())))
         .marking_compilations(env::var("POD_UID").unwrap_or_default());
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
@@ -151,8 +151,8 @@ async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Joi
     }
 }
 
-fn access(cluster: &Cluster, messages: &PolicyMessages) -> Arc<ClusterPolicyAccess> {
-    Arc::new(ClusterPolicyAccess::new(cluster.clone(), messages.clone()))
+fn access(cluster: &Cluster, messages: &PolicyMessages) -> Arc<PolicyClusterAccess> {
+    Arc::new(PolicyClusterAccess::new(cluster.clone(), messages.clone()))
 }
 
 /// The runtime of policies, and the directory that must live as long.

@@ -256,7 +256,7 @@ impl Reporter {
     fn write_node_events(&mut self, now: Time, request: &Request) {
         for (_, event, repeated) in self.node_events.due(now) {
             // A drain may end twice with different texts: kubelets try again.
-            let event = kubernetes_event(request, event, repeated, SameEvent::Text);
+            let event = kubernetes_event(request, event, repeated, SeriesKey::PerText);
             self.write(PendingWrite::Event(event));
         }
     }
@@ -282,7 +282,7 @@ impl Reporter {
             PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {
                 &self.events
             }
-            PendingWrite::Conditions(_) | PendingWrite::View(_) => &self.writes,
+            PendingWrite::Conditions(_) | PendingWrite::Status(_) => &self.writes,
         };
         if let Some(writes) = writes {
             // The writer ends only with this sender.
@@ -306,11 +306,11 @@ impl Reporter {
         let request = drain.request();
         self.write_node_events(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
-            let event = kubernetes_event(request, event, repeated, SameEvent::Reason);
+            let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
             self.write(PendingWrite::PodEvent(pod, event));
         }
         for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
-            let event = kubernetes_event(request, event, repeated, SameEvent::Reason);
+            let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
             self.write(PendingWrite::BudgetEvent(budget, pod, event));
         }
         if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
@@ -321,14 +321,14 @@ impl Reporter {
         }
         if let Some(text) = self.publisher.due(now, drain, waiting) {
             self.publishing.store(true, Ordering::Relaxed);
-            self.write(PendingWrite::View(Some(text)));
+            self.write(PendingWrite::Status(Some(text)));
         }
     }
 
     /// The drain has ended: waits a little for the last writes.
     pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
         if let Some(last) = self.publisher.last(now, drain) {
-            self.write(PendingWrite::View(last));
+            self.write(PendingWrite::Status(last));
         }
         (self.writes, self.events) = (None, None);
         let mut written = join_all(std::mem::take(&mut self.writers));
@@ -356,22 +356,22 @@ fn is_in_progress(node: &Node) -> bool {
 
 /// When two Events of a drain, about the same object and with the same reason, belong to one series.
 #[derive(Clone, Copy)]
-pub(crate) enum SameEvent {
+pub(crate) enum SeriesKey {
     /// If their texts are the same.
-    Text,
+    PerText,
     /// Always: the numbers in their texts change.
-    Reason,
+    PerReason,
 }
 
 pub(crate) fn kubernetes_event(
     request: &Request,
     event: NodeEvent,
     repeated: Repeated,
-    same: SameEvent,
+    same: SeriesKey,
 ) -> KubernetesEvent {
     let key = match same {
-        SameEvent::Text => format!("{}: {}", request.id, event.note),
-        SameEvent::Reason => request.id.clone(),
+        SeriesKey::PerText => format!("{}: {}", request.id, event.note),
+        SeriesKey::PerReason => request.id.clone(),
     };
     KubernetesEvent {
         node: request.node.clone(),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_node_in_other_words_is_another_event() {
+    fn another_text_about_a_node_is_another_event() {
         let failed = |message: &str| Notice::Finished {
             outcome: Outcome::Failed {
                 message: message.to_owned(),

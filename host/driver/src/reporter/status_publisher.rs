@@ -20,7 +20,7 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 pub(crate) struct StatusPublisher {
     /// The id of the drain.
     drain: String,
-    keeper: StatusBuilder,
+    builder: StatusBuilder,
     began: Time,
     written: Option<DrainStatus>,
     /// The node has the annotation, from this drain or an earlier one.
@@ -35,7 +35,7 @@ impl StatusPublisher {
     pub(crate) fn new(now: Time, drain: String) -> Self {
         Self {
             drain,
-            keeper: StatusBuilder::default(),
+            builder: StatusBuilder::default(),
             began: now,
             written: None,
             there: false,
@@ -46,7 +46,7 @@ impl StatusPublisher {
 
     /// For one that a command follows.
     pub(crate) fn and_follower(mut self) -> Self {
-        self.keeper = self.keeper.with_plan();
+        self.builder = self.builder.with_plan();
         self.followed = true;
         self
     }
@@ -58,14 +58,14 @@ impl StatusPublisher {
         };
         // Later ones are our own.
         if !std::mem::replace(&mut self.there, true)
-            && let Some(view) = status_from_text(text).filter(|view| view.drain == self.drain)
+            && let Some(status) = status_from_text(text).filter(|status| status.drain == self.drain)
         {
-            self.keeper.resume(&view);
+            self.builder.resume(&status);
         }
     }
 
     pub(crate) fn notice(&mut self, now: Time, notice: &Notice) {
-        self.keeper.notice(now, notice);
+        self.builder.notice(now, notice);
         if let Notice::Finished { outcome, .. } = notice {
             self.ended = Some(outcome.clone());
         }
@@ -78,7 +78,7 @@ impl StatusPublisher {
 
     /// The text to write now, if any.
     pub(crate) fn due(&mut self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> Option<String> {
-        let since = self.written.as_ref().map_or(self.began, |view| view.at);
+        let since = self.written.as_ref().map_or(self.began, |status| status.at);
         let pause = if self.written.is_none() { FIRST } else { EVERY };
         let request = drain.request();
         if self.ended.is_some() || request.intent != Intent::Drain {
@@ -88,24 +88,24 @@ impl StatusPublisher {
         if !is_time && !self.followed {
             return None;
         }
-        let view = self.keeper.build(now, &request.id, pods);
-        let is_next = self.followed && self.is_next_of_story(&view);
-        (is_next || is_time && self.is_news(&view)).then(|| self.write(view))
+        let status = self.builder.build(now, &request.id, pods);
+        let is_next = self.followed && self.is_next_of_story(&status);
+        (is_next || is_time && self.is_news(&status)).then(|| self.write(status))
     }
 
     /// The published status differs or is too old.
-    fn is_news(&self, view: &DrainStatus) -> bool {
+    fn is_news(&self, status: &DrainStatus) -> bool {
         match &self.written {
-            None => view.is_worth_publishing(),
-            Some(known) => view.at.since(known.at) >= ALIVE || !known.has_same_content(view),
+            None => status.is_worth_publishing(),
+            Some(known) => status.at.since(known.at) >= ALIVE || !known.has_same_content(status),
         }
     }
 
     /// The command that follows the drain does not know this yet.
-    fn is_next_of_story(&self, view: &DrainStatus) -> bool {
+    fn is_next_of_story(&self, status: &DrainStatus) -> bool {
         match &self.written {
-            None => view.plan.is_some() || !view.hooks.is_empty(),
-            Some(known) => view.at.since(known.at) >= FOLLOWED && !view.has_same_story(known),
+            None => status.plan.is_some() || !status.hooks.is_empty(),
+            Some(known) => status.at.since(known.at) >= FOLLOWED && !status.has_same_story(known),
         }
     }
 
@@ -119,15 +119,15 @@ impl StatusPublisher {
                 self.there.then_some(None)
             }
             Some(_) => {
-                let view = self.keeper.build(now, &request.id, drain.waiting());
-                Some(Some(self.write(view)))
+                let status = self.builder.build(now, &request.id, drain.waiting());
+                Some(Some(self.write(status)))
             }
         }
     }
 
-    fn write(&mut self, view: DrainStatus) -> String {
-        let text = status_to_text(&view);
-        self.written = Some(view);
+    fn write(&mut self, status: DrainStatus) -> String {
+        let text = status_to_text(&status);
+        self.written = Some(status);
         self.there = true;
         text
     }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_tried_a_few_times_and_what_is_gone_not_again() {
+    fn a_refusal_is_retried_a_few_times_and_a_missing_object_is_not() {
         let mut retry = WriteRetry::new(LIMITS);
         let pauses = [(); 3].map(|()| retry.failed(&rejected(403)).is_some());
         assert_eq!(pauses, [true, true, false]);

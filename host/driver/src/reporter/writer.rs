@@ -28,7 +28,7 @@ pub(crate) enum PendingWrite {
     /// About a budget of this name, which blocks the pod.
     BudgetEvent(String, PodRef, KubernetesEvent),
     /// The status; `None`: remove it.
-    View(Option<String>),
+    Status(Option<String>),
 }
 
 /// Writes for one drain.
@@ -52,7 +52,7 @@ pub(crate) struct ApiWriter {
 #[derive(Default)]
 struct LatestState {
     conditions: Option<Vec<ConditionChange>>,
-    view: Option<Option<String>>,
+    status: Option<Option<String>>,
 }
 
 impl LatestState {
@@ -65,7 +65,7 @@ impl LatestState {
                 conditions.extend(changes);
                 self.conditions = Some(conditions);
             }
-            PendingWrite::View(view) => self.view = Some(view),
+            PendingWrite::Status(status) => self.status = Some(status),
             PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {}
         }
     }
@@ -80,12 +80,12 @@ impl LatestState {
     }
 
     const fn is_nothing(&self) -> bool {
-        self.conditions.is_none() && self.view.is_none()
+        self.conditions.is_none() && self.status.is_none()
     }
 
     /// Drops the part that `write` tries first. True if that was the status.
     fn drop_first(&mut self) -> bool {
-        self.conditions.take().is_none() && self.view.take().is_some()
+        self.conditions.take().is_none() && self.status.take().is_some()
     }
 }
 
@@ -173,14 +173,14 @@ impl ApiWriter {
             PendingWrite::BudgetEvent(budget, pod, event) => {
                 self.cluster.emit_about_budget(event, budget, pod).await
             }
-            PendingWrite::Conditions(_) | PendingWrite::View(_) => Ok(()),
+            PendingWrite::Conditions(_) | PendingWrite::Status(_) => Ok(()),
         }
     }
 
     /// Conditions first: others rely on them.
     async fn write(&self, unwritten: &LatestState) -> Result<(), WriteError> {
         let Self { cluster, node, .. } = self;
-        match (&unwritten.conditions, &unwritten.view) {
+        match (&unwritten.conditions, &unwritten.status) {
             (Some(changes), _) => set_conditions(cluster, node, changes).await,
             (None, Some(Some(text))) => cluster.set_node_annotation(node, STATUS_ANNOTATION, text).await,
             (None, Some(None)) => cluster.remove_node_annotation(node, STATUS_ANNOTATION).await,

@@ -3,8 +3,8 @@
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
 pub(crate) mod node_snapshot;
-pub(crate) mod node_watch;
 pub(crate) mod orders;
+pub(crate) mod own_node_watch;
 pub mod policy_calls;
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use tracing::Instrument as _;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
-use crate::runner::node_watch::WatchedNode;
 use crate::runner::orders::Orders;
-use crate::runner::policy_calls::DrainState;
+use crate::runner::own_node_watch::WatchedNode;
+use crate::runner::policy_calls::EngineDrainInfo;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
@@ -233,11 +233,11 @@ impl EngineRunner {
     }
 
     /// What a call of a policy needs to know of the drain.
-    fn drain_info(&self) -> (Request, Time, DrainState) {
+    fn drain_info(&self) -> (Request, Time, EngineDrainInfo) {
         (
             self.drain.request().clone(),
             self.reporter.started(),
-            DrainState::of(&self.drain),
+            EngineDrainInfo::of(&self.drain),
         )
     }
 }

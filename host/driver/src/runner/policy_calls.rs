@@ -102,7 +102,7 @@ pub async fn step(
 }
 
 /// The description of the drain for a policy.
-pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> DrainInfo<'_> {
+pub fn info(request: &Request, started: Time, state: EngineDrainInfo, now: Time) -> DrainInfo<'_> {
     DrainInfo {
         id: &request.id,
         name: &request.name,
@@ -118,12 +118,12 @@ pub fn info(request: &Request, started: Time, state: DrainState, now: Time) -> D
 
 /// The part of [`DrainInfo`] that only the engine knows.
 #[derive(Clone, Copy)]
-pub struct DrainState {
+pub struct EngineDrainInfo {
     found_drained: bool,
     held: bool,
 }
 
-impl DrainState {
+impl EngineDrainInfo {
     /// Of this drain, at the moment.
     pub fn of(drain: &Drain) -> Self {
         Self {

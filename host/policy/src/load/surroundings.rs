@@ -44,7 +44,7 @@ pub struct PolicyFinding {
 
 /// The findings of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyChecked {
+pub struct EnvironmentFindings {
     /// The operator's name for it.
     pub policy: String,
     /// Its findings; a check that itself failed is one error.
@@ -64,7 +64,7 @@ impl Severity {
 
 impl LoadedPolicy {
     /// Runs its check of the surroundings. `None`: it has no check, or takes no part in drains of this node.
-    pub async fn check(&self, node: Option<&Node>) -> Option<PolicyChecked> {
+    pub async fn check(&self, node: Option<&Node>) -> Option<EnvironmentFindings> {
         if node.is_some_and(|node| !self.info().is_for(node)) {
             return None;
         }
@@ -72,7 +72,7 @@ impl LoadedPolicy {
             Ok(findings) => findings?,
             Err(error) => vec![failed(&error)],
         };
-        Some(PolicyChecked {
+        Some(EnvironmentFindings {
             policy: self.description.name.clone(),
             findings,
         })
@@ -81,7 +81,7 @@ impl LoadedPolicy {
 
 impl Policies {
     /// Runs each policy's check of the surroundings, in chain order. Policies without a check are left out.
-    pub async fn check(&self, node: Option<&Node>) -> Vec<PolicyChecked> {
+    pub async fn check(&self, node: Option<&Node>) -> Vec<EnvironmentFindings> {
         let mut checked = Vec::new();
         for policy in self.clone().into_loaded() {
             checked.extend(policy.check(node).await);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_has_gone_away_stops_nobody() {
+    async fn a_reader_that_has_gone_away_blocks_no_writer() {
         let (queue, open, _) = gated();
         drop(open);
         for _ in 0..3000 {

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_never_takes_more_than_it_may() {
+    fn truncated_text_never_exceeds_its_width() {
         for text in [
             "worker-1 is drained",
             "日本語のノード名です",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_folded_loses_nothing_and_never_takes_more_than_it_may() {
+    fn folded_text_loses_nothing_and_never_exceeds_its_width() {
         let line =
             "    shop/web-74c86df8dc-lbjdr  BudgetExhausted       disruption budget web does not allow it";
         assert_eq!(

@@ -203,9 +203,9 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
                 number,
                 wrong,
             };
-            let key = HeaderName::try_from(key).map_err(|_bad| wrong("has no name of a header"))?;
+            let key = HeaderName::try_from(key).map_err(|_bad| wrong("has an invalid header name"))?;
             let value = HeaderValue::try_from(value);
-            let mut value = value.map_err(|_bad| wrong("has a value that no header can have"))?;
+            let mut value = value.map_err(|_bad| wrong("has an invalid header value"))?;
             value.set_sensitive(true);
             headers.append(key, value);
         }

@@ -12,7 +12,7 @@ use scupper_engine::{
 
 use super::cluster_access::SharedCluster;
 use scupper_driver::NodeSnapshot;
-use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::DrainLines;
 
@@ -161,7 +161,7 @@ impl ScenarioRunner {
         let info = policy_calls::info(
             &self.request,
             self.started,
-            DrainState::of(&self.drain),
+            EngineDrainInfo::of(&self.drain),
             self.now(),
         );
         let step = (step, self.policies.state_version(&step.policy));
@@ -182,7 +182,7 @@ impl ScenarioRunner {
         let info = policy_calls::info(
             &self.request,
             self.started,
-            DrainState::of(&self.drain),
+            EngineDrainInfo::of(&self.drain),
             self.now(),
         );
         let settings = &self.request.settings;
@@ -271,7 +271,7 @@ impl ScenarioRunner {
         let info = policy_calls::info(
             &self.request,
             self.started,
-            DrainState::of(&self.drain),
+            EngineDrainInfo::of(&self.drain),
             self.now(),
         );
         let answer = match &task {

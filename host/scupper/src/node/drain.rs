@@ -18,7 +18,7 @@ use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_option
 use crate::signals::Signals;
 use crate::use_cases::HandOverOptions;
 use scupper_common::clock::Clock;
-use scupper_driver::handover::CommandFlags;
+use scupper_driver::handover::HandoverFlags;
 use scupper_driver::{LocalOptions, NodeResult, Nodes};
 use scupper_report::{Format, Screen, TraceSettings};
 
@@ -85,7 +85,7 @@ struct NodesJob<'a> {
     nodes: Nodes,
     draining: Draining,
     /// Flags for the driver.
-    flags: Option<CommandFlags>,
+    flags: Option<HandoverFlags>,
     /// Flags that only this process obeys.
     own_flags: Vec<&'static str>,
     cluster: &'a ClusterArgs,

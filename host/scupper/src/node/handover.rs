@@ -18,7 +18,7 @@ use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
 use scupper_driver::Nodes;
-use scupper_driver::handover::CommandFlags;
+use scupper_driver::handover::HandoverFlags;
 use scupper_report::{FollowEvent, FollowOutput, Format};
 
 /// Hands over and follows; `None`: there is no driver, so the command drains itself.
@@ -112,8 +112,8 @@ pub(super) fn options_of(
 }
 
 /// The flags for the driver.
-pub(super) fn typed(draining: &Draining) -> CommandFlags {
-    CommandFlags {
+pub(super) fn typed(draining: &Draining) -> HandoverFlags {
+    HandoverFlags {
         filters: draining.settings.filters.clone(),
         pod_selector: draining.pod_selector.clone(),
         grace_seconds: draining.settings.grace_seconds,

@@ -151,7 +151,7 @@ priority-classes  -        -         Rejected  -                     it is not a
     }
 
     #[test]
-    fn what_checks_found_stands_below() {
+    fn findings_of_checks_are_listed_below() {
         let finding = |severity: &str, fix: &str| serde_json::json!({ "severity": severity, "subject": "token", "message": "m", "fix": fix });
         let answer = serde_json::json!({ "policies": [
             { "name": "a", "check": { "at": 1, "findings": [finding("ok", ""), finding("error", "renew it")] } },
@@ -168,7 +168,7 @@ priority-classes  -        -         Rejected  -                     it is not a
     }
 
     #[test]
-    fn what_the_kernel_lacks_stands_below() {
+    fn missing_kernel_features_are_listed_below() {
         let lacking = serde_json::json!({ "policies": [], "compilerLacks": "Landlock (none)" });
         assert!(warning(&lacking).is_some_and(|line| line.ends_with("it lacks Landlock (none)")));
         for fine in [

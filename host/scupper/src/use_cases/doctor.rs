@@ -295,7 +295,7 @@ fn overrides(file: Option<&Path>) -> Finding {
 fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
     const SUBJECT: &str = "rights";
     if missing.is_empty() {
-        let text = format!("all {count} rights that the driver needs are there, for whoever runs this");
+        let text = format!("the caller has all {count} rights that the driver needs");
         return vec![Finding::fine(SUBJECT, text)];
     }
     let findings = missing.into_iter().map(|right| {
@@ -318,7 +318,7 @@ fn lacking(right: &Right) -> (String, String) {
     let namespace = &right.namespace;
     let remedy = format!(
         "bind the Role scupper-leases of deploy/base/rights.yaml to the driver's account in the namespace {namespace}; \
-         until then drains go on with a warning, and concurrent drains of a node do not notice each other"
+         without it drains run with a warning, and concurrent drains of a node do not notice each other"
     );
     (format!(" in the namespace {namespace}"), remedy)
 }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_told_with_its_reason_and_its_remedy() {
+    fn the_group_is_reported_with_its_reason_and_the_remedy() {
         let ours = [
             "lifecycleevents",
             "lifecycleevents/status",

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
-use scupper_driver::policy_calls::{self, DrainState};
+use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::{DriverError, NodeSnapshot, Nodes, PoliciesOptions, load_policies, resolve_nodes};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
@@ -161,7 +161,7 @@ async fn dry_run(
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
                     let shown = NodeSnapshot::for_planner(&drain);
-                    let info = policy_calls::info(drain.request(), now, DrainState::of(&drain), now);
+                    let info = policy_calls::info(drain.request(), now, EngineDrainInfo::of(&drain), now);
                     let answer = policy_calls::plan(
                         policies,
                         info,

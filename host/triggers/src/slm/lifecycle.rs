@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-use crate::DrainFlags;
+use crate::RequestedSettings;
 
 /// A LifecycleEvent that is bound to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct LifecycleEvent {
     /// `status.sla`.
     pub sla: Option<Time>,
     /// The drain settings on the event, or the problem with them.
-    pub flags: Option<Box<Result<DrainFlags, String>>>,
+    pub flags: Option<Box<Result<RequestedSettings, String>>>,
 }
 
 impl LifecycleEvent {
     /// The drain settings on the event, if they are valid.
-    pub(super) fn flags(&self) -> Option<&DrainFlags> {
+    pub(super) fn flags(&self) -> Option<&RequestedSettings> {
         self.flags.as_deref()?.as_ref().ok()
     }
 }

@@ -129,7 +129,7 @@ fn outcomes() -> Vec<Outcome> {
 }
 
 #[test]
-fn plans_and_what_there_is_instead() {
+fn plans_and_their_substitutes() {
     let ended = outcomes().into_iter().map(|outcome| Planned {
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
         ..planned(Err(outcome))

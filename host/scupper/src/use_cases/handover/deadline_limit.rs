@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_early_end_is_told_once_and_a_late_one_never() {
+    fn an_early_end_is_reported_once_and_a_late_one_never() {
         let transition = LifecycleTransition {
             name: "drain.slm.k8s.io".to_owned(),
             start: "drain-started".to_owned(),

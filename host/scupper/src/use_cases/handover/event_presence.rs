@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_shown_yet_is_not_gone() {
+    fn an_event_not_yet_visible_is_not_gone() {
         let mut presence = EventPresence::default();
         for before in [&[][..], &["another"]] {
             assert_eq!(presence.look("ours", &status(before)), Presence::NotYet);

@@ -6,7 +6,7 @@ use scupper_engine::Intent;
 
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_driver::{Nodes, handover::CommandFlags};
+use scupper_driver::{Nodes, handover::HandoverFlags};
 use scupper_report::ProgressBoard;
 
 /// What is handed over.
@@ -21,7 +21,7 @@ pub(crate) struct HandOverOptions {
     /// The driver's name.
     pub driver: String,
     /// What a drain is to be like.
-    pub flags: Option<CommandFlags>,
+    pub flags: Option<HandoverFlags>,
     /// Flags that were given and that only a drain from here obeys.
     pub own_flags: Vec<&'static str>,
     /// How long a LifecycleEvent may wait for the driver before the command deletes it.

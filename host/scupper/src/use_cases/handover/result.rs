@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drivers_words_are_taken_where_they_fit() {
+    fn the_drivers_message_is_used_where_it_fits() {
         let notes = [
             note("Blocked", "drain-b after 1s: not this one"),
             note("Whatever", "drain-a after 1s: no outcome"),

@@ -3,7 +3,7 @@
 use scupper_engine::{Blocker, PodRef, Time, Uid};
 
 use super::*;
-use crate::DrainFlags;
+use crate::RequestedSettings;
 
 const END: Method = Method::End { expired: false };
 const EXPIRED: Method = Method::End { expired: true };
@@ -454,7 +454,7 @@ fn invalid_flags_fail_the_event_before_any_work_begins() {
 
 #[test]
 fn an_event_does_not_wait_past_its_own_deadline() {
-    let flags = DrainFlags {
+    let flags = RequestedSettings {
         filters: scupper_engine::Filters::default(),
         grace_seconds: None,
         grace_only_longer: false,

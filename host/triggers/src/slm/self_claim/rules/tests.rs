@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_contract::FINALIZER;
 
 use super::*;
-use crate::DrainFlags;
+use crate::RequestedSettings;
 use crate::slm::NodeSelection;
 
 const NOW: Time = Time::from_millis(1_000_000_999);
@@ -317,7 +317,7 @@ fn an_ended_event_is_released_and_then_deleted() {
 #[test]
 fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_limit_counts() {
     let says = |timeout| {
-        let flags = DrainFlags {
+        let flags = RequestedSettings {
             filters: scupper_engine::Filters::default(),
             grace_seconds: None,
             grace_only_longer: false,

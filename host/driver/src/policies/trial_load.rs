@@ -11,7 +11,7 @@ const UNASKED: NoCluster = NoCluster("the policy is only looked at");
 
 /// The result of one policy.
 #[derive(Debug)]
-pub struct PolicyCheck {
+pub struct TrialLoad {
     /// The operator's name for it.
     pub name: String,
     /// Its description, or why it cannot be loaded.
@@ -19,7 +19,7 @@ pub struct PolicyCheck {
 }
 
 /// Loads each of the policies and drops it again.
-pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck>, DriverError> {
+pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<TrialLoad>, DriverError> {
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();
     for spec in &options.policies {
@@ -28,7 +28,7 @@ pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck
         let Some(result) = loaded.transpose() else {
             continue;
         };
-        trials.push(PolicyCheck {
+        trials.push(TrialLoad {
             name: spec.name.clone(),
             result,
         });

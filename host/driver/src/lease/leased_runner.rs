@@ -1,4 +1,4 @@
-//! Runs the engine of one node while this process holds the node's Lease, and waits while another process holds it. It
+//! Runs one drain under the node's Lease: waits for the Lease, runs the engine, and starts over if the Lease is lost. It
 //! decides nothing about the drain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const RECHECK: Duration = Duration::from_secs(1);
 /// How long the first attempt to take the Lease may last beyond a deadline.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Creates the engine of a drain once the node's Lease is ours.
+/// What differs between a driver's drain and a command's: how it is created, and how it waits for the Lease.
 pub(crate) trait DrainFactory: Send + Sync {
     /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
     /// to it. `orders`: the orders that hold.
@@ -53,10 +53,10 @@ pub(crate) enum CreatedDrain {
 }
 
 /// Runs one drain under the node's Lease.
-pub(crate) struct LeaseGuard<B> {
+pub(crate) struct LeasedRunner<F> {
     pub(crate) leases: NodeLeases,
     pub(crate) node: String,
-    pub(crate) factory: B,
+    pub(crate) factory: F,
 }
 
 /// How a run under the Lease ended.
@@ -66,7 +66,7 @@ enum RunEnd {
     Lost,
 }
 
-impl<B: DrainFactory> LeaseGuard<B> {
+impl<F: DrainFactory> LeasedRunner<F> {
     /// Runs until the drain has ended, or until `orders` is closed.
     pub(crate) async fn run(
         mut self,

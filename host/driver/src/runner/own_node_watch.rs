@@ -13,7 +13,7 @@ use scupper_cluster::Cluster;
 pub(crate) struct WatchedNode(watch::Receiver<Option<Option<Node>>>);
 
 /// Keeps the watch running; dropping it stops the watch.
-pub(crate) struct NodeWatch {
+pub(crate) struct OwnNodeWatch {
     pub(crate) node: WatchedNode,
     pub(crate) _task: JoinSet<()>,
 }
@@ -22,7 +22,10 @@ pub(crate) struct NodeWatch {
 pub(crate) fn watch_node(
     cluster: &Cluster,
     name: &str,
-) -> (NodeWatch, impl Stream<Item = Option<Node>> + Send + Unpin + use<>) {
+) -> (
+    OwnNodeWatch,
+    impl Stream<Item = Option<Node>> + Send + Unpin + use<>,
+) {
     let (newest, node) = watch::channel(None);
     let (each, changes) = mpsc::unbounded_channel();
     let watched = cluster.node_changes(name);
@@ -35,11 +38,11 @@ pub(crate) fn watch_node(
             each.send(node).unwrap_or_default();
         }
     });
-    let node_watch = NodeWatch {
+    let own_node_watch = OwnNodeWatch {
         node: WatchedNode(node),
         _task: task,
     };
-    (node_watch, UnboundedReceiverStream::new(changes))
+    (own_node_watch, UnboundedReceiverStream::new(changes))
 }
 
 impl WatchedNode {

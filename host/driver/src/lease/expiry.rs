@@ -1,5 +1,6 @@
 //! Whether a Lease is free, by our own observation. Its times come from another machine's clock and are ignored: a Lease
-//! has expired when it has not changed for its duration, by our own clock, since we first saw it. No I/O.
+//! has expired when it has not changed for its duration, by our own clock, since we first saw it. Reads nothing but
+//! `/proc`, for a holder on this machine.
 
 use std::time::Duration;
 
@@ -22,12 +23,12 @@ pub(super) enum Availability {
 
 /// What this process has observed of one Lease.
 #[derive(Debug)]
-pub(super) struct LeaseState {
+pub(super) struct LeaseExpiry {
     own: HolderIdentity,
     seen: Option<(String, Instant)>,
 }
 
-impl LeaseState {
+impl LeaseExpiry {
     pub(super) const fn new(own: HolderIdentity) -> Self {
         Self { own, seen: None }
     }
