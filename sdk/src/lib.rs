@@ -47,6 +47,7 @@ pub mod config;
 mod draft;
 pub mod events;
 mod export;
+pub mod facts;
 pub mod http;
 mod invisible;
 #[cfg(feature = "json")]

@@ -142,6 +142,33 @@ impl Grant {
         }
     }
 
+    /// Allows asking who requested the drain, with [`facts::request`](crate::facts::request).
+    pub fn facts_of_request() -> Self {
+        Self::facts("request")
+    }
+
+    /// Allows asking for namespaces, with [`facts::namespace`](crate::facts::namespace).
+    pub fn facts_of_namespaces() -> Self {
+        Self::facts("namespaces")
+    }
+
+    /// Allows asking for disruption budgets, with [`facts::budgets`](crate::facts::budgets).
+    pub fn facts_of_budgets() -> Self {
+        Self::facts("budgets")
+    }
+
+    /// Allows asking who owns a pod, with [`facts::owners`](crate::facts::owners).
+    pub fn facts_of_owners() -> Self {
+        Self::facts("owners")
+    }
+
+    fn facts(target: &str) -> Self {
+        Self {
+            capability: "facts".to_owned(),
+            target: target.to_owned(),
+        }
+    }
+
     /// Allows requests that contain this secret.
     pub fn secret(name: &str) -> Self {
         Self {
@@ -262,7 +289,7 @@ macro_rules! description {
     };
 }
 
-fn value<'a>(entries: &'a [Entry], key: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(entries: &'a [Entry], key: &str) -> Option<&'a str> {
     entries
         .iter()
         .find(|entry| entry.key == key)

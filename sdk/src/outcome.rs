@@ -102,6 +102,19 @@ impl From<crate::cluster::Error> for Outcome {
     }
 }
 
+/// As above; what a step may not ask for any more, it asks for in the next.
+impl From<crate::facts::Error> for Outcome {
+    fn from(error: crate::facts::Error) -> Self {
+        let failure = Self::failed(error.to_string());
+        match error {
+            crate::facts::Error::Unavailable(_) | crate::facts::Error::TooMany(_) => {
+                failure.retry_after(AGAIN_AFTER).into()
+            }
+            _ => failure.into(),
+        }
+    }
+}
+
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

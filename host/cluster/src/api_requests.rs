@@ -21,7 +21,7 @@ pub struct ApiRequest {
 }
 
 /// The resources that the driver uses.
-const RESOURCES: [&str; 11] = [
+const RESOURCES: [&str; 18] = [
     "nodes",
     "nodes/status",
     "pods",
@@ -33,6 +33,13 @@ const RESOURCES: [&str; 11] = [
     "lifecycletransitions",
     "events",
     "leases",
+    "namespaces",
+    "replicasets",
+    "deployments",
+    "statefulsets",
+    "jobs",
+    "cronjobs",
+    "replicationcontrollers",
 ];
 
 impl RequestObserver {

@@ -47,6 +47,7 @@ struct Status {
     disruptions_allowed: i32,
     current_healthy: i32,
     desired_healthy: i32,
+    expected_pods: i32,
     observed_generation: Option<i64>,
 }
 
@@ -57,6 +58,11 @@ impl Object for WireBudget {
 }
 
 impl WireBudget {
+    /// `status.expectedPods`
+    pub(super) const fn expected_pods(&self) -> i32 {
+        self.status.expected_pods
+    }
+
     /// Converts to the engine's type.
     pub(super) fn into_engine(self) -> Budget {
         let Self {

@@ -1,6 +1,6 @@
 //! Decodes objects from files, such as the output of `kubectl get -o json`, into the same types as those of the watch.
 
-use scupper_engine::{Budget, Node, Pod};
+use scupper_engine::{Budget, Controller, Node, Pod, Uid};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,7 +9,9 @@ use thiserror::Error;
 use super::budget::WireBudget;
 use super::node::WireNode;
 use super::pod::WirePod;
-use super::wire::Meta;
+use super::wire::{Meta, MetaOnly};
+use crate::owners::{WireOwner, is_owner};
+use crate::{ObjectMeta, PodOwner};
 
 /// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,17 @@ pub enum Object {
     Pod(Pod),
     /// A PodDisruptionBudget.
     Budget(Budget),
+    /// A namespace.
+    Namespace(ObjectMeta),
+    /// An owner of pods.
+    Owner {
+        /// What a reference to it says.
+        reference: Controller,
+        /// Its namespace.
+        namespace: String,
+        /// The owner.
+        owner: Box<PodOwner>,
+    },
     /// Any other object.
     Other {
         /// Its `kind`.
@@ -50,7 +63,10 @@ pub enum DecodeError {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Head {
+    #[serde(default)]
+    api_version: String,
     #[serde(default)]
     metadata: Meta,
 }
@@ -86,7 +102,7 @@ fn with_kind(mut item: Value, kind: &str) -> Value {
 
 fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
     let head: Head = typed(&kind, "", value.clone())?;
-    let name = head.metadata.name;
+    let name = head.metadata.name.clone();
     if name.is_empty() {
         return Err(DecodeError::NoName(kind));
     }
@@ -94,7 +110,24 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
         "Node" => Object::Node(typed::<WireNode>(&kind, &name, value)?.into_engine().0),
         "Pod" => Object::Pod(typed::<WirePod>(&kind, &name, value)?.into_engine()),
         "PodDisruptionBudget" => Object::Budget(typed::<WireBudget>(&kind, &name, value)?.into_engine()),
+        "Namespace" => Object::Namespace(ObjectMeta::of(typed::<MetaOnly>(&kind, &name, value)?)),
+        _ if is_owner(&head.api_version, &kind) => owner(kind, head, value)?,
         _ => Object::Other { kind },
+    })
+}
+
+fn owner(kind: String, head: Head, value: Value) -> Result<Object, DecodeError> {
+    let owner = typed::<WireOwner>(&kind, &head.metadata.name, value)?.into_owner();
+    Ok(Object::Owner {
+        namespace: head.metadata.namespace,
+        reference: Controller {
+            api_version: head.api_version,
+            kind,
+            name: owner.meta.name.clone(),
+            uid: Uid(owner.meta.uid.clone()),
+            missing: false,
+        },
+        owner: Box::new(owner),
     })
 }
 

@@ -156,6 +156,44 @@ pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
     rights.collect()
 }
 
+/// Why a right for facts is needed.
+pub const FACT_PURPOSE: &str = "for what its policies ask";
+
+/// Returns the rights for facts that a policy asks for, by the target of its grant. All are required: without them no plan
+/// is made. `group`: that of the lifecycle objects.
+pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
+    const READ: &[&str] = &["get", "list"];
+    let rows: &[(&str, &'static str, &[&'static str])] = match target {
+        "request" => &[(group, "lifecycleevents", &["get"])],
+        "namespaces" => &[("", "namespaces", READ)],
+        "budgets" => &[("policy", "poddisruptionbudgets", &["list"])],
+        "owners" => &[
+            ("apps", "replicasets", READ),
+            ("apps", "deployments", READ),
+            ("apps", "statefulsets", READ),
+            ("apps", "daemonsets", READ),
+            ("batch", "jobs", READ),
+            ("batch", "cronjobs", READ),
+            ("", "replicationcontrollers", READ),
+        ],
+        _ => &[],
+    };
+    let right = |(group, resource, verbs): &(&str, &'static str, &[&'static str])| {
+        let (group, resource) = ((*group).to_owned(), *resource);
+        let right = move |verb: &&'static str| Right {
+            verb,
+            group: group.clone(),
+            resource,
+            subresource: "",
+            namespace: String::new(),
+            purpose: FACT_PURPOSE,
+            required: true,
+        };
+        verbs.iter().map(right).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(right).collect()
+}
+
 /// Replaces the eviction right with those to evict as the node, by impersonation.
 pub fn evicting_as_node(rights: Vec<Right>) -> Vec<Right> {
     let right = |verb, group: &str, resource, subresource| Right {

@@ -102,7 +102,7 @@ impl Policy<'_> {
                 .get("sha256")
                 .and_then(Node::text)
                 .map(str::to_ascii_lowercase),
-            grants: grants.map(annotations_and_events).unwrap_or_default(),
+            grants: grants.map(listed_grants).unwrap_or_default(),
             secrets: secrets.unwrap_or_default(),
             http,
             wasi: grant("wasi").and_then(Node::boolean).unwrap_or_default(),
@@ -213,11 +213,12 @@ impl Policy<'_> {
     }
 }
 
-fn annotations_and_events(grants: &Node) -> Vec<Grant> {
+fn listed_grants(grants: &Node) -> Vec<Grant> {
     let kinds = [
         Capability::NodeAnnotations,
         Capability::PodAnnotations,
         Capability::Events,
+        Capability::Facts,
     ];
     let of = |capability: Capability| {
         let targets = grants.texts_of(capability.as_str()).into_iter();

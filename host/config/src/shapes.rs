@@ -1,6 +1,6 @@
 //! The table: every key of the file, its shape and its meaning.
 
-use scupper_policy_spec::HTTP_METHODS;
+use scupper_policy_spec::{FACTS, HTTP_METHODS};
 
 use super::limits::LIMITS;
 use super::shape::{Field, Object, Shape};
@@ -118,6 +118,16 @@ static GRANTS: Object = Object {
                 most: 2,
             },
             "The objects about which it may emit Kubernetes Events.",
+        ),
+        Field::new(
+            "facts",
+            Shape::List {
+                of: &Shape::OneOf(&FACTS),
+                most: FACTS.len(),
+            },
+            "What it may ask about: request (labels and annotations of the LifecycleEvent), namespaces (their labels and \
+             annotations), budgets (those of the node's pods), owners (the workloads of the node's pods). The driver's \
+             account needs the rights to read them.",
         ),
         Field::new(
             "http",

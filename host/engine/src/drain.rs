@@ -76,6 +76,8 @@ pub struct Drain {
     cordon: cordon_state::CordonState,
     uncordon: uncordon::Progress,
     chain: Option<planning::Chain>,
+    /// How many chains of planners have begun.
+    chains_begun: u64,
     newcomers: newcomers::Newcomers,
     plan_state: plan_state::PlanState,
     hooks: hook_state::Hooks,
@@ -201,6 +203,7 @@ impl Drain {
             cordon: cordon_state::CordonState::default(),
             uncordon: uncordon::Progress::default(),
             chain: None,
+            chains_begun: 0,
             newcomers: newcomers::Newcomers::default(),
             plan_state: plan_state::PlanState::default(),
             hooks: hook_state::Hooks::default(),

@@ -3,7 +3,7 @@
 use scupper_common::text::one_line;
 use thiserror::Error;
 
-use super::{Capability, Grant};
+use super::{Capability, FACTS, Grant};
 
 /// Domains whose annotations control the cluster or this driver. They and their subdomains are never granted.
 const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "scupper.dev"];
@@ -26,6 +26,9 @@ pub enum PrefixError {
     /// No Events are emitted about it.
     #[error("`{0}` is not a target of Events; write node or pods")]
     Subject(String),
+    /// There is no such fact.
+    #[error("`{0}` is not a target of facts; write one of {facts}", facts = FACTS.join(", "))]
+    Fact(String),
     /// The domain is the cluster's or the driver's own.
     #[error("annotations of `{0}` steer the cluster or this driver and are never granted")]
     Reserved(String),
@@ -36,9 +39,11 @@ pub fn check_grant(grant: &Grant) -> Result<(), PrefixError> {
     match grant.capability {
         Capability::NodeAnnotations | Capability::PodAnnotations => check_prefix(&grant.target),
         Capability::Events if matches!(grant.target.as_str(), "node" | "pods") => Ok(()),
+        Capability::Facts if FACTS.contains(&grant.target.as_str()) => Ok(()),
         // These have their own errors.
         Capability::Http | Capability::Secret => Ok(()),
         Capability::Events => Err(PrefixError::Subject(one_line(&grant.target, SHOWN_BYTES))),
+        Capability::Facts => Err(PrefixError::Fact(one_line(&grant.target, SHOWN_BYTES))),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 
 variants!(NameError: Form Reserved);
 variants!(GrantError: Form Wasi Capability);
-variants!(PrefixError: Form Subject Reserved);
+variants!(PrefixError: Form Subject Fact Reserved);
 variants!(UrlError: Syntax Long Scheme Credentials Fragment Written Host Path Port NotOrigin);
 variants!(HttpGrantError: Origin Method Path CaWithoutTls);
 variants!(HttpTargetError: Form Query Grant);
@@ -85,6 +85,7 @@ fn every_error() {
     let prefixes = [
         prefix(Capability::PodAnnotations, "nodes"),
         prefix(Capability::Events, "nodes"),
+        prefix(Capability::Facts, "everything"),
         prefix(Capability::NodeAnnotations, "node.kubernetes.io/"),
     ];
     let targets = [

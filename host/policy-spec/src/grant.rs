@@ -18,6 +18,8 @@ pub enum Capability {
     PodAnnotations,
     /// Emit Events.
     Events,
+    /// Ask about the cluster.
+    Facts,
     /// Send requests.
     Http,
     /// Have the driver insert a secret into requests.
@@ -29,7 +31,8 @@ pub enum Capability {
 pub struct Grant {
     /// The capability.
     pub capability: Capability,
-    /// For annotations: the prefix of their keys. For events: `node` or `pods`. For `http`: methods and how URLs begin.
+    /// For annotations: the prefix of their keys. For events: `node` or `pods`. For facts: one of
+    /// [`FACTS`](crate::FACTS). For `http`: methods and how URLs begin.
     /// For secrets: the name.
     pub target: String,
 }
@@ -47,7 +50,9 @@ pub enum GrantError {
     )]
     Wasi,
     /// The capability is unknown.
-    #[error("unknown capability `{0}`; known are node-annotations, pod-annotations, events, http and secret")]
+    #[error(
+        "unknown capability `{0}`; known are node-annotations, pod-annotations, events, facts, http and secret"
+    )]
     Capability(String),
 }
 
@@ -58,6 +63,7 @@ impl Capability {
             Self::NodeAnnotations => "node-annotations",
             Self::PodAnnotations => "pod-annotations",
             Self::Events => "events",
+            Self::Facts => "facts",
             Self::Http => "http",
             Self::Secret => "secret",
         }
@@ -72,6 +78,7 @@ impl FromStr for Capability {
             "node-annotations" => Ok(Self::NodeAnnotations),
             "pod-annotations" => Ok(Self::PodAnnotations),
             "events" => Ok(Self::Events),
+            "facts" => Ok(Self::Facts),
             "http" => Ok(Self::Http),
             "secret" => Ok(Self::Secret),
             _ => Err(GrantError::Capability(one_line(text, SHOWN_BYTES))),

@@ -7,6 +7,7 @@
 mod annotations;
 #[cfg(test)]
 mod error_texts;
+mod facts;
 mod grant;
 mod http;
 mod limits;
@@ -15,6 +16,7 @@ mod secret;
 mod spec;
 
 pub use annotations::{PrefixError, allows_annotation, check_grant, check_prefix, covers};
+pub use facts::{FACTS, Fact};
 pub use grant::{Capability, Grant, GrantError};
 pub use http::{
     HTTP_METHODS, HTTP_PATH_RULE, HttpGrant, HttpGrantError, HttpRule, HttpRules, HttpTargetError, HttpUrl,

@@ -33,6 +33,8 @@ pub use compile::wasm_file::{SourceError, WasmFile};
 pub use files::digest::sha256;
 pub use files::private_dir::{PrivateDir, PrivateDirError};
 pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
+pub use imports::facts::answers::{DrainFacts, Facts};
+pub use imports::facts::source::{BudgetFact, FactSource, Marks, NamespaceFact, OwnerFact};
 pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;
 pub use imports::secret::Secrets;

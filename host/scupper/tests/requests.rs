@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
-use scupper_policy_spec::PolicySpec;
+use scupper_policy_spec::{FACTS, PolicySpec};
 use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
 use scupper_simulator::kubelet;
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Timing};
@@ -103,6 +103,21 @@ impl Stage {
         tokio::time::timeout(LIMIT, waited).await.unwrap();
     }
 
+    /// The requests of the driver since then, without renewals of its lease: every ten seconds one, however long a busy
+    /// machine takes.
+    fn requests(&self, mark: usize, begun: Instant) -> Vec<RequestRecord> {
+        let ours = self.api.requests_since(mark).into_iter();
+        let ours = ours.filter(|request| request.user_agent.starts_with("scupper"));
+        let renews = |request: &RequestRecord| request.method == "PATCH" && request.path.contains("/leases/");
+        let (renewals, ours): (Vec<_>, Vec<_>) = ours.partition(renews);
+        assert!(
+            renewals.len() as u64 <= begun.elapsed().as_secs() / 10,
+            "{} renewals",
+            renewals.len()
+        );
+        ours
+    }
+
     async fn event(&self, name: &str, transition: &str) {
         self.api
             .store()
@@ -128,20 +143,8 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
         }
         let (mark, begun) = (stage.api.mark(), Instant::now());
         stage.event(&format!("drain-{takes}"), DRIVER).await;
-        let ours: Vec<_> = stage.api.requests_since(mark);
-        let ours: Vec<_> = ours
-            .iter()
-            .filter(|request| request.user_agent.starts_with("scupper"))
-            .collect();
-        // The lease is renewed every ten seconds, however long a busy machine takes.
-        let renewals =
-            |request: &&&RequestRecord| request.method == "PATCH" && request.path.contains("/leases/");
-        let renewals = ours.iter().filter(renewals).count();
-        assert!(
-            renewals as u64 <= begun.elapsed().as_secs() / 10,
-            "{renewals} renewals"
-        );
-        let requests = ours.len() - renewals;
+        let ours = stage.requests(mark, begun);
+        let requests = ours.len();
         assert!(requests <= PODS + 11, "{requests} requests: {ours:#?}");
         let evictions = ours
             .iter()
@@ -159,6 +162,78 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
             .event(&format!("uncordon-{takes}"), &format!("{DRIVER}-uncordon"))
             .await;
     }
+}
+
+/// 110 pods of 20 Deployments in four namespaces: the event, four namespaces, all budgets, and for each namespace a list of
+/// ReplicaSets and one of Deployments.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_policies_ask_adds_at_most_15_requests_for_110_pods_of_20_deployments() {
+    let ask = (0..4).map(|number| format!("namespace shop-{number}\n"));
+    let ask = format!("request\nbudgets\nowners\n{}", ask.collect::<String>());
+    let asks = |name: &str| PolicySpec {
+        name: name.to_owned(),
+        file: guests::guest("asks"),
+        grants: FACTS
+            .map(|fact| format!("facts:{fact}").parse().unwrap())
+            .to_vec(),
+        config: [("ask", ask.as_str()), ("then", "go on")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        ..PolicySpec::default()
+    };
+    // The second one asks for nothing that the first one has not asked for.
+    let stage = Stage::set(vec![asks("first"), asks("second")]).await;
+    let store = stage.api.store();
+    for number in 0..4 {
+        store
+            .apply(objects::namespace(&format!("shop-{number}")).build())
+            .unwrap();
+    }
+    for number in 0..20 {
+        let (namespace, name) = (format!("shop-{}", number % 4), format!("web-{number}"));
+        let deployment = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": namespace, "name": name, "uid": name}, "spec": {"replicas": 6}});
+        store.apply(deployment).unwrap();
+        let owner = serde_json::json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": name,
+            "controller": true}]);
+        // Without replicas: the simulated controller would create pods.
+        let set = objects::replica_set(&namespace, &format!("{name}-1"), 0);
+        store
+            .apply(set.with("/metadata/ownerReferences", owner).build())
+            .unwrap();
+    }
+    for number in 0..PODS {
+        let owner = number % 20;
+        let pod = objects::pod(&format!("shop-{}", owner % 4), &format!("pod-{number}"), NODE);
+        store
+            .apply(pod.owner_replicaset(&format!("web-{owner}-1")).takes(0.0).build())
+            .unwrap();
+    }
+    let (mark, begun) = (stage.api.mark(), Instant::now());
+    stage.event("drain", DRIVER).await;
+    let ours = stage.requests(mark, begun);
+    let of_facts = ours.iter().filter(|request| {
+        let paths = [
+            "/namespaces/shop-",
+            "/deployments",
+            "/replicasets",
+            "/poddisruptionbudgets",
+        ];
+        request.method == "GET"
+            && !request.query.contains("watch=1")
+            && (paths.iter().any(|path| request.path.contains(path))
+                || request.path.ends_with("/lifecycleevents/drain"))
+    });
+    let of_facts: Vec<_> = of_facts.map(|request| request.path.as_str()).collect();
+    assert_eq!(of_facts.len(), 14, "{of_facts:#?}");
+    // Both policies have a hook, whose end is saved.
+    let others = ours.len() - of_facts.len();
+    assert!(others <= PODS + 11 + 2, "{others} others: {ours:#?}");
+    println!(
+        "{} requests for {PODS} pods of 20 Deployments, {} of them for what policies ask",
+        ours.len(),
+        of_facts.len()
+    );
 }
 
 /// Each step of this hook has another state, and each state is saved before the next step: a patch of the node.

@@ -162,16 +162,22 @@ impl Host {
         self.plan_after::<P>(&self.draft())
     }
 
-    /// Runs the planner, with the draft of a previous policy.
+    /// Runs the planner, with the draft of a previous policy. A plan for which a fact could not be read is an error, as
+    /// the host makes it again.
     ///
     /// # Panics
     /// If the plan is invalid.
     pub fn plan_after<P: Planner>(&self, draft: &Planned) -> Result<Planned, String> {
+        let wants = <P as Policy>::describe().wants;
         let (drain, node, pods) = state::with(|state| {
-            state.grants = None;
+            (state.grants, state.wants, state.unread) = (None, wants, None);
             (state.drain.clone(), state.node.clone(), state.pods.clone())
         });
-        let plan = glue::make_plan::<P>(&drain, &node, &pods, draft.plan().clone())?;
+        let plan = glue::make_plan::<P>(&drain, &node, &pods, draft.plan().clone());
+        if let Some(why) = state::with(|state| state.unread.take()) {
+            return Err(format!("a fact that it asked for could not be read: {why}"));
+        }
+        let plan = plan?;
         let planned = Planned::new(plan, pods);
         planned.assert_valid();
         Ok(planned)
@@ -255,7 +261,10 @@ impl Host {
     pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
         // `describe` may read the configuration, so it runs before the state is borrowed.
         let wants = <H as Policy>::describe().wants;
-        state::with(|state| state.grants = Some(wants));
+        state::with(|state| {
+            state.wants.clone_from(&wants);
+            state.grants = Some(wants);
+        });
         let call = self.call(phase, subject.clone());
         let outcome = glue::step::<H>(&call);
         let keeps = match &outcome {
@@ -289,6 +298,7 @@ impl Host {
     fn check_at<P: Surroundings>(node: Option<&Node>) -> Vec<Finding> {
         let wants = <P as Policy>::describe().wants;
         state::with(|state| {
+            state.wants.clone_from(&wants);
             state.grants = Some(wants);
             state.checks = true;
         });

@@ -98,6 +98,80 @@ pub(crate) mod cluster {
     }
 }
 
+pub(crate) mod facts {
+    use crate::{
+        bindings::imports::scupper::drain::facts::{Budget, Error, Namespace, Owner, Request},
+        testing::{
+            namespace,
+            state::{self, State},
+        },
+    };
+
+    pub(crate) fn get_request() -> Result<Request, Error> {
+        ask("request", |state| {
+            Ok(Request {
+                trigger: state.drain.trigger.clone(),
+                name: state.drain.name.clone(),
+                labels: state.request_labels.clone(),
+                annotations: state.request_annotations.clone(),
+            })
+        })
+    }
+
+    pub(crate) fn get_namespace(name: &str) -> Result<Namespace, Error> {
+        ask("namespaces", |state| {
+            let set = state.namespaces.iter().find(|namespace| namespace.name == name);
+            let has_pods = || state.pods.iter().any(|pod| pod.namespace == name);
+            set.cloned()
+                .or_else(|| has_pods().then(|| namespace(name)))
+                .ok_or_else(|| Error::NotFound(format!("there is no namespace {name}")))
+        })
+    }
+
+    pub(crate) fn list_budgets() -> Result<Vec<Budget>, Error> {
+        ask("budgets", |state| {
+            let covers = |budget: &&Budget| state.pods.iter().any(|pod| budget.covers(pod));
+            Ok(state.budgets.iter().filter(covers).cloned().collect())
+        })
+    }
+
+    pub(crate) fn list_owners(uid: &str) -> Result<Vec<Owner>, Error> {
+        ask("owners", |state| {
+            let pod = state.pods.iter().find(|pod| pod.uid == uid);
+            let pod = pod.ok_or_else(|| Error::NotFound("no pod of this call has the UID".to_owned()))?;
+            let bare = pod.controller.iter().map(|controller| Owner {
+                api_version: controller.api_version.clone(),
+                kind: controller.kind.clone(),
+                name: controller.name.clone(),
+                uid: controller.uid.clone(),
+                labels: Vec::new(),
+                annotations: Vec::new(),
+                replicas: None,
+                ready_replicas: None,
+                strategy: String::new(),
+            });
+            Ok(state.owners.get(uid).cloned().unwrap_or_else(|| bare.collect()))
+        })
+    }
+
+    fn ask<T>(target: &str, answer: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {
+        state::with(|state| {
+            let wanted = state
+                .wants
+                .iter()
+                .any(|grant| grant.capability == "facts" && grant.target == target);
+            if !wanted || (state.checks && target != "namespaces") {
+                return Err(Error::NotGranted(format!("facts {target}")));
+            }
+            if let Some(message) = state.outage.clone() {
+                state.unread = Some(message.clone());
+                return Err(Error::Unavailable(message));
+            }
+            answer(state)
+        })
+    }
+}
+
 pub(crate) mod events {
     use crate::{
         bindings::imports::scupper::drain::events::{Error, Kind, Regarding},

@@ -24,6 +24,7 @@
 //!
 //! Each test thread has one host. [`Host::new`] resets it.
 
+mod facts;
 mod hook_run;
 mod host;
 pub(crate) mod imports;
@@ -31,6 +32,7 @@ mod planned;
 mod pods;
 mod state;
 
+pub use facts::{budget, namespace, owner};
 pub use hook_run::HookRun;
 pub use host::Host;
 pub use planned::Planned;

@@ -4,6 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Drain, Entry, Grant, Node, Phase, Pod, Subject,
+    facts::{Budget, Namespace, Owner},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -26,6 +27,16 @@ pub(super) struct State {
     pub(super) log: Vec<(Level, String)>,
     /// The grants of the policy that is being called; `None` for a planner, which has none.
     pub(super) grants: Option<Vec<Grant>>,
+    /// The grants of the policy that is being called, also for a planner.
+    pub(super) wants: Vec<Grant>,
+    /// Why a fact could not be read for the plan.
+    pub(super) unread: Option<String>,
+    pub(super) namespaces: Vec<Namespace>,
+    pub(super) budgets: Vec<Budget>,
+    /// By the UID of the pod.
+    pub(super) owners: BTreeMap<String, Vec<Owner>>,
+    pub(super) request_labels: Vec<Entry>,
+    pub(super) request_annotations: Vec<Entry>,
     /// A check is being called: it may send requests, and change nothing.
     pub(super) checks: bool,
     /// The error of every call to the API server.
@@ -63,6 +74,13 @@ impl Default for State {
             },
             log: Vec::new(),
             grants: None,
+            wants: Vec::new(),
+            unread: None,
+            namespaces: Vec::new(),
+            budgets: Vec::new(),
+            owners: BTreeMap::new(),
+            request_labels: Vec::new(),
+            request_annotations: Vec::new(),
             checks: false,
             outage: None,
             server: None,

@@ -4,4 +4,5 @@ pub(crate) mod claim_api;
 pub(crate) mod cordon_trigger;
 pub(crate) mod metrics;
 pub(crate) mod policy_access;
+pub(crate) mod policy_facts;
 pub(crate) mod transition_api;

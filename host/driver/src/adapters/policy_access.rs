@@ -11,7 +11,7 @@ use scupper_report::{PolicyMessage, policy_event_note};
 
 /// The cluster edge, as policies use it.
 pub(crate) struct PolicyClusterAccess {
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     messages: PolicyMessages,
 }
 

@@ -25,6 +25,7 @@ use crate::runner::own_node_watch::WatchedNode;
 use crate::runner::policy_calls::EngineDrainInfo;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
+use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::{Health, Traces};
 
@@ -49,6 +50,8 @@ pub(crate) struct EngineRunner {
     policies: Arc<Session>,
     drain: Drain,
     reporter: Reporter,
+    /// What its planners have asked about the cluster.
+    facts: DrainFacts,
     running: JoinSet<(CommandId, Answer)>,
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
@@ -76,6 +79,7 @@ impl EngineRunner {
             policies,
             drain,
             reporter,
+            facts: DrainFacts::default(),
             running: JoinSet::new(),
             first: None,
             known_orders: Orders::default(),
@@ -204,8 +208,12 @@ impl EngineRunner {
                 let shown = NodeSnapshot::for_planner(&self.drain);
                 let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
+                let facts = self.facts.of_plan(self.drain.chains_begun(), now);
                 let planning = async move {
-                    let info = policy_calls::info(&request, started, state, now);
+                    let info = DrainInfo {
+                        facts: Some(&facts),
+                        ..policy_calls::info(&request, started, state, now)
+                    };
                     let answer =
                         policy_calls::plan(&policies, info, &shown, &request.settings, (&policy, &draft))
                             .await;

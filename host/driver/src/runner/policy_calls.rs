@@ -113,6 +113,7 @@ pub fn info(request: &Request, started: Time, state: EngineDrainInfo, now: Time)
         deadline: request.deadline,
         now,
         own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),
+        facts: None,
     }
 }
 

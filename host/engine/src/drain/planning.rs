@@ -43,6 +43,11 @@ impl Drain {
         self.chain.as_ref().map_or(&[], |chain| &chain.pods)
     }
 
+    /// How many chains of planners have begun: planners that were asked at the same number make one plan.
+    pub const fn chains_begun(&self) -> u64 {
+        self.chains_begun
+    }
+
     /// Plans the drain once the node, its pods and their budgets are known. Nothing has been changed before.
     pub(super) fn plan_first(&mut self) {
         if self.request.intent == Intent::Uncordon {
@@ -72,6 +77,7 @@ impl Drain {
         if self.chain.is_none() {
             let pods: Vec<Pod> = self.cluster.pods().values().cloned().collect();
             let draft = draft(&pods, &self.request.settings, self.now);
+            self.chains_begun = self.chains_begun.saturating_add(1);
             let planners = self.request.policies.iter().filter(|policy| policy.planner);
             let policies = planners.map(|policy| policy.name.clone()).rev().collect();
             self.chain = Some(Chain {

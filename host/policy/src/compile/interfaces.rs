@@ -14,7 +14,7 @@ const PACKAGE: &str = "scupper:drain/";
 pub const VERSION: (u64, u64) = (0, 1);
 
 /// The interfaces of the package that a policy may import.
-const IMPORTS: [&str; 6] = ["types", "log", "config", "cluster", "events", "http"];
+const IMPORTS: [&str; 7] = ["types", "log", "config", "cluster", "facts", "events", "http"];
 
 /// The imports and exports of a component.
 #[derive(Default)]

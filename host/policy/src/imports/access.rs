@@ -5,8 +5,10 @@ use futures::future::BoxFuture;
 use scupper_engine::{Node, Pod, PodRef};
 use thiserror::Error;
 
+use super::facts::source::FactSource;
+
 /// The part of the cluster that policies can reach.
-pub trait ClusterAccess: Send + Sync {
+pub trait ClusterAccess: FactSource + Send + Sync {
     /// The node as it is now.
     fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>>;
 
@@ -59,7 +61,7 @@ pub struct PolicyEvent<'a> {
 }
 
 /// Why a request to the cluster failed.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum AccessError {
     /// There is no such object, or it has another UID now.
     #[error("not found: {0}")]

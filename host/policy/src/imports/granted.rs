@@ -96,9 +96,10 @@ impl GrantedCapabilities {
 
     fn has(&self, want: &Grant, spec: &PolicySpec) -> bool {
         match want.capability {
-            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-                spec.grants.iter().any(|grant| covers(grant, want))
-            }
+            Capability::NodeAnnotations
+            | Capability::PodAnnotations
+            | Capability::Events
+            | Capability::Facts => spec.grants.iter().any(|grant| covers(grant, want)),
             Capability::Http => want
                 .target
                 .parse()
@@ -116,7 +117,7 @@ fn check(grant: &Grant, http: &mut Vec<HttpGrant>) -> Result<(), LoadFault> {
         source,
     };
     match grant.capability {
-        Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+        Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events | Capability::Facts => {
             check_grant(grant).map_err(|error| wrong(error.into()))
         }
         Capability::Http => {
@@ -161,7 +162,10 @@ impl Wants {
             target: want.target.clone(),
         };
         match grant.capability {
-            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+            Capability::NodeAnnotations
+            | Capability::PodAnnotations
+            | Capability::Events
+            | Capability::Facts => {
                 check_grant(&grant)?;
             }
             Capability::Http => self.requests.http.push(grant.target.parse()?),

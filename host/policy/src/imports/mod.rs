@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod bucket;
 pub(crate) mod events;
+pub(crate) mod facts;
 pub(crate) mod granted;
 pub(crate) mod http;
 pub(crate) mod log;

@@ -1,12 +1,15 @@
 //! For policies that run without a cluster: in dry runs, benchmarks and tests.
 
+use std::collections::BTreeMap;
 use std::future::ready;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_engine::{Node, Pod, PodRef};
+use scupper_engine::{Controller, Node, Pod, PodRef};
 
-use crate::{AccessError, ClusterAccess, PolicyEvent};
+use crate::{
+    AccessError, BudgetFact, ClusterAccess, FactSource, Marks, NamespaceFact, OwnerFact, PolicyEvent,
+};
 
 /// A cluster that is never available; it says why.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,40 @@ impl ClusterAccess for NoCluster {
     }
 
     fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.refuse()
+    }
+}
+
+impl FactSource for NoCluster {
+    fn lifecycle_event<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Marks, AccessError>> {
+        self.refuse()
+    }
+
+    fn namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
+        self.refuse()
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn owner<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Controller,
+    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn owners<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Controller,
+    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
         self.refuse()
     }
 }

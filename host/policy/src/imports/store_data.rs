@@ -9,6 +9,7 @@ use scupper_policy_spec::{Capability, Grant, allows_annotation};
 use wasmtime::component::{HasSelf, Linker};
 
 use super::events::EventLimiter;
+use super::facts::import::FactScope;
 use super::granted::Wants;
 use super::http::Requests;
 use super::log::LogLimiter;
@@ -18,7 +19,7 @@ use crate::runtime::observer::{Observation, Observer};
 use crate::runtime::usage::{Account, CallResult, Usage};
 use crate::wit::bindings::scupper::drain::cluster::{self, Error};
 use crate::wit::bindings::scupper::drain::types::{self, NodeResult, PodResult};
-use crate::wit::bindings::scupper::drain::{config, events, http, log};
+use crate::wit::bindings::scupper::drain::{config, events, facts, http, log};
 use crate::wit::to_wit_owned;
 use crate::{AccessError, ClusterAccess};
 
@@ -62,6 +63,8 @@ pub(crate) struct PolicyContext {
 pub(crate) struct StoreData {
     pub(crate) context: Arc<PolicyContext>,
     pub(crate) scope: CallScope,
+    /// Whom it may ask about the cluster.
+    pub(crate) facts: Option<FactScope>,
     pub(crate) meter: Meter,
     writes: u32,
     /// Never locked: the mutex makes the data shareable between futures.
@@ -137,15 +140,16 @@ impl PolicyContext {
 }
 
 impl StoreData {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         context: Arc<PolicyContext>,
-        scope: CallScope,
+        (scope, facts): (CallScope, Option<FactScope>),
         meter: Meter,
         wasi: Option<Box<Mutex<Wasi>>>,
     ) -> Self {
         Self {
             context,
             scope,
+            facts,
             meter,
             writes: 0,
             wasi,
@@ -308,6 +312,7 @@ pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    facts::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     events::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     http::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
 }

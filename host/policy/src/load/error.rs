@@ -217,7 +217,10 @@ impl fmt::Display for MissingGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, grant, .. } = self;
         match grant.capability {
-            Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
+            Capability::NodeAnnotations
+            | Capability::PodAnnotations
+            | Capability::Events
+            | Capability::Facts => {
                 write!(f, "--grant {policy}={grant}")
             }
             Capability::Http => write!(f, "--grant '{policy}={grant}'"),
@@ -259,9 +262,10 @@ impl MissingGrant {
         for Self { grant, .. } in missing {
             let (capability, target) = (grant.capability, grant.target.as_str());
             let entry = match capability {
-                Capability::NodeAnnotations | Capability::PodAnnotations | Capability::Events => {
-                    target.to_owned()
-                }
+                Capability::NodeAnnotations
+                | Capability::PodAnnotations
+                | Capability::Events
+                | Capability::Facts => target.to_owned(),
                 Capability::Http => target
                     .parse()
                     .map(|want: HttpWant| want.to_yaml())

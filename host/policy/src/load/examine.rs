@@ -12,7 +12,7 @@ use super::loaded::blank_node;
 use crate::compile::compiled::{self, Compiled};
 use crate::imports::granted::Wants;
 use crate::runtime::guest::Guest;
-use crate::{ClusterAccess, Description, DrainInfo, Flaw, PolicyUsage, Runtime, StepCall, load};
+use crate::{ClusterAccess, Description, DrainInfo, Facts, Flaw, PolicyUsage, Runtime, StepCall, load};
 
 /// The findings.
 #[derive(Debug, Default)]
@@ -104,6 +104,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
         state: Vec::new(),
     };
     let now = guest.context.clock.now();
+    let blank = Arc::new(Facts::blank());
     let call = StepCall {
         step: &step,
         drain: DrainInfo {
@@ -116,6 +117,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
             own_pod: None,
             found_drained: false,
             held: false,
+            facts: Some(&blank),
         },
         node: &blank_node(),
         pods: &[],

@@ -12,6 +12,19 @@ use scupper_policy_spec::FailurePolicy;
 /// ends the retries.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// When to ask a planner again for which a fact could not be read. An API server restarts in a few seconds.
+const REREAD: Duration = Duration::from_secs(3);
+
+/// The answer when a fact could not be read that a planner asked for. The operator's failure policy does not apply: the
+/// policy has not failed, and a drain without it would be another one.
+pub(crate) fn unanswered(policy: &str, trouble: &str) -> PlanAnswer {
+    tracing::warn!(target: "scupper::policy", policy, "the plan is made again because a fact could not be read: {trouble}");
+    PlanAnswer::Failed {
+        message: format!("a fact that it asked for could not be read: {trouble}"),
+        retry_after: Some(REREAD),
+    }
+}
+
 /// The answer when a planner trapped, exceeded its limits, or made an invalid plan.
 pub(crate) fn planner(
     failure_policy: FailurePolicy,

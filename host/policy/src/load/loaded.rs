@@ -11,7 +11,7 @@ use super::{failure_policy, settle};
 use crate::compile::compiled::{Compiled, compile};
 use crate::compile::wasm_file::WasmFile;
 use crate::runtime::guest::Guest;
-use crate::{CallError, ClusterAccess, Description, DrainInfo, PlanCall, Runtime, StepCall};
+use crate::{CallError, ClusterAccess, Description, DrainInfo, Facts, PlanCall, Runtime, StepCall};
 
 /// A policy ready to call.
 pub struct LoadedPolicy {
@@ -57,6 +57,7 @@ impl LoadedPolicy {
             decisions: Vec::new(),
             waves: Vec::new(),
         };
+        let blank = Arc::new(Facts::blank());
         let call = PlanCall {
             policy: &self.description.name,
             drain: DrainInfo {
@@ -69,6 +70,7 @@ impl LoadedPolicy {
                 deadline: None,
                 now: self.guest.context.clock.now(),
                 own_pod: None,
+                facts: Some(&blank),
             },
             node: &node,
             pods: &[],
@@ -88,9 +90,19 @@ impl LoadedPolicy {
         }
     }
 
-    /// Calls its planner.
+    /// Calls its planner. A plan for which a fact could not be read does not count, nor does a failure after that.
     pub async fn plan(&self, call: &PlanCall<'_>) -> Result<PlanAnswer, CallError> {
-        Ok(match self.guest.make_plan(call).await? {
+        let own = Arc::default();
+        let facts = call.drain.facts.unwrap_or(&own);
+        let drain = DrainInfo {
+            facts: Some(facts),
+            ..call.drain
+        };
+        let answer = self.guest.make_plan(&PlanCall { drain, ..*call }).await;
+        if let Some(trouble) = facts.trouble() {
+            return Ok(failure_policy::unanswered(&self.description.name, &trouble));
+        }
+        Ok(match answer? {
             Ok(plan) => PlanAnswer::Plan(plan),
             Err(message) => PlanAnswer::Refused { message },
         })

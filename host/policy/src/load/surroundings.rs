@@ -98,8 +98,9 @@ impl Guest {
         };
         let lists = node.map(|node| Lists::of(node, &[], None));
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
+        let facts = self.fact_scope(None, &[]);
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, CallScope::Servers).await?;
+            let (mut store, instance) = self.open(&bounds, None, (CallScope::Servers, facts)).await?;
             let surroundings = surroundings.load(&mut store, &instance)?;
             let node = lists.as_ref().map(Lists::node);
             surroundings.call_check(&mut store, node).await

@@ -4,11 +4,11 @@ use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt;
 use scupper_policy_spec::Limits;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::cpu::CpuTime;
 use super::fault::CallFault;
@@ -29,7 +29,7 @@ pub(crate) struct Bounds {
     pub(crate) spent: Arc<CpuTime>,
     /// All other resource usage so far.
     pub(crate) counters: Arc<Counters>,
-    began: Instant,
+    began: std::time::Instant,
 }
 
 impl Bounds {
@@ -41,7 +41,7 @@ impl Bounds {
             handles: limits.handles,
             spent: Arc::default(),
             counters: Arc::default(),
-            began: Instant::now(),
+            began: std::time::Instant::now(),
         }
     }
 
@@ -60,11 +60,31 @@ impl Bounds {
         let mut work = pin!(work);
         let counted = poll_fn(|context| self.spent.count(|| work.as_mut().poll(context)));
         // The store is dropped with the future: nothing that a panic left half done is used again.
-        match AssertUnwindSafe(timeout(self.wall, counted)).catch_unwind().await {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(error))) => Err(CallFault::of(&error, self)),
-            Ok(Err(_elapsed)) => Err(CallFault::late(self.wall, self.counters.waited())),
+        let limited = async {
+            tokio::select! {
+                biased;
+                answer = counted => Some(answer),
+                () = self.late() => None,
+            }
+        };
+        match AssertUnwindSafe(limited).catch_unwind().await {
+            Ok(Some(Ok(answer))) => Ok(answer),
+            Ok(Some(Err(error))) => Err(CallFault::of(&error, self)),
+            Ok(None) => Err(CallFault::late(self.wall, self.counters.waited())),
             Err(_panic) => Err(CallFault::Panic),
+        }
+    }
+
+    /// Returns once the call has taken too long, not counting the time in which the host reads facts for it. That time has
+    /// a limit of its own.
+    async fn late(&self) {
+        let begun = Instant::now();
+        loop {
+            let until = begun + self.wall.saturating_add(self.counters.fetched());
+            if Instant::now() >= until {
+                return;
+            }
+            sleep_until(until).await;
         }
     }
 }

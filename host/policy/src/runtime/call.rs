@@ -1,6 +1,10 @@
 //! The driver's calls to a policy.
 
+use std::sync::Arc;
+
 use scupper_engine::{HookStep, Node, Plan, Pod, Time, Uid};
+
+use crate::Facts;
 
 /// The drain that a policy is called for.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,8 @@ pub struct DrainInfo<'a> {
     pub now: Time,
     /// The driver's own pod, if it runs in one on this node.
     pub own_pod: Option<&'a Uid>,
+    /// The facts of its current plan; `None`: the call has facts of its own.
+    pub facts: Option<&'a Arc<Facts>>,
 }
 
 /// A call of a policy's planner.

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
-use scupper_engine::{HookPhase, Plan, PodRef, StepOutcome};
-use scupper_policy_spec::{Capability, Limits};
+use scupper_engine::{HookPhase, Plan, Pod, PodRef, StepOutcome};
+use scupper_policy_spec::{Capability, Grant, Limits};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
@@ -13,6 +13,8 @@ use super::fault::{CallError, CallFault};
 use super::meter::Meter;
 use super::ticker::Ticker;
 use super::usage::{CallResult, PolicyUsage};
+use crate::imports::facts::answers::{AskedPod, Asker};
+use crate::imports::facts::import::FactScope;
 use crate::imports::store_data::{CallScope, PolicyContext, StepScope, StoreData};
 use crate::imports::wasi::{Occasion, Wasi};
 use crate::load::flaws::{self, Flaw};
@@ -96,7 +98,7 @@ impl Guest {
     pub(crate) async fn describe(&self) -> Result<Result<about::Description, wasmtime::Error>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, (CallScope::Nothing, None)).await?;
             if let Err(error) = self.exports.check(&mut store, &instance) {
                 return Ok(Err(error));
             }
@@ -110,7 +112,7 @@ impl Guest {
     pub(crate) async fn check_config(&self) -> Result<Vec<about::Problem>, CallError> {
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, (CallScope::Nothing, None)).await?;
             self.exports
                 .about
                 .load(&mut store, &instance)?
@@ -127,7 +129,7 @@ impl Guest {
         };
         let bounds = self.probe();
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, CallScope::Nothing).await?;
+            let (mut store, instance) = self.open(&bounds, None, (CallScope::Nothing, None)).await?;
             if self.exports.former {
                 return earlier::phases(&mut store, &instance).await;
             }
@@ -162,8 +164,11 @@ impl Guest {
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let draft = PlanLists::of(call.draft);
+        let facts = self.fact_scope(Some(&call.drain), call.pods);
         let work = async {
-            let (mut store, instance) = self.open(bounds, Some(&call.drain), CallScope::Nothing).await?;
+            let (mut store, instance) = self
+                .open(bounds, Some(&call.drain), (CallScope::Nothing, facts))
+                .await?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (to_wit::drain(&call.drain), lists.node(), draft.plan(&waves));
             if self.exports.former {
@@ -214,9 +219,14 @@ impl Guest {
         };
         let lists = Lists::of(call.node, call.pods, call.drain.own_pod);
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
+        let facts = self.fact_scope(Some(&call.drain), call.pods);
         let work = async {
             let (mut store, instance) = self
-                .open(&bounds, Some(&call.drain), CallScope::Granted(self.scope(call)))
+                .open(
+                    &bounds,
+                    Some(&call.drain),
+                    (CallScope::Granted(self.scope(call)), facts),
+                )
                 .await?;
             let pods = lists.pods();
             let call = hooks::Call {
@@ -249,11 +259,32 @@ impl Guest {
         account.of(policy, digest, &self.limits)
     }
 
+    /// Whom a call may ask about the cluster; `None`: the policy asks nothing.
+    pub(crate) fn fact_scope(&self, drain: Option<&DrainInfo<'_>>, pods: &[&Pod]) -> Option<FactScope> {
+        let asks = |grant: &Grant| grant.capability == Capability::Facts;
+        if !self.context.grants.iter().any(asks) {
+            return None;
+        }
+        let text = |of: fn(&DrainInfo<'_>) -> String| drain.map(of).unwrap_or_default();
+        let facts = drain.and_then(|drain| drain.facts);
+        Some(FactScope {
+            facts: facts.map_or_else(Arc::default, Arc::clone),
+            asker: Asker {
+                cluster: Arc::clone(&self.context.cluster),
+                trigger: text(|drain| drain.trigger.to_owned()),
+                name: text(|drain| drain.name.to_owned()),
+                id: text(|drain| drain.id.to_owned()),
+                pods: pods.iter().map(|pod| AskedPod::of(pod)).collect(),
+            },
+            in_drain: drain.is_some(),
+        })
+    }
+
     fn scope(&self, call: &StepCall<'_>) -> StepScope {
-        let of_pods = |grant: &scupper_policy_spec::Grant| match grant.capability {
+        let of_pods = |grant: &Grant| match grant.capability {
             Capability::PodAnnotations => true,
             Capability::Events => grant.target == "pods",
-            Capability::NodeAnnotations | Capability::Http | Capability::Secret => false,
+            Capability::NodeAnnotations | Capability::Facts | Capability::Http | Capability::Secret => false,
         };
         let pods: Vec<PodRef> = match self.context.grants.iter().any(of_pods) {
             true => call.pods.iter().map(|pod| pod.id.clone()).collect(),
@@ -271,7 +302,7 @@ impl Guest {
         &self,
         bounds: &Bounds,
         drain: Option<&DrainInfo<'_>>,
-        scope: CallScope,
+        (scope, facts): (CallScope, Option<FactScope>),
     ) -> wasmtime::Result<(Store<StoreData>, Instance)> {
         let meter = Meter::new(&self.limits, bounds);
         let wasi = self.wasi.then(|| {
@@ -283,7 +314,7 @@ impl Guest {
                 handles: self.limits.handles,
             })))
         });
-        let caller = StoreData::new(Arc::clone(&self.context), scope, meter, wasi);
+        let caller = StoreData::new(Arc::clone(&self.context), (scope, facts), meter, wasi);
         let mut store = Store::try_new(&self.engine, caller)?;
         store.limiter(|caller| &mut caller.meter);
         store.epoch_deadline_callback(|mut store| store.data_mut().meter.tick());

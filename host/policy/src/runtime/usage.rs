@@ -232,6 +232,7 @@ pub(crate) struct Counters {
     requests: AtomicU64,
     response_bytes: AtomicU64,
     waits: Mutex<Waits>,
+    fetches: Mutex<Waits>,
 }
 
 /// How long a call has waited for the API server and for the servers of its requests.
@@ -248,27 +249,46 @@ impl Waits {
     }
 }
 
+/// Adds the time of this work.
+async fn timed<T>(waits: &Mutex<Waits>, work: impl Future<Output = T>) -> T {
+    locked(waits).since = Some(Instant::now());
+    let done = work.await;
+    let mut waits = locked(waits);
+    *waits = Waits {
+        since: None,
+        before: waits.total(),
+    };
+    done
+}
+
+fn total(waits: &Mutex<Waits>) -> Duration {
+    locked(waits).total()
+}
+
+/// The state is two plain values: a panic cannot leave them half written.
+fn locked(waits: &Mutex<Waits>) -> MutexGuard<'_, Waits> {
+    waits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Counters {
     /// Waits for something outside of the driver.
     pub(crate) async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
-        self.waits().since = Some(Instant::now());
-        let done = work.await;
-        let mut waits = self.waits();
-        *waits = Waits {
-            since: None,
-            before: waits.total(),
-        };
-        done
+        timed(&self.waits, work).await
+    }
+
+    /// Waits for facts that the host reads. Unlike other waits, these prolong the call's wall-clock limit.
+    pub(crate) async fn fetching<T>(&self, work: impl Future<Output = T>) -> T {
+        timed(&self.fetches, self.waiting(work)).await
+    }
+
+    /// How long it has waited so far for facts.
+    pub(crate) fn fetched(&self) -> Duration {
+        total(&self.fetches)
     }
 
     /// How long it has waited so far for servers, including the current wait.
     pub(crate) fn waited(&self) -> Duration {
-        self.waits().total()
-    }
-
-    /// The state is two plain values: a panic cannot leave them half written.
-    fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+        total(&self.waits)
     }
 
     /// Records the current bytes of its memories.

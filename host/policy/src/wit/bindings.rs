@@ -10,6 +10,7 @@ wasmtime::component::bindgen!({
     imports: {
         "scupper:drain/cluster": async,
         "scupper:drain/events": async,
+        "scupper:drain/facts": async,
         "scupper:drain/http": async,
     },
     exports: { default: async },

@@ -51,7 +51,8 @@ pub(crate) fn pod(pod: Pod, own_pod: Option<&Uid>) -> types::PodResult {
     }
 }
 
-fn entries(map: BTreeMap<String, String>) -> Vec<types::EntryResult> {
+/// Labels or annotations.
+pub(crate) fn entries(map: BTreeMap<String, String>) -> Vec<types::EntryResult> {
     map.into_iter()
         .map(|(key, value)| types::EntryResult { key, value })
         .collect()

@@ -1,13 +1,17 @@
 //! The policies' access to the cluster in memory.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_engine::{Node, Pod, PodRef};
+use scupper_engine::{Controller, Node, Pod, PodRef};
 
 use super::memory_cluster::MemoryCluster;
-use scupper_policy::{AccessError, ClusterAccess, HttpMock, HttpMockAnswer, PolicyEvent};
+use scupper_policy::{
+    AccessError, BudgetFact, ClusterAccess, FactSource, HttpMock, HttpMockAnswer, Marks, NamespaceFact,
+    OwnerFact, PolicyEvent,
+};
 
 /// The cluster, shared by the runner and the policies.
 #[derive(Clone)]
@@ -101,13 +105,59 @@ impl ClusterAccess for SharedCluster {
     }
 }
 
+impl FactSource for SharedCluster {
+    fn lifecycle_event<'a>(
+        &'a self,
+        _name: &'a str,
+        _uid: &'a str,
+    ) -> BoxFuture<'a, Result<Marks, AccessError>> {
+        self.ask(|cluster| Ok(cluster.request.clone()))
+    }
+
+    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
+        self.ask(move |cluster| {
+            let found = cluster.namespace(name);
+            found.ok_or_else(|| AccessError::NotFound(format!("there is no namespace {name}")))
+        })
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
+        self.ask(|cluster| Ok(cluster.all_namespaces()))
+    }
+
+    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
+        self.ask(|cluster| Ok(cluster.budget_facts()))
+    }
+
+    fn owner<'a>(
+        &'a self,
+        namespace: &'a str,
+        reference: &'a Controller,
+    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
+        self.ask(move |cluster| {
+            let like = cluster.owners_like(namespace, reference);
+            Ok(like
+                .into_iter()
+                .find(|owner| owner.reference.name == reference.name))
+        })
+    }
+
+    fn owners<'a>(
+        &'a self,
+        namespace: &'a str,
+        like: &'a Controller,
+    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.owners_like(namespace, like)))
+    }
+}
+
 impl HttpMock for SharedCluster {
     fn answer(&self, method: &str, url: &str) -> HttpMockAnswer {
         self.lock().answers.take(method, url)
     }
 }
 
-fn annotate(annotations: &mut std::collections::BTreeMap<String, String>, key: &str, value: Option<&str>) {
+fn annotate(annotations: &mut BTreeMap<String, String>, key: &str, value: Option<&str>) {
     match value {
         Some(value) => annotations.insert(key.to_owned(), value.to_owned()),
         None => annotations.remove(key),

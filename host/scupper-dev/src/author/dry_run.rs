@@ -68,6 +68,7 @@ impl DryRun {
         for budget in snapshot.budgets {
             cluster.set_budget(budget);
         }
+        (cluster.namespaces, cluster.owners) = (snapshot.namespaces, snapshot.owners);
         let node = cluster.node.name.clone();
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();
@@ -236,8 +237,7 @@ impl Snapshot {
         };
         Self {
             pods: (0..count).filter_map(pod).collect(),
-            node,
-            budgets: Vec::new(),
+            ..Self::of_node(node)
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use super::shorthand::{BudgetForm, NodeForm, PodForm};
+use super::shorthand::{BudgetForm, NamespaceFields, NodeForm, OwnerFields, PodForm, RequestForm};
 use super::values::{Span, Text, text_or};
 
 /// A scenario.
@@ -27,6 +27,12 @@ pub(super) struct ScenarioForm {
     pub(super) node: NodeForm,
     pub(super) pods: Vec<PodForm>,
     pub(super) budgets: Vec<BudgetForm>,
+    /// What policies learn of namespaces. Those of the pods exist in any case.
+    pub(super) namespaces: Vec<NamespaceFields>,
+    /// The workloads above the pods' controllers, and what policies learn of either.
+    pub(super) owners: Vec<OwnerFields>,
+    /// What policies learn of the object that requests the drain.
+    pub(super) request: RequestForm,
     /// The answers of the policy's servers, in this order.
     pub(super) answers: Vec<AnswerForm>,
     pub(super) plan: Option<Spanned<PlanForm>>,
@@ -45,6 +51,9 @@ impl Default for ScenarioForm {
             node: NodeForm::default(),
             pods: Vec::new(),
             budgets: Vec::new(),
+            namespaces: Vec::new(),
+            owners: Vec::new(),
+            request: RequestForm::default(),
             answers: Vec::new(),
             plan: None,
             steps: Vec::new(),
@@ -95,6 +104,8 @@ pub(super) enum StepForm {
     Node(Box<NodeForm>),
     /// A budget changes or is created.
     Budget(BudgetForm),
+    /// A namespace changes, or is new.
+    Namespace(NamespaceFields),
     /// One more answer of a server, after the existing ones.
     Answer(AnswerForm),
     /// The policy cannot reach the API server, for this long.

@@ -3,14 +3,15 @@
 //! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day takes a millisecond. It must not
 //! know the expectations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
 };
 
 use super::mock_servers::MockServers;
+use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact};
 
 /// The default time until a pod has terminated.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
@@ -25,6 +26,13 @@ pub(super) struct MemoryCluster {
     pods: BTreeMap<Uid, PodState>,
     gone: BTreeMap<Uid, PodRef>,
     pub(super) budgets: Vec<Budget>,
+    pub(super) namespaces: BTreeMap<String, NamespaceFact>,
+    /// Owners of pods, with their namespaces.
+    pub(super) owners: Vec<(String, OwnerFact)>,
+    /// The pods of budgets on all nodes, by namespace and name.
+    pub(super) expected_pods: BTreeMap<(String, String), i32>,
+    /// The object that requested the drain.
+    pub(super) request: Marks,
     /// Scheduled events.
     due: Vec<(Time, TimedChange)>,
     /// Pending watch events, in order.
@@ -59,6 +67,10 @@ impl MemoryCluster {
             pods: BTreeMap::new(),
             gone: BTreeMap::new(),
             budgets: Vec::new(),
+            namespaces: BTreeMap::new(),
+            owners: Vec::new(),
+            expected_pods: BTreeMap::new(),
+            request: Marks::default(),
             due: Vec::new(),
             events: Vec::new(),
             version: 1,
@@ -121,6 +133,56 @@ impl MemoryCluster {
     /// An existing pod, by `namespace/name`.
     pub(super) fn pod(&self, name: &str) -> Option<&Pod> {
         self.pods().find(|pod| pod.id.to_string() == name)
+    }
+
+    /// A namespace that was named, or that has or had pods. The API server gives each of them a label with its name.
+    pub(super) fn namespace(&self, name: &str) -> Option<NamespaceFact> {
+        let living = self.pods().map(|pod| &pod.id);
+        let mut pods = living.chain(self.gone.values());
+        let known = self.namespaces.get(name).cloned();
+        let mut namespace =
+            known.or_else(|| pods.any(|pod| pod.namespace == name).then(NamespaceFact::default))?;
+        let label = "kubernetes.io/metadata.name".to_owned();
+        namespace.marks.labels.insert(label, name.to_owned());
+        Some(namespace)
+    }
+
+    /// The budgets, as policies learn of them.
+    pub(super) fn budget_facts(&self) -> Vec<BudgetFact> {
+        let fact = |budget: &Budget| {
+            let here = self.pods().filter(|pod| budget.selects(pod)).count();
+            let here = i32::try_from(here).unwrap_or(i32::MAX);
+            let key = (budget.namespace.clone(), budget.name.clone());
+            let elsewhere = self.expected_pods.get(&key).copied();
+            BudgetFact {
+                expected_pods: elsewhere.unwrap_or_else(|| here.max(budget.current_healthy)),
+                budget: budget.clone(),
+            }
+        };
+        self.budgets.iter().map(fact).collect()
+    }
+
+    /// The owners of a namespace that are of the kind of this reference.
+    pub(super) fn owners_like(&self, namespace: &str, like: &Controller) -> Vec<OwnerFact> {
+        let is_like = |(of, owner): &&(String, OwnerFact)| {
+            let reference = &owner.reference;
+            of == namespace && reference.kind == like.kind && reference.api_version == like.api_version
+        };
+        self.owners
+            .iter()
+            .filter(is_like)
+            .map(|(_, owner)| owner.clone())
+            .collect()
+    }
+
+    /// All of them.
+    pub(super) fn all_namespaces(&self) -> BTreeMap<String, NamespaceFact> {
+        let of_pods = self.pods().map(|pod| &pod.id.namespace);
+        let names: BTreeSet<&String> = self.namespaces.keys().chain(of_pods).collect();
+        let found = names
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), self.namespace(name)?)));
+        found.collect()
     }
 
     /// The name of an existing or former pod.

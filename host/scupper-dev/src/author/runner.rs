@@ -13,6 +13,7 @@ use scupper_engine::{
 use super::cluster_access::SharedCluster;
 use scupper_driver::NodeSnapshot;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
+use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::DrainLines;
 
@@ -26,6 +27,7 @@ pub(super) struct ScenarioRunner {
     request: Request,
     started: Time,
     drain: Drain,
+    facts: DrainFacts,
     progress: DrainLines,
     /// The plan, or the end of the drain.
     pub(super) plan: Option<Plan>,
@@ -85,6 +87,7 @@ impl ScenarioRunner {
             drain: Drain::new(now, request.clone()),
             cluster,
             policies,
+            facts: DrainFacts::default(),
             started: now,
             progress: DrainLines::begin(now, &request).0,
             request,
@@ -101,6 +104,7 @@ impl ScenarioRunner {
     pub(super) fn restart(&mut self) {
         let now = self.now();
         let checkpoint = self.cluster.lock().node.checkpoint.clone();
+        self.facts = DrainFacts::default();
         self.drain = match checkpoint {
             Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
             None => Drain::new(now, self.request.clone()),
@@ -117,6 +121,7 @@ impl ScenarioRunner {
         self.started = now;
         self.outcome = None;
         self.progress = DrainLines::begin(now, &self.request).0;
+        self.facts = DrainFacts::default();
         self.drain = Drain::new(now, self.request.clone());
         self.look_around();
     }
@@ -274,11 +279,17 @@ impl ScenarioRunner {
             EngineDrainInfo::of(&self.drain),
             self.now(),
         );
+        let asked = self
+            .facts
+            .of_plan(self.drain.chains_begun(), self.cluster.lock().now);
         let answer = match &task {
             Task::Plan { policy, draft } => Answer::Plan(
                 policy_calls::plan(
                     &self.policies,
-                    info,
+                    DrainInfo {
+                        facts: Some(&asked),
+                        ..info
+                    },
                     &NodeSnapshot::for_planner(&self.drain),
                     &self.request.settings,
                     (policy, draft),

@@ -142,10 +142,13 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         .as_ref()
         .map(|path| Snapshot::read(&here(path), wanted));
     let snapshot = snapshot.transpose().map_err(ScenarioError::Snapshot)?;
-    let (mut node, pods, budgets) = match snapshot {
-        Some(Snapshot { node, pods, budgets }) => (node, pods, budgets),
-        None => (plain_node(wanted.unwrap_or("node-1")), Vec::new(), Vec::new()),
-    };
+    let Snapshot {
+        mut node,
+        pods,
+        budgets,
+        namespaces,
+        owners,
+    } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
     said.change(&mut node, BEGINNING);
     let node_name = node.name.clone();
     let mut cluster = MemoryCluster::new(BEGINNING, node);
@@ -167,8 +170,24 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     }
     for form in &form.budgets {
         let budget = form.budget();
-        cluster.set_budget(budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?);
+        let budget = budget.map_err(|message| ScenarioError::Form(format!("budgets: {message}")))?;
+        if let Some(pods) = form.pods {
+            let key = (budget.namespace.clone(), budget.name.clone());
+            cluster.expected_pods.insert(key, pods);
+        }
+        cluster.set_budget(budget);
     }
+    (cluster.namespaces, cluster.owners) = (namespaces, owners);
+    for form in &form.owners {
+        let owner = form.fact();
+        cluster
+            .owners
+            .push(owner.map_err(|message| ScenarioError::Form(format!("owners: {message}")))?);
+    }
+    for form in &form.namespaces {
+        cluster.namespaces.insert(form.name.clone(), form.fact(BEGINNING));
+    }
+    cluster.request = form.request.marks();
     for answer in &form.answers {
         cluster.answers.add(answer);
     }
@@ -318,6 +337,10 @@ impl ScenarioRun {
             StepForm::Budget(form) => {
                 let budget = form.budget().map_err(wrong)?;
                 self.runner.cluster.lock().set_budget(budget);
+            }
+            StepForm::Namespace(form) => {
+                let mut cluster = self.runner.cluster.lock();
+                cluster.namespaces.insert(form.name.clone(), form.fact(now));
             }
             StepForm::Answer(form) => self.runner.cluster.lock().answers.add(form),
             StepForm::Outage(span) => self.runner.cluster.lock().outage(span.0),

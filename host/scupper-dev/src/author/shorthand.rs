@@ -8,6 +8,7 @@ use scupper_engine::{
 use serde::Deserialize;
 
 use super::values::{Span, text_or};
+use scupper_policy::{Marks, NamespaceFact, OwnerFact};
 
 type Texts = BTreeMap<String, String>;
 /// A change: null removes a field.
@@ -111,6 +112,93 @@ pub(super) struct BudgetForm {
     selector: Texts,
     /// `status.disruptionsAllowed`
     allowed: i32,
+    /// `status.expectedPods`: its pods on all nodes, all of them healthy. Without it those on this node.
+    #[serde(default)]
+    pub(super) pods: Option<i32>,
+}
+
+/// A workload that owns pods.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct OwnerFields {
+    /// `namespace/KIND/NAME`
+    name: String,
+    /// Its own controller, `KIND/NAME`; without it none.
+    controller: Option<String>,
+    labels: Texts,
+    annotations: Texts,
+    replicas: Option<u32>,
+    ready: Option<u32>,
+    strategy: String,
+}
+
+/// A namespace: its name, or more. A field that is given replaces the whole of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NamespaceFields {
+    pub(super) name: String,
+    labels: Texts,
+    annotations: Texts,
+    /// It is being deleted.
+    terminating: bool,
+}
+
+/// The object that requests the drain.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RequestForm {
+    labels: Texts,
+    annotations: Texts,
+}
+
+impl NamespaceFields {
+    /// As a policy sees it.
+    pub(super) fn fact(&self, now: Time) -> NamespaceFact {
+        NamespaceFact {
+            marks: Marks {
+                labels: self.labels.clone(),
+                annotations: self.annotations.clone(),
+            },
+            deletion: self.terminating.then_some(now),
+        }
+    }
+}
+
+impl OwnerFields {
+    /// As a policy sees it, with its namespace.
+    pub(super) fn fact(&self) -> Result<(String, OwnerFact), String> {
+        let (namespace, object) = split(&self.name)?;
+        let above = self.controller.as_deref().map(reference).transpose()?;
+        let owner = OwnerFact {
+            marks: Marks {
+                labels: self.labels.clone(),
+                annotations: self.annotations.clone(),
+            },
+            replicas: self.replicas,
+            ready_replicas: self.ready.or(self.replicas),
+            strategy: self.strategy.clone(),
+            controller: above,
+            ..OwnerFact::bare(reference(&object)?)
+        };
+        Ok((namespace, owner))
+    }
+}
+
+/// `KIND/NAME`
+fn reference(text: &str) -> Result<Controller, String> {
+    let parts = text.split_once('/');
+    let (kind, name) = parts.ok_or_else(|| format!("`{text}` is no KIND/NAME, such as Deployment/cart"))?;
+    Ok(controller(kind, name))
+}
+
+impl RequestForm {
+    /// As a policy sees it.
+    pub(super) fn marks(&self) -> Marks {
+        Marks {
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
+        }
+    }
 }
 
 /// Splits `namespace/name`.
@@ -228,6 +316,7 @@ impl BudgetForm {
     /// Converts to the engine's type.
     pub(super) fn budget(&self) -> Result<Budget, String> {
         let (namespace, name) = split(&self.name)?;
+        let pods = self.pods.unwrap_or(1).max(0);
         Ok(Budget {
             namespace,
             name,
@@ -237,8 +326,8 @@ impl BudgetForm {
             },
             unhealthy_pods: UnhealthyPods::default(),
             disruptions_allowed: self.allowed,
-            current_healthy: 1,
-            desired_healthy: 1 - self.allowed.min(1),
+            current_healthy: pods,
+            desired_healthy: pods - self.allowed.clamp(0, pods),
             observed: true,
         })
     }
@@ -297,7 +386,12 @@ fn set_conditions(conditions: &mut Vec<Condition>, said: &BTreeMap<String, Condi
 
 fn controller(kind: &str, name: &str) -> Controller {
     Controller {
-        api_version: if kind == "Job" { "batch/v1" } else { "apps/v1" }.to_owned(),
+        api_version: match kind {
+            "Job" | "CronJob" => "batch/v1",
+            "ReplicationController" => "v1",
+            _ => "apps/v1",
+        }
+        .to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
         uid: Uid(format!("uid-of-{kind}-{name}")),

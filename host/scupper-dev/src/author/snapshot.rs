@@ -1,5 +1,6 @@
 //! A snapshot of a cluster in a file: the node, its pods and the relevant budgets.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use scupper_cluster::{DecodeError, Object, decode};
+use scupper_driver::{namespace_fact, owner_fact};
+use scupper_policy::{NamespaceFact, OwnerFact};
 
 /// A node with its pods.
 #[derive(Clone, Debug)]
@@ -18,6 +21,10 @@ pub(crate) struct Snapshot {
     pub pods: Vec<Pod>,
     /// All budgets.
     pub budgets: Vec<Budget>,
+    /// The namespaces, if it has any.
+    pub namespaces: BTreeMap<String, NamespaceFact>,
+    /// Owners of pods, with their namespaces, if it has any.
+    pub owners: Vec<(String, OwnerFact)>,
 }
 
 /// Why a snapshot cannot be read.
@@ -94,13 +101,33 @@ impl Snapshot {
         Self::of(objects, file, node)
     }
 
+    /// Of a node without pods.
+    pub(crate) const fn of_node(node: Node) -> Self {
+        Self {
+            node,
+            pods: Vec::new(),
+            budgets: Vec::new(),
+            namespaces: BTreeMap::new(),
+            owners: Vec::new(),
+        }
+    }
+
     fn of(objects: Vec<Object>, file: &Path, wanted: Option<&str>) -> Result<Self, SnapshotError> {
         let (mut nodes, mut pods, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut namespaces, mut owners) = (BTreeMap::new(), Vec::new());
         for object in objects {
             match object {
                 Object::Node(node) => nodes.push(node),
                 Object::Pod(pod) => pods.push(pod),
                 Object::Budget(budget) => budgets.push(budget),
+                Object::Namespace(found) => {
+                    namespaces.insert(found.name.clone(), namespace_fact(found));
+                }
+                Object::Owner {
+                    reference,
+                    namespace,
+                    owner,
+                } => owners.push((namespace, owner_fact(&reference, *owner))),
                 Object::Other { .. } => {}
             }
         }
@@ -124,7 +151,13 @@ impl Snapshot {
                 None => nodes.pop().ok_or_else(|| SnapshotError::NoNode(file()))?,
             };
         pods.retain(|pod| pod.node == node.name);
-        Ok(Self { node, pods, budgets })
+        Ok(Self {
+            node,
+            pods,
+            budgets,
+            namespaces,
+            owners,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::guests::guest;
 use crate::program::{policy, repository};
 
 #[test]
@@ -179,4 +180,46 @@ fn a_folder_without_scenarios_is_reported() {
     assert!(told.contains("there are no scenarios in"), "{told}");
     let told = policy(Path::new("/"), &["test", "/nowhere"]).ends(3);
     assert!(told.contains("/nowhere"), "{told}");
+}
+
+/// The guest answers with what it learned.
+#[test]
+fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("cluster.yaml"),
+        "apiVersion: v1\nkind: List\nitems:\n\
+         - {kind: Node, metadata: {name: node-1}}\n\
+         - {kind: Namespace, metadata: {name: bank, labels: {team: money}}}\n\
+         - {apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: cart, uid: \
+         uid-of-Deployment-cart, labels: {tier: front}}, spec: {replicas: 3, strategy: {type: Recreate}}, \
+         status: {readyReplicas: 2}}\n",
+    )
+    .unwrap();
+    std::fs::write(
+        dir.path().join("it.yaml"),
+        "about: A policy that asks\n\
+         policy:\n  \
+           grants: {facts: [request, namespaces, budgets, owners]}\n  \
+           config: {ask: \"request\\nnamespace shop\\nnamespace bank\\nnamespace void\\nbudgets\\nowners\"}\n\
+         cluster: cluster.yaml\n\
+         pods: [{name: shop/cart, controller: ReplicaSet/cart-1}]\n\
+         namespaces: [{name: shop, labels: {team: front}}]\n\
+         budgets: [{name: shop/keep, allowed: 0, pods: 1}]\n\
+         owners: [{name: shop/ReplicaSet/cart-1, controller: Deployment/cart, replicas: 3}]\n\
+         request: {labels: {ticket: \"42\"}}\n\
+         ends:\n  \
+           outcome: PolicyFailed\n  \
+           message: '*test maintenance Some(\"42\"); shop Some(\"front\"); bank Some(\"money\"); not found: there is no \
+         namespace void; shop/keep [\"uid-of-shop-cart\"] 1 1 1 0 UnhealthyPodEvictionPolicy::IfHealthyBudget true \
+         true; ReplicaSet/cart-1 None Some(3) Some(3) \"\" < Deployment/cart Some(\"front\") Some(3) Some(2) \
+         \"Recreate\"*'\n",
+    )
+    .unwrap();
+    let guest = guest("asks");
+    let told = policy(
+        dir.path(),
+        &["test", "it.yaml", "--policy", guest.to_str().unwrap()],
+    );
+    assert!(told.good().ends_with(" 0 failed\n"), "{told:#?}");
 }

@@ -79,6 +79,7 @@ const fn drain() -> DrainInfo<'static> {
         deadline: None,
         now: NOW,
         own_pod: None,
+        facts: None,
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use scupper_engine::Node;
 
-use crate::use_cases::{CommandError, policy_environment};
+use crate::use_cases::CommandError;
+use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use scupper_cluster::{
-    Change, Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, Right,
-    evicting_as_node, needed,
+    Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP,
+    Right, evicting_as_node, needed, needed_for_fact,
 };
 use scupper_common::clock::Clock;
 use scupper_config::Override;
@@ -117,9 +118,11 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     };
     findings.push(claimant(registration.as_ref(), &options));
     findings.push(overrides(options.config.as_deref()));
-    if let Some(file) = &options.config {
-        findings.extend(policy_environment::of_file(file, &cluster, options.node.as_deref()).await);
-    }
+    let environment = match &options.config {
+        Some(file) => policy_environment::of_file(file, &cluster, options.node.as_deref()).await,
+        None => PolicyEnvironment::default(),
+    };
+    findings.extend(environment.findings);
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official
@@ -131,6 +134,8 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     if options.evict_as_node {
         all = evicting_as_node(all);
     }
+    let of_fact = |target: &String| needed_for_fact(target, &used.group);
+    all.extend(environment.facts.iter().flat_map(of_fact));
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
     findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
@@ -312,6 +317,11 @@ fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
 
 /// Where a right is missing, as far as that is in one place, and what to do.
 fn lacking(right: &Right) -> (String, String) {
+    if right.purpose == FACT_PURPOSE {
+        let text =
+            "add it to the driver's ClusterRole, or use the components of deploy/components/facts".to_owned();
+        return (String::new(), text);
+    }
     if right.resource != "leases" {
         return (String::new(), "add it to the driver's ClusterRole".to_owned());
     }

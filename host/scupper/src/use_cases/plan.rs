@@ -16,6 +16,7 @@ use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::{DriverError, NodeSnapshot, Nodes, PoliciesOptions, load_policies, resolve_nodes};
+use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
 
@@ -130,7 +131,7 @@ async fn dry_run(
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
     let mut drain = Drain::new(clock.now(), request);
-    let mut budgets = None;
+    let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
     loop {
@@ -161,7 +162,11 @@ async fn dry_run(
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
                     let shown = NodeSnapshot::for_planner(&drain);
-                    let info = policy_calls::info(drain.request(), now, EngineDrainInfo::of(&drain), now);
+                    let asked = facts.of_plan(drain.chains_begun(), now);
+                    let info = DrainInfo {
+                        facts: Some(&asked),
+                        ..policy_calls::info(drain.request(), now, EngineDrainInfo::of(&drain), now)
+                    };
                     let answer = policy_calls::plan(
                         policies,
                         info,

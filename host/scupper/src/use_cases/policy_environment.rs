@@ -1,5 +1,6 @@
 //! The environment of the policies in a configuration file, as each policy checks it for `scupper doctor`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use scupper_engine::Node;
@@ -7,40 +8,65 @@ use scupper_engine::Node;
 use super::doctor::Finding;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_driver::{PoliciesOptions, chain, load_policies};
+use scupper_driver::{LoadedPolicies, PoliciesOptions, chain, load_policies};
 use scupper_policy::{PolicyFinding, Severity};
-use scupper_policy_spec::PolicySpec;
+use scupper_policy_spec::{Capability, PolicySpec};
 
 /// Has the policies of a file look, each by itself: one that is not loaded hides no finding of another.
-pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) -> Vec<Finding> {
+pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) -> PolicyEnvironment {
     // What is wrong with the file is a finding of its own.
     let Ok(read) = scupper_config::read(file) else {
-        return Vec::new();
+        return PolicyEnvironment::default();
     };
     let node = match node {
         Some(name) => cluster.node(name).await.ok().flatten(),
         None => None,
     };
-    let mut findings = Vec::new();
+    let mut environment = PolicyEnvironment::default();
     for spec in read.policies {
-        findings.extend(of_policy(spec, file, cluster, node.as_ref()).await);
+        environment.add_policy(spec, file, cluster, node.as_ref()).await;
     }
-    findings
+    environment
 }
 
-async fn of_policy(spec: PolicySpec, file: &Path, cluster: &Cluster, node: Option<&Node>) -> Vec<Finding> {
-    let name = spec.name.clone();
-    let options = PoliciesOptions {
-        policies: vec![spec],
-        ..PoliciesOptions::default()
-    };
-    let loaded = match load_policies(&options, None, Clock::System, cluster).await {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let remedy = format!("run `scupper config check {}`", file.display());
-            return vec![Finding::wrong(name, chain(&error), remedy)];
+/// What was learned of the policies in a file.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyEnvironment {
+    /// What each found.
+    pub findings: Vec<Finding>,
+    /// The targets of the facts that they ask for.
+    pub facts: BTreeSet<String>,
+}
+
+impl PolicyEnvironment {
+    async fn add_policy(&mut self, spec: PolicySpec, file: &Path, cluster: &Cluster, node: Option<&Node>) {
+        let (name, options) = (
+            spec.name.clone(),
+            PoliciesOptions {
+                policies: vec![spec],
+                ..PoliciesOptions::default()
+            },
+        );
+        match load_policies(&options, None, Clock::System, cluster).await {
+            Ok(loaded) => {
+                let wants = loaded
+                    .policies
+                    .descriptions()
+                    .into_iter()
+                    .flat_map(|it| it.grants);
+                let facts = wants.filter(|grant| grant.capability == Capability::Facts);
+                self.facts.extend(facts.map(|grant| grant.target));
+                self.findings.extend(checked(&name, &loaded, node).await);
+            }
+            Err(error) => {
+                let remedy = format!("run `scupper config check {}`", file.display());
+                self.findings.push(Finding::wrong(name, chain(&error), remedy));
+            }
         }
-    };
+    }
+}
+
+async fn checked(name: &str, loaded: &LoadedPolicies, node: Option<&Node>) -> Vec<Finding> {
     let checked = loaded.policies.check(node).await;
     if checked.is_empty() {
         let takes_part = node.is_none_or(|node| loaded.policies.infos().iter().all(|info| info.is_for(node)));
@@ -51,7 +77,7 @@ async fn of_policy(spec: PolicySpec, file: &Path, cluster: &Cluster, node: Optio
         return vec![Finding::fine(name, text.to_owned())];
     }
     let findings = checked.into_iter().flat_map(|checked| checked.findings);
-    findings.map(|found| for_doctor(&name, found)).collect()
+    findings.map(|found| for_doctor(name, found)).collect()
 }
 
 fn for_doctor(policy: &str, found: PolicyFinding) -> Finding {

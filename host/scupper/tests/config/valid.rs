@@ -36,7 +36,11 @@ fn everything_reaches_the_specs() {
             "node-annotations:nodeset.slinky.slurm.net/",
             "pod-annotations:example.com/drain-",
             "events:node",
-            "events:pods"
+            "events:pods",
+            "facts:request",
+            "facts:namespaces",
+            "facts:budgets",
+            "facts:owners"
         ]
     );
     assert!(slurm.wasi);

@@ -7,7 +7,7 @@ pub use scupper_sdk::bindings;
 pub use scupper_sdk::glue;
 pub use scupper_sdk::{
     Call, Decision, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject,
-    Verdict, Wave, cluster, config, http, log,
+    Verdict, Wave, cluster, config, facts, http, log,
 };
 
 /// A decision on a pod.

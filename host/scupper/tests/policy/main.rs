@@ -10,6 +10,7 @@ mod calls;
 mod compiling;
 mod containers;
 mod events;
+mod facts;
 mod files;
 #[path = "../support/guests.rs"]
 mod guests;
@@ -30,6 +31,7 @@ fn every_guest_has_a_test() {
     let tests = [
         include_str!("calls.rs"),
         include_str!("events.rs"),
+        include_str!("facts.rs"),
         include_str!("files.rs"),
         include_str!("hostile/endings.rs"),
         include_str!("hostile/plans.rs"),

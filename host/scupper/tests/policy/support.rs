@@ -10,12 +10,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_common::clock::Clock;
 use scupper_engine::{
-    Condition, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase, PodRef, StepOutcome,
-    Subject, Time, Uid, Verdict, Wave,
+    Budget, Condition, Controller, Decision, HookPhase, HookStep, Node, Plan, PlanAnswer, Pod, PodPhase,
+    PodRef, Selector, StepOutcome, Subject, Time, Uid, UnhealthyPods, Verdict, Wave,
 };
 use scupper_policy::{
-    AccessError, ClusterAccess, DrainInfo, LoadError, LoadFault, Network, PlanCall, Policies, PolicyEvent,
-    Runtime, RuntimeOptions, Secrets, StepCall,
+    AccessError, BudgetFact, ClusterAccess, DrainInfo, FactSource, LoadError, LoadFault, Marks,
+    NamespaceFact, Network, OwnerFact, PlanCall, Policies, PolicyEvent, Runtime, RuntimeOptions, Secrets,
+    StepCall,
 };
 use scupper_policy_spec::{Capability, Grant, Limits, PolicySpec};
 
@@ -178,6 +179,7 @@ pub(crate) fn drain() -> DrainInfo<'static> {
         deadline: Some(Time::from_millis(1_700_000_900_000)),
         now: Time::from_millis(1_700_000_200_000),
         own_pod: None,
+        facts: None,
     }
 }
 
@@ -267,8 +269,14 @@ pub(crate) struct FakeCluster {
     pub(crate) silent: bool,
     /// It is unreachable.
     pub(crate) away: bool,
+    /// It answers what is asked as a fact after so long.
+    pub(crate) delay: Duration,
+    /// A long annotation of its namespaces.
+    pub(crate) padding: String,
     /// It has a bug.
     pub(crate) panics: bool,
+    /// What was asked for as a fact.
+    pub(crate) asked: Mutex<Vec<String>>,
     /// The annotations of its node.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -364,5 +372,145 @@ impl ClusterAccess for FakeCluster {
             kind,
             Some(&format!("{policy} {reason} {note}")),
         )
+    }
+}
+
+impl FakeCluster {
+    fn fact<T: Send + 'static>(&self, what: &str, fact: T) -> BoxFuture<'_, Result<T, AccessError>> {
+        self.asked.lock().unwrap().push(what.to_owned());
+        let answer = self.answer(fact);
+        async move {
+            tokio::time::sleep(self.delay).await;
+            answer.await
+        }
+        .boxed()
+    }
+}
+
+impl FactSource for FakeCluster {
+    fn lifecycle_event<'a>(
+        &'a self,
+        name: &'a str,
+        uid: &'a str,
+    ) -> BoxFuture<'a, Result<Marks, AccessError>> {
+        self.fact(&format!("event {name} {uid}"), marks("ticket", "42"))
+    }
+
+    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
+        if name.starts_with("no-") {
+            self.asked.lock().unwrap().push(format!("namespace {name}"));
+            return async move { Err(AccessError::NotFound(format!("no {name}"))) }.boxed();
+        }
+        let mut found = namespace(name);
+        found
+            .marks
+            .annotations
+            .insert("padding".to_owned(), self.padding.clone());
+        self.fact(&format!("namespace {name}"), found)
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
+        let all = (0..20).map(|number| format!("ns-{number}"));
+        self.fact(
+            "namespaces",
+            all.map(|name| (name.clone(), namespace(&name))).collect(),
+        )
+    }
+
+    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
+        let budget = |namespace: &str| BudgetFact {
+            expected_pods: 3,
+            budget: Budget {
+                namespace: namespace.to_owned(),
+                name: "keep".to_owned(),
+                selector: Selector::EVERYTHING,
+                unhealthy_pods: UnhealthyPods::AlwaysAllow,
+                disruptions_allowed: 0,
+                current_healthy: 2,
+                desired_healthy: 3,
+                observed: true,
+            },
+        };
+        self.fact("budgets", vec![budget("shop"), budget("bank")])
+    }
+
+    fn owner<'a>(
+        &'a self,
+        namespace: &'a str,
+        reference: &'a Controller,
+    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
+        let what = format!("{} {namespace}/{}", reference.kind, reference.name);
+        let uid = Uid(format!("uid-of-{}-{}", reference.kind, reference.name));
+        let there = Controller {
+            uid,
+            ..reference.clone()
+        };
+        self.fact(&what, owner_fact(there))
+    }
+
+    fn owners<'a>(
+        &'a self,
+        namespace: &'a str,
+        like: &'a Controller,
+    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+        let named = |number: usize| {
+            let name = match like.kind.as_str() {
+                "Deployment" => format!("web{number}"),
+                _ => format!("web{number}-1"),
+            };
+            Controller {
+                uid: Uid(format!("uid-of-{}-{name}", like.kind)),
+                name,
+                ..like.clone()
+            }
+        };
+        let all = (0..9).filter_map(|number| owner_fact(named(number)));
+        self.fact(&format!("{}s of {namespace}", like.kind), all.collect())
+    }
+}
+
+fn deployment(name: &str) -> Controller {
+    Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("uid-of-Deployment-{name}")),
+        missing: false,
+    }
+}
+
+/// A ReplicaSet `NAME-HASH` belongs to the Deployment `NAME`.
+fn owner_fact(reference: Controller) -> Option<OwnerFact> {
+    if !matches!(reference.kind.as_str(), "ReplicaSet" | "Deployment") || reference.name.starts_with("gone-")
+    {
+        return None;
+    }
+    let above = reference.name.split_once('-').map(|(name, _)| deployment(name));
+    Some(OwnerFact {
+        marks: marks("tier", &reference.name),
+        replicas: Some(3),
+        ready_replicas: Some(2),
+        strategy: if reference.kind == "Deployment" {
+            "Recreate"
+        } else {
+            ""
+        }
+        .to_owned(),
+        controller: above.filter(|_| reference.kind == "ReplicaSet"),
+        reference,
+    })
+}
+
+fn namespace(name: &str) -> NamespaceFact {
+    NamespaceFact {
+        marks: marks("team", name),
+        deletion: None,
+    }
+}
+
+fn marks(key: &str, value: &str) -> Marks {
+    Marks {
+        labels: BTreeMap::from([(key.to_owned(), value.to_owned())]),
+        annotations: BTreeMap::new(),
     }
 }

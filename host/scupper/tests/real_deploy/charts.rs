@@ -14,7 +14,7 @@ use crate::skip;
 const KIND: &str = "kind: Configuration";
 
 /// An overlay, the components beside it, and the equivalent values for Helm.
-const SAME: [(&str, &[&str], &[&str]); 8] = [
+const SAME: [(&str, &[&str], &[&str]); 9] = [
     (
         "self-claim",
         &["monitoring"],
@@ -36,6 +36,14 @@ const SAME: [(&str, &[&str], &[&str]); 8] = [
         "self-claim",
         &["own-pods"],
         &["--include-crds", "--set=evictions=own-pods"],
+    ),
+    (
+        "slm",
+        &["facts/request", "facts/namespaces", "facts/owners"],
+        &[
+            "--set=claim=kubelet",
+            "--set=facts={request,namespaces,budgets,owners}",
+        ],
     ),
     ("slurm", &[], &["--include-crds"]),
     ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),

@@ -226,7 +226,11 @@ impl Driver {
         let args = set["spec"]["template"]["spec"]["containers"][0]["args"]
             .as_array()
             .unwrap();
-        let args = args.iter().map(|arg| here(arg.as_str().unwrap()));
+        let has_own_config = more.iter().any(|arg| arg.starts_with("--config="));
+        let args = args.iter().map(|arg| arg.as_str().unwrap());
+        let args = args
+            .filter(|arg| !(has_own_config && arg.starts_with("--config=")))
+            .map(here);
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
             .args(args)

@@ -10,6 +10,9 @@
 mod charts;
 mod cloud;
 mod container;
+mod facts;
+#[path = "../support/guests.rs"]
+mod guests;
 mod installed;
 #[path = "../support/limit.rs"]
 mod limit;

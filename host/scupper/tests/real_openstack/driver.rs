@@ -96,6 +96,7 @@ impl Drain {
             deadline: None,
             now: now(),
             own_pod: None,
+            facts: None,
         };
         let call = StepCall {
             step: &step,

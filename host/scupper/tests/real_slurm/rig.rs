@@ -138,6 +138,7 @@ impl Rig {
             deadline: self.deadline,
             now,
             own_pod: None,
+            facts: None,
         };
         let call = StepCall {
             step: &step,

@@ -8,9 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending};
 use scupper_common::clock::Clock;
-use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
+use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    AccessError, ClusterAccess, DrainInfo, Network, PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
+    AccessError, BudgetFact, ClusterAccess, DrainInfo, FactSource, Marks, NamespaceFact, Network, OwnerFact,
+    PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
 };
 use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
@@ -159,6 +160,32 @@ impl ClusterAccess for SilentCluster {
     }
 
     fn secret<'a>(&'a self, _namespace: &'a str, _name: &'a str, _key: &'a str) -> Answer<'a, Vec<u8>> {
+        pending().boxed()
+    }
+}
+
+impl FactSource for SilentCluster {
+    fn lifecycle_event<'a>(&'a self, _name: &'a str, _uid: &'a str) -> Answer<'a, Marks> {
+        pending().boxed()
+    }
+
+    fn namespace<'a>(&'a self, _name: &'a str) -> Answer<'a, NamespaceFact> {
+        pending().boxed()
+    }
+
+    fn namespaces(&self) -> Answer<'_, BTreeMap<String, NamespaceFact>> {
+        pending().boxed()
+    }
+
+    fn budgets(&self) -> Answer<'_, Vec<BudgetFact>> {
+        pending().boxed()
+    }
+
+    fn owner<'a>(&'a self, _namespace: &'a str, _reference: &'a Controller) -> Answer<'a, Option<OwnerFact>> {
+        pending().boxed()
+    }
+
+    fn owners<'a>(&'a self, _namespace: &'a str, _like: &'a Controller) -> Answer<'a, Vec<OwnerFact>> {
         pending().boxed()
     }
 }
@@ -336,6 +363,7 @@ pub(crate) async fn step_after(
         deadline: None,
         now: Time::from_millis(2),
         own_pod: None,
+        facts: None,
     };
     let call = StepCall {
         step: &step,

@@ -100,7 +100,12 @@ fn nodes() -> Vec<Finding> {
 
 #[test]
 fn every_finding() {
-    let all = needed(OWN_GROUP, true, "scupper");
+    let mut all = needed(OWN_GROUP, true, "scupper");
+    all.extend(
+        ["request", "namespaces", "budgets", "owners"]
+            .into_iter()
+            .flat_map(|it| needed_for_fact(it, OWN_GROUP)),
+    );
     let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
     let findings = [
         groups(),

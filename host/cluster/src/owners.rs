@@ -1,0 +1,237 @@
+//! The owners of pods, for policies that ask about them.
+
+use scupper_engine::{Controller, Uid};
+use serde::Deserialize;
+
+use super::facts::ObjectMeta;
+use super::listing::{self, Source};
+use super::transport::escaped;
+use super::wire::{Meta, Object, nullable};
+use super::{Cluster, ReadError};
+
+/// An owner of pods, directly or through others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodOwner {
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// How many pods it wants; `None`: it counts none.
+    pub replicas: Option<u32>,
+    /// How many of them are ready.
+    pub ready_replicas: Option<u32>,
+    /// The type of its strategy; empty: it has none.
+    pub strategy: String,
+    /// Its own controller.
+    pub controller: Option<Controller>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireOwner {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    replicas: Option<u32>,
+    /// Of a Job.
+    parallelism: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    strategy: Strategy,
+    #[serde(deserialize_with = "nullable")]
+    update_strategy: Strategy,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Strategy {
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    kind: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    ready_replicas: Option<u32>,
+    /// Of a DaemonSet.
+    desired_number_scheduled: Option<u32>,
+    number_ready: Option<u32>,
+    /// Of a Job.
+    ready: Option<u32>,
+}
+
+impl Cluster {
+    /// Reads an owner of pods; `None` if it does not exist, or is of a kind that this edge does not read.
+    pub async fn pod_owner(
+        &self,
+        namespace: &str,
+        reference: &Controller,
+    ) -> Result<Option<PodOwner>, ReadError> {
+        let Some(path) = path_of(namespace, reference) else {
+            return Ok(None);
+        };
+        let path = format!("{path}/{}", escaped(&reference.name));
+        let what = format!("{} {}", reference.kind.to_lowercase(), reference.name);
+        let found = self.find::<WireOwner>(&path, &what).await?;
+        Ok(found.map(WireOwner::into_owner))
+    }
+
+    /// Reads all owners of a namespace that are of the kind of this reference; none if this edge does not read the kind.
+    pub async fn pod_owners(&self, namespace: &str, like: &Controller) -> Result<Vec<PodOwner>, ReadError> {
+        let Some(path) = path_of(namespace, like) else {
+            return Ok(Vec::new());
+        };
+        let source = Source {
+            path,
+            selector: None,
+            optional: false,
+        };
+        let listed = listing::list::<WireOwner>(self.client(), &source, self.options()).await;
+        let (listed, _) =
+            listed.map_err(|fault| fault.read(&format!("list {}s", like.kind.to_lowercase())))?;
+        Ok(listed.into_iter().map(WireOwner::into_owner).collect())
+    }
+}
+
+/// Whether an object of this kind can own pods and is read.
+pub(super) fn is_owner(api_version: &str, kind: &str) -> bool {
+    resource_of(api_version, kind).is_some()
+}
+
+fn resource_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    Some(match (api_version, kind) {
+        ("apps/v1", "ReplicaSet") => "replicasets",
+        ("apps/v1", "Deployment") => "deployments",
+        ("apps/v1", "StatefulSet") => "statefulsets",
+        ("apps/v1", "DaemonSet") => "daemonsets",
+        ("batch/v1", "Job") => "jobs",
+        ("batch/v1", "CronJob") => "cronjobs",
+        ("v1", "ReplicationController") => "replicationcontrollers",
+        _ => return None,
+    })
+}
+
+fn path_of(namespace: &str, reference: &Controller) -> Option<String> {
+    let resource = resource_of(&reference.api_version, &reference.kind)?;
+    let root = match reference.api_version.as_str() {
+        "v1" => "/api/v1",
+        "batch/v1" => "/apis/batch/v1",
+        _ => "/apis/apps/v1",
+    };
+    Some(format!("{root}/namespaces/{}/{resource}", escaped(namespace)))
+}
+
+impl Object for WireOwner {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WireOwner {
+    pub(super) fn into_owner(self) -> PodOwner {
+        let mut owners = self.metadata.owner_references.iter();
+        let controller = owners.find(|owner| owner.controller == Some(true));
+        let controller = controller.map(|owner| Controller {
+            api_version: owner.api_version.clone(),
+            kind: owner.kind.clone(),
+            name: owner.name.clone(),
+            uid: Uid(owner.uid.clone()),
+            missing: false,
+        });
+        let (spec, status) = (&self.spec, &self.status);
+        let replicas = spec
+            .replicas
+            .or(spec.parallelism)
+            .or(status.desired_number_scheduled);
+        let ready = status.ready_replicas.or(status.number_ready).or(status.ready);
+        PodOwner {
+            replicas,
+            // The API server leaves a zero out.
+            ready_replicas: ready.or_else(|| replicas.map(|_| 0)),
+            strategy: match spec.strategy.kind.as_str() {
+                "" => spec.update_strategy.kind.clone(),
+                strategy => strategy.to_owned(),
+            },
+            controller,
+            meta: ObjectMeta::of(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(value: Value) -> PodOwner {
+        serde_json::from_value::<WireOwner>(value).unwrap().into_owner()
+    }
+
+    fn counts(owner: &PodOwner) -> (Option<u32>, Option<u32>, &str) {
+        (owner.replicas, owner.ready_replicas, &owner.strategy)
+    }
+
+    #[test]
+    fn each_kind_says_in_its_own_way_how_many_pods_it_wants() {
+        let deployment = json!({"metadata": {"name": "cart"}, "spec": {"replicas": 3, "strategy": {"type": "Recreate"}},
+            "status": {"readyReplicas": 2}});
+        assert_eq!(counts(&read(deployment)), (Some(3), Some(2), "Recreate"));
+        let none_ready = json!({"metadata": {"name": "db"}, "spec": {"replicas": 1, "updateStrategy": {"type": "OnDelete"}},
+            "status": null});
+        assert_eq!(counts(&read(none_ready)), (Some(1), Some(0), "OnDelete"));
+        let daemons = json!({"metadata": {"name": "agent"}, "spec": {"updateStrategy": {}},
+            "status": {"desiredNumberScheduled": 5, "numberReady": 4}});
+        assert_eq!(counts(&read(daemons)), (Some(5), Some(4), ""));
+        let job = json!({"metadata": {"name": "train"}, "spec": {"parallelism": 2}, "status": {"ready": 1}});
+        assert_eq!(counts(&read(job)), (Some(2), Some(1), ""));
+        assert_eq!(
+            counts(&read(json!({"metadata": {"name": "nightly"}}))),
+            (None, None, "")
+        );
+    }
+
+    #[test]
+    fn only_the_controller_counts_among_the_owners() {
+        let owner = |name: &str, controller: bool| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name,
+            "uid": name, "controller": controller})
+        };
+        let set = json!({"metadata": {"name": "cart-1", "ownerReferences": [owner("other", false), owner("cart", true)]}});
+        assert_eq!(read(set).controller.unwrap().name, "cart");
+    }
+
+    #[test]
+    fn paths_are_those_of_the_kinds_that_are_read() {
+        let path = |api_version: &str, kind: &str| {
+            path_of(
+                "a/b",
+                &Controller {
+                    api_version: api_version.to_owned(),
+                    kind: kind.to_owned(),
+                    name: String::new(),
+                    uid: Uid(String::new()),
+                    missing: false,
+                },
+            )
+        };
+        let known = |api_version, kind| path(api_version, kind).unwrap();
+        assert_eq!(
+            known("apps/v1", "Deployment"),
+            "/apis/apps/v1/namespaces/a%2Fb/deployments"
+        );
+        assert_eq!(
+            known("batch/v1", "CronJob"),
+            "/apis/batch/v1/namespaces/a%2Fb/cronjobs"
+        );
+        assert_eq!(
+            known("v1", "ReplicationController"),
+            "/api/v1/namespaces/a%2Fb/replicationcontrollers"
+        );
+        assert_eq!(path("example.com/v1", "Deployment"), None);
+        assert_eq!(path("v1", "Secret"), None);
+    }
+}

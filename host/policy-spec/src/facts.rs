@@ -1,0 +1,34 @@
+//! The facts about the cluster that a policy may ask for: the targets of the capability `facts`.
+
+/// A kind of facts. Each is granted by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fact {
+    /// Who asked for the drain: labels and annotations of the LifecycleEvent.
+    Request,
+    /// Labels and annotations of namespaces.
+    Namespaces,
+    /// The disruption budgets of the node's pods.
+    Budgets,
+    /// The workloads that own the node's pods.
+    Owners,
+}
+
+/// The targets of all facts.
+pub const FACTS: [&str; 4] = [
+    Fact::Request.as_str(),
+    Fact::Namespaces.as_str(),
+    Fact::Budgets.as_str(),
+    Fact::Owners.as_str(),
+];
+
+impl Fact {
+    /// The target of its grant.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Namespaces => "namespaces",
+            Self::Budgets => "budgets",
+            Self::Owners => "owners",
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The facts that policies can ask for. The driver implements their source; this edge checks the grant before each call.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use scupper_engine::{Budget, Controller, Time};
+
+use crate::AccessError;
+
+/// Where facts come from. Each call may send requests; nothing is remembered here.
+pub trait FactSource: Send + Sync {
+    /// The LifecycleEvent with this name and UID.
+    fn lifecycle_event<'a>(
+        &'a self,
+        name: &'a str,
+        uid: &'a str,
+    ) -> BoxFuture<'a, Result<Marks, AccessError>>;
+
+    /// The namespace with this name.
+    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>>;
+
+    /// All namespaces, by name.
+    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>>;
+
+    /// All disruption budgets.
+    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>>;
+
+    /// The object that a reference to an owner names; `None`: it is gone, or of a kind that is not read.
+    fn owner<'a>(
+        &'a self,
+        namespace: &'a str,
+        reference: &'a Controller,
+    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>>;
+
+    /// All objects of a namespace that have the kind of this reference; none if the kind is not read.
+    fn owners<'a>(
+        &'a self,
+        namespace: &'a str,
+        like: &'a Controller,
+    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>>;
+}
+
+/// The labels and annotations of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Marks {
+    /// The bytes of its keys and values.
+    pub(super) fn bytes(&self) -> usize {
+        let entries = self.labels.iter().chain(&self.annotations);
+        entries
+            .map(|(key, value)| key.len().saturating_add(value.len()))
+            .sum()
+    }
+}
+
+/// A namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceFact {
+    /// Its labels and annotations.
+    pub marks: Marks,
+    /// `metadata.deletionTimestamp`
+    pub deletion: Option<Time>,
+}
+
+/// A disruption budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetFact {
+    /// What the engine knows of it, too.
+    pub budget: Budget,
+    /// `status.expectedPods`
+    pub expected_pods: i32,
+}
+
+/// An owner of pods, directly or through others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerFact {
+    /// Which object it is.
+    pub reference: Controller,
+    /// Its labels and annotations.
+    pub marks: Marks,
+    /// How many pods it wants.
+    pub replicas: Option<u32>,
+    /// How many of them are ready.
+    pub ready_replicas: Option<u32>,
+    /// How it replaces them; empty: it has no strategy.
+    pub strategy: String,
+    /// Its own controller.
+    pub controller: Option<Controller>,
+}
+
+impl OwnerFact {
+    /// What a reference says of its object.
+    pub fn bare(reference: Controller) -> Self {
+        Self {
+            reference,
+            marks: Marks::default(),
+            replicas: None,
+            ready_replicas: None,
+            strategy: String::new(),
+            controller: None,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
+//! unless its configuration says under `then` what to do.
+
+use guests::facts::{Budget, Owner};
+use guests::{Call, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts};
+
+guests::about!(
+    Description::new("asks", "0.1.0", "Asks about the cluster")
+        .wants(Grant::facts_of_request())
+        .wants(Grant::facts_of_namespaces())
+        .wants(Grant::facts_of_budgets())
+        .wants(Grant::facts_of_owners())
+);
+guests::planner!(plan);
+guests::hooks!([Phase::BeforeDrain], step);
+guests::surroundings!(check);
+
+fn plan(_drain: Drain, _node: Node, pods: Vec<Pod>, draft: Plan) -> Result<Plan, String> {
+    let learned = learn(&pods);
+    match config::get("then").as_deref() {
+        Some("trap") if learned.contains("away") => panic!("it cannot go on"),
+        Some("go on") => Ok(draft),
+        _ => Err(learned),
+    }
+}
+
+fn step(call: &Call) -> Outcome {
+    match config::get("then").as_deref() {
+        Some("go on") => Outcome::Done,
+        _ => Outcome::failed(learn(&call.pods)).into(),
+    }
+}
+
+fn check(_node: Option<Node>) -> Vec<Finding> {
+    vec![Finding::ok("facts", learn(&[]))]
+}
+
+fn learn(pods: &[Pod]) -> String {
+    let ask = config::get("ask").unwrap_or_default();
+    let answers: Vec<String> = ask.lines().flat_map(|question| answer(question, pods)).collect();
+    answers.join("; ")
+}
+
+fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
+    let words: Vec<&str> = question.split(' ').collect();
+    match words.as_slice() {
+        ["request"] => vec![match facts::request() {
+            Ok(request) => format!(
+                "{} {} {:?}",
+                request.trigger,
+                request.name,
+                request.label("ticket")
+            ),
+            Err(error) => error.to_string(),
+        }],
+        ["namespace", name] => vec![namespace(name)],
+        // So many different ones; only the last answer is told.
+        ["namespaces", times] => {
+            let times: usize = times.parse().unwrap_or(0);
+            let answers = (0..times).map(|number| namespace(&format!("other-{number}")));
+            answers.last().into_iter().collect()
+        }
+        ["budgets"] => vec![match facts::budgets() {
+            Ok(budgets) => budgets.iter().map(budget).collect::<Vec<_>>().join(", "),
+            Err(error) => error.to_string(),
+        }],
+        ["owners"] => pods.iter().map(owners).collect(),
+        ["stranger"] => vec![owners(&Pod {
+            uid: "somebody-else".to_owned(),
+            ..pods.first().unwrap().clone()
+        })],
+        _ => vec![format!("what is {question}?")],
+    }
+}
+
+fn namespace(name: &str) -> String {
+    match facts::namespace(name) {
+        Ok(namespace) => format!("{} {:?}", namespace.name, namespace.label("team")),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn budget(budget: &Budget) -> String {
+    let Budget {
+        namespace,
+        name,
+        pods,
+        expected_pods,
+        desired_healthy,
+        current_healthy,
+        disruptions_allowed,
+        unhealthy_pod_eviction_policy,
+        observed,
+    } = budget;
+    format!(
+        "{namespace}/{name} {pods:?} {expected_pods} {desired_healthy} {current_healthy} {disruptions_allowed} \
+         {unhealthy_pod_eviction_policy:?} {observed} {}",
+        budget.can_never_allow()
+    )
+}
+
+fn owners(pod: &Pod) -> String {
+    let owner = |owner: &Owner| {
+        let Owner {
+            kind,
+            name,
+            replicas,
+            ready_replicas,
+            strategy,
+            ..
+        } = owner;
+        let tier = owner.label("tier");
+        format!("{kind}/{name} {tier:?} {replicas:?} {ready_replicas:?} {strategy:?}")
+    };
+    match facts::owners(pod) {
+        Ok(owners) => owners.iter().map(owner).collect::<Vec<_>>().join(" < "),
+        Err(error) => error.to_string(),
+    }
+}

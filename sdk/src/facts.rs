@@ -1,0 +1,167 @@
+//! Asks about the cluster beyond what a call shows. Each function needs a grant of its own.
+//!
+//! Planners may ask: the answers are fixed for one plan. If one could not be read, the host discards the plan and has it
+//! made again a few seconds later, so a planner passes errors on with `?`.
+//!
+//! ```
+//! use scupper_sdk::{Description, Draft, Drain, Grant, Node, Planner, Policy, description, facts};
+//!
+//! /// Keeps the pods of marked namespaces.
+//! struct KeepMarked;
+//!
+//! impl Policy for KeepMarked {
+//!     fn describe() -> Description {
+//!         description!("Keeps pods in namespaces with the label example.com/keep=true")
+//!             .wants(Grant::facts_of_namespaces())
+//!     }
+//! }
+//!
+//! impl Planner for KeepMarked {
+//!     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+//!         for pod in draft.pods() {
+//!             let namespace = facts::namespace(&pod.namespace)?;
+//!             if namespace.label("example.com/keep") == Some("true") {
+//!                 draft.keep(pod, "its namespace is marked");
+//!             }
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! use scupper_sdk::{Verdict, testing::{Host, namespace, pod}};
+//!
+//! let host = Host::new();
+//! host.pods([pod("shop/cart"), pod("bank/ledger")]);
+//! host.namespaces([namespace("bank").with_label("example.com/keep", "true")]);
+//! let plan = host.plan::<KeepMarked>().unwrap();
+//! assert_eq!(plan.verdict("shop/cart"), Some(Verdict::Evict));
+//! assert_eq!(plan.verdict("bank/ledger"), Some(Verdict::Keep));
+//! ```
+
+use std::fmt;
+
+use crate::{Pod, bindings::imports::scupper::drain::facts as generated, host, objects::value};
+
+pub use generated::{Budget, Namespace, Owner, Request, UnhealthyPodEvictionPolicy};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No grant covers the call: the policy must want the grant and the operator must give it.
+    NotGranted(String),
+    /// No such object.
+    NotFound(String),
+    /// The API server refused or could not be reached. The host makes the plan again; a step retries later.
+    Unavailable(String),
+    /// The call asks for too many different facts.
+    TooMany(String),
+}
+
+/// Who asked for the drain, and why. Needs [`Grant::facts_of_request`](crate::Grant::facts_of_request).
+pub fn request() -> Result<Request, Error> {
+    Ok(host::facts::get_request()?)
+}
+
+/// A namespace. Needs [`Grant::facts_of_namespaces`](crate::Grant::facts_of_namespaces).
+pub fn namespace(name: &str) -> Result<Namespace, Error> {
+    Ok(host::facts::get_namespace(name)?)
+}
+
+/// The disruption budgets that cover a pod of the call. Needs
+/// [`Grant::facts_of_budgets`](crate::Grant::facts_of_budgets).
+pub fn budgets() -> Result<Vec<Budget>, Error> {
+    Ok(host::facts::list_budgets()?)
+}
+
+/// The controller of a pod, the controller of that, and so on; the last one is the workload that people know. Needs
+/// [`Grant::facts_of_owners`](crate::Grant::facts_of_owners).
+pub fn owners(pod: &Pod) -> Result<Vec<Owner>, Error> {
+    if pod.controller.is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(host::facts::list_owners(&pod.uid)?)
+}
+
+impl Budget {
+    /// Whether it covers the pod.
+    pub fn covers(&self, pod: &Pod) -> bool {
+        self.pods.contains(&pod.uid)
+    }
+
+    /// Whether it allows no eviction even when all its pods are healthy: a single replica with `minAvailable: 1`, or
+    /// `maxUnavailable: 0`.
+    pub const fn can_never_allow(&self) -> bool {
+        self.observed && self.desired_healthy >= self.expected_pods
+    }
+}
+
+impl Owner {
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        value(&self.labels, key)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        value(&self.annotations, key)
+    }
+}
+
+impl Request {
+    /// The value of a label of the LifecycleEvent.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        value(&self.labels, key)
+    }
+
+    /// The value of an annotation of the LifecycleEvent.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        value(&self.annotations, key)
+    }
+}
+
+impl Namespace {
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        value(&self.labels, key)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        value(&self.annotations, key)
+    }
+
+    /// Whether it is being deleted, with everything in it.
+    pub const fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGranted(message) => write!(f, "not granted: {message}"),
+            Self::NotFound(message) => write!(f, "not found: {message}"),
+            Self::Unavailable(message) | Self::TooMany(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// For planners, whose errors are texts.
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        error.to_string()
+    }
+}
+
+impl From<generated::Error> for Error {
+    fn from(error: generated::Error) -> Self {
+        match error {
+            generated::Error::NotGranted(message) => Self::NotGranted(message),
+            generated::Error::NotFound(message) => Self::NotFound(message),
+            generated::Error::Unavailable(message) => Self::Unavailable(message),
+            generated::Error::TooMany(message) => Self::TooMany(message),
+        }
+    }
+}

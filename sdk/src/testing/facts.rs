@@ -1,0 +1,102 @@
+//! What the host in memory answers to [`facts`](crate::facts).
+
+use super::{Host, state};
+use crate::facts::{Budget, Namespace, Owner, UnhealthyPodEvictionPolicy};
+
+/// A namespace without labels and annotations.
+pub fn namespace(name: &str) -> Namespace {
+    Namespace {
+        name: name.to_owned(),
+        labels: Vec::new(),
+        annotations: Vec::new(),
+        deletion_timestamp: None,
+    }
+}
+
+/// A budget over these pods (`namespace/name`), all of them healthy. It allows as many evictions as it has pods beyond
+/// `needs`.
+///
+/// # Panics
+/// If a name is not `namespace/name`.
+pub fn budget(full_name: &str, needs: u32, pods: &[&str]) -> Budget {
+    let pods: Vec<_> = pods.iter().map(|full_name| super::pod(full_name).uid).collect();
+    let (namespace, name) = full_name.split_once('/').unwrap_or_default();
+    assert!(
+        !namespace.is_empty() && !name.is_empty(),
+        "`{full_name}` is not namespace/name"
+    );
+    let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
+    Budget {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        pods,
+        expected_pods: count,
+        desired_healthy: needs,
+        current_healthy: count,
+        disruptions_allowed: count.saturating_sub(needs),
+        unhealthy_pod_eviction_policy: UnhealthyPodEvictionPolicy::IfHealthyBudget,
+        observed: true,
+    }
+}
+
+/// An owner of this kind with so many replicas, all of them ready.
+pub fn owner(api_version: &str, kind: &str, name: &str, replicas: u32) -> Owner {
+    Owner {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        uid: format!("uid-of-{kind}-{name}"),
+        labels: Vec::new(),
+        annotations: Vec::new(),
+        replicas: Some(replicas),
+        ready_replicas: Some(replicas),
+        strategy: String::new(),
+    }
+}
+
+impl Namespace {
+    /// Sets a label.
+    #[must_use]
+    pub fn with_label(mut self, key: &str, value: &str) -> Self {
+        state::set(&mut self.labels, key, value);
+        self
+    }
+
+    /// Sets an annotation.
+    #[must_use]
+    pub fn with_annotation(mut self, key: &str, value: &str) -> Self {
+        state::set(&mut self.annotations, key, value);
+        self
+    }
+}
+
+impl Host {
+    /// Sets the namespaces. Those of the pods exist in any case.
+    pub fn namespaces(&self, namespaces: impl IntoIterator<Item = Namespace>) {
+        state::with(|state| state.namespaces = namespaces.into_iter().collect());
+    }
+
+    /// Sets the disruption budgets.
+    pub fn budgets(&self, budgets: impl IntoIterator<Item = Budget>) {
+        let budgets = budgets.into_iter().collect();
+        state::with(|state| state.budgets = budgets);
+    }
+
+    /// Sets the owners of a pod (`namespace/name`), from its controller upwards. Without this a pod has the one that it
+    /// names itself.
+    pub fn owners(&self, pod: &str, owners: impl IntoIterator<Item = Owner>) {
+        let uid = super::pod(pod).uid;
+        let owners = owners.into_iter().collect();
+        state::with(|state| state.owners.insert(uid, owners));
+    }
+
+    /// Sets a label of the object that requested the drain.
+    pub fn label_request(&self, key: &str, value: &str) {
+        state::with(|state| state::set(&mut state.request_labels, key, value));
+    }
+
+    /// Sets an annotation of the object that requested the drain.
+    pub fn annotate_request(&self, key: &str, value: &str) {
+        state::with(|state| state::set(&mut state.request_annotations, key, value));
+    }
+}

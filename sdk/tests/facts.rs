@@ -1,0 +1,123 @@
+//! What `testing::Host` answers to `facts`, which is what the real host would.
+
+use scupper_sdk::{
+    Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Subject,
+    Surroundings, Verdict, description,
+    facts::{self, Error},
+    testing::{Host, budget, namespace, owner, pod},
+};
+
+/// Deletes single replicas whose budget never opens, and keeps the pods of namespaces that are being kept.
+struct Single;
+
+scupper_sdk::export!(Single with planner, hooks, surroundings);
+
+impl Policy for Single {
+    fn describe() -> Description {
+        description!("Deletes single replicas behind a budget")
+            .wants(Grant::facts_of_budgets())
+            .wants(Grant::facts_of_owners())
+            .wants(Grant::facts_of_namespaces())
+    }
+}
+
+impl Planner for Single {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let budgets = facts::budgets()?;
+        for pod in draft.pods() {
+            let namespace = facts::namespace(&pod.namespace)?;
+            if namespace.annotation("example.com/keep").is_some() || namespace.is_terminating() {
+                draft.keep(pod, "its namespace");
+            }
+            let top = facts::owners(pod)?.pop();
+            let is_single = top.is_some_and(|top| top.replicas == Some(1) && top.kind == "Deployment");
+            let mut covering = budgets.iter().filter(|budget| budget.covers(pod));
+            if is_single && covering.any(facts::Budget::can_never_allow) {
+                draft.delete(pod, "its budget never opens");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Hooks for Single {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeDrain]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        match call.pods.first().map(|pod| facts::namespace(&pod.namespace)) {
+            Some(Ok(namespace)) => Outcome::failed(namespace.name).into(),
+            Some(Err(error)) => error.into(),
+            None => match facts::request() {
+                Ok(_) => Outcome::Done,
+                Err(error) => error.into(),
+            },
+        }
+    }
+}
+
+impl Surroundings for Single {
+    fn check(_node: Option<&Node>) -> Vec<Finding> {
+        let known = facts::namespace("void");
+        let closed = facts::budgets();
+        vec![Finding::ok("facts", format!("{known:?} {closed:?}"))]
+    }
+}
+
+#[test]
+fn a_planner_decides_on_what_it_learns() {
+    let host = Host::new();
+    host.pods([pod("shop/cart"), pod("shop/site"), pod("bank/ledger")]);
+    host.namespaces([namespace("bank").with_annotation("example.com/keep", "")]);
+    host.budgets([
+        budget("shop/cart", 1, &["shop/cart"]),
+        budget("shop/site", 1, &["shop/site", "shop/site-2"]),
+        budget("other/one", 1, &["other/one"]),
+    ]);
+    for name in ["cart", "site"] {
+        let set = owner("apps/v1", "ReplicaSet", "set", 1);
+        host.owners(
+            &format!("shop/{name}"),
+            [set, owner("apps/v1", "Deployment", name, 1)],
+        );
+    }
+    let plan = host.plan::<Single>().unwrap();
+    assert_eq!(plan.verdict("shop/cart"), Some(Verdict::Delete));
+    assert_eq!(plan.verdict("shop/site"), Some(Verdict::Evict));
+    assert_eq!(plan.verdict("bank/ledger"), Some(Verdict::Keep));
+}
+
+#[test]
+fn a_plan_without_an_answer_does_not_count() {
+    let host = Host::new();
+    host.pods([pod("shop/cart")]);
+    host.outage(Some("the API server is away"));
+    assert_eq!(
+        host.plan::<Single>().err().as_deref(),
+        Some("a fact that it asked for could not be read: the API server is away")
+    );
+    host.outage(None);
+    assert!(host.plan::<Single>().is_ok());
+}
+
+#[test]
+fn a_step_retries_what_could_not_be_read_and_gives_up_on_what_was_not_granted() {
+    let host = Host::new();
+    let step = || host.step::<Single>(Phase::BeforeDrain, Subject::Node);
+    let refused: Outcome = Error::NotGranted("facts request".to_owned()).into();
+    assert_eq!(step(), refused);
+    assert!(matches!(&refused, Outcome::Failed(failure) if failure.retry_after.is_none()));
+    host.pods([pod("shop/cart")]);
+    host.outage(Some("the API server is away"));
+    assert!(matches!(step(), Outcome::Failed(failure) if failure.retry_after.is_some()));
+}
+
+#[test]
+fn a_check_asks_only_for_namespaces() {
+    let host = Host::new();
+    let not_found = Error::NotFound("there is no namespace void".to_owned());
+    let not_granted = Error::NotGranted("facts budgets".to_owned());
+    let expected = format!("Err({not_found:?}) Err({not_granted:?})");
+    assert_eq!(host.check::<Single>(), [Finding::ok("facts", expected)]);
+}
