@@ -26,7 +26,7 @@ pub enum PrefixError {
     /// No Events are emitted about it.
     #[error("`{0}` is not a target of Events; write node or pods")]
     Subject(String),
-    /// There is no such fact.
+    /// The fact does not exist.
     #[error("`{0}` is not a target of facts; write one of {facts}", facts = FACTS.join(", "))]
     Fact(String),
     /// The domain is the cluster's or the driver's own.

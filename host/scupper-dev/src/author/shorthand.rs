@@ -187,7 +187,8 @@ impl OwnerFields {
 /// `KIND/NAME`
 fn reference(text: &str) -> Result<Controller, String> {
     let parts = text.split_once('/');
-    let (kind, name) = parts.ok_or_else(|| format!("`{text}` is no KIND/NAME, such as Deployment/cart"))?;
+    let (kind, name) =
+        parts.ok_or_else(|| format!("`{text}` is not of the form KIND/NAME, such as Deployment/cart"))?;
     Ok(controller(kind, name))
 }
 

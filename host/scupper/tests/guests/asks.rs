@@ -54,7 +54,7 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
             Err(error) => error.to_string(),
         }],
         ["namespace", name] => vec![namespace(name)],
-        // So many different ones; only the last answer is told.
+        // So many different ones; the plan shows only the last answer.
         ["namespaces", times] => {
             let times: usize = times.parse().unwrap_or(0);
             let answers = (0..times).map(|number| namespace(&format!("other-{number}")));

@@ -62,7 +62,7 @@ async fn a_planner_learns_of_the_request_and_of_namespaces() {
     let cluster = Arc::new(FakeCluster::default());
     let questions = "request\nnamespace shop\nnamespace no-such\nnamespace ../nodes\nnamespace shop";
     let policies = load(&[asks(questions)], &cluster).await.unwrap();
-    assert!(asked(&cluster).is_empty(), "loading asks nobody");
+    assert!(asked(&cluster).is_empty(), "loading sends no request");
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
         "LifecycleEvent maintenance Some(\"42\"); shop Some(\"shop\"); not found: no no-such; not found: `../nodes` is \
@@ -227,8 +227,8 @@ async fn one_call_may_not_ask_for_everything() {
     .unwrap();
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
-        "other-255 Some(\"other-255\"); one call may ask for 256 different facts with 8 MiB of labels and annotations; a step goes on in \
-         the next; other-3 \
+        "other-255 Some(\"other-255\"); one call may ask for 256 different facts with 8 MiB of labels and annotations; a hook can ask \
+         for more in its next step; other-3 \
          Some(\"other-3\")"
     );
     assert_eq!(asked(&cluster).len(), 256);

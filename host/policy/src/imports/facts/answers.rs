@@ -1,4 +1,4 @@
-//! The answers that one plan or step has got: asked once, the same for all who ask again.
+//! The answers of one plan or step. Each is fetched once and stays the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -55,7 +55,7 @@ impl facts::Host for StoreData {
     async fn get_request(&mut self) -> Result<facts::Request, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
         let marks = self.meter.counters.fetching(facts.request(asker)).await;
-        let Marks { labels, annotations } = told(marks)?;
+        let Marks { labels, annotations } = to_wit(marks)?;
         Ok(facts::Request {
             trigger: asker.trigger.clone(),
             name: asker.name.clone(),
@@ -68,10 +68,12 @@ impl facts::Host for StoreData {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Namespaces)?;
         if !is_namespace(&name) {
             let shown = one_line(&name, SHOWN_BYTES);
-            return Err(Error::NotFound(format!("`{shown}` is no name of a namespace")));
+            return Err(Error::NotFound(format!(
+                "`{shown}` cannot be the name of a namespace"
+            )));
         }
         let found = self.meter.counters.fetching(facts.namespace(asker, &name)).await;
-        let found = told(found)?;
+        let found = to_wit(found)?;
         Ok(facts::Namespace {
             name,
             labels: entries(found.marks.labels),
@@ -83,13 +85,16 @@ impl facts::Host for StoreData {
     async fn list_budgets(&mut self) -> Result<Vec<facts::Budget>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Budgets)?;
         let found = self.meter.counters.fetching(facts.budgets(asker)).await;
-        Ok(told(found)?.into_iter().map(|fact| budget(fact, asker)).collect())
+        Ok(to_wit(found)?
+            .into_iter()
+            .map(|fact| budget(fact, asker))
+            .collect())
     }
 
     async fn list_owners(&mut self, pod: String) -> Result<Vec<facts::Owner>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Owners)?;
         let found = self.meter.counters.fetching(facts.owners(asker, &pod)).await;
-        Ok(told(found)?.into_iter().map(owner).collect())
+        Ok(to_wit(found)?.into_iter().map(owner).collect())
     }
 }
 
@@ -137,7 +142,7 @@ fn told<T>(answer: Answer<T>) -> Result<T, Error> {
         AskError::NotFound(what) => Error::NotFound(what),
         AskError::Unavailable(why) => Error::Unavailable(why),
         AskError::TooMany => {
-            Error::TooMany("one call may ask for 256 different facts with 8 MiB of labels and annotations; a step goes on in the next".to_owned())
+            Error::TooMany("one call may ask for 256 different facts with 8 MiB of labels and annotations; a hook can ask for more in its next step".to_owned())
         }
     })
 }

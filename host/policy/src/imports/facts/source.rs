@@ -71,7 +71,7 @@ pub struct NamespaceFact {
 /// A disruption budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetFact {
-    /// What the engine knows of it, too.
+    /// As the engine has it.
     pub budget: Budget,
     /// `status.expectedPods`
     pub expected_pods: i32,
