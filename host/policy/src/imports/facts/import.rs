@@ -137,7 +137,7 @@ fn owner(fact: OwnerFact) -> facts::Owner {
     }
 }
 
-fn told<T>(answer: Answer<T>) -> Result<T, Error> {
+fn to_wit<T>(answer: Answer<T>) -> Result<T, Error> {
     answer.map_err(|error| match error {
         AskError::NotFound(what) => Error::NotFound(what),
         AskError::Unavailable(why) => Error::Unavailable(why),
