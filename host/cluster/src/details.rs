@@ -321,9 +321,11 @@ impl WireReplica {
                 Some(format!("container {}: {why}", container.name))
             })
         };
-        let told = condition("PodScheduled").or_else(waiting);
-        let told = told.or_else(|| condition("Ready")).filter(|it| !it.is_empty());
-        told.unwrap_or_else(|| format!("phase {}", self.status.phase))
+        let reported = condition("PodScheduled").or_else(waiting);
+        let reported = reported
+            .or_else(|| condition("Ready"))
+            .filter(|it| !it.is_empty());
+        reported.unwrap_or_else(|| format!("phase {}", self.status.phase))
     }
 }
 

@@ -16,7 +16,7 @@ use scupper_policy_spec::{
 };
 
 use super::document::{Entry, Node, Value};
-use super::limits::{Slot, slots};
+use super::limits::{LimitField, slots};
 use super::place::Way;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon};
@@ -274,9 +274,13 @@ fn limits(node: Option<&Node>) -> Limits {
         };
         let number = given.count();
         match slot {
-            Slot::Count(count) => *count = number.and_then(|number| number.try_into().ok()).unwrap_or(*count),
-            Slot::Rate(rate) => *rate = number.and_then(|number| number.try_into().ok()).unwrap_or(*rate),
-            Slot::Span(span) => *span = given.duration().unwrap_or(*span),
+            LimitField::Count(count) => {
+                *count = number.and_then(|number| number.try_into().ok()).unwrap_or(*count)
+            }
+            LimitField::Rate(rate) => {
+                *rate = number.and_then(|number| number.try_into().ok()).unwrap_or(*rate)
+            }
+            LimitField::Span(span) => *span = given.duration().unwrap_or(*span),
         }
     }
     limits

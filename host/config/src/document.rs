@@ -66,7 +66,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
             Ok((Event::StreamEnd, _)) => return builder.root,
             Ok((event, span)) => builder.take(event, span)?,
             Err(error) => {
-                let (at, message) = told(text, &error);
+                let (at, message) = reported(text, &error);
                 let way = builder.way();
                 builder.problems.add(at, &way, message);
                 return None;
@@ -76,7 +76,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
 }
 
 /// A syntax error in our own words where the parser's would not help.
-fn told(text: &str, error: &ScanError) -> (At, String) {
+fn reported(text: &str, error: &ScanError) -> (At, String) {
     let at = At {
         line: error.marker().line(),
         column: error.marker().col() + 1,

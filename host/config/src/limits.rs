@@ -114,14 +114,14 @@ const fn time(name: &'static str, doc: &'static str) -> Field {
 }
 
 /// The field that stores a limit.
-pub(super) enum Slot<'a> {
+pub(super) enum LimitField<'a> {
     Count(&'a mut usize),
     Rate(&'a mut u32),
     Span(&'a mut Duration),
 }
 
 /// Every limit and its name in the file.
-pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, Slot<'_>)> {
+pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, LimitField<'_>)> {
     // No `..` here: a new limit needs a name, and a field in the table above.
     let Limits {
         memory,
@@ -142,22 +142,22 @@ pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, Slot<'_>)> {
         response_bytes,
     } = limits;
     vec![
-        ("memory", Slot::Count(memory)),
-        ("table-elements", Slot::Count(table_elements)),
-        ("instances", Slot::Count(instances)),
-        ("memories", Slot::Count(memories)),
-        ("cpu-per-probe", Slot::Span(probe_cpu)),
-        ("cpu-per-plan", Slot::Span(plan_cpu)),
-        ("cpu-per-step", Slot::Span(step_cpu)),
-        ("wall-per-plan", Slot::Span(plan_wall)),
-        ("wall-per-step", Slot::Span(step_wall)),
-        ("answer", Slot::Count(answer_bytes)),
-        ("handles", Slot::Count(handles)),
-        ("log-lines-per-minute", Slot::Rate(log_lines_per_minute)),
-        ("log-bytes-per-minute", Slot::Rate(log_bytes_per_minute)),
-        ("requests-per-step", Slot::Rate(requests)),
-        ("wall-per-request", Slot::Span(request_wall)),
-        ("response", Slot::Count(response_bytes)),
+        ("memory", LimitField::Count(memory)),
+        ("table-elements", LimitField::Count(table_elements)),
+        ("instances", LimitField::Count(instances)),
+        ("memories", LimitField::Count(memories)),
+        ("cpu-per-probe", LimitField::Span(probe_cpu)),
+        ("cpu-per-plan", LimitField::Span(plan_cpu)),
+        ("cpu-per-step", LimitField::Span(step_cpu)),
+        ("wall-per-plan", LimitField::Span(plan_wall)),
+        ("wall-per-step", LimitField::Span(step_wall)),
+        ("answer", LimitField::Count(answer_bytes)),
+        ("handles", LimitField::Count(handles)),
+        ("log-lines-per-minute", LimitField::Rate(log_lines_per_minute)),
+        ("log-bytes-per-minute", LimitField::Rate(log_bytes_per_minute)),
+        ("requests-per-step", LimitField::Rate(requests)),
+        ("wall-per-request", LimitField::Span(request_wall)),
+        ("response", LimitField::Count(response_bytes)),
     ]
 }
 
@@ -176,15 +176,19 @@ mod tests {
         assert_eq!(names, fields);
         for ((name, slot), field) in slots.into_iter().zip(LIMITS.fields) {
             let default = match (slot, &field.shape) {
-                (Slot::Count(count), Shape::Quantity { .. }) => units::bytes(*count as u64),
-                (Slot::Count(count), Shape::Whole { .. }) => count.to_string(),
-                (Slot::Rate(count), Shape::Quantity { .. }) => units::bytes(u64::from(*count)),
-                (Slot::Rate(count), Shape::Whole { .. }) => count.to_string(),
-                (Slot::Span(span), Shape::Duration { .. }) => units::millis(span.as_millis() as u64),
+                (LimitField::Count(count), Shape::Quantity { .. }) => units::bytes(*count as u64),
+                (LimitField::Count(count), Shape::Whole { .. }) => count.to_string(),
+                (LimitField::Rate(count), Shape::Quantity { .. }) => units::bytes(u64::from(*count)),
+                (LimitField::Rate(count), Shape::Whole { .. }) => count.to_string(),
+                (LimitField::Span(span), Shape::Duration { .. }) => units::millis(span.as_millis() as u64),
                 _ => panic!("{name} has another shape than its limit"),
             };
-            let told = format!("Default {default}.");
-            assert!(field.doc.ends_with(&told), "{name}: {told} != {}", field.doc);
+            let reported = format!("Default {default}.");
+            assert!(
+                field.doc.ends_with(&reported),
+                "{name}: {reported} != {}",
+                field.doc
+            );
         }
     }
 }

@@ -31,7 +31,7 @@ pub enum ConfigError {
     #[error("the configuration {} has more than {} KiB, the most it may have", .0.display(), MOST_BYTES >> 10)]
     TooLarge(PathBuf),
     /// It contains errors.
-    #[error("{}", told(file, problems))]
+    #[error("{}", reported(file, problems))]
     Wrong {
         /// The file.
         file: PathBuf,
@@ -63,7 +63,7 @@ impl fmt::Display for Problem {
     }
 }
 
-fn told(file: &Path, problems: &[Problem]) -> String {
+fn reported(file: &Path, problems: &[Problem]) -> String {
     let mut lines: Vec<String> = problems
         .iter()
         .take(TOLD)

@@ -38,7 +38,7 @@ pub use nodes::{Nodes, names as node_names, resolve as resolve_nodes};
 pub use options::{PluginOptions, PoliciesOptions};
 pub use plugin::Plugin;
 pub use plugin::own_pod::own_pod_from_env;
-pub use policies::trial_load::{TrialLoad, check_policies};
+pub use policies::check_policies::{PolicyCheckResult, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;

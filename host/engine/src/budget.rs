@@ -128,7 +128,7 @@ impl Requirement {
 
 /// What the Eviction API weighs a pod's eviction by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard<'a> {
+pub enum GoverningBudget<'a> {
     /// By no budget: none selects the pod, or the API server does not look at budgets for this one.
     None,
     /// By this one.
@@ -137,7 +137,7 @@ pub enum Guard<'a> {
     Several(&'a Budget, &'a Budget),
 }
 
-impl<'a> Guard<'a> {
+impl<'a> GoverningBudget<'a> {
     /// As the API server decides it, of all budgets that there are. A pod that does not run yet or any more goes
     /// without being weighed, and so does one that is not ready, as far as its budget spares those.
     pub fn of(pod: &Pod, budgets: impl IntoIterator<Item = &'a Budget>) -> Self {

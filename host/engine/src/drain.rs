@@ -74,7 +74,7 @@ pub struct Drain {
     checkpoint_state: checkpoint_state::CheckpointState,
     writer: writes::Writer,
     cordon: cordon_state::CordonState,
-    uncordon: uncordon::Progress,
+    uncordon: uncordon::UncordonStep,
     chain: Option<planning::Chain>,
     /// How many chains of planners have begun.
     chains_begun: u64,
@@ -201,7 +201,7 @@ impl Drain {
             checkpoint_state: checkpoint_state::CheckpointState::default(),
             writer: writes::Writer::default(),
             cordon: cordon_state::CordonState::default(),
-            uncordon: uncordon::Progress::default(),
+            uncordon: uncordon::UncordonStep::default(),
             chain: None,
             chains_begun: 0,
             newcomers: newcomers::Newcomers::default(),

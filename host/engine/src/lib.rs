@@ -39,7 +39,7 @@ mod timeline;
 mod trigger;
 
 pub use authors::signed;
-pub use budget::{Budget, Guard, Operator, Requirement, Selector, UnhealthyPods};
+pub use budget::{Budget, GoverningBudget, Operator, Requirement, Selector, UnhealthyPods};
 pub use check::check;
 pub use checkpoint::{Checkpoint, Counts, SavedHook};
 pub use command::{Command, CommandId, Task};

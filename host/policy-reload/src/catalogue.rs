@@ -184,25 +184,25 @@ impl Catalogue {
 
     /// Makes the previous revision active again. Returns what it did, or the reason for not doing it.
     pub async fn roll_back(&self, name: &str) -> Result<String, String> {
-        let (answer, told) = oneshot::channel();
+        let (answer, reported) = oneshot::channel();
         let command = Command::RollBack {
             name: name.to_owned(),
             answer,
         };
         let gone = || "the driver is about to end".to_owned();
         self.commands.send(command).await.map_err(|_closed| gone())?;
-        told.await.map_err(|_dropped| gone())?
+        reported.await.map_err(|_dropped| gone())?
     }
 
     /// The available revisions of a policy besides the active one, the newest first.
     pub(super) async fn kept(&self, name: &str) -> Vec<Arc<Member>> {
-        let (answer, told) = oneshot::channel();
+        let (answer, reported) = oneshot::channel();
         let command = Command::Kept {
             name: name.to_owned(),
             answer,
         };
         match self.commands.send(command).await {
-            Ok(()) => told.await.unwrap_or_default(),
+            Ok(()) => reported.await.unwrap_or_default(),
             Err(_closed) => Vec::new(),
         }
     }

@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use super::candidate::{Material, is_transient};
 use super::catalogue::{Catalogue, Generation, Member};
 use super::notice::ReloadNotice;
+use super::policy_revisions::{Decision, PolicyRevisions};
 use super::revision::Revision;
 use super::rules::ReloadRules;
-use super::scan::{Found, Known};
-use super::slot::{Decision, Slot};
+use super::scan::{Found, KnownRevisions};
 use super::status::{SlotProblem, SlotState};
 use super::store::{Index, SavedPolicy};
 
@@ -35,7 +35,7 @@ pub(super) struct PolicySet {
 /// One policy.
 #[derive(Default)]
 pub(super) struct Entry {
-    pub(super) slot: Slot,
+    pub(super) slot: PolicyRevisions,
     /// The previous revision, ready to call: a rollback must not depend on a disk.
     pub(super) previous: Option<Arc<LoadedPolicy>>,
     /// The revision before the previous one, if an earlier process had it: a drain of that process may have used it.
@@ -107,10 +107,10 @@ impl PolicySet {
     }
 
     /// The revisions that a scan need not read.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> KnownRevisions {
         let now = self.clock.now();
         let active = self.catalogue.active();
-        let mut known = Known::default();
+        let mut known = KnownRevisions::default();
         for (name, entry) in &self.entries {
             let revisions = entry.slot.known(now).cloned();
             known
@@ -178,7 +178,7 @@ impl PolicySet {
                     entry.back_to_active();
                     None
                 }
-                (Decision::Known, _) => None,
+                (Decision::KnownRevisions, _) => None,
             };
             diff.again = diff.again.into_iter().chain(again).min();
         }

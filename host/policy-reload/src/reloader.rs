@@ -168,9 +168,9 @@ impl Reloader {
         match command {
             Command::Fault { name, revision, what } => self.policy_set.fault(&name, &revision, &what),
             Command::RollBack { name, answer } => {
-                let told = self.policy_set.roll_back(&name, "an operator requested it", true);
+                let reported = self.policy_set.roll_back(&name, "an operator requested it", true);
                 // The caller may be gone.
-                let _told = answer.send(told).is_ok();
+                let _told = answer.send(reported).is_ok();
             }
             Command::Kept { name, answer } => {
                 self.waiting.push((name, answer));

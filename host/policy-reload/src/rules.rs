@@ -55,7 +55,7 @@ pub(super) fn backoff(first: Duration, longest: Duration, times: u32, random: u6
 
 /// The rate limit for candidates.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct CandidateRate {
     /// The time when the last candidate was finished, or, if it is unfinished, when it was started.
     last: Option<Time>,
     /// Candidates since the last calm.
@@ -64,7 +64,7 @@ pub(super) struct Pace {
     next: Time,
 }
 
-impl Pace {
+impl CandidateRate {
     /// The time when the next candidate may be tried, if not now. A try counts.
     pub(super) fn admit(&mut self, now: Time, rules: &ReloadRules, random: u64) -> Result<(), Time> {
         if now < self.next {
@@ -100,7 +100,7 @@ mod tests {
 
     /// The tries of a candidate that arrives every this many milliseconds, for a minute.
     fn tried_in_a_minute(every: u64) -> usize {
-        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        let (mut pace, rules) = (CandidateRate::default(), ReloadRules::default());
         (0..60_000 / every)
             .filter(|turn| {
                 pace.admit(Time::from_millis(1 + turn * every), &rules, 512)
@@ -122,7 +122,7 @@ mod tests {
 
     /// The candidates tried in ten minutes if there is always another one, and each takes this long.
     fn tried_in_ten_minutes(takes: u64) -> usize {
-        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        let (mut pace, rules) = (CandidateRate::default(), ReloadRules::default());
         let (mut now, mut tried) = (1, 0);
         while now < 600_000 {
             match pace.admit(Time::from_millis(now), &rules, 512) {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_candidate_after_a_calm_period_is_tried_at_once() {
-        let (mut pace, rules) = (Pace::default(), ReloadRules::default());
+        let (mut pace, rules) = (CandidateRate::default(), ReloadRules::default());
         for turn in 0..20 {
             let begun = turn * 12_000 + 1;
             assert_eq!(pace.admit(Time::from_millis(begun), &rules, 512), Ok(()));

@@ -138,14 +138,14 @@ pub(super) struct Module {
 
 /// The revisions that need not be read again, by the policy's name.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownRevisions {
     /// Revisions that would not be tried.
     pub(super) revisions: BTreeSet<(String, Revision)>,
     /// Digests of components that are loaded.
     pub(super) digests: BTreeSet<(String, String)>,
 }
 
-impl Known {
+impl KnownRevisions {
     fn has(&self, spec: &PolicySpec, digest: &str) -> bool {
         self.digests.contains(&(spec.name.clone(), digest.to_owned()))
             || self
@@ -155,7 +155,7 @@ impl Known {
 }
 
 /// Scans everything. Blocks.
-pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
+pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Scan {
     let mut found = scan_once(from, last, known);
     for _ in 1..TRIES {
         if !found.torn {
@@ -166,7 +166,7 @@ pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &Known) -> S
     found
 }
 
-fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &Known) -> Scan {
+fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Scan {
     let mut paths = BTreeMap::new();
     for file in &from.files {
         note(&mut paths, file);
@@ -218,7 +218,7 @@ fn each_once(wanted: DesiredPolicies) -> Result<DesiredPolicies, String> {
 }
 
 /// `None`: it changed while it was read.
-fn module(spec: &PolicySpec, known: &Known) -> Result<Option<Module>, SourceError> {
+fn module(spec: &PolicySpec, known: &KnownRevisions) -> Result<Option<Module>, SourceError> {
     let digest = WasmFile::digest_of(&spec.file)?;
     if known.has(spec, &digest) {
         return Ok(Some(Module { digest, wasm: None }));

@@ -134,8 +134,8 @@ impl Session {
     /// Once for all hooks of a phase: there may be one for each pod.
     fn notify_hook_restarted(&self, member: &Member, phase: HookPhase, wrote: Option<u32>) {
         let hooks = (member.name().to_owned(), phase, wrote);
-        let mut told = self.begun_again.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(hooks)
+        let mut reported = self.begun_again.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.insert(hooks)
             && let Some(catalogue) = &self.catalogue
         {
             catalogue.notify(ReloadNotice::HookRestarted {

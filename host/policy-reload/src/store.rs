@@ -14,10 +14,10 @@ use scupper_policy::{PrivateDir, PrivateDirError, WasmFile};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::policy_revisions::Quarantine;
 use super::revision::Revision;
 use super::saved_config::WireText;
 use super::scan::ConfigText;
-use super::slot::Quarantine;
 
 pub(super) const INDEX: &str = "last-good.json";
 const ENDING: &str = ".wasm";

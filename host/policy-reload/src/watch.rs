@@ -44,7 +44,7 @@ pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
     places: BTreeSet<PathBuf>,
     /// File events are disabled.
-    told: bool,
+    reported: bool,
     polled: Instant,
     /// The start of the current burst of events.
     burst: Option<Instant>,
@@ -57,7 +57,7 @@ impl Watch {
             stirred: Arc::default(),
             watcher: None,
             places: BTreeSet::new(),
-            told: false,
+            reported: false,
             polled: Instant::now(),
             burst: None,
         }
@@ -121,8 +121,8 @@ impl Watch {
     }
 
     fn without_events(&mut self, error: &notify::Error) {
-        if !self.told {
-            self.told = true;
+        if !self.reported {
+            self.reported = true;
             let seconds = self.options.poll.as_secs();
             tracing::warn!(
                 target: "scupper::policy",

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_blocker_is_named_and_later_removed() {
-        let told = story(400, |second| match second {
+        let reported = story(400, |second| match second {
             10..100 => vec![budget("cart-1", 1), budget("cart-2", 2)],
             // The text of the server changes, but a new number of pods is reported one minute later at the earliest.
             100..200 => vec![budget("cart-1", second as u32)],
@@ -218,11 +218,11 @@ mod tests {
             ),
             (200, UNDER_WAY),
         ];
-        let told: Vec<_> = told
+        let reported: Vec<_> = reported
             .iter()
             .map(|(second, text)| (*second, text.as_str()))
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]

@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(
             (repeated.times, repeated.last),
             (9, at(5000)),
-            "eight were still to be told"
+            "eight were still to be reported"
         );
     }
 

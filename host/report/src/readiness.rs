@@ -35,7 +35,7 @@ mod tests {
     fn only_a_node_reported_as_not_ready_is_called_not_ready() {
         let now = Time::from_millis(400_000);
         let node = || node(mark("command", Phase::Finished));
-        let told = |status: &str, reason: &str, message: &str| {
+        let reported = |status: &str, reason: &str, message: &str| {
             let condition = Condition {
                 kind: "Ready".to_owned(),
                 status: status.to_owned(),
@@ -50,10 +50,10 @@ mod tests {
             not_ready(&node, now)
         };
         assert_eq!(not_ready(&node(), now), None);
-        assert_eq!(told("True", "KubeletReady", "fine"), None);
-        assert_eq!(told("False", "", "").as_deref(), Some("NotReady for 5m00s"));
+        assert_eq!(reported("True", "KubeletReady", "fine"), None);
+        assert_eq!(reported("False", "", "").as_deref(), Some("NotReady for 5m00s"));
         assert_eq!(
-            told("Unknown", "NodeStatusUnknown", "Kubelet stopped\nposting").as_deref(),
+            reported("Unknown", "NodeStatusUnknown", "Kubelet stopped\nposting").as_deref(),
             Some("NotReady for 5m00s (NodeStatusUnknown: Kubelet stopped posting)")
         );
     }

@@ -141,7 +141,7 @@ impl NodeStatus {
         let view = self.current_driver_status(now);
         // Waiting times stop growing when the drain ends.
         let by = view.map_or(now, |view| if view.ended.is_some() { view.at } else { now });
-        let told: BTreeMap<&Uid, &PodStatus> = view
+        let reported: BTreeMap<&Uid, &PodStatus> = view
             .into_iter()
             .flat_map(|view| view.pods.iter().map(|pod| (&pod.uid, pod)))
             .collect();
@@ -149,7 +149,7 @@ impl NodeStatus {
         pods.sort_by(|one, other| one.id.cmp(&other.id));
         let mut all = Vec::with_capacity(pods.len());
         for pod in pods {
-            let known = told.get(&pod.id.uid);
+            let known = reported.get(&pod.id.uid);
             let (reason, is_told) = self.reason(pod, known.map(|known| &known.reason), now);
             let since = known.and_then(|known| known.since).filter(|_| is_told);
             all.push(RemainingPod {
@@ -222,12 +222,12 @@ impl NodeStatus {
 
     /// The reason of a pod, and whether the draining process gave it. Termination is visible on the pod itself, before
     /// any process can publish it.
-    fn reason(&self, pod: &Pod, told: Option<&Reason>, now: Time) -> (Option<Reason>, bool) {
+    fn reason(&self, pod: &Pod, reported: Option<&Reason>, now: Time) -> (Option<Reason>, bool) {
         let seen = || reasons::reason(pod, &self.node, &self.budgets, now);
         if pod.deletion.is_some() {
             return (seen(), false);
         }
-        if let Some(reason) = told {
+        if let Some(reason) = reported {
             return (Some(self.with_names(pod, reason.clone())), true);
         }
         match self.current_driver_status(now) {

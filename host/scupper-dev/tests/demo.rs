@@ -69,8 +69,8 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         two.contains("the before-drain hook of policy slurm is running"),
         "{two}"
     );
-    for told in [one, two] {
-        assert!(told.contains("driver     status from "), "{told}");
+    for reported in [one, two] {
+        assert!(reported.contains("driver     status from "), "{reported}");
     }
     assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
 }
@@ -79,8 +79,8 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
 #[track_caller]
 fn facts(status: &str, of: &str, facts: &[&str], next: &str) {
     let at = line(status, of, facts);
-    let told = status.lines().skip(at).take(4).any(|line| line.contains(next));
-    assert!(told, "{next} is not what to type next in\n{status}");
+    let reported = status.lines().skip(at).take(4).any(|line| line.contains(next));
+    assert!(reported, "{next} is not what to type next in\n{status}");
 }
 
 /// The number of the line that has all the facts.

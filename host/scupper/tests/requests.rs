@@ -24,14 +24,14 @@ const PODS: usize = 110;
 const NODE: &str = "worker-1";
 const DRIVER: &str = "drain.test";
 
-struct Stage {
+struct Rig {
     api: ApiServer,
     kubelet: KubeletHandle,
     _plugin: Plugin,
     _dir: tempfile::TempDir,
 }
 
-impl Stage {
+impl Rig {
     async fn set(policies: Vec<PolicySpec>) -> Self {
         let api = ApiServer::start(Options::default()).await.unwrap();
         api.store().apply(objects::node(NODE).build()).unwrap();
@@ -135,7 +135,7 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
-    let stage = Stage::set(Vec::new()).await;
+    let stage = Rig::set(Vec::new()).await;
     for takes in [0.0, 2.0] {
         for number in 0..PODS {
             let pod = objects::pod("shop", &format!("pod-{number}"), NODE).takes(takes);
@@ -182,7 +182,7 @@ async fn what_policies_ask_adds_at_most_15_requests_for_110_pods_of_20_deploymen
         ..PolicySpec::default()
     };
     // The second one asks for nothing that the first one has not asked for.
-    let stage = Stage::set(vec![asks("first"), asks("second")]).await;
+    let stage = Rig::set(vec![asks("first"), asks("second")]).await;
     let store = stage.api.store();
     for number in 0..4 {
         store
@@ -244,7 +244,7 @@ async fn a_hook_without_pauses_patches_the_node_ten_times_and_then_once_a_second
         file: guests::guest("hurries"),
         ..PolicySpec::default()
     };
-    let stage = Stage::set(vec![hurries]).await;
+    let stage = Rig::set(vec![hurries]).await;
     let mark = stage.api.mark();
     let patches = || {
         let requests = stage.api.requests_since(mark);

@@ -359,7 +359,7 @@ async fn a_key_of_a_secret() {
     let (cluster, mut server) = cluster();
     let path = "/api/v1/namespaces/slurm/secrets/auth";
     let secret = json!({"metadata": {"name": "auth"}, "data": {"token": "aHVudGVyMg==", "odd": "!"}});
-    for (key, told) in [
+    for (key, reported) in [
         ("token", Ok(b"hunter2".to_vec())),
         (
             "other",
@@ -378,7 +378,7 @@ async fn a_key_of_a_secret() {
         let (read, ()) = tokio::join!(cluster.secret("slurm", "auth", key), async {
             server.expect("GET", path).await.answer(200, secret.clone());
         });
-        assert_eq!(read, told);
+        assert_eq!(read, reported);
     }
     let (read, ()) = tokio::join!(cluster.secret("slurm", "auth", "token"), async {
         let refusal = status(403, "Forbidden", "secrets \"auth\" is forbidden");

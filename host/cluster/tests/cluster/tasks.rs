@@ -183,13 +183,13 @@ async fn an_oversized_checkpoint_names_what_to_delete() {
         server
     });
     let bytes = NOTE.len() + "scupper.dev/drain".len();
-    let told = format!(
+    let reported = format!(
         "the checkpoint of this drain ({bytes} bytes) does not fit: all annotations of node n1 together may have 262144 \
          bytes, and others have 260059, most of all b.example.com/large (200019 bytes), c.example.com/middle (60020 \
          bytes), a.example.com/small (20 bytes); delete what is not needed, for instance `kubectl annotate node n1 \
          b.example.com/large-`"
     );
-    assert_eq!(answer.await, Answer::Rejected { message: told });
+    assert_eq!(answer.await, Answer::Rejected { message: reported });
 }
 
 #[tokio::test]

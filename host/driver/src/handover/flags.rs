@@ -15,7 +15,7 @@ use scupper_triggers::RequestedSettings;
 const LONGEST: usize = 4096;
 /// The longest time that is accepted: a year.
 const LONGEST_SECONDS: u64 = 366 * 24 * 60 * 60;
-/// How often pods may be evicted that come back.
+/// How often a pod that comes back may be evicted.
 const RETURNS: RangeInclusive<u32> = 1..=100;
 
 /// The flags as the user typed them, or `kubectl drain`'s defaults.
@@ -38,7 +38,7 @@ pub struct HandoverFlags {
 /// The annotation's JSON. A missing field is an error, not a default.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FlagsAnnotation {
+struct HandoverFlagsJson {
     force: bool,
     ignore_daemonsets: bool,
     delete_emptydir_data: bool,
@@ -61,7 +61,7 @@ struct FlagsAnnotation {
 pub fn write(typed: &HandoverFlags) -> Result<String, serde_json::Error> {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let HandoverFlags { filters, .. } = typed;
-    serde_json::to_string(&FlagsAnnotation {
+    serde_json::to_string(&HandoverFlagsJson {
         force: filters.force,
         ignore_daemonsets: filters.ignore_daemonsets,
         delete_emptydir_data: filters.delete_emptydir_data,
@@ -83,7 +83,7 @@ pub(crate) fn read(text: &str) -> Result<RequestedSettings, String> {
             text.len()
         )));
     }
-    let wire: FlagsAnnotation = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let wire: HandoverFlagsJson = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let times = [
         (
             "skipWaitForDeleteTimeoutSeconds",

@@ -1,7 +1,7 @@
 //! The holder of a Lease: a name for people, and how to find out whether that process is alive.
 //!
-//! In the same PID namespace of the same boot, the kernel knows. A container that runs again in the same pod runs because
-//! the previous one has ended. For all others the Lease must expire.
+//! If the holder ran in this PID namespace since this boot, `/proc` shows whether it is alive. If it ran in this pod, its
+//! container has ended, because this one replaced it. In every other case this process waits until the Lease expires.
 
 use std::fs;
 
@@ -17,12 +17,12 @@ pub(crate) struct HolderIdentity {
     name: String,
     /// The pod's UID; empty outside of a pod.
     pod: String,
-    process: Process,
+    process: ProcessIdentity,
 }
 
 /// One process of one boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Process {
+struct ProcessIdentity {
     boot: String,
     namespace: String,
     pid: u32,
@@ -44,7 +44,7 @@ impl HolderIdentity {
                 None => format!("{user}@{}", read("/proc/sys/kernel/hostname")),
             },
             pod: pod.map(|pod| pod.uid.0.clone()).unwrap_or_default(),
-            process: Process {
+            process: ProcessIdentity {
                 boot: read("/proc/sys/kernel/random/boot_id"),
                 namespace: namespace
                     .to_string_lossy()
@@ -60,7 +60,7 @@ impl HolderIdentity {
     /// The text in the Lease.
     pub(super) fn identity(&self) -> String {
         let Self { name, pod, process } = self;
-        let Process {
+        let ProcessIdentity {
             boot,
             namespace,
             pid,
@@ -82,7 +82,7 @@ impl HolderIdentity {
             _ => Self {
                 name: text.to_owned(),
                 pod: String::new(),
-                process: Process::default(),
+                process: ProcessIdentity::default(),
             },
         }
     }
@@ -109,9 +109,9 @@ impl HolderIdentity {
     }
 }
 
-fn parse_process(text: &str) -> Option<Process> {
+fn parse_process(text: &str) -> Option<ProcessIdentity> {
     let mut parts = text.split('.');
-    let process = Process {
+    let process = ProcessIdentity {
         boot: parts.next()?.to_owned(),
         namespace: parts.next()?.to_owned(),
         pid: parts.next()?.parse().ok()?,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::node_leases::{HeldLease, NodeLeases};
 use crate::DriverError;
 use crate::runner::EngineRunner;
-use crate::runner::orders::{Orders, closed};
+use crate::runner::orders::{StandingOrders, closed};
 use scupper_common::clock::Clock;
 
 /// How often a waiting process checks its deadline.
@@ -23,7 +23,10 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 pub(crate) trait DrainFactory: Send + Sync {
     /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
     /// to it. `orders`: the orders that hold.
-    fn create(&mut self, orders: &Orders) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
+    fn create(
+        &mut self,
+        orders: &StandingOrders,
+    ) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// The request.
     fn request(&self) -> &Request;
@@ -70,7 +73,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
     /// Runs until the drain has ended, or until `orders` is closed.
     pub(crate) async fn run(
         mut self,
-        mut orders: watch::Receiver<Orders>,
+        mut orders: watch::Receiver<StandingOrders>,
     ) -> Result<Option<Outcome>, DriverError> {
         loop {
             let mut lease = match self.acquire(&mut orders).await {
@@ -101,7 +104,10 @@ impl<F: DrainFactory> LeasedRunner<F> {
     }
 
     /// The Lease; or the outcome of a drain that was ended before it began.
-    async fn acquire(&self, orders: &mut watch::Receiver<Orders>) -> Result<HeldLease, Option<Outcome>> {
+    async fn acquire(
+        &self,
+        orders: &mut watch::Receiver<StandingOrders>,
+    ) -> Result<HeldLease, Option<Outcome>> {
         let is_taken = AtomicBool::new(false);
         let take = self.leases.take(&self.node, |holder| {
             is_taken.store(true, Ordering::Relaxed);
@@ -135,7 +141,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
     }
 
     /// How long to wait for the Lease; `None`: without limit. `is_taken`: another process was seen to hold it.
-    fn time_left(&self, orders: &Orders, is_taken: bool) -> Option<Duration> {
+    fn time_left(&self, orders: &StandingOrders, is_taken: bool) -> Option<Duration> {
         let deadline = orders.deadline(self.factory.request().deadline)?;
         let wait_after_deadline = self.factory.wait_after_deadline()?;
         // If no other process holds the Lease, the drain itself reports a deadline that has passed.
@@ -153,7 +159,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
 async fn create<B: DrainFactory>(
     factory: &mut B,
     lease: &mut HeldLease,
-    orders: &mut watch::Receiver<Orders>,
+    orders: &mut watch::Receiver<StandingOrders>,
 ) -> Result<Option<CreatedDrain>, DriverError> {
     let known = orders.borrow().clone();
     let created = factory.create(&known);
@@ -169,7 +175,7 @@ async fn create<B: DrainFactory>(
 async fn run_engine(
     runner: EngineRunner,
     lease: &mut HeldLease,
-    orders: &mut watch::Receiver<Orders>,
+    orders: &mut watch::Receiver<StandingOrders>,
 ) -> RunEnd {
     let runner = runner.run(orders.clone());
     tokio::pin!(runner);

@@ -15,7 +15,7 @@ use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, Nod
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
-use crate::runner::orders::Orders;
+use crate::runner::orders::StandingOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
@@ -128,7 +128,7 @@ impl LocalDrains {
         let runner = LeasedRunner {
             leases: self.leases.clone(),
             node: node.to_owned(),
-            factory: TerminalDrainFactory {
+            factory: LocalDrainFactory {
                 drains: self,
                 start,
                 request,
@@ -136,7 +136,7 @@ impl LocalDrains {
                 begun: false,
             },
         };
-        let (orders, current_orders) = watch::channel(Orders::default());
+        let (orders, current_orders) = watch::channel(StandingOrders::default());
         let runner = runner.run(current_orders);
         tokio::pin!(runner);
         tokio::select! {
@@ -188,7 +188,7 @@ impl LocalDrains {
     }
 }
 
-impl TerminalDrainFactory<'_> {
+impl LocalDrainFactory<'_> {
     /// Warns that a policy that is not loaded here cannot undo its part.
     fn warn_of_absent(&self) {
         let mark = self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
@@ -207,7 +207,7 @@ impl TerminalDrainFactory<'_> {
 }
 
 /// Creates the drain of one node.
-struct TerminalDrainFactory<'a> {
+struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
     start: StartingPoint,
     request: Request,
@@ -216,8 +216,8 @@ struct TerminalDrainFactory<'a> {
     begun: bool,
 }
 
-impl DrainFactory for TerminalDrainFactory<'_> {
-    async fn create(&mut self, _: &Orders) -> Result<CreatedDrain, DriverError> {
+impl DrainFactory for LocalDrainFactory<'_> {
+    async fn create(&mut self, _: &StandingOrders) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,

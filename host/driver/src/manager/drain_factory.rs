@@ -11,8 +11,8 @@ use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
-use crate::runner::orders::Orders;
-use crate::runner::own_node_watch::WatchedNode;
+use crate::runner::node_watch::WatchedNode;
+use crate::runner::orders::StandingOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
@@ -35,7 +35,7 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &Orders) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, orders: &StandingOrders) -> Result<CreatedDrain, DriverError> {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let id = self.request.id.as_str();
@@ -105,7 +105,7 @@ impl DriverDrainFactory {
         &self,
         node: Option<&Node>,
         mark: Option<&Checkpoint>,
-        orders: &Orders,
+        orders: &StandingOrders,
     ) -> Option<Option<Outcome>> {
         // The drain itself reports a deleted node.
         let node = node?;

@@ -23,7 +23,7 @@ use crate::manager::drain_settings::SettingsSource;
 use crate::manager::waiting::WaitingRequests;
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
-use crate::runner::orders::Orders;
+use crate::runner::orders::StandingOrders;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
@@ -54,7 +54,7 @@ struct RunningDrain {
     id: String,
     /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
-    orders: watch::Sender<Orders>,
+    orders: watch::Sender<StandingOrders>,
     task: JoinHandle<Option<Outcome>>,
 }
 
@@ -151,7 +151,7 @@ impl DrainManager {
         self.stopping = true;
         self.waiting.clear();
         if let Some(current) = &self.current {
-            current.orders.send_modify(Orders::pause);
+            current.orders.send_modify(StandingOrders::pause);
         }
     }
 
@@ -198,13 +198,13 @@ impl DrainManager {
                 deadline: None,
                 flags: None,
             };
-            self.start(&drain_request, Some(Orders::ended_elsewhere(reason)));
+            self.start(&drain_request, Some(StandingOrders::ended_elsewhere(reason)));
         } else {
             self.order(&id, |orders| orders.lose(reason));
         }
     }
 
-    fn order(&self, id: &str, order: impl FnOnce(&mut Orders)) {
+    fn order(&self, id: &str, order: impl FnOnce(&mut StandingOrders)) {
         if let Some(current) = self.current.as_ref().filter(|current| current.id == id) {
             current.orders.send_modify(order);
         }
@@ -226,7 +226,7 @@ impl DrainManager {
     }
 
     /// `end`: the request has ended already, and these orders complete what it left on the node.
-    fn start(&mut self, drain_request: &DrainRequest, end: Option<Orders>) {
+    fn start(&mut self, drain_request: &DrainRequest, end: Option<StandingOrders>) {
         let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
         let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout,

@@ -20,7 +20,7 @@ use crate::manager::drain_settings::SettingsSource;
 use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
-use crate::runner::own_node_watch::watch_node;
+use crate::runner::node_watch::watch_node;
 use crate::{DriverError, PluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
@@ -85,12 +85,12 @@ impl Plugin {
         let (registration, registration_state) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(SettingsSource::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().sla;
-        let (own_node_watch, nodes) = watch_node(&cluster, &node);
+        let (node_watch, nodes) = watch_node(&cluster, &node);
         let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
             health: health.clone(),
-            watched_node: Some(own_node_watch.node.clone()),
+            watched_node: Some(node_watch.node.clone()),
             policy_messages: kept.policy_messages.clone(),
             traces: traces.clone(),
         };
@@ -151,7 +151,7 @@ impl Plugin {
                 // Policies are reloaded as long as the driver runs.
                 let _kept = kept;
                 let _server = server;
-                let _node_watch = own_node_watch;
+                let _node_watch = node_watch;
                 let ended = supervise(manager, inbox, tokio::spawn(slm_trigger), stop, health).await;
                 cordons.abort();
                 if let Some(traces) = traces {

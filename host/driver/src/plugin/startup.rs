@@ -1,4 +1,5 @@
-//! Waits for what the driver needs of the cluster. It fails only for what waiting cannot fix.
+//! Waits for what the driver needs of the cluster. It fails at once if waiting cannot help,
+//! and after the `forbidden-timeout` if access stays refused.
 
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ const REMIND: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitLimit {
     /// As long as it takes: a person or a controller is about to provide it.
-    Endless,
+    Unlimited,
     /// For [`scupper_engine::Settings::forbidden_timeout`].
-    Forbidden,
+    ForbiddenTimeout,
     /// Waiting does not fix it.
-    None,
+    DoNotWait,
 }
 
 /// Tries until it works. Meanwhile the log and the readiness probe say what is missing.
@@ -37,37 +38,37 @@ where
 {
     let mut pause = FIRST_PAUSE;
     let mut forbidden_since = None;
-    let mut told: Option<(String, Instant)> = None;
+    let mut reported: Option<(String, Instant)> = None;
     loop {
         let error = match attempt().await {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
         let now = Instant::now();
-        match patience(&error) {
-            WaitLimit::Endless => forbidden_since = None,
-            WaitLimit::Forbidden => {
+        match wait_limit(&error) {
+            WaitLimit::Unlimited => forbidden_since = None,
+            WaitLimit::ForbiddenTimeout => {
                 let since = *forbidden_since.get_or_insert(now);
                 if now.duration_since(since) >= forbidden_timeout {
                     return Err(error);
                 }
             }
-            WaitLimit::None => return Err(error),
+            WaitLimit::DoNotWait => return Err(error),
         }
         let missing = chain(&error);
         readiness::waiting(health, &missing);
         let is_news =
             |(words, at): &(String, Instant)| *words != missing || now.duration_since(*at) >= REMIND;
-        if told.as_ref().is_none_or(is_news) {
+        if reported.as_ref().is_none_or(is_news) {
             tracing::warn!("the driver waits before it can start: {missing}");
-            told = Some((missing, now));
+            reported = Some((missing, now));
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// The cluster, once it answers, shows us the node and serves LifecycleEvents.
+/// Connects. Fails unless the driver may read its node and the API server serves LifecycleEvents.
 pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Cluster, DriverError> {
     let cluster = Cluster::connect(connect).await.map_err(DriverError::Connect)?;
     cluster
@@ -78,18 +79,18 @@ pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Clus
     served.ok_or(DriverError::LifecycleNotServed)
 }
 
-const fn patience(error: &DriverError) -> WaitLimit {
+const fn wait_limit(error: &DriverError) -> WaitLimit {
     match error {
         DriverError::LifecycleNotServed
         | DriverError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
-            WaitLimit::Endless
+            WaitLimit::Unlimited
         }
-        DriverError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::Forbidden,
+        DriverError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::ForbiddenTimeout,
         DriverError::Node { source, .. } | DriverError::Discovery(source) => match source {
-            ReadError::Unavailable { .. } => WaitLimit::Endless,
-            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => WaitLimit::Forbidden,
-            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => WaitLimit::None,
+            ReadError::Unavailable { .. } => WaitLimit::Unlimited,
+            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => WaitLimit::ForbiddenTimeout,
+            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => WaitLimit::DoNotWait,
         },
-        _ => WaitLimit::None,
+        _ => WaitLimit::DoNotWait,
     }
 }

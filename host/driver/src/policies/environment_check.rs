@@ -28,13 +28,13 @@ pub(crate) async fn watch(
     clock: Clock,
     changed: Arc<Notify>,
 ) {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     loop {
         let read = read(&cluster, &node).await;
         for EnvironmentFindings { policy, findings } in catalogue.check(read.as_ref(), clock.now()).await {
             for found in findings {
                 let text = words(&policy, &found);
-                if told.insert((found.severity, text.clone())) {
+                if reported.insert((found.severity, text.clone())) {
                     tell(&cluster, &node, found.severity, text).await;
                 }
             }

@@ -1,9 +1,9 @@
 //! Loads the configured policies: once for a command; for the driver with reloads.
 
+pub(crate) mod check_policies;
 mod code_cache;
 pub(crate) mod environment_check;
 mod policy_events;
-pub(crate) mod trial_load;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct LivePolicies {
     /// Their messages about the node.
     pub(crate) policy_messages: PolicyMessages,
     task: JoinHandle<()>,
-    told: JoinHandle<()>,
+    reported: JoinHandle<()>,
     checking: JoinHandle<()>,
     control: Option<JoinHandle<()>>,
     _cache: CodeCacheDir,
@@ -102,7 +102,7 @@ pub(crate) async fn keep(
     let (catalogue, reloader) = started.await.map_err(DriverError::Reload)?;
     let control = control(options.reload.state.as_deref(), &catalogue).await;
     let changed = Arc::new(Notify::new());
-    let told = policy_events::tell(
+    let reported = policy_events::tell(
         cluster.clone(),
         node.to_owned(),
         Arc::clone(&catalogue),
@@ -121,7 +121,7 @@ pub(crate) async fn keep(
         catalogue,
         policy_messages: messages,
         task: tokio::spawn(reloader.run()),
-        told: tokio::spawn(told),
+        reported: tokio::spawn(reported),
         checking: tokio::spawn(checking),
         control,
         _cache: cache,
@@ -131,7 +131,7 @@ pub(crate) async fn keep(
 impl Drop for LivePolicies {
     fn drop(&mut self) {
         self.task.abort();
-        self.told.abort();
+        self.reported.abort();
         self.checking.abort();
         if let Some(control) = &self.control {
             control.abort();

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use crate::reporter::status_publisher::StatusPublisher;
-use crate::reporter::writer::{ApiWriter, PendingWrite};
+use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_report::{
@@ -50,9 +50,9 @@ pub type Output = Arc<dyn Fn() -> Box<dyn Write + Send> + Send + Sync>;
 pub(crate) struct Reporter {
     sink: DrainOutput,
     started: Time,
-    writes: Option<mpsc::UnboundedSender<PendingWrite>>,
+    writes: Option<mpsc::UnboundedSender<QueuedWrite>>,
     /// Events have a queue of their own, so that they never delay conditions.
-    events: Option<mpsc::UnboundedSender<PendingWrite>>,
+    events: Option<mpsc::UnboundedSender<QueuedWrite>>,
     writers: Vec<JoinHandle<()>>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
@@ -69,7 +69,7 @@ pub(crate) struct Reporter {
     /// A status is being written; the next one waits.
     publishing: Arc<AtomicBool>,
     /// The API server does not answer writes of the node.
-    is_away: Arc<AtomicBool>,
+    api_unavailable: Arc<AtomicBool>,
     /// The process ends with the drain; what is unwritten then is lost.
     is_last: bool,
     looked: Time,
@@ -100,7 +100,7 @@ impl Reporter {
             in_progress: false,
             was_drained: false,
             publishing: Arc::default(),
-            is_away: Arc::default(),
+            api_unavailable: Arc::default(),
             is_last: false,
             looked: Time::default(),
         }
@@ -171,7 +171,7 @@ impl Reporter {
             drain: request.id.clone(),
             began: self.started,
             refusals: if self.is_last { FEW_REFUSALS } else { REFUSALS },
-            is_away: Arc::clone(&self.is_away),
+            api_unavailable: Arc::clone(&self.api_unavailable),
             publishing: Arc::clone(&self.publishing),
         };
         let (states, entries) = mpsc::unbounded_channel();
@@ -243,7 +243,7 @@ impl Reporter {
             self.looked = Time::default();
         }
         if let Some(changes) = self.conditions(request, notice) {
-            self.write(PendingWrite::Conditions(changes));
+            self.write(QueuedWrite::Conditions(changes));
         }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
@@ -257,7 +257,7 @@ impl Reporter {
         for (_, event, repeated) in self.node_events.due(now) {
             // A drain may end twice with different texts: kubelets try again.
             let event = kubernetes_event(request, event, repeated, SeriesKey::PerText);
-            self.write(PendingWrite::Event(event));
+            self.write(QueuedWrite::Event(event));
         }
     }
 
@@ -277,12 +277,10 @@ impl Reporter {
         begins.then(|| conditions_of_started(request))
     }
 
-    fn write(&self, entry: PendingWrite) {
+    fn write(&self, entry: QueuedWrite) {
         let writes = match entry {
-            PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {
-                &self.events
-            }
-            PendingWrite::Conditions(_) | PendingWrite::Status(_) => &self.writes,
+            QueuedWrite::Event(_) | QueuedWrite::PodEvent(..) | QueuedWrite::BudgetEvent(..) => &self.events,
+            QueuedWrite::Conditions(_) | QueuedWrite::Status(_) => &self.writes,
         };
         if let Some(writes) = writes {
             // The writer ends only with this sender.
@@ -307,28 +305,28 @@ impl Reporter {
         self.write_node_events(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
             let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
-            self.write(PendingWrite::PodEvent(pod, event));
+            self.write(QueuedWrite::PodEvent(pod, event));
         }
         for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
             let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
-            self.write(PendingWrite::BudgetEvent(budget, pod, event));
+            self.write(QueuedWrite::BudgetEvent(budget, pod, event));
         }
         if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
-            self.write(PendingWrite::Conditions(changes));
+            self.write(QueuedWrite::Conditions(changes));
         }
         if self.publishing.load(Ordering::Relaxed) {
             return;
         }
         if let Some(text) = self.publisher.due(now, drain, waiting) {
             self.publishing.store(true, Ordering::Relaxed);
-            self.write(PendingWrite::Status(Some(text)));
+            self.write(QueuedWrite::Status(Some(text)));
         }
     }
 
     /// The drain has ended: waits a little for the last writes.
     pub(crate) async fn end(&mut self, now: Time, drain: &Drain) {
         if let Some(last) = self.publisher.last(now, drain) {
-            self.write(PendingWrite::Status(last));
+            self.write(QueuedWrite::Status(last));
         }
         (self.writes, self.events) = (None, None);
         let mut written = join_all(std::mem::take(&mut self.writers));
@@ -342,8 +340,8 @@ impl Reporter {
             return;
         }
         let longer = LAST_FAREWELL.saturating_sub(FAREWELL);
-        let is_away = self.is_away.load(Ordering::Relaxed);
-        if !is_away || tokio::time::timeout(longer, written).await.is_err() {
+        let api_unavailable = self.api_unavailable.load(Ordering::Relaxed);
+        if !api_unavailable || tokio::time::timeout(longer, written).await.is_err() {
             tracing::warn!("the last conditions or Events of the drain could not be written in time");
         }
     }
@@ -395,7 +393,7 @@ mod tests {
     use scupper_report::fixture;
 
     /// What is to be written of it, as its reason and its series.
-    fn told(notices: &[Notice]) -> Vec<(String, Series)> {
+    fn reported(notices: &[Notice]) -> Vec<(String, Series)> {
         let output: Output = Arc::new(|| Box::new(std::io::sink()));
         let request = fixture::request();
         let now = Time::default();
@@ -405,11 +403,11 @@ mod tests {
         for notice in notices {
             reporter.on_notice(now, &request, notice);
         }
-        let mut told = Vec::new();
-        while let Ok(PendingWrite::Event(event)) = receiver.try_recv() {
-            told.push((event.reason, event.series.unwrap()));
+        let mut reported = Vec::new();
+        while let Ok(QueuedWrite::Event(event)) = receiver.try_recv() {
+            reported.push((event.reason, event.series.unwrap()));
         }
-        told
+        reported
     }
 
     #[test]
@@ -426,9 +424,9 @@ mod tests {
             Notice::UncordonedByOthers,
             Notice::UncordonedByOthers,
         ];
-        let told = told(&all);
-        let [one, another, lifted, again] = told.as_slice() else {
-            panic!("{told:?}")
+        let reported = reported(&all);
+        let [one, another, lifted, again] = reported.as_slice() else {
+            panic!("{reported:?}")
         };
         assert_eq!(one.0, another.0);
         assert_ne!(one.1.key, another.1.key);

@@ -1,6 +1,7 @@
-//! Writes a drain's conditions, status and Events to the API server in the background, in two queues. A condition or a
-//! status is retried until it is written, replaced by a newer one, or refused too often, also after the end of the drain;
-//! an Event until it is written, refused too often, or too old.
+//! Writes a drain's conditions, status and Events to the API server in the background, in two queues. It retries a
+//! condition or the status, even after the drain has ended, until the write succeeds, a newer value replaces it, or the
+//! API server refuses it too often. It retries an Event until the write succeeds, the API server refuses it too often, or
+//! does not answer for 10 minutes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ const EVENT_LIMITS: GiveUpAfter = GiveUpAfter {
 };
 
 /// Something to be written.
-pub(crate) enum PendingWrite {
+pub(crate) enum QueuedWrite {
     Conditions(Vec<ConditionChange>),
     Event(KubernetesEvent),
     PodEvent(PodRef, KubernetesEvent),
@@ -40,10 +41,10 @@ pub(crate) struct ApiWriter {
     pub(crate) drain: String,
     /// When it began.
     pub(crate) began: Time,
-    /// How often the refusal of a state is taken before it is given up.
+    /// After so many refusals a condition or the status is given up.
     pub(crate) refusals: u32,
     /// The last try of a state was not answered.
-    pub(crate) is_away: Arc<AtomicBool>,
+    pub(crate) api_unavailable: Arc<AtomicBool>,
     /// A view is on its way.
     pub(crate) publishing: Arc<AtomicBool>,
 }
@@ -56,17 +57,17 @@ struct LatestState {
 }
 
 impl LatestState {
-    fn take(&mut self, entry: PendingWrite) {
+    fn take(&mut self, entry: QueuedWrite) {
         match entry {
-            PendingWrite::Conditions(changes) => {
+            QueuedWrite::Conditions(changes) => {
                 let is_newer = |known: &ConditionChange| changes.iter().any(|it| it.kind == known.kind);
                 let mut conditions = self.conditions.take().unwrap_or_default();
                 conditions.retain(|known| !is_newer(known));
                 conditions.extend(changes);
                 self.conditions = Some(conditions);
             }
-            PendingWrite::Status(status) => self.status = Some(status),
-            PendingWrite::Event(_) | PendingWrite::PodEvent(..) | PendingWrite::BudgetEvent(..) => {}
+            QueuedWrite::Status(status) => self.status = Some(status),
+            QueuedWrite::Event(_) | QueuedWrite::PodEvent(..) | QueuedWrite::BudgetEvent(..) => {}
         }
     }
 
@@ -91,7 +92,7 @@ impl LatestState {
 
 impl ApiWriter {
     /// Writes Events, one after another, until the channel is closed.
-    pub(crate) async fn events(self, mut entries: UnboundedReceiver<PendingWrite>) {
+    pub(crate) async fn events(self, mut entries: UnboundedReceiver<QueuedWrite>) {
         while let Some(entry) = entries.recv().await {
             let mut retry = WriteRetry::new(EVENT_LIMITS);
             while let Err(error) = self.emit(&entry).await {
@@ -106,7 +107,7 @@ impl ApiWriter {
     }
 
     /// Writes conditions and status until the channel is closed and the last state is written or superseded.
-    pub(crate) async fn states(self, mut entries: UnboundedReceiver<PendingWrite>) {
+    pub(crate) async fn states(self, mut entries: UnboundedReceiver<QueuedWrite>) {
         let mut unwritten = LatestState::default();
         let mut retry = self.retry();
         let mut open = true;
@@ -130,7 +131,7 @@ impl ApiWriter {
             }
             let written = self.write(&unwritten).await;
             let temporary = written.as_ref().is_err_and(WriteError::is_temporary);
-            self.is_away.store(temporary, Ordering::Relaxed);
+            self.api_unavailable.store(temporary, Ordering::Relaxed);
             let Err(error) = written else {
                 self.done(&mut unwritten);
                 retry = self.retry();
@@ -166,14 +167,14 @@ impl ApiWriter {
         }
     }
 
-    async fn emit(&self, entry: &PendingWrite) -> Result<(), WriteError> {
+    async fn emit(&self, entry: &QueuedWrite) -> Result<(), WriteError> {
         match entry {
-            PendingWrite::Event(event) => self.cluster.emit(event).await,
-            PendingWrite::PodEvent(pod, event) => self.cluster.emit_about_pod(event, pod).await,
-            PendingWrite::BudgetEvent(budget, pod, event) => {
+            QueuedWrite::Event(event) => self.cluster.emit(event).await,
+            QueuedWrite::PodEvent(pod, event) => self.cluster.emit_about_pod(event, pod).await,
+            QueuedWrite::BudgetEvent(budget, pod, event) => {
                 self.cluster.emit_about_budget(event, budget, pod).await
             }
-            PendingWrite::Conditions(_) | PendingWrite::Status(_) => Ok(()),
+            QueuedWrite::Conditions(_) | QueuedWrite::Status(_) => Ok(()),
         }
     }
 
@@ -188,7 +189,7 @@ impl ApiWriter {
         }
     }
 
-    /// Another drain of the node has begun since, or the node was deleted.
+    /// A newer drain of the node has begun, or the node was deleted.
     async fn is_superseded(&self) -> bool {
         match self.cluster.node(&self.node).await {
             Ok(Some(node)) => {

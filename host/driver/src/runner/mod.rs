@@ -3,8 +3,8 @@
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
 pub(crate) mod node_snapshot;
+pub(crate) mod node_watch;
 pub(crate) mod orders;
-pub(crate) mod own_node_watch;
 pub mod policy_calls;
 
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use tracing::Instrument as _;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
-use crate::runner::orders::Orders;
-use crate::runner::own_node_watch::WatchedNode;
+use crate::runner::node_watch::WatchedNode;
+use crate::runner::orders::StandingOrders;
 use crate::runner::policy_calls::EngineDrainInfo;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -56,7 +56,7 @@ pub(crate) struct EngineRunner {
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
     /// The orders that the engine knows.
-    known_orders: Orders,
+    known_orders: StandingOrders,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
 }
@@ -82,7 +82,7 @@ impl EngineRunner {
             facts: DrainFacts::default(),
             running: JoinSet::new(),
             first: None,
-            known_orders: Orders::default(),
+            known_orders: StandingOrders::default(),
             eviction_limit: 0,
         }
     }
@@ -94,12 +94,12 @@ impl EngineRunner {
     }
 
     /// Runs until the drain has ended, or until `orders` is closed. Log lines meanwhile name the drain.
-    pub(crate) async fn run(self, orders: watch::Receiver<Orders>) -> Option<Outcome> {
+    pub(crate) async fn run(self, orders: watch::Receiver<StandingOrders>) -> Option<Outcome> {
         let span = trace::span(self.drain.request());
         self.run_loop(orders).instrument(span).await
     }
 
-    async fn run_loop(mut self, mut orders: watch::Receiver<Orders>) -> Option<Outcome> {
+    async fn run_loop(mut self, mut orders: watch::Receiver<StandingOrders>) -> Option<Outcome> {
         // This engine knows none of them yet.
         orders.mark_changed();
         let node = self.drain.request().node.clone();
@@ -129,7 +129,7 @@ impl EngineRunner {
                     }
                     self.handle(event);
                 }
-                Wakeup::Orders => self.obey(orders.borrow_and_update().clone()),
+                Wakeup::StandingOrders => self.obey(orders.borrow_and_update().clone()),
                 Wakeup::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 Wakeup::Abandoned => return ended,
             }
@@ -151,7 +151,7 @@ impl EngineRunner {
         self.drain.handle_event(now, event);
     }
 
-    fn obey(&mut self, orders: Orders) {
+    fn obey(&mut self, orders: StandingOrders) {
         for event in orders.events_since(&self.known_orders) {
             self.handle(event);
         }
@@ -183,17 +183,17 @@ impl EngineRunner {
     async fn next(
         &mut self,
         watch: &mut (impl Stream<Item = Event> + Unpin),
-        orders: &mut watch::Receiver<Orders>,
+        orders: &mut watch::Receiver<StandingOrders>,
     ) -> Wakeup {
         let timer = self.drain.poll_timeout();
         let timer = timer.map(|at| at.since(self.deps.clock.now()));
         // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
         let beat = self.reporter.beat();
         let wait = timer.map_or(beat, |timer| timer.min(beat));
-        // Orders first: a cancelled drain must not evict because a watch is busy.
+        // StandingOrders first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
-            changed = orders.changed() => changed.map_or(Wakeup::Abandoned, |()| Wakeup::Orders),
+            changed = orders.changed() => changed.map_or(Wakeup::Abandoned, |()| Wakeup::StandingOrders),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => Wakeup::Event(answered(answer)),
             Some(event) = watch.next() => Wakeup::Event(event),
             () = tokio::time::sleep(wait) => Wakeup::Timeout,
@@ -265,7 +265,7 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
 )]
 enum Wakeup {
     Event(Event),
-    Orders,
+    StandingOrders,
     Timeout,
     /// No further orders can come.
     Abandoned,

@@ -1,12 +1,12 @@
-//! What a drain has been ordered so far. It is a level: whoever runs the drain, also after a lost Lease, reads all of it.
-//! Nothing is queued, and nothing is replayed.
+//! All orders given to a drain so far, merged into one value. Each engine reads the whole value when it starts, also the
+//! engine that starts after a lost Lease. Nothing is queued, and nothing is replayed.
 
 use scupper_engine::{Event, Outcome, Time};
 use tokio::sync::watch;
 
 /// All orders to one drain that hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Orders {
+pub(crate) struct StandingOrders {
     /// The deadline, once it was moved.
     deadline: Option<MovedDeadline>,
     /// The first order that ends the drain. No later order takes it back.
@@ -25,7 +25,7 @@ enum EndOrder {
     Expire(Time),
 }
 
-impl Orders {
+impl StandingOrders {
     /// The request ended before its drain began.
     pub(crate) fn ended_elsewhere(reason: String) -> Self {
         let mut orders = Self::default();
@@ -92,7 +92,7 @@ impl Orders {
 }
 
 /// Waits until nobody can give further orders: the drain is to stop where it is.
-pub(crate) async fn closed(orders: &mut watch::Receiver<Orders>) {
+pub(crate) async fn closed(orders: &mut watch::Receiver<StandingOrders>) {
     while orders.changed().await.is_ok() {}
 }
 
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn a_new_engine_receives_everything_that_holds() {
-        let mut orders = Orders::default();
-        assert_eq!(orders.events_since(&Orders::default()), []);
+        let mut orders = StandingOrders::default();
+        assert_eq!(orders.events_since(&StandingOrders::default()), []);
         orders.move_deadline(later(10), NOW);
         orders.pause();
         orders.move_deadline(later(20), NOW);
         orders.cancel("withdrawn".to_owned());
         assert_eq!(
-            orders.events_since(&Orders::default()),
+            orders.events_since(&StandingOrders::default()),
             [Event::Pause, Event::Deadline(later(20)), cancel("withdrawn")]
         );
         assert_eq!(orders.deadline(later(5)), later(20));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_runs_receives_only_what_is_new() {
-        let mut orders = Orders::default();
+        let mut orders = StandingOrders::default();
         orders.move_deadline(later(10), NOW);
         let known = orders.clone();
         orders.pause();
@@ -143,25 +143,25 @@ mod tests {
 
     #[test]
     fn the_first_order_that_ends_a_drain_stays() {
-        let mut orders = Orders::default();
+        let mut orders = StandingOrders::default();
         orders.cancel("first".to_owned());
         orders.lose("second".to_owned());
         orders.move_deadline(later(0), NOW);
-        assert_eq!(orders.events_since(&Orders::default()), [cancel("first")]);
+        assert_eq!(orders.events_since(&StandingOrders::default()), [cancel("first")]);
         let reason = "first".to_owned();
         assert_eq!(orders.called_off(), Some(Outcome::Cancelled { reason }));
-        let lost = Orders::ended_elsewhere("gone".to_owned());
+        let lost = StandingOrders::ended_elsewhere("gone".to_owned());
         let reason = "gone".to_owned();
         assert_eq!(lost.called_off(), Some(Outcome::Lost { reason }));
     }
 
     #[test]
     fn a_deadline_that_has_passed_ends_the_drain_whatever_is_ordered_before_the_engine_hears_of_it() {
-        let mut orders = Orders::default();
+        let mut orders = StandingOrders::default();
         orders.move_deadline(later(0), NOW);
         orders.move_deadline(later(300), NOW);
         orders.cancel("too late".to_owned());
-        let events = orders.events_since(&Orders::default());
+        let events = orders.events_since(&StandingOrders::default());
         assert_eq!(events.last(), Some(&Event::Deadline(later(0))), "{events:?}");
         assert_eq!(orders.deadline(later(300)), later(0));
         assert_eq!(orders.called_off(), None, "its deadline ended it");
@@ -169,10 +169,13 @@ mod tests {
 
     #[tokio::test]
     async fn orders_are_closed_once_their_sender_is_gone() {
-        let (sender, mut orders) = watch::channel(Orders::default());
-        sender.send_modify(Orders::pause);
+        let (sender, mut orders) = watch::channel(StandingOrders::default());
+        sender.send_modify(StandingOrders::pause);
         drop(sender);
         closed(&mut orders).await;
-        assert_eq!(orders.borrow().events_since(&Orders::default()), [Event::Pause]);
+        assert_eq!(
+            orders.borrow().events_since(&StandingOrders::default()),
+            [Event::Pause]
+        );
     }
 }

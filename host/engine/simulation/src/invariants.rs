@@ -233,8 +233,8 @@ impl Invariants {
                     format!("a planner has to decide on {uid}, which it is not shown"),
                 );
             };
-            let told = self.knowledge.there.get(uid).and_then(|known| known.deletion);
-            if is_first && told.is_some() && pod.deletion.is_none() {
+            let reported = self.knowledge.there.get(uid).and_then(|known| known.deletion);
+            if is_first && reported.is_some() && pod.deletion.is_none() {
                 return broken(1, format!("a planner is shown {uid} without its deletion"));
             }
         }

@@ -172,7 +172,7 @@ impl Knowledge {
     fn hear_list(&mut self, pods: &[Pod], mark: u64, truth: &Cluster) {
         let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
         let missing = self.there.keys().filter(|uid| {
-            let older = self.told_at.get(*uid).is_none_or(|told| *told <= mark);
+            let older = self.told_at.get(*uid).is_none_or(|reported| *reported <= mark);
             older && !listed.contains(uid) && !truth.pods.contains_key(*uid)
         });
         let missing: Vec<Uid> = missing.cloned().collect();
@@ -215,8 +215,8 @@ impl Knowledge {
         self.told_at.insert(uid.clone(), self.heard);
         // A pod does not come back to life, and deletions are never reverted: such events are old.
         if !self.finished.contains(uid) || pod.is_finished() {
-            let told = self.there.get(uid).and_then(|known| known.deletion);
-            let deletion = pod.deletion.or(told);
+            let reported = self.there.get(uid).and_then(|known| known.deletion);
+            let deletion = pod.deletion.or(reported);
             self.there.insert(
                 uid.clone(),
                 Pod {

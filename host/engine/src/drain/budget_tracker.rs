@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Drain;
-use crate::{Budget, Guard, Pod, Reason, Time};
+use crate::{Budget, GoverningBudget, Pod, Reason, Time};
 
 /// How long a budget without room is believed.
 const BELIEVED: Duration = Duration::from_secs(15);
@@ -206,10 +206,10 @@ impl Drain {
 
     /// The budget that governs the pod's eviction, if one does.
     fn governing_budget(&self, pod: &Pod) -> Option<BudgetKey> {
-        match Guard::of(pod, self.cluster.budgets_around(pod)) {
-            Guard::One(budget) => Some(BudgetKey::of(budget)),
+        match GoverningBudget::of(pod, self.cluster.budgets_around(pod)) {
+            GoverningBudget::One(budget) => Some(BudgetKey::of(budget)),
             // Several are the API server's business.
-            Guard::None | Guard::Several(..) => None,
+            GoverningBudget::None | GoverningBudget::Several(..) => None,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{HookPhase, Outcome, Phase, Subject};
 
 /// How far an uncordon has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum UncordonStep {
     /// Hooks run, and then a cordon of ours is lifted.
     #[default]
     Lifting,
@@ -17,7 +17,7 @@ pub(super) enum Progress {
     },
 }
 
-impl Progress {
+impl UncordonStep {
     pub(super) const fn is_lifted(self) -> bool {
         matches!(self, Self::Lifted { .. })
     }
@@ -40,7 +40,7 @@ impl Drain {
 
     /// Hooks, the cordon, hooks.
     pub(super) fn uncordon(&mut self) {
-        let Progress::Lifted { cordon_kept } = self.uncordon else {
+        let UncordonStep::Lifted { cordon_kept } = self.uncordon else {
             if self.gate(HookPhase::BeforeUncordon, &Subject::Node).is_open() {
                 self.lift_cordon();
             }
@@ -64,7 +64,7 @@ impl Drain {
             self.push_uncordon(keep);
         } else if !self.outbox.writes() {
             let cordon_kept = node.unschedulable;
-            self.uncordon = Progress::Lifted { cordon_kept };
+            self.uncordon = UncordonStep::Lifted { cordon_kept };
             self.uncordon();
         }
     }

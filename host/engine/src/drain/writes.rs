@@ -11,7 +11,7 @@ use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
 use super::replies::WriteReply;
-use super::uncordon::Progress;
+use super::uncordon::UncordonStep;
 use crate::{Checkpoint, HumanDuration, Notice, Outcome, Phase, Task, Time, Uid};
 
 /// A write that is on its way.
@@ -212,7 +212,7 @@ impl Drain {
                     None => self.checkpoint_state.set_on_node(false),
                 }
                 self.cordon.lift();
-                self.uncordon = Progress::Lifted { cordon_kept: false };
+                self.uncordon = UncordonStep::Lifted { cordon_kept: false };
                 let mark = checkpoint.map(|kept| *kept);
                 self.cluster.node_written(version, false, mark);
                 self.outbox.notify(Notice::Uncordoned);

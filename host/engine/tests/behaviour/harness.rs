@@ -215,7 +215,7 @@ impl Host {
     pub(crate) fn notices(&mut self) -> String {
         let mut text = String::new();
         while let Some(notice) = self.next_notice() {
-            writeln!(text, "{}", told(self.now, &notice)).unwrap();
+            writeln!(text, "{}", notice_text(self.now, &notice)).unwrap();
         }
         text
     }
@@ -416,7 +416,7 @@ fn subject(subject: &Subject) -> String {
 }
 
 /// A notice as one line.
-fn told(now: Time, notice: &Notice) -> String {
+fn notice_text(now: Time, notice: &Notice) -> String {
     match notice {
         Notice::Phase(phase) => format!("phase {phase}"),
         Notice::Planned(plan) => {

@@ -158,8 +158,8 @@ fn a_returning_pod_that_tolerates_the_cordon_is_evicted_once_and_then_kept() {
     host.accepted("evict u0").gone(&["u0"]);
     host.hear(Event::PodApplied(tolerating(db(1)))).notices();
     host.wait(1_000).waits("ns/db-0 KeepsComingBack");
-    let told = host.notices();
-    assert!(told.contains(&format!("u1 stays: {STAYS}")), "{told}");
+    let reported = host.notices();
+    assert!(reported.contains(&format!("u1 stays: {STAYS}")), "{reported}");
     // A list requested while the node looked empty says nothing about now.
     host.written("save").listed(&[tolerating(db(1))]);
     host.listed(&[tolerating(db(1))]).written("save finished");
@@ -276,11 +276,11 @@ fn a_bare_pod_that_arrives_in_spite_of_the_cordon_is_kept() {
         .hear(Event::PodApplied(bare("late", 60)))
         .wait(1_000)
         .waits("ns/a EvictionRequested\nns/debug ArrivedDuringDrain\nns/early Refused\nns/late ArrivedDuringDrain");
-    let told = host.notices();
+    let reported = host.notices();
     let says = "debug stays: it came to the cordoned node during the drain (it tolerates \
                 node.kubernetes.io/unschedulable:NoSchedule) and may not be evicted: Pods that declare no controller \
                 (use --force to override); it stays, and the drain does not wait for it";
-    assert!(told.contains(says), "{told}");
+    assert!(reported.contains(says), "{reported}");
     host.accepted("evict a").gone(&["a", "early"]).does("list-pods");
 }
 

@@ -176,14 +176,14 @@ fn each_planner_gets_the_previous_draft_and_signs_its_changes() {
         .does("plan second");
     host.planned("second", |plan| decide_and_explain(plan, "b", "second says so"))
         .does("cordon at 100");
-    let plan = told(&mut host);
+    let plan = reported(&mut host);
     let signed = plan.decisions.into_iter().map(|decision| decision.policy);
     assert_eq!(signed.collect::<Vec<_>>(), ["first", "second"]);
     assert_eq!(plan.waves[0].policy, "kubectl", "no planner has changed it");
 }
 
 /// The plan that is reported.
-fn told(host: &mut Host) -> Plan {
+fn reported(host: &mut Host) -> Plan {
     let mut plan = None;
     while let Some(notice) = host.next_notice() {
         if let Notice::Planned(planned) = notice {
@@ -245,7 +245,7 @@ fn a_wave_is_signed_by_the_policy_that_made_it_as_it_is() {
         host.does("plan second")
             .planned("second", *edit)
             .does("cordon at 100");
-        let plan = told(&mut host);
+        let plan = reported(&mut host);
         let waves = plan.waves.iter();
         let signed: Vec<_> = waves
             .map(|wave| (wave.name.as_str(), wave.policy.as_str()))
@@ -321,14 +321,14 @@ fn a_planner_that_refuses_or_fails_ends_the_drain() {
             "no maintenance on Mondays",
         ),
     ];
-    for (answer, told) in rows {
+    for (answer, reported) in rows {
         let mut host = Host::new(with_planners(&["calendar"]));
         host.begin(&[pod("a")])
             .answer("plan", Answer::Plan(answer))
             .does("");
         host.ends(&Outcome::PolicyFailed {
             policy: "calendar".to_owned(),
-            message: told.to_owned(),
+            message: reported.to_owned(),
         });
     }
 }

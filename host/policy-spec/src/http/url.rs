@@ -367,8 +367,8 @@ mod tests {
             "https://example.com:x/?hunter2",
             "https://a:hunter2@:0/",
         ] {
-            let told = HttpUrl::parse(text).unwrap_err().to_string();
-            assert!(!told.contains("hunter2"), "{told}");
+            let reported = HttpUrl::parse(text).unwrap_err().to_string();
+            assert!(!reported.contains("hunter2"), "{reported}");
         }
     }
 

@@ -91,14 +91,17 @@ mod tests {
             SourceError::Imports { imports: words },
         ];
         for error in all {
-            let told = error.to_string();
+            let reported = error.to_string();
             let kind = std::mem::discriminant(&error);
             let line = ChildReport::Source(error).line();
             assert!(!line.contains('\n'), "{line}");
             let Some(ChildReport::Source(read)) = ChildReport::read(line.as_bytes()) else {
                 panic!("{line}")
             };
-            assert_eq!((read.to_string(), std::mem::discriminant(&read)), (told, kind));
+            assert_eq!(
+                (read.to_string(), std::mem::discriminant(&read)),
+                (reported, kind)
+            );
         }
     }
 

@@ -322,7 +322,7 @@ mod tests {
         let Err(fault) = compiled else {
             panic!("it was compiled")
         };
-        assert_eq!(told(&fault), "compiling it took longer than 0.3 s");
+        assert_eq!(reported(&fault), "compiling it took longer than 0.3 s");
         until_ended().await;
     }
 
@@ -356,7 +356,7 @@ mod tests {
             LoadFault::Compile(CompileError::Limit(CompileLimit::Native(_)))
         ));
         for said in [r#"{"other":"no\nway"}"#, "no\nway"] {
-            assert_eq!(told(&fault(said)), r"the compiler refused it: no\nway");
+            assert_eq!(reported(&fault(said)), r"the compiler refused it: no\nway");
         }
     }
 
@@ -377,7 +377,7 @@ mod tests {
         );
     }
 
-    fn told(fault: &LoadFault) -> String {
+    fn reported(fault: &LoadFault) -> String {
         let LoadFault::Compile(error) = fault else {
             panic!("{fault}")
         };

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn each_way_of_ending_names_its_limit() {
         let limits = CompileLimits::default();
-        let told = |signal: Signal, said: &str| {
+        let reported = |signal: Signal, said: &str| {
             let status = ExitStatus::from_raw(signal.as_raw());
             let reached = limits.within(None, 0).unwrap().reached(status, said.as_bytes());
             reached.map(|limit| limit.to_string())
@@ -226,7 +226,7 @@ mod tests {
             (Signal::KILL, "", None),
         ];
         for (signal, said, wanted) in rows {
-            assert_eq!(told(signal, said).as_deref(), wanted, "{signal:?} {said}");
+            assert_eq!(reported(signal, said).as_deref(), wanted, "{signal:?} {said}");
         }
         let failed = ExitStatus::from_raw(1 << 8);
         let usual = limits.within(None, 0).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_bound_set_by_the_container_names_the_containers_limit() {
         let limits = CompileLimits::default();
-        let told = "compiling it takes more than the 336 MiB that the memory limit of 768 MiB leaves: raise the memory \
+        let reported = "compiling it takes more than the 336 MiB that the memory limit of 768 MiB leaves: raise the memory \
                     limit of the driver's container (`resources.limits.memory`) or make the policy smaller";
         let given = limits.within(room(400), MIB).unwrap();
         let ended = |signal: Signal| ExitStatus::from_raw(signal.as_raw());
@@ -268,7 +268,7 @@ mod tests {
             given.reached(ended(Signal::XFSZ), b""),
         ];
         for limit in reached {
-            assert_eq!(limit.unwrap().to_string(), told);
+            assert_eq!(limit.unwrap().to_string(), reported);
         }
         assert!(matches!(
             limits.within(room(100), MIB),

@@ -77,15 +77,15 @@ impl Host for StoreData {
         note: String,
     ) -> Result<(), Error> {
         let result = self.try_emit(&regarding, kind, &reason, &note).await;
-        let told = match &result {
-            Ok(told) => *told,
+        let reported = match &result {
+            Ok(reported) => *reported,
             Err(Error::TooMany(_)) => EmitResult::TooMany,
             Err(Error::Unavailable(_)) => EmitResult::Unavailable,
             Err(_) => EmitResult::Refused,
         };
         self.context.observer.observe(Observation::Emitted {
             policy: &self.context.policy,
-            result: told,
+            result: reported,
         });
         result.map(|_| ())
     }

@@ -122,7 +122,7 @@ impl LoadedPolicy {
 
     /// The answer to the engine when its planner fails.
     pub fn failed_plan(&self, error: &CallError, draft: &Plan) -> PlanAnswer {
-        self.unsound(told(error), draft)
+        self.unsound(reported(error), draft)
     }
 
     /// The answer to the engine when its plan is invalid.
@@ -132,7 +132,7 @@ impl LoadedPolicy {
 
     /// The answer to the engine when a step fails.
     pub fn failed_step(&self, error: &CallError) -> StepOutcome {
-        failure_policy::hook(self.on_failure.hooks, &self.description.name, told(error))
+        failure_policy::hook(self.on_failure.hooks, &self.description.name, reported(error))
     }
 }
 
@@ -168,7 +168,7 @@ pub fn no_hooks(name: &str) -> StepOutcome {
 }
 
 /// The failure as one line, which is also logged: authors debug with the log.
-fn told(error: &CallError) -> String {
+fn reported(error: &CallError) -> String {
     let message = error.to_string();
     tracing::warn!(target: "scupper::policy", policy = %error.policy, function = error.function, "{}", error.fault);
     message

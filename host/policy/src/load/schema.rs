@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_invalid_schema_is_reported_with_its_path() {
-        for (value, told) in [
+        for (value, reported) in [
             (json!("text"), "it must be an object, true or false, not \"text\""),
             (json!([]), "it must be an object"),
             (json!(null), "it must be an object"),
@@ -197,7 +197,7 @@ mod tests {
             ),
         ] {
             let flaw = flaw(&value).unwrap_or_default();
-            assert!(flaw.starts_with(told), "{value}: {flaw}");
+            assert!(flaw.starts_with(reported), "{value}: {flaw}");
         }
     }
 }

@@ -21,13 +21,13 @@ pub(crate) struct Lists<'a> {
     entries: Vec<Entry<'a>>,
     conditions: Vec<types::ConditionParam<'a>>,
     finalizers: Vec<&'a str>,
-    spans: Vec<Span>,
-    node_span: Span,
+    spans: Vec<ListRanges>,
+    node_span: ListRanges,
 }
 
 /// Where one object's lists are.
 #[derive(Clone, Default)]
-struct Span {
+struct ListRanges {
     labels: Range<usize>,
     annotations: Range<usize>,
     conditions: Range<usize>,
@@ -44,7 +44,7 @@ impl<'a> Lists<'a> {
             conditions: Vec::with_capacity(pods.len() * 5),
             finalizers: Vec::new(),
             spans: Vec::with_capacity(pods.len()),
-            node_span: Span::default(),
+            node_span: ListRanges::default(),
         };
         lists.node_span = lists.add(&node.labels, &node.annotations, &node.conditions, &[]);
         for pod in pods {
@@ -60,8 +60,8 @@ impl<'a> Lists<'a> {
         annotations: &'a BTreeMap<String, String>,
         conditions: &'a [Condition],
         finalizers: &'a [String],
-    ) -> Span {
-        Span {
+    ) -> ListRanges {
+        ListRanges {
             labels: append(&mut self.entries, labels.iter().map(entry)),
             annotations: append(&mut self.entries, annotations.iter().map(entry)),
             conditions: append(&mut self.conditions, conditions.iter().map(condition)),
@@ -100,7 +100,7 @@ impl<'a> Lists<'a> {
             .collect()
     }
 
-    fn pod<'s>(&'s self, pod: &'s Pod, span: &Span) -> types::PodParam<'s> {
+    fn pod<'s>(&'s self, pod: &'s Pod, span: &ListRanges) -> types::PodParam<'s> {
         types::PodParam {
             uid: &pod.id.uid.0,
             namespace: &pod.id.namespace,

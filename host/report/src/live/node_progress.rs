@@ -210,8 +210,8 @@ impl NodeProgress {
 /// Whether a pod is to be evicted, according to the draining process.
 fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
     let view = view.filter(|view| view.plan.is_some())?;
-    if let Some(told) = view.pods.iter().find(|pod| pod.uid == *uid) {
-        return Some(!told.reason.stays());
+    if let Some(reported) = view.pods.iter().find(|pod| pod.uid == *uid) {
+        return Some(!reported.reason.stays());
     }
     match reason {
         Some(reason) if reason.stays() => Some(false),

@@ -1,6 +1,8 @@
 //! Determines why a pod is still there, from the API server's state alone.
 
-use scupper_engine::{Budget, Checkpoint, Guard, Node, Phase, Pod, Reason, SavedHook, Subject, Time};
+use scupper_engine::{
+    Budget, Checkpoint, GoverningBudget, Node, Phase, Pod, Reason, SavedHook, Subject, Time,
+};
 
 /// The reason of a pod; `None` if nothing on the API server explains it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
@@ -38,10 +40,10 @@ fn hook<'a>(mark: &'a Checkpoint, pod: &Pod) -> Option<&'a SavedHook> {
 
 /// The answer that the API server would give to the pod's eviction.
 fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
-    let budget = match Guard::of(pod, budgets) {
-        Guard::None => return None,
-        Guard::One(budget) => budget,
-        Guard::Several(..) => {
+    let budget = match GoverningBudget::of(pod, budgets) {
+        GoverningBudget::None => return None,
+        GoverningBudget::One(budget) => budget,
+        GoverningBudget::Several(..) => {
             let message = names_of_budgets(pod, budgets).unwrap_or_default();
             return Some(Reason::MoreThanOneBudget { message });
         }

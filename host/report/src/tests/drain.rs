@@ -68,7 +68,7 @@ fn uncordon() -> Request {
 }
 
 /// The output of the whole drain, and of each ending as the end of a drain of its own.
-fn told(format: Format) -> String {
+fn reported(format: Format) -> String {
     let kept = Kept::default();
     let begin =
         |began: Time, request: &Request| DrainOutput::begin(format, began, request, Box::new(kept.clone()));
@@ -101,12 +101,12 @@ fn told(format: Format) -> String {
 
 #[test]
 fn lines_of_a_drain() {
-    accepted("drain-lines", &told(Format::Human));
+    accepted("drain-lines", &reported(Format::Human));
 }
 
 #[test]
 fn json_lines_of_a_drain() {
-    accepted("drain-json", &told(Format::Json));
+    accepted("drain-json", &reported(Format::Json));
 }
 
 fn view() -> DrainStatus {

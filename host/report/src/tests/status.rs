@@ -239,7 +239,7 @@ fn ended() -> [NodeStatus; 2] {
         to_undo: ["openstack".to_owned(), "slurm".to_owned()].into(),
         ..begun("LifecycleEvent", Phase::Finished)
     };
-    let told = NodeStatus {
+    let reported = NodeStatus {
         node: node(ended.clone()),
         driver: Some(DrainStatus {
             ended: Some("DeadlineExceeded: the deadline passed".to_owned()),
@@ -253,7 +253,7 @@ fn ended() -> [NodeStatus; 2] {
     };
     given_back.node.unschedulable = false;
     given_back.node.conditions = conditions().split_off(3);
-    [told, given_back]
+    [reported, given_back]
 }
 
 /// Nodes without a drain: cordoned by another process, and not cordoned.

@@ -64,7 +64,7 @@ impl Traces {
             counts: Arc::clone(&counts),
             closing: closing.clone(),
             trouble: false,
-            told: 0,
+            reported: 0,
         };
         tracing::info!(
             endpoint = exporter.endpoint,
@@ -81,7 +81,7 @@ impl Traces {
 
     /// For tests: the caller receives the spans in place of a collector.
     #[cfg(test)]
-    pub(super) fn told(waiting: usize) -> (Self, mpsc::Receiver<OtlpSpan>) {
+    pub(super) fn reported(waiting: usize) -> (Self, mpsc::Receiver<OtlpSpan>) {
         let (queue, taken) = mpsc::channel(waiting);
         let traces = Self {
             queue,
@@ -133,7 +133,7 @@ struct Exporter {
     /// The collector does not accept spans, and the log says so.
     trouble: bool,
     /// Number of dropped spans that the log has reported.
-    told: u64,
+    reported: u64,
 }
 
 impl Exporter {
@@ -212,7 +212,7 @@ impl Exporter {
     /// Number of dropped spans that the log has not reported yet.
     fn news(&mut self) -> u64 {
         let dropped = self.counts.dropped.get();
-        dropped - std::mem::replace(&mut self.told, dropped)
+        dropped - std::mem::replace(&mut self.reported, dropped)
     }
 
     fn request(&self, spans: Vec<OtlpSpan>) -> ExportRequest {
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_span_that_finds_no_room_is_dropped_and_counted() {
-        let (traces, mut taken) = Traces::told(2);
+        let (traces, mut taken) = Traces::reported(2);
         for _ in 0..5 {
             traces.take(OtlpSpan::default());
         }

@@ -121,7 +121,7 @@ pub fn trace_settings(
     }
 }
 
-type Seen<'a> = &'a mut dyn FnMut(TraceSettingsError);
+type ProblemSink<'a> = &'a mut dyn FnMut(TraceSettingsError);
 
 /// The OpenTelemetry variables.
 struct Environment<V> {
@@ -145,7 +145,7 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
         said.find_map(|name| self.read(&name).map(|value| (name, value)))
     }
 
-    fn is_off(&self, seen: Seen<'_>) -> bool {
+    fn is_off(&self, seen: ProblemSink<'_>) -> bool {
         let disabled = self.read("OTEL_SDK_DISABLED");
         if disabled.is_some_and(|it| it.eq_ignore_ascii_case("true")) {
             return true;
@@ -242,7 +242,7 @@ impl<V: Fn(&str) -> Option<String>> Environment<V> {
 
     /// Rejects features of OpenTelemetry that Scupper does not support: the operator would rely on a setting that is
     /// silently ignored.
-    fn check_rest(&self, seen: Seen<'_>) {
+    fn check_rest(&self, seen: ProblemSink<'_>) {
         for (what, fix) in [
             ("COMPRESSION", "leave it out, or set it to none"),
             ("CLIENT_KEY", "leave it out; headers can carry a token"),

@@ -68,14 +68,14 @@ impl Assertions {
                     let actual = refused.keys().cloned().collect();
                     self.names("refuse", expected, &actual);
                 } else {
-                    self.differ("the plan", "one that holds", told(&refused));
+                    self.differ("the plan", "one that holds", reported(&refused));
                 }
                 self.reasons(&form.reasons, &refused);
             }
             (None, outcome) => {
                 // A planner that fails is retried, unless the operator's configuration says otherwise.
-                let told = || runner.story.last().map_or("none", |line| line.trim()).to_owned();
-                let actual = outcome.as_ref().map_or_else(told, ended);
+                let reported = || runner.story.last().map_or("none", |line| line.trim()).to_owned();
+                let actual = outcome.as_ref().map_or_else(reported, ended);
                 self.differ("the plan", "one that holds", actual);
             }
         }
@@ -260,7 +260,7 @@ impl Assertions {
                         .iter()
                         .all(|(what, detail)| actual.get(what).is_some_and(|actual| matches(detail, actual)));
                 if !fits {
-                    self.differ("waiting-for", told(details), told(actual));
+                    self.differ("waiting-for", reported(details), reported(actual));
                 }
             }
         }
@@ -325,11 +325,11 @@ impl Assertions {
             None => ("", String::new()),
         };
         let named = form.outcome.is_empty() || form.outcome == name;
-        let told = form
+        let reported = form
             .message
             .as_ref()
             .is_none_or(|pattern| matches(pattern, &message));
-        if !(named && told) {
+        if !(named && reported) {
             let expected = match &form.message {
                 Some(message) => format!("{}: {message}", form.outcome),
                 None => form.outcome.clone(),
@@ -359,7 +359,7 @@ fn listed(names: &BTreeSet<String>) -> String {
     names.iter().cloned().collect::<Vec<_>>().join(", ")
 }
 
-fn told(details: &BTreeMap<String, String>) -> String {
+fn reported(details: &BTreeMap<String, String>) -> String {
     let lines: Vec<String> = details
         .iter()
         .map(|(what, detail)| format!("{what}: {detail}"))

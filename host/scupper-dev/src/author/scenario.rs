@@ -118,11 +118,12 @@ fn configuration(
     let whole = json!({
         "apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies, "drain": form.drain,
     });
-    scupper_config::read_text(file, &whole.to_string()).map_err(|error| ScenarioError::Config(told(error)))
+    scupper_config::read_text(file, &whole.to_string())
+        .map_err(|error| ScenarioError::Config(reported(error)))
 }
 
 /// Lines and columns would refer to our own text.
-fn told(error: ConfigError) -> String {
+fn reported(error: ConfigError) -> String {
     match error {
         ConfigError::Wrong { problems, .. } => problems
             .iter()

@@ -207,16 +207,21 @@ status: {disruptionsAllowed: 1}
 
     #[test]
     fn an_unsuitable_snapshot_is_reported_with_the_reason() {
-        let told = |text, node| {
-            let told = read(text, node).unwrap_err().to_string();
-            told.split_once(" has ")
+        let reported = |text, node| {
+            let reported = read(text, node).unwrap_err().to_string();
+            reported
+                .split_once(" has ")
                 .map(|(_, rest)| rest.to_owned())
-                .unwrap_or(told)
+                .unwrap_or(reported)
         };
-        assert_eq!(told(NODES, None), "2 nodes; choose one: a, b");
-        assert_eq!(told(NODES, Some("c")), "no node `c`; it has a, b");
-        assert!(told("kind: List\nitems: []", None).starts_with("no node;"));
-        assert!(told("a: [", None).contains("line 1"), "{}", told("a: [", None));
-        assert!(told("{\"kind\": ", None).contains("line 1"));
+        assert_eq!(reported(NODES, None), "2 nodes; choose one: a, b");
+        assert_eq!(reported(NODES, Some("c")), "no node `c`; it has a, b");
+        assert!(reported("kind: List\nitems: []", None).starts_with("no node;"));
+        assert!(
+            reported("a: [", None).contains("line 1"),
+            "{}",
+            reported("a: [", None)
+        );
+        assert!(reported("{\"kind\": ", None).contains("line 1"));
     }
 }

@@ -77,7 +77,7 @@ async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
     let say = speaker(format);
     let tell = say.clone();
     let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
-        tell(&told(&happening));
+        tell(&reported(&happening));
     })));
     say(
         "A simulated cluster: node worker-1 with three Slurm workers that have jobs, a shop behind a disruption budget,",
@@ -113,7 +113,7 @@ fn policies(file: &Path) -> PoliciesOptions {
     }
 }
 
-fn told(happening: &Happening) -> String {
+fn reported(happening: &Happening) -> String {
     match happening {
         Happening::Draining { pod, reason } => {
             format!("            (Slurm drains the node of {pod}: {reason})")

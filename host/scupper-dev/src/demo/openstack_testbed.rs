@@ -126,10 +126,10 @@ async fn ask(bed: &Arc<Testbed>, command: &str, options: &[&str]) -> Result<Stri
     process.args(options);
     let program = bed.program.display().to_string();
     let run = tokio::task::spawn_blocking(move || process.output());
-    let told = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
+    let reported = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
     match run.await {
-        Ok(Ok(output)) if output.status.success() => Ok(told(&output.stdout)),
-        Ok(Ok(output)) => Err(DemoError::OpenStack(told(&output.stderr))),
+        Ok(Ok(output)) if output.status.success() => Ok(reported(&output.stdout)),
+        Ok(Ok(output)) => Err(DemoError::OpenStack(reported(&output.stderr))),
         Ok(Err(error)) => Err(DemoError::OpenStack(format!("{program}: {error}"))),
         Err(error) => Err(DemoError::OpenStack(error.to_string())),
     }

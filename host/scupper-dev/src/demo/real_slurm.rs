@@ -205,10 +205,10 @@ impl Slurm {
         let mut command = self.folder.command(&self.script, command);
         command.args(options);
         let run = tokio::task::spawn_blocking(move || command.output());
-        let told = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
+        let reported = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
         match run.await {
-            Ok(Ok(Output { status, stdout, .. })) if status.success() => Ok(told(&stdout)),
-            Ok(Ok(output)) => Err(DemoError::Slurm(told(&output.stderr))),
+            Ok(Ok(Output { status, stdout, .. })) if status.success() => Ok(reported(&stdout)),
+            Ok(Ok(output)) => Err(DemoError::Slurm(reported(&output.stderr))),
             Ok(Err(error)) => Err(DemoError::Slurm(format!("{}: {error}", self.script.display()))),
             Err(error) => Err(DemoError::Slurm(error.to_string())),
         }

@@ -10,7 +10,7 @@ use scupper_simulator::slinky;
 use serde_json::{Value, json};
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError};
-use super::{cluster_objects, policies, speaker, told};
+use super::{cluster_objects, policies, reported, speaker};
 use scupper::StatusOptions;
 use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
@@ -39,7 +39,7 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
     build(&store).map_err(DemoError::Scene)?;
     let say = speaker(format);
     let tell = say.clone();
-    let operator = slinky::run(cluster.store(), move |happening| tell(&told(&happening)));
+    let operator = slinky::run(cluster.store(), move |happening| tell(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
     say(
         "A simulated cluster whose drains get stuck: on worker-1 a shop has one replica and a budget that wants one, and",
@@ -130,7 +130,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     });
     waited.await.map_err(|_| DemoError::Stuck {
         event: "the three ways to be stuck".to_owned(),
-        message: "the drivers have not told of them".to_owned(),
+        message: "the drivers have not reported them".to_owned(),
     })
 }
 

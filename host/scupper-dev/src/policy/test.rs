@@ -61,7 +61,7 @@ fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: boo
                 false => format!("FAILED  {file}  {}", played.about),
             }];
             let differences = played.differences.iter();
-            lines.extend(differences.flat_map(|difference| told(case, difference)));
+            lines.extend(differences.flat_map(|difference| reported(case, difference)));
             if whole || !good {
                 let skipped = if whole {
                     0
@@ -77,7 +77,7 @@ fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: boo
 }
 
 /// The difference, in the form of a diff.
-fn told(case: &Case, difference: &Difference) -> Vec<String> {
+fn reported(case: &Case, difference: &Difference) -> Vec<String> {
     let Difference {
         line,
         what,

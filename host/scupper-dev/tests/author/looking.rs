@@ -23,7 +23,7 @@ fn path(file: &Path) -> &str {
 #[test]
 fn check_reports_all_problems_at_once() {
     let slurm = component("plugins/slurm");
-    let told = policy(
+    let reported = policy(
         &repository(),
         &["check", &slurm, "--set", "hold=never", "--set", "colour=red"],
     )
@@ -33,13 +33,13 @@ fn check_reports_all_problems_at_once() {
         "its configuration: `hold`",
         "its configuration: `colour`",
     ] {
-        assert!(told.contains(words), "no `{words}` in {told}");
+        assert!(reported.contains(words), "no `{words}` in {reported}");
     }
     let grant = "node-annotations:nodeset.slinky.slurm.net/";
-    let told = policy(&repository(), &["check", &slurm, "--grant", grant]);
+    let reported = policy(&repository(), &["check", &slurm, "--grant", grant]);
     assert!(
-        told.good().contains("a driver would load it: slurm "),
-        "{told:#?}"
+        reported.good().contains("a driver would load it: slurm "),
+        "{reported:#?}"
     );
 }
 
@@ -53,12 +53,12 @@ fn check_reads_the_operators_configuration() {
     );
     std::fs::write(dir.path().join("scupper.yaml"), text).unwrap();
     policy(dir.path(), &["check", &slurm, "--config", "scupper.yaml"]).good();
-    let told = policy(
+    let reported = policy(
         dir.path(),
         &["check", &slurm, "--config", "scupper.yaml", "--name", "other"],
     )
     .ends(3);
-    assert!(told.contains("it has jobs"), "{told}");
+    assert!(reported.contains("it has jobs"), "{reported}");
 }
 
 /// A policy that requests two capabilities of `http`.
@@ -83,14 +83,14 @@ fn only_the_wrong_grant_is_reported() {
         ("node-annotations:kubernetes.io/", "steer the cluster"),
         ("secret:token", "--grant cannot name the source of a secret"),
     ] {
-        let told = check(&[good[0], wrong, good[1]]).ends(3);
-        assert_eq!(told.lines().count(), 1, "{told}");
-        assert!(told.contains(words), "{told}");
+        let reported = check(&[good[0], wrong, good[1]]).ends(3);
+        assert_eq!(reported.lines().count(), 1, "{reported}");
+        assert!(reported.contains(words), "{reported}");
     }
-    let told = check(&["wasi"]).ends(3);
+    let reported = check(&["wasi"]).ends(3);
     assert!(
-        told.contains("`wasi: true`") && told.contains("scupper.yaml"),
-        "{told}"
+        reported.contains("`wasi: true`") && reported.contains("scupper.yaml"),
+        "{reported}"
     );
 }
 
@@ -131,43 +131,43 @@ fn a_description_that_cannot_be_is_refused_with_its_field() {
             "`before-drain: pending.waiting-for[1].detail`: is empty",
         ),
     ] {
-        let told = check(&[&said[..], &[setting]].concat()).ends(3);
-        assert!(told.contains(words), "{setting:?}: {told}");
-        assert!(!told.contains('\u{1b}'), "{told:?}");
+        let reported = check(&[&said[..], &[setting]].concat()).ends(3);
+        assert!(reported.contains(words), "{setting:?}: {reported}");
+        assert!(!reported.contains('\u{1b}'), "{reported:?}");
     }
     // The output does not contain it either.
-    let told = policy(&repository(), &["run", path(&vague), "--on", SNAPSHOT, "--drain"]).ends(0);
+    let reported = policy(&repository(), &["run", path(&vague), "--on", SNAPSHOT, "--drain"]).ends(0);
     for words in [
         "the policy does not say where it stands",
         "waits for job-2: the policy does not say what it awaits",
         "`pending.progress`: is empty",
     ] {
-        assert!(told.contains(words), "no `{words}` in {told}");
+        assert!(reported.contains(words), "no `{words}` in {reported}");
     }
-    assert!(!told.contains("waits for :"), "{told}");
+    assert!(!reported.contains("waits for :"), "{reported}");
 }
 
 #[test]
 fn an_invalid_plan_is_reported_with_the_pods_name() {
-    let told = policy(
+    let reported = policy(
         &repository(),
         &["run", path(&guest("decides_twice")), "--on", SNAPSHOT],
     )
     .ends(7);
     assert!(
-        told.contains("(UID ") && told.contains("has two decisions"),
-        "{told}"
+        reported.contains("(UID ") && reported.contains("has two decisions"),
+        "{reported}"
     );
     assert!(
-        told.contains("pod shop/") || told.contains("pod kube-system/"),
-        "{told}"
+        reported.contains("pod shop/") || reported.contains("pod kube-system/"),
+        "{reported}"
     );
 }
 
 #[test]
 fn a_policy_that_imports_wasi_learns_how_to_build_without_it() {
     for name in ["wasi_polite", "wasi_rude"] {
-        let told = policy(&repository(), &["check", path(&wasi_guest(name))]).ends(3);
+        let reported = policy(&repository(), &["check", path(&wasi_guest(name))]).ends(3);
         for words in [
             "--target wasm32-unknown-unknown",
             "-target=wasm-unknown",
@@ -175,7 +175,7 @@ fn a_policy_that_imports_wasi_learns_how_to_build_without_it() {
             "--disable clocks http random stdio fetch-event",
             "`wasi: true`",
         ] {
-            assert!(told.contains(words), "{name}: no `{words}` in {told}");
+            assert!(reported.contains(words), "{name}: no `{words}` in {reported}");
         }
     }
 }
@@ -191,20 +191,20 @@ fn a_file_that_is_not_a_policy_is_reported_with_the_remedy() {
         ),
         ("wants_unknown", ["unknown capability `"; 2]),
     ] {
-        let told = policy(&repository(), &["check", path(&guest(name))]).ends(3);
-        assert!(words.iter().any(|it| told.contains(it)), "{name}: {told}");
+        let reported = policy(&repository(), &["check", path(&guest(name))]).ends(3);
+        assert!(words.iter().any(|it| reported.contains(it)), "{name}: {reported}");
     }
-    let told = policy(&repository(), &["check", "README.md"]).ends(3);
-    assert!(told.contains("it is not a WebAssembly file"), "{told}");
-    let told = policy(&repository(), &["inspect", "nowhere.wasm"]).ends(3);
-    assert!(told.contains("it cannot be read"), "{told}");
+    let reported = policy(&repository(), &["check", "README.md"]).ends(3);
+    assert!(reported.contains("it is not a WebAssembly file"), "{reported}");
+    let reported = policy(&repository(), &["inspect", "nowhere.wasm"]).ends(3);
+    assert!(reported.contains("it cannot be read"), "{reported}");
 }
 
 #[test]
 fn inspect_shows_requested_capabilities_that_are_not_granted() {
     let slurm = component("plugins/slurm");
-    let told = policy(&repository(), &["inspect", &slurm]);
-    let told = told.good();
+    let reported = policy(&repository(), &["inspect", &slurm]);
+    let reported = reported.good();
     for line in [
         "  does     plans; hooks before-cordon, before-drain",
         "  grants:\n    node-annotations: [nodeset.slinky.slurm.net/]\n",
@@ -212,7 +212,7 @@ fn inspect_shows_requested_capabilities_that_are_not_granted() {
         "\"poll-seconds\"",
         "of 65536 KiB",
     ] {
-        assert!(told.contains(line), "no `{line}` in {told}");
+        assert!(reported.contains(line), "no `{line}` in {reported}");
     }
     let json = policy(&repository(), &["--output", "json", "inspect", &slurm]);
     let json: Value = serde_json::from_str(json.good()).unwrap();
@@ -228,29 +228,33 @@ fn inspect_shows_requested_capabilities_that_are_not_granted() {
 #[test]
 fn run_shows_a_plan_the_steps_of_a_hook_and_a_whole_drain_on_a_snapshot() {
     let keep = component("examples/policies/keep-labelled");
-    let told = policy(&repository(), &["run", &keep, "--on", SNAPSHOT]);
+    let reported = policy(&repository(), &["run", &keep, "--on", SNAPSHOT]);
     assert!(
-        told.good()
+        reported
+            .good()
             .contains("stays            shop/db-0  it has the label example.com/keep [keep-labelled]")
     );
-    let told = policy(&repository(), &["run", &keep, "--on", SNAPSHOT, "--drain"]);
-    assert!(told.good().contains("Drained in 1s"), "{told:#?}");
+    let reported = policy(&repository(), &["run", &keep, "--on", SNAPSHOT, "--drain"]);
+    assert!(reported.good().contains("Drained in 1s"), "{reported:#?}");
     let announce = component("examples/policies/announce");
-    let told = policy(
+    let reported = policy(
         &repository(),
         &["run", &announce, "--on", SNAPSHOT, "--phase", "before-drain"],
     );
-    assert_eq!(told.good(), "      0s  before-drain  done\n");
+    assert_eq!(reported.good(), "      0s  before-drain  done\n");
     assert!(
-        told.stderr.contains("BeforeDrain: the mark is correct"),
-        "{told:#?}"
+        reported.stderr.contains("BeforeDrain: the mark is correct"),
+        "{reported:#?}"
     );
-    let told = policy(
+    let reported = policy(
         &repository(),
         &["run", &announce, "--on", SNAPSHOT, "--phase", "during-drain"],
     )
     .ends(2);
-    assert!(told.contains("there are before-cordon, before-drain"), "{told}");
+    assert!(
+        reported.contains("there are before-cordon, before-drain"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -263,10 +267,10 @@ fn a_panic_in_a_policy_names_the_policys_own_functions() {
             .collect();
         policy(&repository(), &args).ends(7)
     };
-    for told in [run(&[]), run(&["--phase", "before-drain"])] {
+    for reported in [run(&[]), run(&["--phase", "before-drain"])] {
         assert!(
-            told.contains("in panics::look_up_the_impossible, called by "),
-            "{told}"
+            reported.contains("in panics::look_up_the_impossible, called by "),
+            "{reported}"
         );
     }
     let dir = tempfile::tempdir().unwrap();
@@ -275,29 +279,29 @@ fn a_panic_in_a_policy_names_the_policys_own_functions() {
         "pods: [shop/cart]\nplan: {evict: [shop/cart]}\n",
     )
     .unwrap();
-    let told = policy(dir.path(), &["test", "it.yaml", "--policy", path(&guest)]).ends(7);
+    let reported = policy(dir.path(), &["test", "it.yaml", "--policy", path(&guest)]).ends(7);
     assert!(
-        told.contains("in panics::look_up_the_impossible, called by "),
-        "{told}"
+        reported.contains("in panics::look_up_the_impossible, called by "),
+        "{reported}"
     );
 }
 
 #[test]
 fn bench_measures_and_reports_the_limits() {
     let announce = component("examples/policies/announce");
-    let told = policy(
+    let reported = policy(
         &repository(),
         &[
             "--output", "json", "bench", &announce, "--pods", "20", "--rounds", "5",
         ],
     );
-    let told: Value = serde_json::from_str(told.good()).unwrap();
-    let compiled = |what: &str| told["compiled"][what].as_u64().unwrap();
+    let reported: Value = serde_json::from_str(reported.good()).unwrap();
+    let compiled = |what: &str| reported["compiled"][what].as_u64().unwrap();
     assert!(
         compiled("nativeBytes") > compiled("bytes") && compiled("tookUs") > 0,
-        "{told}"
+        "{reported}"
     );
-    assert_eq!(told.pointer("/figures/0/function").unwrap(), "step");
-    assert!(told.pointer("/figures/0/medianUs").unwrap().as_u64().unwrap() > 0);
-    assert!(told.pointer("/most/memoryBytes").unwrap().as_u64().unwrap() > 0);
+    assert_eq!(reported.pointer("/figures/0/function").unwrap(), "step");
+    assert!(reported.pointer("/figures/0/medianUs").unwrap().as_u64().unwrap() > 0);
+    assert!(reported.pointer("/most/memoryBytes").unwrap().as_u64().unwrap() > 0);
 }

@@ -45,18 +45,18 @@ fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
 fn nothing_is_overwritten_and_names_must_fit() {
     let dir = tempfile::tempdir().unwrap();
     policy(dir.path(), &["new", "mine"]).good();
-    let told = policy(dir.path(), &["new", "mine"]).ends(3);
-    assert!(told.contains("mine exists already"), "{told}");
-    let told = policy(dir.path(), &["new", "My_Policy"]).ends(3);
+    let reported = policy(dir.path(), &["new", "mine"]).ends(3);
+    assert!(reported.contains("mine exists already"), "{reported}");
+    let reported = policy(dir.path(), &["new", "My_Policy"]).ends(3);
     assert!(
-        told.contains("`My_Policy` cannot be the name of a new policy"),
-        "{told}"
+        reported.contains("`My_Policy` cannot be the name of a new policy"),
+        "{reported}"
     );
 }
 
 #[test]
 fn a_directory_without_a_crate_cannot_be_built() {
     let dir = tempfile::tempdir().unwrap();
-    let told = policy(dir.path(), &["build"]).ends(3);
-    assert!(told.contains("there is no Cargo.toml in ."), "{told}");
+    let reported = policy(dir.path(), &["build"]).ends(3);
+    assert!(reported.contains("there is no Cargo.toml in ."), "{reported}");
 }

@@ -27,8 +27,8 @@ fn the_scenarios_of_our_policies_are_played() {
         .into_iter()
         .chain(crates.iter().map(String::as_str))
         .collect();
-    let told = policy(&root, &args);
-    assert!(told.good().ends_with(" 0 failed\n"), "{told:#?}");
+    let reported = policy(&root, &args);
+    assert!(reported.good().ends_with(" 0 failed\n"), "{reported:#?}");
 }
 
 /// The component of a policy of the repository.
@@ -43,8 +43,11 @@ fn played(text: &str) -> (i32, String) {
     let module = component("examples/policies/keep-labelled");
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("it.yaml"), text).unwrap();
-    let told = policy(dir.path(), &["test", "it.yaml", "--policy", &module]);
-    (told.code.unwrap(), format!("{}{}", told.stdout, told.stderr))
+    let reported = policy(dir.path(), &["test", "it.yaml", "--policy", &module]);
+    (
+        reported.code.unwrap(),
+        format!("{}{}", reported.stdout, reported.stderr),
+    )
 }
 
 #[test]
@@ -73,23 +76,26 @@ fn a_chain_runs_in_order_and_each_planner_gets_the_previous_plan() {
         format!("{sorts}- {{name: keeps}}\n"),
         format!("- {{name: keeps}}\n{sorts}"),
     ] {
-        let (code, told) = chain(&policies);
-        assert_eq!(code, 0, "{told}");
+        let (code, reported) = chain(&policies);
+        assert_eq!(code, 0, "{reported}");
     }
     // Each policy has its part in the plan: without the first nothing is sorted.
-    let (code, told) = chain("- {name: keeps}\n");
-    assert_eq!(code, 7, "{told}");
-    assert!(told.contains("+ all: "), "{told}");
+    let (code, reported) = chain("- {name: keeps}\n");
+    assert_eq!(code, 7, "{reported}");
+    assert!(reported.contains("+ all: "), "{reported}");
     // The configuration of a policy in the middle of a chain is also checked.
     let wrong = format!("- {{name: sorts, module: \"{priority}\", config: {{groups: many}}}}\n- {{}}\n");
-    let (code, told) = chain(&wrong);
-    assert_eq!(code, 3, "{told}");
-    assert!(told.contains("sorts") && told.contains("`groups`"), "{told}");
+    let (code, reported) = chain(&wrong);
+    assert_eq!(code, 3, "{reported}");
+    assert!(
+        reported.contains("sorts") && reported.contains("`groups`"),
+        "{reported}"
+    );
 }
 
 #[test]
 fn an_unexpected_plan_is_reported_with_its_line_and_both_sides() {
-    let (code, told) = played(
+    let (code, reported) = played(
         "about: The wrong way round\n\
          pods:\n\
          - {name: shop/db, labels: {example.com/keep: \"\"}}\n\
@@ -99,21 +105,21 @@ fn an_unexpected_plan_is_reported_with_its_line_and_both_sides() {
            waves: [{name: all, pods: [shop/cart]}]\n  \
            reasons: {shop/db: because}\n",
     );
-    assert_eq!(code, 7, "{told}");
+    assert_eq!(code, 7, "{reported}");
     for line in [
         "FAILED  it.yaml  The wrong way round",
         "  it.yaml:6: evict\n    - shop/db\n    + shop/cart\n",
         "  it.yaml:6: the reason of shop/db\n    - because\n    + it has the label example.com/keep\n",
         "1 scenario: 0 ok, 1 failed\n",
     ] {
-        assert!(told.contains(line), "no `{line}` in {told}");
+        assert!(reported.contains(line), "no `{line}` in {reported}");
     }
-    assert!(!told.contains("waves"), "{told}");
+    assert!(!reported.contains("waves"), "{reported}");
 }
 
 #[test]
 fn an_unexpected_drain_is_reported_with_its_history() {
-    let (code, told) = played(
+    let (code, reported) = played(
         "pods: [shop/cart]\n\
          budgets: [{name: shop/all, allowed: 0}]\n\
          drain: {sla: 1m}\n\
@@ -122,31 +128,34 @@ fn an_unexpected_drain_is_reported_with_its_history() {
          - expect: {gone: [shop/cart], cordoned: false}\n\
          ends: Drained\n",
     );
-    assert_eq!(code, 7, "{told}");
+    assert_eq!(code, 7, "{reported}");
     assert!(
-        told.contains("  it.yaml:6: the node\n    - not cordoned\n    + cordoned\n"),
-        "{told}"
+        reported.contains("  it.yaml:6: the node\n    - not cordoned\n    + cordoned\n"),
+        "{reported}"
     );
     assert!(
-        told.contains("  it.yaml:6: shop/cart\n    - gone\n    + here\n"),
-        "{told}"
+        reported.contains("  it.yaml:6: shop/cart\n    - gone\n    + here\n"),
+        "{reported}"
     );
-    assert!(told.contains("disruption budget all does not allow it"), "{told}");
-    let (code, told) = played(
+    assert!(
+        reported.contains("disruption budget all does not allow it"),
+        "{reported}"
+    );
+    let (code, reported) = played(
         "pods: [shop/cart]\nbudgets: [{name: shop/all, allowed: 0}]\ndrain: {sla: 1m}\nends: Drained\n",
     );
-    assert_eq!(code, 7, "{told}");
+    assert_eq!(code, 7, "{reported}");
     assert!(
-        told.contains("  it.yaml:4: the end\n    - Drained\n    + DeadlineExceeded:"),
-        "{told}"
+        reported.contains("  it.yaml:4: the end\n    - Drained\n    + DeadlineExceeded:"),
+        "{reported}"
     );
-    let (code, told) = played("pods: [shop/cart]\nsteps:\n- expect: {hook: before-drain, done: true}\n");
-    assert_eq!(code, 7, "{told}");
+    let (code, reported) = played("pods: [shop/cart]\nsteps:\n- expect: {hook: before-drain, done: true}\n");
+    assert_eq!(code, 7, "{reported}");
     assert!(
-        told.contains(
+        reported.contains(
             "  it.yaml:3: before-drain is called\n    - within 24h00m\n    + the drain ended as Drained"
         ),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -165,10 +174,10 @@ fn an_invalid_scenario_is_reported_with_its_place() {
         ("cluster: nowhere.yaml\n", &["nowhere.yaml"]),
         ("policy: {config: {a: 1}, sha256: \"00\"}\n", &["sha256"]),
     ] {
-        let (code, told) = played(text);
-        assert_eq!(code, 3, "{text}: {told}");
+        let (code, reported) = played(text);
+        assert_eq!(code, 3, "{text}: {reported}");
         for word in words {
-            assert!(told.contains(word), "{text}: no `{word}` in {told}");
+            assert!(reported.contains(word), "{text}: no `{word}` in {reported}");
         }
     }
 }
@@ -176,10 +185,10 @@ fn an_invalid_scenario_is_reported_with_its_place() {
 #[test]
 fn a_folder_without_scenarios_is_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let told = policy(dir.path(), &["test"]).ends(3);
-    assert!(told.contains("there are no scenarios in"), "{told}");
-    let told = policy(Path::new("/"), &["test", "/nowhere"]).ends(3);
-    assert!(told.contains("/nowhere"), "{told}");
+    let reported = policy(dir.path(), &["test"]).ends(3);
+    assert!(reported.contains("there are no scenarios in"), "{reported}");
+    let reported = policy(Path::new("/"), &["test", "/nowhere"]).ends(3);
+    assert!(reported.contains("/nowhere"), "{reported}");
 }
 
 /// The guest answers with what it learned.
@@ -217,9 +226,9 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
     )
     .unwrap();
     let guest = guest("asks");
-    let told = policy(
+    let reported = policy(
         dir.path(),
         &["test", "it.yaml", "--policy", guest.to_str().unwrap()],
     );
-    assert!(told.good().ends_with(" 0 failed\n"), "{told:#?}");
+    assert!(reported.good().ends_with(" 0 failed\n"), "{reported:#?}");
 }

@@ -133,7 +133,7 @@ impl Driver {
     /// Drains the node and returns the time from the kubelet's call to the end.
     pub(crate) async fn drain(&self, testbed: &Testbed) -> Duration {
         let name = self.event(testbed, "bench").await;
-        let finished = self.told(&name);
+        let finished = self.reported(&name);
         assert_eq!(finished["outcome"], "Drained", "{finished}");
         Duration::from_secs_f64(finished["seconds"].as_f64().unwrap())
     }
@@ -160,7 +160,7 @@ impl Driver {
         name
     }
 
-    fn told(&self, drain: &str) -> Value {
+    fn reported(&self, drain: &str) -> Value {
         let story = std::fs::read_to_string(&self.story).unwrap();
         let mut lines = story
             .lines()

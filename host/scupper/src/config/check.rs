@@ -9,7 +9,7 @@ use super::args::CheckArgs;
 use crate::exit::Exit;
 use crate::output::{driver_failed, fail, print};
 use scupper_config::{ConfigError, Configuration};
-use scupper_driver::{PoliciesOptions, TrialLoad};
+use scupper_driver::{PoliciesOptions, PolicyCheckResult};
 use scupper_policy::{LoadError, LoadFault, MissingGrant};
 use scupper_report::Format;
 
@@ -75,7 +75,7 @@ fn summary(configuration: &Configuration) -> String {
 }
 
 /// What became of one policy; for grants that are missing, the lines to add.
-fn report(trial: &TrialLoad) {
+fn report(trial: &PolicyCheckResult) {
     match &trial.result {
         Ok(description) => print(&format!(
             "  {} loads: {} {}, sha256 {}",
@@ -107,8 +107,8 @@ fn lines_to_add(error: &LoadError) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-fn to_json(configuration: &Configuration, trials: &[TrialLoad]) -> serde_json::Value {
-    let policy = |trial: &TrialLoad| match &trial.result {
+fn to_json(configuration: &Configuration, trials: &[PolicyCheckResult]) -> serde_json::Value {
+    let policy = |trial: &PolicyCheckResult| match &trial.result {
         Ok(description) => json!({ "name": trial.name, "sha256": description.digest }),
         Err(error) => {
             let missing = match &*error.fault {

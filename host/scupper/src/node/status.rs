@@ -16,7 +16,7 @@ use scupper_common::clock::Clock;
 use scupper_report::{NodeStatus, Screen, status_lines, status_table, status_to_json};
 
 /// What is known of each node.
-type Known = BTreeMap<String, NodeStatus>;
+type StatusByNode = BTreeMap<String, NodeStatus>;
 
 /// Shows where nodes stand, once or again and again until a signal comes.
 pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
 /// Each node as often as it changes.
 async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandError> {
     let clock = options.clock;
-    let mut reported = Known::new();
+    let mut reported = StatusByNode::new();
     let report = |status: &NodeStatus| {
         let known = status.without_heartbeats();
         if reported.get(&status.node.name) == Some(&known) {
@@ -64,8 +64,8 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
 /// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
 async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), CommandError> {
     let clock = options.clock;
-    let known: Arc<Mutex<Known>> = Arc::default();
-    let of = |known: &Mutex<Known>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let known: Arc<Mutex<StatusByNode>> = Arc::default();
+    let of = |known: &Mutex<StatusByNode>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let report = |status: &NodeStatus| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(status.node.name.clone(), status.clone());

@@ -73,7 +73,7 @@ async fn an_error_ends_the_event_and_is_reported() {
     node.transition("foreign", foreign);
     node.event("drain", "foreign");
     assert_eq!(node.end_of("drain").await, "Failed");
-    node.until("the failure is reported", || node.told("EventFailed"))
+    node.until("the failure is reported", || node.reported("EventFailed"))
         .await;
     assert!(!node.is_cordoned());
 

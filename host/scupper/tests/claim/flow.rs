@@ -69,7 +69,7 @@ async fn a_stale_reason_neither_ends_a_drain_nor_skips_its_start() {
         assert_eq!(node.end_of("drain").await, "Succeeded");
         assert!(node.pod_names().is_empty(), "{stale}: {:?}", node.pod_names());
         assert_eq!(node.reasons(), [stale, "", START, END]);
-        assert!(!node.told("NotDrained"));
+        assert!(!node.reported("NotDrained"));
     }
 }
 

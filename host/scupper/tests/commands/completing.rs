@@ -81,8 +81,8 @@ fn bash_completes_nodes_with_the_script_that_is_printed() {
         .env("KUBECONFIG", rig.dir.path().join("kubeconfig"))
         .output()
         .unwrap();
-    let told = String::from_utf8(run.stdout.clone()).unwrap();
-    let mut names: Vec<_> = told.split_whitespace().collect();
+    let reported = String::from_utf8(run.stdout.clone()).unwrap();
+    let mut names: Vec<_> = reported.split_whitespace().collect();
     names.sort_unstable();
     assert_eq!(names, ["worker-1", "worker-3"], "{run:?}");
 }
@@ -110,16 +110,16 @@ fn version_names_the_program_and_the_interfaces_that_it_speaks() {
     let mark = rig.api.mark();
     let image = [("SCUPPER_IMAGE", "registry/scupper:1"), ("SCUPPER_COMMIT", "abc")];
     let run = rig.start_in(&["version", "-o", "json"], &image).ended();
-    let told: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(told["client"], env!("CARGO_PKG_VERSION"));
+    let reported: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reported["client"], env!("CARGO_PKG_VERSION"));
     assert_eq!(
-        (&told["image"], &told["commit"]),
+        (&reported["image"], &reported["commit"]),
         (&"registry/scupper:1".into(), &"abc".into())
     );
-    assert_eq!(told["lifecycleApi"], "lifecycle.k8s.io/v1alpha1");
-    assert_eq!(told["kubeletPlugin"], "v1alpha1.SLMPlugin");
+    assert_eq!(reported["lifecycleApi"], "lifecycle.k8s.io/v1alpha1");
+    assert_eq!(reported["kubeletPlugin"], "v1alpha1.SLMPlugin");
     let wit = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/types.wit")).unwrap();
-    let package = format!("package {}.", told["wit"].as_str().unwrap());
+    let package = format!("package {}.", reported["wit"].as_str().unwrap());
     assert!(wit.starts_with(&package), "{package}");
     let run = rig.run(&["version", "--output=yaml"]);
     assert!(run.stdout.contains("\nwit: scupper:drain@"), "{run:#?}");

@@ -73,8 +73,8 @@ fn is_the_story_and_nothing_else(lines: &[String]) {
         "gone     shop/db",
         "end      Drained in",
     ] {
-        let told = lines.iter().filter(|line| line.contains(words)).count();
-        assert_eq!(told, 1, "{words}: {lines:#?}");
+        let reported = lines.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(reported, 1, "{words}: {lines:#?}");
     }
     let is_told = |line: &String| {
         let (time, topic) = line.split_at_checked(11).unwrap_or_default();

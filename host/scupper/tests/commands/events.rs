@@ -38,7 +38,7 @@ fn held_up(rig: &Rig) -> Running {
     drain
 }
 
-fn told(rig: &Rig) -> Vec<Value> {
+fn reported(rig: &Rig) -> Vec<Value> {
     let events = rig.objects(EVENTS).into_iter();
     events
         .filter(|event| event["reason"] == "UncordonedByOthers")
@@ -57,21 +57,21 @@ fn a_recurring_blocker_updates_one_event_with_few_requests() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);
-    until("it is reported", || told(&rig).len() == 1);
-    let first = told(&rig).remove(0);
+    until("it is reported", || reported(&rig).len() == 1);
+    let first = reported(&rig).remove(0);
     assert_eq!(first["series"], Value::Null, "{first}");
     // `kubectl describe node` expects the UID that kubelets write.
     let regarding = json!({"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "worker-1"});
     assert_eq!(first["regarding"], regarding, "{first}");
     uncordoned(&rig, &mut drain, 2);
-    until("it is counted up", || told(&rig)[0]["series"]["count"] == 2);
+    until("it is counted up", || reported(&rig)[0]["series"]["count"] == 2);
     // A quick recurrence is reported some minutes later.
     for times in 3..=6 {
         uncordoned(&rig, &mut drain, times);
     }
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));
-    let events = told(&rig);
+    let events = reported(&rig);
     assert_eq!(events.len(), 1, "{events:#?}");
     assert_eq!(events[0]["metadata"]["name"], first["metadata"]["name"]);
     assert_eq!(events[0]["eventTime"], first["eventTime"]);
@@ -89,12 +89,12 @@ fn an_expired_event_is_recreated() {
     let rig = Rig::new();
     let mut drain = held_up(&rig);
     uncordoned(&rig, &mut drain, 1);
-    until("it is reported", || told(&rig).len() == 1);
-    let name = told(&rig)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    until("it is reported", || reported(&rig).len() == 1);
+    let name = reported(&rig)[0]["metadata"]["name"].as_str().unwrap().to_owned();
     rig.api.store().delete(EVENTS, "default", &name).unwrap();
     uncordoned(&rig, &mut drain, 2);
-    until("it is reported again", || told(&rig).len() == 1);
-    assert_ne!(told(&rig)[0]["metadata"]["name"], json!(name));
+    until("it is reported again", || reported(&rig).len() == 1);
+    assert_ne!(reported(&rig)[0]["metadata"]["name"], json!(name));
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));
     assert_eq!(asked(&rig), ["POST", "PATCH", "POST", "POST"]);

@@ -9,8 +9,8 @@ fn plan(rig: &Rig, flags: &[&str]) -> (Option<i32>, Value) {
     let mut args = vec!["plan", "worker-1", "--output", "json"];
     args.extend(flags);
     let run = rig.run(&args);
-    let told = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:#?}"));
-    (run.code, told)
+    let reported = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:#?}"));
+    (run.code, reported)
 }
 
 #[test]
@@ -20,9 +20,9 @@ fn the_defaults_are_kubectls() {
     rig.apply(objects::pod("shop", "agent-1", "worker-1").daemonset("agent"));
     rig.apply(objects::pod("shop", "bare", "worker-1"));
     rig.apply(rig.pod("local", "worker-1").empty_dir());
-    let (code, told) = plan(&rig, &[]);
+    let (code, reported) = plan(&rig, &[]);
     assert_eq!(code, Some(5));
-    let blockers = told["blockers"].as_array().unwrap();
+    let blockers = reported["blockers"].as_array().unwrap();
     let mut reasons: Vec<_> = blockers
         .iter()
         .map(|blocker| blocker["reason"].as_str().unwrap())
@@ -39,8 +39,11 @@ fn the_defaults_are_kubectls() {
     );
     let all = ["--force", "--ignore-daemonsets", "--delete-emptydir-data"];
     assert_eq!(plan(&rig, &all).0, Some(0));
-    let (code, told) = plan(&rig, &[&all[..], &["--force=false"]].concat()[1..]);
-    assert_eq!((code, told["blockers"].as_array().unwrap().len()), (Some(5), 1));
+    let (code, reported) = plan(&rig, &[&all[..], &["--force=false"]].concat()[1..]);
+    assert_eq!(
+        (code, reported["blockers"].as_array().unwrap().len()),
+        (Some(5), 1)
+    );
 }
 
 #[test]
@@ -49,9 +52,9 @@ fn a_pod_that_is_not_selected_blocks_nothing() {
     rig.apply(objects::pod("shop", "bare", "worker-1").label("app", "bare"));
     rig.apply(rig.pod("web", "worker-1"));
     assert_eq!(plan(&rig, &[]).0, Some(5));
-    let (code, told) = plan(&rig, &["--pod-selector=app!=bare", "--disable-eviction"]);
-    assert_eq!(code, Some(0), "{told}");
-    let decisions = told["plan"]["decisions"].as_array().unwrap();
+    let (code, reported) = plan(&rig, &["--pod-selector=app!=bare", "--disable-eviction"]);
+    assert_eq!(code, Some(0), "{reported}");
+    let decisions = reported["plan"]["decisions"].as_array().unwrap();
     let mut verdicts: Vec<_> = decisions
         .iter()
         .map(|it| it["verdict"].as_str().unwrap())
@@ -119,8 +122,8 @@ fn a_dry_run_changes_nothing_and_a_servers_dry_run_asks_for_each_eviction() {
         "--output=json",
     ]);
     assert_eq!(run.code, Some(0), "{run:#?}");
-    let told: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(told["answers"][0]["answer"], "Accepted", "{told}");
+    let reported: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reported["answers"][0]["answer"], "Accepted", "{reported}");
     assert_eq!(rig.pods(), ["db", "web"]);
     assert_eq!(rig.node("worker-1"), before);
 }

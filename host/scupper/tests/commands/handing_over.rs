@@ -244,9 +244,9 @@ fn a_limit_before_the_given_timeout_is_named() {
         let _agent = Agent::start(&rig, slm);
         let run = rig.run(&asks("drain", &["--timeout", timeout]));
         assert_eq!(run.code, Some(0), "{run:#?}");
-        let told = run.stdout.lines().filter(|line| line.contains("  limit  "));
+        let reported = run.stdout.lines().filter(|line| line.contains("  limit  "));
         assert_eq!(
-            told.count(),
+            reported.count(),
             usize::from(!words.is_empty()),
             "{timeout}: {run:#?}"
         );
@@ -263,7 +263,7 @@ fn invalid_flags_fail_the_event_and_change_nothing() {
         let mut event: Value = objects::lifecycle_event("odd", DRIVER, "worker-1").build();
         event["metadata"]["annotations"] = json!({"scupper.dev/drain-flags": "{\"force\": true}"});
         rig.apply(event);
-        let told = || {
+        let reported = || {
             let events = rig.objects("events.events.k8s.io").into_iter();
             events
                 .filter(|it| {
@@ -278,7 +278,7 @@ fn invalid_flags_fail_the_event_and_change_nothing() {
             events.is_empty() || events[0]["status"]["claimStatus"] == "Failed"
         };
         until("the event has failed", over);
-        until("an Event says why", || told() == 1);
+        until("an Event says why", || reported() == 1);
         assert_eq!(rig.pods(), ["web"]);
         assert!(!rig.is_cordoned("worker-1"));
     }
@@ -476,13 +476,13 @@ fn the_second_of_two_requests_names_the_one_it_is_queued_behind() {
     second.says("queued   behind LifecycleEvent drain-worker-1-");
     // For longer than it may wait without a claimant.
     std::thread::sleep(Duration::from_secs(6));
-    let told = second.stdout();
+    let reported = second.stdout();
     for others in ["waits", "plan ", "wave ", "gone", "node     ", "cancel"] {
         assert!(
-            !told
+            !reported
                 .lines()
                 .any(|line| line.get(12..).is_some_and(|line| line.starts_with(others))),
-            "{told}"
+            "{reported}"
         );
     }
     rig.api

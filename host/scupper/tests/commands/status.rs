@@ -32,18 +32,18 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
     assert!(drain.stdout().lines().any(is_late), "{}", drain.stdout());
     tells_what_holds(&status(&rig));
     assert_eq!(status(&rig)["lease"]["state"], "held");
-    let told = told_by_the_driver(&rig);
-    tells_what_holds(&told);
-    assert_eq!(told["pods"][0]["source"], "driver", "{told}");
-    assert_eq!(told["pods"][0]["wave"], "all", "{told}");
-    assert_eq!(told["driver"]["wave"]["number"], 1, "{told}");
+    let reported = told_by_the_driver(&rig);
+    tells_what_holds(&reported);
+    assert_eq!(reported["pods"][0]["source"], "driver", "{reported}");
+    assert_eq!(reported["pods"][0]["wave"], "all", "{reported}");
+    assert_eq!(reported["driver"]["wave"]["number"], 1, "{reported}");
     drain.kill();
-    let told = status(&rig);
-    tells_what_holds(&told);
+    let reported = status(&rig);
+    tells_what_holds(&reported);
     assert_eq!(
-        (&told["lease"]["state"], &told["driver"]["fresh"]),
+        (&reported["lease"]["state"], &reported["driver"]["fresh"]),
         (&json!("left"), &json!(false)),
-        "what it said last is not told as if it were there: {told}"
+        "what it said last is not reported as if it were there: {reported}"
     );
     let people = rig.run(&["status", "worker-1"]);
     assert!(
@@ -67,11 +67,11 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
 fn told_by_the_driver(rig: &Rig) -> Value {
     let begun = Instant::now();
     loop {
-        let told = status(rig);
-        if told["driver"]["fresh"] == true {
-            return told;
+        let reported = status(rig);
+        if reported["driver"]["fresh"] == true {
+            return reported;
         }
-        assert!(begun.elapsed() < LIMIT, "nothing is reported: {told}");
+        assert!(begun.elapsed() < LIMIT, "nothing is reported: {reported}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -83,10 +83,10 @@ fn status_shows_what_blocked_a_drain_after_its_end() {
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
     assert_eq!(rig.run(&["drain", "worker-1", "--timeout", "2s"]).code, Some(6));
-    let told = status(&rig);
-    let ended = told["driver"]["ended"].as_str().unwrap();
-    assert!(ended.starts_with("DeadlineExceeded: "), "{told}");
-    assert_eq!(told["pods"][0]["reason"], "BudgetExhausted", "{told}");
+    let reported = status(&rig);
+    let ended = reported["driver"]["ended"].as_str().unwrap();
+    assert!(ended.starts_with("DeadlineExceeded: "), "{reported}");
+    assert_eq!(reported["pods"][0]["reason"], "BudgetExhausted", "{reported}");
     let people = rig.run(&["status", "worker-1"]).stdout;
     assert!(people.contains("  ended      "), "{people}");
     assert!(
@@ -102,11 +102,11 @@ fn status_shows_what_blocked_a_drain_after_its_end() {
 }
 
 #[track_caller]
-fn tells_what_holds(told: &Value) {
-    assert_eq!(told["cordon"], "ours", "{told}");
-    assert_eq!(told["drain"]["name"], "drain-worker-1", "{told}");
-    assert_eq!(told["drain"]["trigger"], "command", "{told}");
-    let pods = told["pods"].as_array().unwrap();
+fn tells_what_holds(reported: &Value) {
+    assert_eq!(reported["cordon"], "ours", "{reported}");
+    assert_eq!(reported["drain"]["name"], "drain-worker-1", "{reported}");
+    assert_eq!(reported["drain"]["trigger"], "command", "{reported}");
+    let pods = reported["pods"].as_array().unwrap();
     let reasons: Vec<_> = pods.iter().map(|pod| (&pod["pod"], &pod["reason"])).collect();
     assert_eq!(
         json!(reasons),

@@ -48,7 +48,7 @@ fn grants_that_a_driver_would_refuse_are_refused_with_their_field() {
             "the origin is http, which has no certificates",
         ),
     ] {
-        let told = problems(&policy(&format!("{{{grant}}}")));
+        let reported = problems(&policy(&format!("{{{grant}}}")));
         let [
             Problem {
                 line: 7,
@@ -56,9 +56,9 @@ fn grants_that_a_driver_would_refuse_are_refused_with_their_field() {
                 message,
                 ..
             },
-        ] = told.as_slice()
+        ] = reported.as_slice()
         else {
-            panic!("{grant}: {told:?}");
+            panic!("{grant}: {reported:?}");
         };
         assert_eq!(at, field, "{grant}");
         assert!(message.contains(words), "{grant}: {message}");

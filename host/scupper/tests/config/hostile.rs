@@ -26,8 +26,8 @@ fn an_alias_bomb_is_refused_before_it_goes_off() {
             "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]\n"
         ));
     }
-    let told = problems_of(&bomb);
-    assert!(told.len() > 200, "{}", told.len());
+    let reported = problems_of(&bomb);
+    assert!(reported.len() > 200, "{}", reported.len());
     read_soon(&bomb).unwrap_err();
 }
 
@@ -40,8 +40,11 @@ fn too_deep_nesting_is_refused() {
             close.repeat(count)
         )
     };
-    let told = problems(&deep("[", "]", 100));
-    assert!(told[0].message.contains("nested more than 32 deep"), "{told:?}");
+    let reported = problems(&deep("[", "]", 100));
+    assert!(
+        reported[0].message.contains("nested more than 32 deep"),
+        "{reported:?}"
+    );
     for (open, close) in [("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", "")] {
         read_soon(&format!("{HEAD}{}", deep(open, close, 100_000))).unwrap_err();
     }
@@ -87,8 +90,8 @@ fn a_long_file_takes_no_time() {
 
 #[test]
 fn keys_are_shown_short_and_harmless() {
-    let told = problems(&format!("policies: []\n\"\\e[2J{}\": 1\n", "x".repeat(1000)));
-    let text = told[0].to_string();
+    let reported = problems(&format!("policies: []\n\"\\e[2J{}\": 1\n", "x".repeat(1000)));
+    let text = reported[0].to_string();
     assert!(!text.contains('\u{1b}') && text.len() < 300, "{text}");
 }
 

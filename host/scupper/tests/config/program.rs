@@ -83,9 +83,9 @@ fn a_right_file_is_called_right() {
         "{run:#?}"
     );
     let run = folder.check(&["--output", "json"]);
-    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(told["policies"], serde_json::json!(["a", "b"]));
-    assert_eq!(told["problems"], serde_json::json!([]));
+    let reported: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reported["policies"], serde_json::json!(["a", "b"]));
+    assert_eq!(reported["problems"], serde_json::json!([]));
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn every_problem_is_reported_with_its_place() {
         Folder::new("policies:\n- name: a\n  modul: a.wasm\n  grants: {htp: []}\ndrain: {sla: soon}\n");
     let run = folder.check(&[]);
     let file = folder.file();
-    let told = |rest: &str| format!("error: {}:{rest}", file.display());
+    let reported = |rest: &str| format!("error: {}:{rest}", file.display());
     let expected = [
-        told("4:3: policies[0]: `module` is missing"),
-        told("5:3: policies[0].modul: no such key; did you mean module?"),
-        told("6:12: policies[0].grants.htp: no such key; did you mean http?"),
-        told("7:14: drain.sla: must be a duration"),
+        reported("4:3: policies[0]: `module` is missing"),
+        reported("5:3: policies[0].modul: no such key; did you mean module?"),
+        reported("6:12: policies[0].grants.htp: no such key; did you mean http?"),
+        reported("7:14: drain.sla: must be a duration"),
     ];
     assert_eq!(run.code, Some(CONFIG), "{run:#?}");
     let lines: Vec<_> = run.stderr.lines().collect();
@@ -109,9 +109,9 @@ fn every_problem_is_reported_with_its_place() {
     }
     let run = folder.check(&["--output", "json"]);
     assert_eq!(run.code, Some(CONFIG), "{run:#?}");
-    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(told["problems"][1]["line"], 5);
-    assert_eq!(told["problems"][1]["field"], "policies[0].modul");
+    let reported: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(reported["problems"][1]["line"], 5);
+    assert_eq!(reported["problems"][1]["field"], "policies[0].modul");
     // A driver with such a file reports the same.
     let run = scupper(&["plan", "worker-1", "--config", path(&file)], LIMIT);
     run.fails(
@@ -313,9 +313,9 @@ drain: {{force: true}}
     assert!(!waves.is_empty() && waves.iter().all(firsts), "{run:#?}");
     let run = cluster.plan(&folder, &["--output", "json"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
-    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let reported: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let signed = |what: &str| {
-        let signed = told["plan"][what].as_array().unwrap().iter();
+        let signed = reported["plan"][what].as_array().unwrap().iter();
         signed
             .map(|one| one["policy"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
@@ -337,11 +337,11 @@ fn a_blocked_drain_names_the_blocking_pods() {
         "{run:#?}"
     );
     let run = cluster.plan(&folder, &["--output", "json"]);
-    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    let blockers = told["blockers"].as_array().unwrap();
+    let reported: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let blockers = reported["blockers"].as_array().unwrap();
     assert!(
         !blockers.is_empty() && blockers.iter().all(|one| one["policy"] == "kubectl"),
-        "{told:#}"
+        "{reported:#}"
     );
 }
 

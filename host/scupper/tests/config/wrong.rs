@@ -5,8 +5,8 @@ use crate::{HEAD, problems, problems_of};
 /// Exactly these problems, in the order of the file.
 #[track_caller]
 fn check(rest: &str, expected: &[&str]) {
-    let told: Vec<_> = problems(rest).iter().map(ToString::to_string).collect();
-    assert_eq!(told, expected, "\n{rest}");
+    let reported: Vec<_> = problems(rest).iter().map(ToString::to_string).collect();
+    assert_eq!(reported, expected, "\n{rest}");
 }
 
 const POLICY: &str = "policies:\n- name: slurm\n  module: slurm.wasm\n";
@@ -53,12 +53,15 @@ fn a_key_that_is_missing() {
              own directory",
         ],
     );
-    let told = problems_of("policies: []\n");
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].message.starts_with("`apiVersion` is missing"), "{told:?}");
-    let told = problems_of("apiVersion: scupper.dev/v1\nkind: configuration\npolicies: []\n");
+    let reported = problems_of("policies: []\n");
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert!(
+        reported[0].message.starts_with("`apiVersion` is missing"),
+        "{reported:?}"
+    );
+    let reported = problems_of("apiVersion: scupper.dev/v1\nkind: configuration\npolicies: []\n");
     assert_eq!(
-        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        reported.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             "1:13: apiVersion: must be scupper.dev/v1alpha1, not `scupper.dev/v1`",
             "2:7: kind: must be Configuration, not `configuration`; did you mean Configuration?",
@@ -241,15 +244,15 @@ fn yaml_that_is_none() {
         "policies:\n\t- a\n",
         &["4:1: policies: a tab may not indent in YAML: use spaces"],
     );
-    let told = problems(&format!("{POLICY}  config: [\n"));
+    let reported = problems(&format!("{POLICY}  config: [\n"));
     assert!(
-        told[0].message.starts_with("this is not valid YAML: "),
-        "{told:?}"
+        reported[0].message.starts_with("this is not valid YAML: "),
+        "{reported:?}"
     );
-    let told = problems("policies: []\nkind");
+    let reported = problems("policies: []\nkind");
     assert!(
-        told[0].message.starts_with("this is not valid YAML: "),
-        "{told:?}"
+        reported[0].message.starts_with("this is not valid YAML: "),
+        "{reported:?}"
     );
 }
 
@@ -266,13 +269,13 @@ fn an_empty_file() {
         "--- ~\n",
         "null\n",
     ] {
-        let told = problems_of(nothing);
-        assert_eq!(told.len(), 1, "{nothing:?}: {told:?}");
-        assert_eq!(told[0].message, empty, "{nothing:?}");
+        let reported = problems_of(nothing);
+        assert_eq!(reported.len(), 1, "{nothing:?}: {reported:?}");
+        assert_eq!(reported[0].message, empty, "{nothing:?}");
     }
-    let told = problems_of("hello\n");
+    let reported = problems_of("hello\n");
     assert_eq!(
-        told[0].to_string(),
+        reported[0].to_string(),
         "1:1: must be a map, and this is a single value"
     );
 }

@@ -26,21 +26,21 @@ fn wanting() -> Description {
 
 fn plan(_drain: Drain, _node: Node, _pods: Vec<Pod>, _draft: Plan) -> Result<Plan, String> {
     let url = config::get("url").unwrap_or_default();
-    Err(told(&Request::get(url)))
+    Err(reported(&Request::get(url)))
 }
 
 fn step(call: &Call) -> Outcome {
     let script = String::from_utf8_lossy(&call.state).into_owned();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut request = Request::get("");
     for line in script.lines() {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-        request = act(verb, rest, request, &mut told);
+        request = act(verb, rest, request, &mut reported);
     }
-    Outcome::failed(told.join("; ")).into()
+    Outcome::failed(reported.join("; ")).into()
 }
 
-fn act(verb: &str, rest: &str, request: Request, told: &mut Vec<String>) -> Request {
+fn act(verb: &str, rest: &str, request: Request, reported: &mut Vec<String>) -> Request {
     let (first, second) = rest.split_once(' ').unwrap_or((rest, ""));
     let method = match verb {
         "GET" => Method::Get,
@@ -59,12 +59,12 @@ fn act(verb: &str, rest: &str, request: Request, told: &mut Vec<String>) -> Requ
         "timeout" => return request.timeout(std::time::Duration::from_millis(rest.parse().unwrap_or(0))),
         "send" => {
             for _ in 0..rest.parse().unwrap_or(1) {
-                told.push(self::told(&request));
+                reported.push(self::reported(&request));
             }
             return request;
         }
         "length" => {
-            told.push(match request.send() {
+            reported.push(match request.send() {
                 Ok(response) => response.body.len().to_string(),
                 Err(error) => error.to_string(),
             });
@@ -72,25 +72,25 @@ fn act(verb: &str, rest: &str, request: Request, told: &mut Vec<String>) -> Requ
         }
         // Publishes everything it saw.
         "shout" => {
-            let all = told.join("; ");
+            let all = reported.join("; ");
             log::info!("{all}");
             let shouted = cluster::annotate_node("seen.example.com/all", &all);
-            told.push(format!("{shouted:?}"));
+            reported.push(format!("{shouted:?}"));
             return request;
         }
         "search" => {
-            told.push(format!("found {}", found(rest)));
+            reported.push(format!("found {}", found(rest)));
             return request;
         }
         _ => {
-            told.push(format!("what is {verb}?"));
+            reported.push(format!("what is {verb}?"));
             return request;
         }
     };
     Request::new(method, rest)
 }
 
-fn told(request: &Request) -> String {
+fn reported(request: &Request) -> String {
     match request.send() {
         Ok(response) => {
             let headers: Vec<String> = response

@@ -80,8 +80,8 @@ fn step(call: &Call) -> Outcome {
     match call.phase {
         Phase::OnCancel => {
             log::info!("held: {}", call.drain.held);
-            let told = cluster::annotate_node("seen.example.com/held", &call.drain.held.to_string());
-            told.map_or_else(Outcome::from, |()| Outcome::Done)
+            let reported = cluster::annotate_node("seen.example.com/held", &call.drain.held.to_string());
+            reported.map_or_else(Outcome::from, |()| Outcome::Done)
         }
         Phase::BeforeDrain => {
             let waits = config::get("waits").unwrap_or_default();
@@ -91,8 +91,9 @@ fn step(call: &Call) -> Outcome {
                 .into()
         }
         _ => {
-            let told = events::warn_for_node("StaysDrained", "the node stays drained elsewhere: ticket 7");
-            told.map_or_else(
+            let reported =
+                events::warn_for_node("StaysDrained", "the node stays drained elsewhere: ticket 7");
+            reported.map_or_else(
                 |error| Outcome::failed(error.to_string()).into(),
                 |()| Outcome::Done,
             )

@@ -107,8 +107,8 @@ async fn events_are_granted_by_subject_and_only_to_hooks() {
     let Err(error) = load_spec(narrow).await else {
         panic!("it was loaded")
     };
-    let (told, text) = fault(error);
-    assert!(matches!(told, LoadFault::NotGranted(_)), "{text}");
+    let (reported, text) = fault(error);
+    assert!(matches!(reported, LoadFault::NotGranted(_)), "{text}");
     assert!(text.ends_with("events:pods"), "{text}");
     let mut odd = spec("echo");
     odd.grants = vec![grant("events:services")];

@@ -141,15 +141,15 @@ async fn many_namespaces_come_in_one_list() {
         lines.join("\n")
     };
     let policies = load(&[asks(&questions(12))], &cluster).await.unwrap();
-    let told = learned(&policies, &pods_in(12), None).await;
-    assert_eq!(told.matches("Some(").count(), 12, "{told}");
+    let reported = learned(&policies, &pods_in(12), None).await;
+    assert_eq!(reported.matches("Some(").count(), 12, "{reported}");
     assert_eq!(
         asked(&cluster),
         ["namespace ns-0", "namespace ns-1", "namespace ns-2", "namespaces"]
     );
     let policies = load(&[asks(&questions(6))], &cluster).await.unwrap();
-    let told = learned(&policies, &pods_in(6), None).await;
-    assert_eq!(told.matches("Some(").count(), 6, "{told}");
+    let reported = learned(&policies, &pods_in(6), None).await;
+    assert_eq!(reported.matches("Some(").count(), 6, "{reported}");
     assert_eq!(asked(&cluster).len(), 6);
 }
 
@@ -194,8 +194,8 @@ async fn fetching_does_not_count_against_the_policys_time() {
         ..asks("namespace shop\nrequest")
     };
     let policies = load(&[spec], &cluster).await.unwrap();
-    let told = learned(&policies, &[pod(1)], None).await;
-    assert!(told.ends_with("Some(\"42\")"), "{told}");
+    let reported = learned(&policies, &[pod(1)], None).await;
+    assert!(reported.ends_with("Some(\"42\")"), "{reported}");
 }
 
 #[tokio::test]
@@ -348,14 +348,14 @@ async fn owners_come_from_the_controller_upwards() {
         ["ReplicaSet shop/cart-1", "Deployment shop/cart"]
     );
     for (kind, name) in [("RayCluster", "train"), ("ReplicaSet", "gone-1")] {
-        let told = learned(&policies, &with(kind, name), None).await;
-        assert_eq!(told, format!("{kind}/{name} None None None \"\""));
+        let reported = learned(&policies, &with(kind, name), None).await;
+        assert_eq!(reported, format!("{kind}/{name} None None None \"\""));
     }
     // Another object has the name of one that is gone.
     let mut pods = with("ReplicaSet", "cart-1");
     pods[0].controller.as_mut().unwrap().uid = Uid("of the first".to_owned());
-    let told = learned(&policies, &pods, None).await;
-    assert_eq!(told, "ReplicaSet/cart-1 None None None \"\"");
+    let reported = learned(&policies, &pods, None).await;
+    assert_eq!(reported, "ReplicaSet/cart-1 None None None \"\"");
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
         "",
@@ -367,11 +367,11 @@ async fn owners_come_from_the_controller_upwards() {
 async fn many_owners_come_in_one_list_of_each_kind() {
     let cluster = Arc::new(FakeCluster::default());
     let policies = load(&[asks("owners")], &cluster).await.unwrap();
-    let told = learned(&policies, &pods_of(3), None).await;
-    assert_eq!(told.matches(" < Deployment/web").count(), 6, "{told}");
+    let reported = learned(&policies, &pods_of(3), None).await;
+    assert_eq!(reported.matches(" < Deployment/web").count(), 6, "{reported}");
     assert_eq!(asked(&cluster), ["ReplicaSets of shop", "Deployments of shop"]);
-    let told = learned(&policies, &pods_of(2), None).await;
-    assert_eq!(told.matches(" < Deployment/web").count(), 4, "{told}");
+    let reported = learned(&policies, &pods_of(2), None).await;
+    assert_eq!(reported.matches(" < Deployment/web").count(), 4, "{reported}");
     assert_eq!(asked(&cluster).len(), 4);
 }
 
@@ -379,8 +379,8 @@ async fn many_owners_come_in_one_list_of_each_kind() {
 async fn only_the_pods_of_the_call_have_owners() {
     let cluster = Arc::new(FakeCluster::default());
     let policies = load(&[asks("stranger")], &cluster).await.unwrap();
-    let told = learned(&policies, &pods_of(1), None).await;
-    assert_eq!(told, "not found: no pod of this call has the UID");
+    let reported = learned(&policies, &pods_of(1), None).await;
+    assert_eq!(reported, "not found: no pod of this call has the UID");
     assert!(asked(&cluster).is_empty());
 }
 
@@ -398,9 +398,10 @@ async fn what_one_call_learns_has_a_limit() {
         ..asks("namespaces 40\nnamespaces 41")
     };
     let policies = load(&[spec], &cluster).await.unwrap();
-    let told = learned(&policies, &[pod(1)], None).await;
+    let reported = learned(&policies, &[pod(1)], None).await;
     assert!(
-        told.starts_with("other-39 Some(\"other-39\"); one call may ask for 256 different facts with 8 MiB"),
-        "{told}"
+        reported
+            .starts_with("other-39 Some(\"other-39\"); one call may ask for 256 different facts with 8 MiB"),
+        "{reported}"
     );
 }

@@ -34,8 +34,8 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 macro_rules! assert_source {
-    ($told:expr, $fault:pat, $($word:expr),+) => {
-        let (fault, text) = $told;
+    ($reported:expr, $fault:pat, $($word:expr),+) => {
+        let (fault, text) = $reported;
         assert!(matches!(fault, LoadFault::Source($fault)), "{text}");
         $(assert!(text.contains($word), "`{}` is missing in: {text}", $word);)+
     };
@@ -43,9 +43,9 @@ macro_rules! assert_source {
 
 #[tokio::test]
 async fn a_missing_file() {
-    let told = refused_file(Path::new("/nonexistent/p.wasm")).await;
+    let reported = refused_file(Path::new("/nonexistent/p.wasm")).await;
     assert_source!(
-        told,
+        reported,
         SourceError::Read(_),
         "policy `p` from /nonexistent/p.wasm is not loaded",
         "No such file"
@@ -133,9 +133,9 @@ async fn native_code_is_never_loaded_from_outside() {
 
 #[tokio::test]
 async fn a_core_module() {
-    let told = refused_file(&core_module("echo")).await;
+    let reported = refused_file(&core_module("echo")).await;
     assert_source!(
-        told,
+        reported,
         SourceError::CoreModule,
         "core module",
         "cargo xtask",
@@ -179,9 +179,9 @@ async fn a_component_with_any_byte_changed_is_refused_or_loaded() {
 
 #[tokio::test]
 async fn other_world() {
-    let told = refused("other_world").await;
+    let reported = refused("other_world").await;
     assert_source!(
-        told,
+        reported,
         SourceError::NotAPolicy { .. },
         "scupper:drain/about",
         "it exports total"
@@ -190,9 +190,9 @@ async fn other_world() {
 
 #[tokio::test]
 async fn other_version() {
-    let told = refused("other_version").await;
+    let reported = refused("other_version").await;
     assert_source!(
-        told,
+        reported,
         SourceError::Version { .. },
         "is built for scupper:drain 0.9.0, and this driver has 0.1"
     );
@@ -220,9 +220,9 @@ async fn idle() {
 
 #[tokio::test]
 async fn wants_wasi() {
-    let told = refused("wants_wasi").await;
+    let reported = refused("wants_wasi").await;
     assert_source!(
-        told,
+        reported,
         SourceError::Wasi { .. },
         "wasi:cli/environment@0.2.6",
         "wasm32-unknown-unknown"
@@ -231,8 +231,12 @@ async fn wants_wasi() {
 
 #[tokio::test]
 async fn wants_import() {
-    let told = refused("wants_import").await;
-    assert_source!(told, SourceError::Imports { .. }, "scupper:drain/secrets@0.1.0");
+    let reported = refused("wants_import").await;
+    assert_source!(
+        reported,
+        SourceError::Imports { .. },
+        "scupper:drain/secrets@0.1.0"
+    );
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn findings_come_with_severity_and_fix_cut_to_size() {
     let lines =
         format!("ok|API|v42 is served|\nwarning|token|ends in 2 days|renew it\nerror|{long}|{long}|{long}");
     let found = findings(surrounded(&[("findings", &lines)])).await;
-    let told = |finding: &PolicyFinding| {
+    let reported = |finding: &PolicyFinding| {
         let PolicyFinding {
             severity,
             subject,
@@ -44,15 +44,15 @@ async fn findings_come_with_severity_and_fix_cut_to_size() {
     };
     let text = str::to_owned;
     assert_eq!(
-        told(&found[0]),
+        reported(&found[0]),
         (Severity::Ok, text("node"), text("node-1"), text(""))
     );
     assert_eq!(
-        told(&found[1]),
+        reported(&found[1]),
         (Severity::Ok, text("API"), text("v42 is served"), text(""))
     );
     assert_eq!(
-        told(&found[2]),
+        reported(&found[2]),
         (
             Severity::Warning,
             text("token"),
@@ -158,11 +158,11 @@ async fn a_policy_from_before_is_loaded_and_called_as_it_was_made() {
     let refused = "drain-uid maintenance LifecycleEvent node-1 3".to_owned();
     assert_eq!(plan(&policies, 3).await, PlanAnswer::Refused { message: refused });
     let outcome = step(&policies, HookPhase::BeforeDrain, b"").await;
-    let told = "drain-uid 1700000100000 1700000900000 1700000200000 false".to_owned();
+    let reported = "drain-uid 1700000100000 1700000900000 1700000200000 false".to_owned();
     assert_eq!(
         outcome,
         StepOutcome::Failed {
-            message: told,
+            message: reported,
             retry_after: None
         }
     );

@@ -141,15 +141,15 @@ fn ctrl_c(testbed: &Testbed) {
     let story = tempfile::NamedTempFile::new().unwrap();
     let mut drain = scupper(testbed, &["drain", "node-1", "--force"]);
     let mut drain = Killed(drain.stdout(story.reopen().unwrap()).spawn().unwrap());
-    let told = || std::fs::read_to_string(story.path()).unwrap();
+    let reported = || std::fs::read_to_string(story.path()).unwrap();
     let begun = Instant::now();
-    while !told().contains("evict ") {
-        assert!(begun.elapsed() < LIMIT, "{}", told());
+    while !reported().contains("evict ") {
+        assert!(begun.elapsed() < LIMIT, "{}", reported());
         std::thread::sleep(Duration::from_millis(20));
     }
     kill_process(Pid::from_child(&drain.0), Signal::INT).unwrap();
-    assert_eq!(drain.0.wait().unwrap().code(), Some(5), "{}", told());
-    assert!(told().contains("Cancelled"), "{}", told());
+    assert_eq!(drain.0.wait().unwrap().code(), Some(5), "{}", reported());
+    assert!(reported().contains("Cancelled"), "{}", reported());
     assert!(node(testbed, "node-1")["spec"]["unschedulable"].is_null());
 }
 

@@ -60,10 +60,10 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
 struct Cloud {
     keystone: String,
     nova: String,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<CloudState>>,
 }
 
-struct Known {
+struct CloudState {
     service: Value,
     /// Nova's address in the catalogue.
     nova: String,
@@ -77,7 +77,7 @@ impl Cloud {
             "id": "0f5e", "binary": "nova-compute", "host": host, "status": "enabled", "state": "up",
             "disabled_reason": null, "forced_down": false,
         });
-        let known = Arc::new(Mutex::new(Known {
+        let known = Arc::new(Mutex::new(CloudState {
             service,
             nova: String::new(),
             asked: Vec::new(),
@@ -113,7 +113,7 @@ impl Cloud {
 }
 
 /// One request, one connection.
-fn answer(mut stream: TcpStream, known: &Mutex<Known>) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, known: &Mutex<CloudState>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length, mut token) = (String::new(), 0, false);
     reader.read_line(&mut head)?;
@@ -148,7 +148,7 @@ fn answer(mut stream: TcpStream, known: &Mutex<Known>) -> std::io::Result<()> {
     )
 }
 
-fn said(known: &mut Known, head: &str, token: bool, body: &Value) -> (u16, Value) {
+fn said(known: &mut CloudState, head: &str, token: bool, body: &Value) -> (u16, Value) {
     let path = head.split(' ').nth(1).unwrap();
     let path = path.split('?').next().unwrap().trim_start_matches("/v2.1");
     match (head.split(' ').next().unwrap(), path) {

@@ -77,8 +77,8 @@ async fn slm(installed: &Installed, image: &Image) {
     )
     .await;
     let finished = [("drain-node-1".to_owned(), "Succeeded".to_owned())];
-    let told = |record: &scupper_simulator::kubelet::Record| record.finished() == finished;
-    machine.kubelet.wait_for(told, LIMIT).await.unwrap();
+    let reported = |record: &scupper_simulator::kubelet::Record| record.finished() == finished;
+    machine.kubelet.wait_for(reported, LIMIT).await.unwrap();
     assert_eq!(
         machine.kubelet.record().reasons(),
         ["drain-started", "drain-complete"]

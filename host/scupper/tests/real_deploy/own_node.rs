@@ -114,9 +114,9 @@ fn objects(installed: &Installed) {
     ];
     for node in ["node-0", "node-1"] {
         objects.push(event(&format!("kept-{node}"), "others.example", node));
-        let mut told = told(node);
-        told["metadata"]["name"] = format!("told-{node}").into();
-        objects.push(told);
+        let mut reported = reported(node);
+        reported["metadata"]["name"] = format!("reported-{node}").into();
+        objects.push(reported);
         let of_node = json!({"nodeName": node});
         objects.push(transition(&format!("drain.slm.k8s.io.{node}"), &of_node, "5m"));
         let pods = ["--name", node, "--count", "2"];
@@ -170,7 +170,7 @@ fn of_node(node: &str) -> Vec<Write> {
         (delete.clone(), event, Value::Null, another),
         (
             patch.clone(),
-            format!("{EVENTS}/told-{node}"),
+            format!("{EVENTS}/reported-{node}"),
             json!({"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}}),
             "Events of others",
         ),
@@ -187,12 +187,12 @@ fn of_node(node: &str) -> Vec<Write> {
             lease(node),
             "leases of other nodes",
         ),
-        (post, EVENTS.to_owned(), told(node), "Events of others"),
+        (post, EVENTS.to_owned(), reported(node), "Events of others"),
     ]
 }
 
 /// A Kubernetes Event as the driver of a node writes it.
-fn told(node: &str) -> Value {
+fn reported(node: &str) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"generateName": "node-", "namespace": "default"},
@@ -279,7 +279,7 @@ async fn forged(driver: &kube::Client) {
         (Method::PATCH, shared.clone(), annotated.clone()),
         (Method::DELETE, shared.clone(), Value::Null),
         // Another node's name may begin like this one's.
-        (Method::POST, EVENTS.to_owned(), told("node-")),
+        (Method::POST, EVENTS.to_owned(), reported("node-")),
         (Method::PATCH, node.clone(), label),
         (Method::PATCH, node.clone(), taint),
         (Method::PATCH, node.clone(), provider),

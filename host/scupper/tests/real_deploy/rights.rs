@@ -58,18 +58,21 @@ async fn a_driver_and_the_doctor_name_a_missing_permission() {
     comes_back(&installed, &whole, &driver).await;
     until(async || is_through(&installed, &whole).await, || driver.log()).await;
     assert!(!driver.log().contains("cannot "), "{}", driver.log());
-    let told = installed.testbed.kubectl(&["describe", "node", &whole]);
-    let told: Vec<_> = told
+    let reported = installed.testbed.kubectl(&["describe", "node", &whole]);
+    let reported: Vec<_> = reported
         .lines()
         .filter(|line| line.contains("UncordonedByOthers"))
         .collect();
-    assert!(told.len() == 1 && told[0].contains("(x2 over "), "{told:?}");
+    assert!(
+        reported.len() == 1 && reported[0].contains("(x2 over "),
+        "{reported:?}"
+    );
     let silent = all.iter().find(|deprived| deprived.right == COUNTS_UP).unwrap();
     comes_back(&installed, &silent.node, &silent.driver).await;
     for deprived in &all {
         let refused = refusal(&deprived.right);
-        let told = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
-        until(async || unescaped(&deprived.driver).contains(&refused), told).await;
+        let reported = || format!("{}: {refused}:\n{}", deprived.node, deprived.driver.log());
+        until(async || unescaped(&deprived.driver).contains(&refused), reported).await;
         doctor_names_it(deprived);
     }
     leases(&installed, all.len()).await;

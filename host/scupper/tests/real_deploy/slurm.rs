@@ -33,8 +33,8 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     let drain_event = event("drain-for-slurm", "drain.slm.k8s.io", node);
     installed.create(std::slice::from_ref(&drain_event));
     let path = format!("/api/v1/nodes/{node}");
-    let told = async || installed.get(&path).await["spec"]["unschedulable"] == true;
-    until(told, || driver.log()).await;
+    let reported = async || installed.get(&path).await["spec"]["unschedulable"] == true;
+    until(reported, || driver.log()).await;
     let reason = installed.get(&path).await["metadata"]["annotations"][REASON].clone();
     assert_eq!(reason, "[S] [Scupper] drain-for-slurm");
     say(installed, &["Allocated", "Drain"]).await;

@@ -100,10 +100,10 @@ pub(crate) async fn member(bed: &Testbed) {
         proxy: None,
         keystone: None,
     };
-    let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
+    let reported = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
     assert!(
-        told.contains("403") && told.contains("os_compute_api:os-services:list"),
-        "{told}"
+        reported.contains("403") && reported.contains("os_compute_api:os-services:list"),
+        "{reported}"
     );
     assert_eq!(nova.service(A)["status"], "enabled");
 
@@ -124,8 +124,8 @@ pub(crate) async fn wrong_password(bed: &Testbed) {
         proxy: None,
         keystone: None,
     };
-    let told = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
-    assert!(told.contains("Keystone rejects the credential"), "{told}");
+    let reported = Drain::new(bed, &setup).await.run(BeforeDrain).await.unwrap_err();
+    assert!(reported.contains("Keystone rejects the credential"), "{reported}");
 }
 
 /// `scupper doctor` before the first drain: the minimal credential, and the problems of others.
@@ -189,14 +189,14 @@ async fn found(bed: &Testbed, setup: &Setup<'_>) -> Vec<(Severity, String, Strin
 pub(crate) async fn unknown_host(bed: &Testbed) {
     bed.boot(1, &[]);
     let config = [("host-table", "node-1=compute-z")];
-    let told = Drain::new(bed, &limited(&config))
+    let reported = Drain::new(bed, &limited(&config))
         .await
         .run(BeforeDrain)
         .await
         .unwrap_err();
     assert!(
-        told.contains("`compute-z`") && told.contains("compute-a"),
-        "{told}"
+        reported.contains("`compute-z`") && reported.contains("compute-a"),
+        "{reported}"
     );
 }
 
@@ -206,11 +206,11 @@ pub(crate) async fn regions(bed: &Testbed) {
         ("RegionThree", "RegionThree"),
         ("RegionTwo", "compute-url"),
     ] {
-        let told = Drain::new(bed, &limited(&[("region-name", region)]))
+        let reported = Drain::new(bed, &limited(&[("region-name", region)]))
             .await
             .run(BeforeDrain)
             .await
             .unwrap_err();
-        assert!(told.contains(words), "{region}: {told}");
+        assert!(reported.contains(words), "{region}: {reported}");
     }
 }

@@ -87,8 +87,8 @@ pub(crate) async fn in_driver_mode(bed: &Testbed) {
     let stopping = "migrations from compute-a are being aborted";
     let resumed = async {
         node.until("the cancel has looked", || {
-            let told = node.told();
-            told.contains(stopping) || told.contains("Cancelled")
+            let reported = node.reported();
+            reported.contains(stopping) || reported.contains("Cancelled")
         })
         .await;
         bed.resume(CONDUCTOR);
@@ -100,9 +100,9 @@ pub(crate) async fn in_driver_mode(bed: &Testbed) {
     })
     .await;
     for id in &ids {
-        assert_eq!(nova.migrations(id), ["cancelled"], "{}", node.told());
+        assert_eq!(nova.migrations(id), ["cancelled"], "{}", node.reported());
         assert_eq!(nova.host_of(id), A);
     }
-    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.reported());
     assert!(!node.is_cordoned());
 }

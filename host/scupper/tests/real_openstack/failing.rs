@@ -11,7 +11,7 @@ pub(crate) async fn deadline(bed: &Testbed) {
     let fine = bed.boot(1, &["--seconds", "0.5", "--prefix", "fine"]);
     let mut drain = Drain::new(bed, &limited(&[("server-deadline-seconds", "4")])).await;
     let mut bytes = false;
-    let told = drain
+    let reported = drain
         .run_while(BeforeDrain, |_, waiting| {
             bytes |= waiting.iter().any(|on| on.contains("of 256 MiB transferred"));
             true
@@ -19,10 +19,10 @@ pub(crate) async fn deadline(bed: &Testbed) {
         .await
         .unwrap_err();
     assert!(
-        told.contains("1 of 2 servers stay") && told.contains("stuck-0"),
-        "{told}"
+        reported.contains("1 of 2 servers stay") && reported.contains("stuck-0"),
+        "{reported}"
     );
-    assert!(told.contains("aborted at its deadline"), "{told}");
+    assert!(reported.contains("aborted at its deadline"), "{reported}");
     assert!(bytes, "the progress was not shown in bytes");
     assert_eq!(nova.migrations(&stuck[0]), ["cancelled"]);
     assert_eq!(nova.server(&stuck[0])["status"], "ACTIVE");
@@ -54,18 +54,24 @@ pub(crate) async fn reasons(bed: &Testbed) {
     let source = bed.boot(1, &["--mode", "refuse-source", "--prefix", "source"]);
     let config = [("attempts", "2"), ("retry-seconds", "1"), ("parallel", "3")];
     let mut drain = Drain::new(bed, &limited(&config)).await;
-    let told = drain.run(BeforeDrain).await.unwrap_err();
-    assert!(told.starts_with("3 of 3 servers stay on compute-a: "), "{told}");
+    let reported = drain.run(BeforeDrain).await.unwrap_err();
+    assert!(
+        reported.starts_with("3 of 3 servers stay on compute-a: "),
+        "{reported}"
+    );
     let of = |name: &str| {
-        let part = told.split("; ").find(|part| part.contains(name));
-        part.unwrap_or_else(|| panic!("{name}: {told}"))
+        let part = reported.split("; ").find(|part| part.contains(name));
+        part.unwrap_or_else(|| panic!("{name}: {reported}"))
     };
     assert!(
         of("half-0").contains("is failed, and Nova records no cause"),
-        "{told}"
+        "{reported}"
     );
-    assert!(of("destination-0").contains("refuses this server"), "{told}");
-    assert!(of("source-0").contains("source refuses this server"), "{told}");
+    assert!(of("destination-0").contains("refuses this server"), "{reported}");
+    assert!(
+        of("source-0").contains("source refuses this server"),
+        "{reported}"
+    );
     for id in [&half[0], &destination[0], &source[0]] {
         assert_eq!(nova.migrations(id).len(), 2, "tried twice, and not for ever");
         assert_eq!(nova.host_of(id), A);
@@ -82,10 +88,10 @@ pub(crate) async fn no_valid_host(bed: &Testbed) {
     bed.boot(1, &["--host", B, "--flavor", "large", "--prefix", "there"]);
     let ids = bed.boot(1, &["--flavor", "large", "--prefix", "here"]);
     let mut drain = Drain::new(bed, &limited(&[("attempts", "1")])).await;
-    let told = drain.run(BeforeDrain).await.unwrap_err();
+    let reported = drain.run(BeforeDrain).await.unwrap_err();
     assert!(
-        told.contains("here-0") && told.contains("No valid host"),
-        "{told}"
+        reported.contains("here-0") && reported.contains("No valid host"),
+        "{reported}"
     );
     assert_eq!(nova.host_of(&ids[0]), A);
 }
@@ -96,8 +102,11 @@ pub(crate) async fn nowhere(bed: &Testbed) {
     nova.disable(B, "broken");
     let mut drain = Drain::new(bed, &limited(&[])).await;
     for phase in [BeforeCordon, BeforeDrain] {
-        let told = drain.run(phase).await.unwrap_err();
-        assert!(told.contains("no other compute host is enabled and up"), "{told}");
+        let reported = drain.run(phase).await.unwrap_err();
+        assert!(
+            reported.contains("no other compute host is enabled and up"),
+            "{reported}"
+        );
     }
     assert_eq!(nova.service(A)["status"], "enabled");
     assert_eq!(nova.migrations(&ids[0]), [] as [String; 0]);
@@ -122,13 +131,13 @@ pub(crate) async fn dead(bed: &Testbed) {
     let fresh = dead.is_ok().then_some(Drain::new(bed, &limited(&[])).await);
     let mut words = String::new();
     if let Some(mut fresh) = fresh {
-        let told = fresh
+        let reported = fresh
             .run_while(BeforeCordon, |progress, _| {
                 progress.clone_into(&mut words);
                 false
             })
             .await;
-        assert_eq!(told, Ok(false));
+        assert_eq!(reported, Ok(false));
     }
     bed.start_compute(A);
     assert_eq!(dead, Ok(false), "a dead host is not drained");

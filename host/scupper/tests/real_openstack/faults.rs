@@ -23,17 +23,17 @@ pub(crate) async fn overload(bed: &Testbed) {
         proxy: Some(&proxy.url),
         ..limited(&[])
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut drain = Drain::new(bed, &setup).await;
     drain
         .run_while(BeforeDrain, |progress, _| {
-            told.push(progress.to_owned());
+            reported.push(progress.to_owned());
             true
         })
         .await
         .unwrap();
-    let told = told.join("\n");
-    assert!(told.contains("429") && told.contains("503"), "{told}");
+    let reported = reported.join("\n");
+    assert!(reported.contains("429") && reported.contains("503"), "{reported}");
     for id in &ids {
         assert_eq!((nova.host_of(id).as_str(), nova.migrations(id).len()), (B, 1));
     }

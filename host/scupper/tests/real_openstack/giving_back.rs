@@ -52,9 +52,14 @@ pub(crate) async fn what_stays(bed: &Testbed) {
     nova.disable(A, "ticket 7");
     let mut node = rig::node(bed, &[], json!({})).await;
     node.start().await;
-    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
-    assert_eq!(node.uncordon("uncordon-1").await, "Succeeded", "{}", node.told());
-    let told = node.told();
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    assert_eq!(
+        node.uncordon("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
+    let reported = node.reported();
     for (reason, words) in [
         ("ComputeServiceFoundDisabled", "was already disabled: ticket 7"),
         ("ComputeServiceStaysDisabled", "stays disabled: ticket 7"),
@@ -62,9 +67,9 @@ pub(crate) async fn what_stays(bed: &Testbed) {
         let notes = node.events(reason);
         assert!(
             notes.len() == 1 && notes[0].contains(words),
-            "{reason}: {notes:?}\n{told}"
+            "{reason}: {notes:?}\n{reported}"
         );
-        assert_eq!(told.matches(words).count(), 1, "{words}: {told}");
+        assert_eq!(reported.matches(words).count(), 1, "{words}: {reported}");
     }
     assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");
 }
@@ -79,8 +84,8 @@ pub(crate) async fn what_stays_in_a_terminal(bed: &Testbed) {
     ] {
         let ended = node.types(&[command, NODE, "--local"]).ended().await;
         assert_eq!(ended.code, Some(0), "{ended:#?}");
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert_eq!(told.matches(words).count(), 1, "{ended:#?}");
+        let reported = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(reported.matches(words).count(), 1, "{ended:#?}");
     }
     assert!(!node.is_cordoned());
     assert_eq!(nova.service(A)["disabled_reason"], "ticket 7");

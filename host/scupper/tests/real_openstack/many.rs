@@ -21,10 +21,10 @@ pub(crate) async fn fifty(bed: &Testbed) {
     let parallel = PARALLEL.to_string();
     let mut drain = Drain::new(bed, &limited(&[("parallel", &parallel)])).await;
     let begun = Instant::now();
-    let (mut told, mut first, mut rates, mut most) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut reported, mut first, mut rates, mut most) = (Vec::new(), Vec::new(), 0, 0);
     drain
         .run_while(BeforeDrain, |progress, waiting| {
-            told.push(progress.to_owned());
+            reported.push(progress.to_owned());
             rates += usize::from(waiting.iter().any(|on| on.contains("MiB/s")));
             let moving = waiting.iter().filter(|on| !on.contains("more servers"));
             most = most.max(moving.count());
@@ -47,7 +47,7 @@ pub(crate) async fn fifty(bed: &Testbed) {
         .filter(|on| on.contains("large-"))
         .count();
     assert_eq!(of_large, LARGE, "the largest go first: {first:#?}");
-    let memory = |told: &&String| told.contains("GiB of memory to go") && told.contains("MiB/s");
-    assert!(told.iter().any(|told| memory(&told)), "{told:#?}");
+    let memory = |reported: &&String| reported.contains("GiB of memory to go") && reported.contains("MiB/s");
+    assert!(reported.iter().any(|reported| memory(&reported)), "{reported:#?}");
     assert!(rates > 0, "no server's rate was shown");
 }

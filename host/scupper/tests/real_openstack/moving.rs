@@ -25,11 +25,11 @@ pub(crate) async fn five(bed: &Testbed) {
         "enabled",
         "the look before the cordon changes nothing"
     );
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     drain
         .run_while(BeforeDrain, |progress, waiting| {
-            told.push(progress.to_owned());
-            told.extend(waiting.iter().cloned());
+            reported.push(progress.to_owned());
+            reported.extend(waiting.iter().cloned());
             true
         })
         .await
@@ -46,7 +46,7 @@ pub(crate) async fn five(bed: &Testbed) {
         reason.starts_with("scupper: node=node-1 drain=drain-"),
         "{reason}"
     );
-    let all = told.join("\n");
+    let all = reported.join("\n");
     assert!(
         all.contains("of 5 servers have left compute-a") && all.contains("live migration"),
         "{all}"

@@ -19,11 +19,11 @@ pub(crate) async fn seventy(bed: &Testbed) {
         ..limited(&[])
     };
     let mut drain = Drain::new(bed, &setup).await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let through = drain
         .run_while(BeforeDrain, |progress, _| {
-            told.push(progress.to_owned());
-            told.len() < STEPS
+            reported.push(progress.to_owned());
+            reported.len() < STEPS
         })
         .await;
     let asked = proxy.paths("GET");
@@ -35,13 +35,17 @@ pub(crate) async fn seventy(bed: &Testbed) {
     assert_eq!(
         through,
         Ok(true),
-        "{} requests, {} about {} servers: {told:#?}",
+        "{} requests, {} about {} servers: {reported:#?}",
         asked.len(),
         of_servers.len(),
         distinct.len()
     );
     assert_eq!((of_servers.len(), distinct.len()), (62, 62), "{of_servers:#?}");
-    let checked = |told: &&String| told.contains("checked ") && told.contains("of 70 migration records");
-    assert!(told.iter().any(|told| checked(&told)), "{told:#?}");
+    let checked =
+        |reported: &&String| reported.contains("checked ") && reported.contains("of 70 migration records");
+    assert!(
+        reported.iter().any(|reported| checked(&reported)),
+        "{reported:#?}"
+    );
     assert_eq!(bed.nova().service(A)["status"], "disabled");
 }

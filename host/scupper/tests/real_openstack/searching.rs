@@ -33,24 +33,29 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     let node = Node::start(setup, captured).await;
 
     let ids = bed.boot(2, &["--seconds", "1"]);
-    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
-    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    assert_eq!(
+        node.give_back("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
     for id in &ids {
         assert_eq!(nova.host_of(id), B);
     }
     // A drain that fails, and reverts its changes.
     node.apply(pod("cart-2"));
     bed.boot(1, &["--mode", "refuse-dest"]);
-    assert_ne!(node.drain("drain-2").await, "Succeeded", "{}", node.told());
+    assert_ne!(node.drain("drain-2").await, "Succeeded", "{}", node.reported());
     told_on_the_node(&node);
     // One with a secret that Keystone rejects.
     let wrong: String = known.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
-    assert_ne!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
+    assert_ne!(node.drain("drain-3").await, "Succeeded", "{}", node.reported());
     assert!(
-        node.told().contains("Keystone rejects the credential"),
+        node.reported().contains("Keystone rejects the credential"),
         "{}",
-        node.told()
+        node.reported()
     );
 
     let mut secrets = Secrets::default();
@@ -69,7 +74,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     ]);
     secrets.search(&all);
     // The servers' own messages arrived, without the repeated requests.
-    assert!(node.told().contains("[secret "), "{}", node.told());
+    assert!(node.reported().contains("[secret "), "{}", node.reported());
 }
 
 /// Each change once, after any number of polls.
@@ -94,6 +99,8 @@ fn told_on_the_node(node: &Node) {
         ("Warning ServerMigrationAborted: policy openstack: ", 0),
     ]);
     let events = node.events();
-    let failed = events.iter().find(|told| told.contains("ServerMigrationFailed"));
+    let failed = events
+        .iter()
+        .find(|reported| reported.contains("ServerMigrationFailed"));
     assert!(failed.unwrap().contains("refuses this server"), "{events:#?}");
 }

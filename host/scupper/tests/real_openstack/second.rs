@@ -81,19 +81,19 @@ pub(crate) async fn in_driver_mode(bed: &Testbed) {
         (reason(&nova), node.is_cordoned()),
         (mark.clone(), true),
         "{}",
-        node.told()
+        node.reported()
     );
-    assert_eq!(nova.migrations(&id), ["cancelled"], "{}", node.told());
+    assert_eq!(nova.migrations(&id), ["cancelled"], "{}", node.reported());
 
     node.kill();
     node.configure(json!({}), rig::policies(bed, &IMPATIENT));
     node.start().await;
-    assert_ne!(node.drain("third").await, "Succeeded", "{}", node.told());
+    assert_ne!(node.drain("third").await, "Succeeded", "{}", node.reported());
     assert_eq!(
         (reason(&nova), node.is_cordoned()),
         (mark, true),
         "{}",
-        node.told()
+        node.reported()
     );
     given_back(&node, &nova).await;
 }
@@ -129,9 +129,9 @@ pub(crate) async fn after_one_that_failed(bed: &Testbed) {
     let id = bed.boot(1, &["--mode", "stuck"]).remove(0);
     let mut node = rig::node(bed, &IMPATIENT, json!({})).await;
     node.start().await;
-    assert_ne!(node.drain("first").await, "Succeeded", "{}", node.told());
+    assert_ne!(node.drain("first").await, "Succeeded", "{}", node.reported());
     let mark = reason(&nova);
-    assert!(node.is_cordoned(), "{}", node.told());
+    assert!(node.is_cordoned(), "{}", node.reported());
     node.kill();
     node.configure(json!({}), rig::policies(bed, &[]));
     node.start().await;
@@ -146,7 +146,7 @@ pub(crate) async fn after_one_that_failed(bed: &Testbed) {
         (reason(&nova), node.is_cordoned()),
         (mark, true),
         "{}",
-        node.told()
+        node.reported()
     );
     given_back(&node, &nova).await;
 }
@@ -157,17 +157,22 @@ pub(crate) async fn follows_the_cordon(bed: &Testbed) {
     let id = bed.boot(1, &["--mode", "stuck"]).remove(0);
     let mut node = rig::node(bed, &IMPATIENT, json!({})).await;
     node.start().await;
-    assert_ne!(node.drain("kept").await, "Succeeded", "{}", node.told());
+    assert_ne!(node.drain("kept").await, "Succeeded", "{}", node.reported());
     reason(&nova);
-    assert!(node.is_cordoned(), "{}", node.told());
+    assert!(node.is_cordoned(), "{}", node.reported());
     given_back(&node, &nova).await;
 
     node.kill();
     node.configure(json!({"on-failure": "rollback"}), rig::policies(bed, &IMPATIENT));
     node.start().await;
-    assert_ne!(node.drain("rolled-back").await, "Succeeded", "{}", node.told());
-    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
-    assert!(!node.is_cordoned(), "{}", node.told());
+    assert_ne!(
+        node.drain("rolled-back").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.reported());
+    assert!(!node.is_cordoned(), "{}", node.reported());
 
     node.kill();
     node.configure(json!({}), rig::policies(bed, &[]));
@@ -176,16 +181,21 @@ pub(crate) async fn follows_the_cordon(bed: &Testbed) {
     let runs = |nova: &Nova| nova.migrations(&id).last().is_some_and(|last| last == "running");
     nova.until("it moves", runs).await;
     node.cancel("cancelled").await;
-    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.told());
-    assert!(!node.is_cordoned(), "{}", node.told());
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.reported());
+    assert!(!node.is_cordoned(), "{}", node.reported());
 }
 
 async fn given_back(node: &DriverMode, nova: &Nova) {
-    assert_eq!(node.uncordon("uncordon").await, "Succeeded", "{}", node.told());
+    assert_eq!(
+        node.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
     assert_eq!(
         (nova.service(A)["status"].as_str(), node.is_cordoned()),
         (Some("enabled"), false),
         "{}",
-        node.told()
+        node.reported()
     );
 }

@@ -62,10 +62,10 @@ impl Whole {
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
         let output = Shared::default();
-        let told = output.clone();
+        let reported = output.clone();
         let plugin = Plugin::start_with_output(
             options_of(spec(bed, &limited(more)), &kubeconfig, kubelet.root(), sla),
-            Arc::new(move || Box::new(told.clone())),
+            Arc::new(move || Box::new(reported.clone())),
         )
         .await
         .unwrap_or_else(|error| panic!("{error:?}"));
@@ -95,19 +95,23 @@ impl Whole {
         self.api.store().apply(object).unwrap();
         let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
         let waited = self.kubelet.wait_for(ended, LIMIT).await;
-        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.told()));
+        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.reported()));
         let finished = self.kubelet.record().finished();
         finished.into_iter().find(|(name, _)| name == event).unwrap().1
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         String::from_utf8_lossy(&self.output.0.lock().unwrap()).into_owned()
     }
 
     async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let begun = std::time::Instant::now();
         while !holds() {
-            assert!(begun.elapsed() < LIMIT, "not in time: {what}\n{}", self.told());
+            assert!(
+                begun.elapsed() < LIMIT,
+                "not in time: {what}\n{}",
+                self.reported()
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -139,16 +143,20 @@ pub(crate) async fn drain(bed: &Testbed) {
         whole.transition("drain-1", DRIVER).await,
         "Succeeded",
         "{}",
-        whole.told()
+        whole.reported()
     );
     for id in &ids {
         assert_eq!((nova.host_of(id).as_str(), nova.migrations(id).len()), (B, 1));
     }
-    let told = whole.told();
-    let place = |words: &str| told.find(words).unwrap_or_else(|| panic!("{words}\n{told}"));
+    let reported = whole.reported();
+    let place = |words: &str| {
+        reported
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}\n{reported}"))
+    };
     assert!(
         place("finished before-drain") < place("gone     shop/cart"),
-        "pods left before the servers had:\n{told}"
+        "pods left before the servers had:\n{reported}"
     );
     assert_eq!(nova.service(A)["status"], "disabled");
     let uncordon = format!("{DRIVER}-uncordon");
@@ -156,10 +164,10 @@ pub(crate) async fn drain(bed: &Testbed) {
         whole.transition("uncordon-1", &uncordon).await,
         "Succeeded",
         "{}",
-        whole.told()
+        whole.reported()
     );
     assert_eq!(nova.service(A)["status"], "enabled");
-    assert!(!whole.told().contains("gAAAAA"), "a token is shown");
+    assert!(!whole.reported().contains("gAAAAA"), "a token is shown");
     whole.plugin.stop().await.unwrap();
 }
 
@@ -169,12 +177,12 @@ pub(crate) async fn cancel(bed: &Testbed) {
     let ids = bed.boot(1, &["--mode", "stuck"]);
     let whole = Whole::start(bed, Duration::from_secs(8), &[("on-failure", "undo")]).await;
     let ended = whole.transition("drain-2", DRIVER).await;
-    assert_ne!(ended, "Succeeded", "{}", whole.told());
+    assert_ne!(ended, "Succeeded", "{}", whole.reported());
     nova.until("compute-a is enabled again", |nova| {
         nova.service(A)["status"] == "enabled"
     })
     .await;
-    assert_eq!(nova.migrations(&ids[0]), ["cancelled"], "{}", whole.told());
+    assert_eq!(nova.migrations(&ids[0]), ["cancelled"], "{}", whole.reported());
     assert_eq!(nova.host_of(&ids[0]), A);
     whole.plugin.stop().await.unwrap();
 }

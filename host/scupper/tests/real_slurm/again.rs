@@ -24,14 +24,16 @@ async fn second_drains(testbed: &Testbed, rig: &DriverMode, drained: &str) {
         .apply(objects::budget("shop", "cart", &[("app", "cart")], 1))
         .unwrap();
     rig.begin_drain("cancelled");
-    rig.until("it waits", || rig.told().contains("shop/cart: disruption budget"))
-        .await;
+    rig.until("it waits", || {
+        rig.reported().contains("shop/cart: disruption budget")
+    })
+    .await;
     rig.cancel("cancelled").await;
     assert_eq!((testbed.node().as_str(), rig.is_cordoned()), (drained, true));
     forget_the_last_event(rig);
-    assert_ne!(rig.drain("fails").await, "Succeeded", "{}", rig.told());
+    assert_ne!(rig.drain("fails").await, "Succeeded", "{}", rig.reported());
     assert_eq!((testbed.node().as_str(), rig.is_cordoned()), (drained, true));
-    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
+    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.reported());
     is_idle(testbed).await;
     assert!(!rig.is_cordoned());
 }
@@ -43,7 +45,7 @@ async fn the_drivers_second_drain_that_is_cancelled_or_fails_keeps_the_node_drai
     };
     let mut rig = node(&testbed, &[], json!({"sla": SLA}), Vec::new()).await;
     rig.start().await;
-    assert_eq!(rig.drain("first").await, "Succeeded", "{}", rig.told());
+    assert_eq!(rig.drain("first").await, "Succeeded", "{}", rig.reported());
     let drained = testbed.node();
     assert!(drained.ends_with(": first"), "{drained}");
     forget_the_last_event(&rig);
@@ -76,20 +78,20 @@ async fn a_failed_drain_whose_cordon_stays_leaves_the_node_drained_and_a_second_
     rig.start().await;
     let job = testbed.submit(300, &[]);
     let waits = format!("waits for job {job}: ");
-    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.told());
+    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.reported());
     let drained = testbed.node();
     assert!(
         drained.starts_with("draining scupper: ") && drained.ends_with(": first") && rig.is_cordoned(),
         "{drained}"
     );
     forget_the_last_event(&rig);
-    let before = rig.told().matches(&waits).count();
+    let before = rig.reported().matches(&waits).count();
     rig.begin_drain("second");
-    rig.until("it waits", || rig.told().matches(&waits).count() > before)
+    rig.until("it waits", || rig.reported().matches(&waits).count() > before)
         .await;
     rig.cancel("second").await;
     assert_eq!((testbed.node(), rig.is_cordoned()), (drained, true));
-    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
+    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.reported());
     assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
 }
 
@@ -102,7 +104,7 @@ async fn a_failed_drain_that_lifts_its_cordon_resumes_the_node_in_slurm() {
     let mut rig = node(&testbed, &[], drain, Vec::new()).await;
     rig.start().await;
     testbed.submit(300, &[]);
-    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.told());
+    assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.reported());
     assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
     assert!(!rig.is_cordoned());
 }
@@ -116,13 +118,13 @@ async fn in_driver_mode_a_node_that_stays_drained_is_named() {
     rig.start().await;
     let name = format!("NodeName={NODE}");
     testbed.client(&["scontrol", "update", &name, "State=DRAIN", "Reason=ticket 7"]);
-    assert_eq!(rig.drain("drain").await, "Succeeded", "{}", rig.told());
+    assert_eq!(rig.drain("drain").await, "Succeeded", "{}", rig.reported());
     let found = "slurm-worker-0 was already drained in Slurm, reason given by root: ticket 7";
-    assert_eq!(rig.told().matches(found).count(), 1, "{}", rig.told());
-    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.told());
+    assert_eq!(rig.reported().matches(found).count(), 1, "{}", rig.reported());
+    assert_eq!(rig.uncordon("uncordon").await, "Succeeded", "{}", rig.reported());
     let stays =
         "slurm-worker-0 stays DRAIN in Slurm, reason given by root: ticket 7; Scupper did not do this";
-    assert_eq!(rig.told().matches(stays).count(), 1, "{}", rig.told());
+    assert_eq!(rig.reported().matches(stays).count(), 1, "{}", rig.reported());
     assert_eq!(rig.events("SlurmNodeFoundDrained").len(), 1);
     let events = rig.events("SlurmNodeStaysOut");
     assert!(events.len() == 1 && events[0].contains(stays), "{events:?}");

@@ -110,16 +110,18 @@ async fn in_driver_mode_a_drain_that_the_controller_lost_is_made_again() {
     testbed.keep_state().await;
     driver.begin_drain("drain");
     let waits = format!("waits for job {job}: ");
-    driver.until("it waits", || driver.told().contains(&waits)).await;
+    driver
+        .until("it waits", || driver.reported().contains(&waits))
+        .await;
     testbed.crash_and_forget();
     let lost = "lost the drain of slurm-worker-0; draining it again";
-    driver.until(lost, || driver.told().contains(lost)).await;
+    driver.until(lost, || driver.reported().contains(lost)).await;
     until("the node is drained again", async || {
         testbed.node().starts_with("draining scupper: ")
     })
     .await;
     testbed.client(&["scancel", &job.to_string()]);
-    assert_eq!(driver.ends("drain").await, "Succeeded", "{}", driver.told());
+    assert_eq!(driver.ends("drain").await, "Succeeded", "{}", driver.reported());
     assert_eq!(
         driver.events("SlurmNodeDraining").len(),
         1,

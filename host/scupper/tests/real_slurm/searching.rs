@@ -82,20 +82,30 @@ async fn no_output_contains_a_token() {
     let node = Node::start(setup, captured).await;
     // A job that would stay: the ladder ends it.
     let job = testbed.submit(600, &[]);
-    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.told());
-    assert_eq!(testbed.job(job), "CANCELLED", "{}", node.told());
-    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    assert_eq!(testbed.job(job), "CANCELLED", "{}", node.reported());
+    assert_eq!(
+        node.give_back("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
     // A token that Slurm rejects makes the drain fail; then there is a good one again.
     let wrong: String = first.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
     node.apply(pod("cart-2"));
     node.begin("drain-2");
     node.tells("Slurm rejects the token").await;
-    assert_eq!(node.ends("drain-2").await, "Failed", "{}", node.told());
+    assert_eq!(node.ends("drain-2").await, "Failed", "{}", node.reported());
     let second = testbed.token("slurm", 601);
     std::fs::write(&file, &second).unwrap();
-    assert_eq!(node.drain("drain-3").await, "Succeeded", "{}", node.told());
-    assert_eq!(node.give_back("uncordon-2").await, "Succeeded", "{}", node.told());
+    assert_eq!(node.drain("drain-3").await, "Succeeded", "{}", node.reported());
+    assert_eq!(
+        node.give_back("uncordon-2").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
     told_on_the_node(&node);
 
     let mut secrets = Secrets::default();
@@ -115,8 +125,8 @@ async fn no_output_contains_a_token() {
     ]);
     secrets.search(&all);
     // The server's own messages arrived, without the repeated requests.
-    let told = node.told();
-    assert!(told.contains("[secret token]"), "{told}");
+    let reported = node.reported();
+    assert!(reported.contains("[secret token]"), "{reported}");
 }
 
 #[tokio::test]
@@ -143,25 +153,30 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     std::fs::write(&file, "no.token.at-all").unwrap();
     let begun = Instant::now();
     node.tells("waiting for a valid token until").await;
-    assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.told());
+    assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.reported());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(
         begun.elapsed() < Duration::from_secs(150),
         "{:?}\n{}",
         begun.elapsed(),
-        node.told()
+        node.reported()
     );
-    let told = node.told();
+    let reported = node.reported();
     for words in [
         "no valid token within 5s (`token-timeout`)",
         "anything that this drain changed in Slurm stays until the node is uncordoned",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(reported.contains(words), "{words}: {reported}");
     }
     assert_eq!(testbed.job(job), "RUNNING");
     // With a good one the uncordon resumes the node.
     std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
-    assert_eq!(node.give_back("uncordon-1").await, "Succeeded", "{}", node.told());
+    assert_eq!(
+        node.give_back("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
     assert!(!testbed.node().starts_with("drain"), "{}", testbed.node());
 }
 
@@ -180,19 +195,19 @@ async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_change
     let node = Node::start(setup, Captured::default()).await;
     testbed.submit(600, &[]);
     let begun = Instant::now();
-    assert_eq!(node.drain("drain-1").await, "Failed", "{}", node.told());
+    assert_eq!(node.drain("drain-1").await, "Failed", "{}", node.reported());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(
         begun.elapsed() < Duration::from_secs(150),
         "{:?}\n{}",
         begun.elapsed(),
-        node.told()
+        node.reported()
     );
-    let told = node.told();
-    assert!(told.contains("Slurm rejects the token"), "{told}");
+    let reported = node.reported();
+    assert!(reported.contains("Slurm rejects the token"), "{reported}");
     assert!(
-        !node.is_cordoned() && !told.contains("the node is cordoned"),
-        "{told}"
+        !node.is_cordoned() && !reported.contains("the node is cordoned"),
+        "{reported}"
     );
     assert!(!testbed.node().contains("drain"), "{}", testbed.node());
 }

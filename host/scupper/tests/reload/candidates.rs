@@ -20,8 +20,8 @@ async fn a_good_one_is_taken() {
     assert_eq!((before.generation, before.state), (1, SlotState::Active));
     rig.put("revision_2");
     rig.rescan().await;
-    let told = rig.until_active("2").await;
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = rig.until_active("2").await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
     let slot = rig.slot();
     assert_eq!((slot.generation, slot.state), (2, SlotState::Active));
     assert_eq!(slot.previous, Some(before.digest));
@@ -64,7 +64,7 @@ async fn a_bad_candidate_changes_nothing_and_is_reported_once() {
         assert!(reason.contains(word), "{what}: {reason}");
         assert_eq!(failed, step_that_failed, "{what}: {reason}");
         rig.rescan().await;
-        assert_eq!(rig.told(), [], "{what} is reported again");
+        assert_eq!(rig.reported(), [], "{what} is reported again");
         assert_eq!(
             (rig.version().as_str(), rig.catalogue.generation()),
             ("1", 1),
@@ -83,7 +83,7 @@ async fn a_bad_candidate_changes_nothing_and_is_reported_once() {
     rig.put("revision_1");
     rig.rescan().await;
     assert_eq!(
-        (rig.slot().problem, rig.told()),
+        (rig.slot().problem, rig.reported()),
         (None, vec![]),
         "what is active is no candidate"
     );
@@ -125,7 +125,7 @@ async fn a_configuration_that_cannot_be_read_changes_nothing() {
         failed == "configuration" && reason.contains("did you mean"),
         "{failed}: {reason}"
     );
-    assert_eq!(rig.told(), []);
+    assert_eq!(rig.reported(), []);
     // Modules are still kept up to date, by the last valid configuration.
     rig.put("revision_2");
     rig.rescan().await;

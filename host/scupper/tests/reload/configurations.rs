@@ -111,7 +111,7 @@ impl Driver {
         assert!(looked.unwrap(), "no scan runs");
     }
 
-    fn told(&mut self) -> Vec<ReloadNotice> {
+    fn reported(&mut self) -> Vec<ReloadNotice> {
         std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
     }
 
@@ -137,21 +137,21 @@ async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
         (driver.answers().await, driver.config_text()),
         ("1 one".to_owned(), "note one\n".to_owned())
     );
-    let told = driver.told();
-    let degraded: Vec<String> = told
+    let reported = driver.reported();
+    let degraded: Vec<String> = reported
         .iter()
         .filter(|notice| matches!(notice, ReloadNotice::Degraded { name, .. } if name.is_empty()))
         .map(ToString::to_string)
         .collect();
     let [degraded] = &degraded[..] else {
-        panic!("{told:?}")
+        panic!("{reported:?}")
     };
     assert!(
         degraded.contains("one problem") && degraded.contains("another"),
         "{degraded}"
     );
     driver.rescan().await;
-    assert_eq!(driver.told(), [], "the same is reported once");
+    assert_eq!(driver.reported(), [], "the same is reported once");
     folder.say("note two\n");
     driver.rescan().await;
     assert_eq!(

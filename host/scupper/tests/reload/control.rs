@@ -44,26 +44,30 @@ async fn lists_and_rolls_back() {
     // This kernel has all confinement for the compiler.
     assert_eq!(list.get("compilerLacks"), Some(&serde_json::Value::Null));
     assert_eq!(list["policies"][0]["version"], "2");
-    let told = scupper(&["list"], &state).await;
-    assert!(told.status.success(), "{}", text(&told.stderr));
-    assert!(text(&told.stdout).contains("Active"), "{}", text(&told.stdout));
+    let reported = scupper(&["list"], &state).await;
+    assert!(reported.status.success(), "{}", text(&reported.stderr));
+    assert!(
+        text(&reported.stdout).contains("Active"),
+        "{}",
+        text(&reported.stdout)
+    );
 
-    let told = scupper(&["rollback", "p"], &state).await;
-    assert!(text(&told.stdout).contains("is active again"), "{told:?}");
+    let reported = scupper(&["rollback", "p"], &state).await;
+    assert!(text(&reported.stdout).contains("is active again"), "{reported:?}");
     assert_eq!(rig.version(), "1");
-    let told = scupper(&["rollback", "p"], &state).await;
-    assert_eq!(told.status.code(), Some(7));
+    let reported = scupper(&["rollback", "p"], &state).await;
+    assert_eq!(reported.status.code(), Some(7));
     let refused = "policy `p` cannot be rolled back: no revision before";
-    assert!(text(&told.stderr).contains(refused), "{told:?}");
-    let told = scupper(&["list"], &state).await;
-    assert!(text(&told.stdout).contains("RolledBack"), "{told:?}");
+    assert!(text(&reported.stderr).contains(refused), "{reported:?}");
+    let reported = scupper(&["list"], &state).await;
+    assert!(text(&reported.stdout).contains("RolledBack"), "{reported:?}");
 
     control.abort();
     assert!(control.await.unwrap_err().is_cancelled());
     assert!(ask_rollback(&state, "p").await.is_err());
-    let told = scupper(&["list"], &state).await;
-    assert_eq!(told.status.code(), Some(3));
-    assert!(text(&told.stderr).contains("is it running"), "{told:?}");
+    let reported = scupper(&["list"], &state).await;
+    assert_eq!(reported.status.code(), Some(3));
+    assert!(text(&reported.stderr).contains("is it running"), "{reported:?}");
     // A dead driver's socket does no harm.
     assert!(Control::open(&state, rig.catalogue.clone()).await.is_ok());
 }

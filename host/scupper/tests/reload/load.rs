@@ -69,16 +69,19 @@ async fn ten_thousand_steps_across_a_thousand_reloads() {
             guest => rig.put(guest),
         }
         rig.rescan().await;
-        let told = rig.told();
+        let reported = rig.reported();
         match version {
             Some(version) => {
                 expected = version;
                 generation += 1;
-                assert!(matches!(&told[..], [ReloadNotice::Activated { .. }]), "{told:?}");
+                assert!(
+                    matches!(&reported[..], [ReloadNotice::Activated { .. }]),
+                    "{reported:?}"
+                );
             }
             None => {
                 let activated = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Activated { .. });
-                assert!(!told.iter().any(activated), "{told:?}");
+                assert!(!reported.iter().any(activated), "{reported:?}");
             }
         }
         assert_eq!(

@@ -15,7 +15,7 @@ mod files;
 #[path = "../support/guests.rs"]
 mod guests;
 
-mod kept;
+mod last_good_revision;
 #[path = "../support/limit.rs"]
 mod limit;
 mod load;
@@ -23,5 +23,5 @@ mod resuming;
 mod rig;
 mod rollback;
 
+mod flapping;
 mod sessions;
-mod storms;

@@ -30,7 +30,7 @@ fn saved(state: &[u8], state_version: Option<u32>) -> SavedHook {
 }
 
 /// A step after this state: `p`'s answer, and the version of the state that it returns.
-async fn told(session: &Session, after: (&[u8], Option<u32>)) -> (String, Option<u32>) {
+async fn reported(session: &Session, after: (&[u8], Option<u32>)) -> (String, Option<u32>) {
     match step_after(session, PHASE, after).await {
         (StepOutcome::Pending { progress, .. }, version) => (progress.trim_end().to_owned(), version),
         other => panic!("{other:?}"),
@@ -42,7 +42,7 @@ fn begun_again(rig: &mut Rig) -> Vec<(Option<u32>, u32)> {
         ReloadNotice::HookRestarted { wrote, reads, .. } => Some((wrote, reads)),
         _ => None,
     };
-    rig.told().into_iter().filter_map(version).collect()
+    rig.reported().into_iter().filter_map(version).collect()
 }
 
 /// A driver that had these revisions, one after the other, and died; then its file was replaced, and it was restarted.
@@ -66,7 +66,7 @@ async fn the_active_revision_continues_the_hook_if_it_reads_the_state() {
     let mut rig = restarted(state.path(), &["revision_1"], "revision_2").await;
     let session = rig.catalogue.resume(&[saved(b"x", Some(1))]).await;
     assert_eq!(
-        told(&session, (b"x", Some(1))).await,
+        reported(&session, (b"x", Some(1))).await,
         ("2 after x".to_owned(), Some(1))
     );
     rig.rescan().await;
@@ -81,10 +81,10 @@ async fn an_earlier_revision_continues_the_hook_if_the_active_one_cannot_read_th
         let mut rig = restarted(state.path(), had, "revision_6").await;
         let session = rig.catalogue.resume(&[saved(b"x", Some(1))]).await;
         assert_eq!(
-            told(&session, (b"x", Some(1))).await,
+            reported(&session, (b"x", Some(1))).await,
             ("1 after x".to_owned(), Some(1))
         );
-        assert_eq!(told(&session, (b"1", Some(1))).await.0, "1 after 1");
+        assert_eq!(reported(&session, (b"1", Some(1))).await.0, "1 after 1");
         let [straggler] = &rig.catalogue.stragglers()[..] else {
             panic!("{had:?}: {:?}", rig.catalogue.stragglers())
         };
@@ -104,13 +104,13 @@ async fn without_a_revision_that_reads_the_state_the_hook_restarts_and_reports_i
         let session = rig.catalogue.resume(&[hook]).await;
         for _ in 0..2 {
             assert_eq!(
-                told(&session, (b"x", wrote)).await,
+                reported(&session, (b"x", wrote)).await,
                 ("3 after".to_owned(), Some(2)),
                 "it is not given what it cannot read"
             );
         }
         assert_eq!(
-            told(&session, (b"3", Some(2))).await.0,
+            reported(&session, (b"3", Some(2))).await.0,
             "3 after 3",
             "its own it is given"
         );
@@ -131,7 +131,7 @@ async fn a_pin_is_more_than_an_earlier_revision() {
         .await
         .unwrap();
     let session = restarted.catalogue.resume(&[saved(b"x", Some(1))]).await;
-    assert_eq!(told(&session, (b"x", Some(1))).await.0, "3 after");
+    assert_eq!(reported(&session, (b"x", Some(1))).await.0, "3 after");
 }
 
 #[tokio::test]
@@ -140,14 +140,17 @@ async fn after_a_rollback_a_running_drain_restarts_its_hook_on_the_good_revision
     rig.put("revision_3");
     rig.rescan().await;
     let session = rig.catalogue.session();
-    assert_eq!(told(&session, (b"", None)).await, ("3 after".to_owned(), Some(2)));
-    rig.catalogue.roll_back("p").await.unwrap();
-    rig.told();
     assert_eq!(
-        told(&session, (b"3", Some(2))).await,
+        reported(&session, (b"", None)).await,
+        ("3 after".to_owned(), Some(2))
+    );
+    rig.catalogue.roll_back("p").await.unwrap();
+    rig.reported();
+    assert_eq!(
+        reported(&session, (b"3", Some(2))).await,
         ("1 after".to_owned(), Some(1))
     );
-    assert_eq!(told(&session, (b"1", Some(1))).await.0, "1 after 1");
+    assert_eq!(reported(&session, (b"1", Some(1))).await.0, "1 after 1");
     rig.rescan().await;
     assert_eq!(begun_again(&mut rig), [(Some(2), 1)]);
     assert_eq!(rig.catalogue.stragglers(), [], "no drain stays with the bad one");
@@ -159,7 +162,7 @@ async fn after_a_rollback_hooks_missing_from_the_good_revision_are_skipped() {
     rig.put("revision_3");
     rig.rescan().await;
     let session = rig.catalogue.session();
-    assert_eq!(told(&session, (b"", None)).await.0, "3 after");
+    assert_eq!(reported(&session, (b"", None)).await.0, "3 after");
     rig.catalogue.roll_back("p").await.unwrap();
     let (outcome, _) = step_after(&session, PHASE, (b"3", Some(2))).await;
     assert_eq!(

@@ -298,15 +298,15 @@ impl Rig {
 
     /// Waits until a version of `p` is active, and returns the notices until then.
     pub(crate) async fn until_active(&mut self, version: &str) -> Vec<ReloadNotice> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let active = |notice: &ReloadNotice| match notice {
             ReloadNotice::Activated { version: other, .. } => other == version,
             _ => false,
         };
-        while !told.last().is_some_and(active) {
-            told.push(self.next().await);
+        while !reported.last().is_some_and(active) {
+            reported.push(self.next().await);
         }
-        told
+        reported
     }
 
     /// The next notice.
@@ -318,7 +318,7 @@ impl Rig {
     }
 
     /// All notices so far.
-    pub(crate) fn told(&mut self) -> Vec<ReloadNotice> {
+    pub(crate) fn reported(&mut self) -> Vec<ReloadNotice> {
         std::iter::from_fn(|| self.notices.try_recv().ok()).collect()
     }
 }

@@ -7,15 +7,15 @@ use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::rig::{LIMIT, Rig, named, step, still};
 
-fn rolled_back(told: &[ReloadNotice]) -> Option<&ReloadNotice> {
+fn rolled_back(reported: &[ReloadNotice]) -> Option<&ReloadNotice> {
     let is = |notice: &&ReloadNotice| matches!(notice, ReloadNotice::RolledBack { .. });
-    told.iter().find(is)
+    reported.iter().find(is)
 }
 
 /// Until the last order of this session's steps has arrived.
 async fn settled(rig: &mut Rig) -> Vec<ReloadNotice> {
     rig.rescan().await;
-    rig.told()
+    rig.reported()
 }
 
 #[tokio::test]
@@ -25,16 +25,16 @@ async fn three_traps_bring_the_revision_before_back() {
     rig.put("revision_2");
     rig.rescan().await;
     let bad = rig.slot();
-    rig.told();
+    rig.reported();
     let session = rig.catalogue.session();
     for _ in 0..2 {
         assert!(step(&session).await.contains("failed in step"));
         assert_eq!(settled(&mut rig).await, [], "two could be the input's fault");
     }
     assert!(step(&session).await.contains("failed in step"));
-    let told = settled(&mut rig).await;
-    let Some(ReloadNotice::RolledBack { from, to, reason, .. }) = rolled_back(&told) else {
-        panic!("{told:?}")
+    let reported = settled(&mut rig).await;
+    let Some(ReloadNotice::RolledBack { from, to, reason, .. }) = rolled_back(&reported) else {
+        panic!("{reported:?}")
     };
     assert_eq!((from, Some(to)), (&bad.digest, bad.previous.as_ref()));
     assert!(reason.contains("3 calls failed within 10m00s"), "{reason}");
@@ -49,7 +49,7 @@ async fn three_traps_bring_the_revision_before_back() {
     for _ in 0..3 {
         rig.rescan().await;
     }
-    assert_eq!((rig.told(), rig.version()), (vec![], "1".to_owned()));
+    assert_eq!((rig.reported(), rig.version()), (vec![], "1".to_owned()));
     // The operator's fix is a new revision.
     rig.configure(&[]);
     rig.rescan().await;
@@ -80,8 +80,8 @@ async fn a_configuration_is_rolled_back_like_a_component() {
     for _ in 0..3 {
         assert!(step(&session).await.contains("failed in step"));
     }
-    let told = settled(&mut rig).await;
-    assert!(rolled_back(&told).is_some(), "{told:?}");
+    let reported = settled(&mut rig).await;
+    assert!(rolled_back(&reported).is_some(), "{reported:?}");
     assert_eq!(step(&session).await, "1");
 }
 
@@ -101,7 +101,7 @@ async fn a_rolled_back_revision_returns_after_a_while_and_stays_out_longer_the_n
         rig.until_active("2").await;
         let session = rig.catalogue.session();
         let before = Instant::now();
-        while rig.told().is_empty() {
+        while rig.reported().is_empty() {
             step(&session).await;
             tokio::task::yield_now().await;
             assert!(before.elapsed() < LIMIT, "it is not rolled back");
@@ -142,10 +142,10 @@ async fn a_revision_rolled_back_by_hand_stays_out_until_a_new_one_arrives() {
     );
     rig.put("revision_2");
     rig.rescan().await;
-    rig.told();
+    rig.reported();
     let done = rig.catalogue.roll_back("p").await.unwrap();
     assert!(done.contains("is active again"), "{done}");
-    assert!(rolled_back(&rig.told()).is_some());
+    assert!(rolled_back(&rig.reported()).is_some());
     rig.rescan().await;
     assert_eq!(
         (rig.version(), rig.slot().state),
@@ -185,7 +185,7 @@ async fn an_unresponsive_server_does_not_count_against_the_revision() {
     rig.say(Ok(vec![looking]));
     rig.put("revision_2");
     rig.rescan().await;
-    rig.told();
+    rig.reported();
     let good = rig.slot();
     assert!(good.previous.is_some());
     let session = rig.catalogue.session();
@@ -196,8 +196,8 @@ async fn an_unresponsive_server_does_not_count_against_the_revision() {
             "{message}"
         );
     }
-    let told = settled(&mut rig).await;
-    assert_eq!(rolled_back(&told), None);
+    let reported = settled(&mut rig).await;
+    assert_eq!(rolled_back(&reported), None);
     assert_eq!(
         (rig.slot().generation, rig.slot().state),
         (good.generation, SlotState::Active)

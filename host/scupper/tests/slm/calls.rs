@@ -60,7 +60,7 @@ async fn scenario_12_stale_end_is_noticed() {
     assert_eq!(rig.end_of("drain").await, "Succeeded");
     assert!(rig.calls().is_empty());
     rig.until("a warning says that the node was not drained", || {
-        rig.told("NotDrained")
+        rig.reported("NotDrained")
     })
     .await;
     assert_eq!(rig.pod_names(), ["a"]);

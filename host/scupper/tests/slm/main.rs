@@ -11,6 +11,7 @@
     reason = "helpers of tests; a failure is a failed test"
 )]
 
+mod blocked_output;
 mod calls;
 mod claims;
 #[path = "../support/collector.rs"]
@@ -25,6 +26,7 @@ mod examples;
 #[expect(dead_code, reason = "not all of it is needed here")]
 mod guests;
 mod idle;
+mod lasting_record;
 #[path = "../support/limit.rs"]
 mod limit;
 mod memory;
@@ -37,8 +39,6 @@ mod reloading;
 mod resuming;
 mod rig;
 mod rolling;
-mod seeing;
 mod starting;
 mod traces;
 mod transitions;
-mod unread;

@@ -26,14 +26,14 @@ async fn the_driver_is_ready_when_the_kubelet_calls_it_and_the_watches_are_in_sy
         .user_agent("scupper");
     rig.api.faults([cut]);
     rig.api.break_watches();
-    let mut told = String::new();
+    let mut reported = String::new();
     rig.until("the driver says that it is cut off", || {
-        told = scrape(&driver, "GET", "/readyz");
-        told.starts_with(UNAVAILABLE)
+        reported = scrape(&driver, "GET", "/readyz");
+        reported.starts_with(UNAVAILABLE)
     })
     .await;
     let watch = "watch: /apis/lifecycle.k8s.io/v1alpha1/lifecycleevents: ";
-    assert!(told.contains(watch), "{told}");
+    assert!(reported.contains(watch), "{reported}");
     assert!(scrape(&driver, "GET", "/healthz").starts_with(OK));
     rig.api.clear_faults();
     rig.until("the driver is ready again", || {
@@ -51,13 +51,14 @@ async fn without_a_kubelet_the_driver_is_alive_and_not_ready() {
         driver.log().contains("metrics are served")
     })
     .await;
-    let mut told = String::new();
+    let mut reported = String::new();
     rig.until("only the kubelet is missing", || {
-        told = scrape(&driver, "GET", "/readyz");
-        told.split_once("\r\n\r\n")
+        reported = scrape(&driver, "GET", "/readyz");
+        reported
+            .split_once("\r\n\r\n")
             .is_some_and(|(_, lines)| lines.starts_with("kubelet: it has not "))
     })
     .await;
-    assert!(told.starts_with(UNAVAILABLE), "{told}");
+    assert!(reported.starts_with(UNAVAILABLE), "{reported}");
     assert!(scrape(&driver, "GET", "/healthz").starts_with(OK));
 }

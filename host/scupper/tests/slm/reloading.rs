@@ -191,9 +191,9 @@ async fn changes(place: Place) {
         !notes(&rig, "PolicyRejected").is_empty()
     })
     .await;
-    let told = notes(&rig, "PolicyRejected").concat();
+    let reported = notes(&rig, "PolicyRejected").concat();
     for problem in PROBLEMS {
-        assert!(told.contains(problem), "{told}");
+        assert!(reported.contains(problem), "{reported}");
     }
     assert_eq!(names(&rig), ["first"]);
     // Fixed, with one policy more and other drain settings: the next drain uses them.
@@ -205,7 +205,8 @@ async fn changes(place: Place) {
     // Removed, and added again.
     mounted.say(&loads(&["second"]));
     until_named(&rig, &["second"]).await;
-    rig.until("it is reported", || rig.told("PolicyRemoved")).await;
+    rig.until("it is reported", || rig.reported("PolicyRemoved"))
+        .await;
     mounted.say(&loads(&["first", "second"]));
     until_named(&rig, &["first", "second"]).await;
     rig.event("back", UNCORDON);
@@ -298,10 +299,10 @@ async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken
     let driver = mounted.driver(&rig).await;
     rig.until("it is reported", || !notes(&rig, "PolicyDegraded").is_empty())
         .await;
-    let told = notes(&rig, "PolicyDegraded").concat();
+    let reported = notes(&rig, "PolicyDegraded").concat();
     let log = driver.log();
     for problem in PROBLEMS {
-        assert!(told.contains(problem), "{told}");
+        assert!(reported.contains(problem), "{reported}");
         assert!(log.contains(problem), "{log}");
     }
     assert!(log.contains("ERROR"), "{log}");

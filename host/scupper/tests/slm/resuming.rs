@@ -62,12 +62,12 @@ async fn a_hook_restarts_with_an_event_if_no_revision_reads_its_state() {
     })
     .await;
     assert!(!next.output().contains("6 after 1"), "{}", next.output());
-    let told = notes(&rig, "PolicyHookBegunAgain");
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = notes(&rig, "PolicyHookBegunAgain");
+    assert_eq!(reported.len(), 1, "{reported:?}");
     let said = "policy revision: a before-drain hook restarts without its state: it has version 1";
     assert!(
-        told[0].starts_with(said) && told[0].ends_with("reads version 3"),
-        "{told:?}"
+        reported[0].starts_with(said) && reported[0].ends_with("reads version 3"),
+        "{reported:?}"
     );
     // It still blocks the drain: nothing was evicted.
     assert_eq!(rig.pod_names(), ["a", "b"]);

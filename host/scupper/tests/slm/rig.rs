@@ -226,7 +226,7 @@ impl Rig {
     }
 
     /// Kubernetes Events with this reason.
-    pub(crate) fn told(&self, reason: &str) -> bool {
+    pub(crate) fn reported(&self, reason: &str) -> bool {
         ["events", "events.events.k8s.io"]
             .iter()
             .any(|it| self.list(it).iter().any(|it| it["reason"] == reason))

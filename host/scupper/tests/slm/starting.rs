@@ -24,8 +24,11 @@ async fn waits(rig: &Rig, words: &[&str]) -> Driver {
     for words in words {
         assert!(driver.log().contains(words), "{words}:\n{}", driver.log());
     }
-    let told = scrape(&driver, "GET", "/readyz");
-    assert!(told.starts_with(UNAVAILABLE) && told.contains(words[0]), "{told}");
+    let reported = scrape(&driver, "GET", "/readyz");
+    assert!(
+        reported.starts_with(UNAVAILABLE) && reported.contains(words[0]),
+        "{reported}"
+    );
     assert!(scrape(&driver, "GET", "/healthz").starts_with("HTTP/1.1 200"));
     driver
 }

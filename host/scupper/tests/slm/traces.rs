@@ -256,8 +256,8 @@ async fn a_collector_over_tls_is_trusted_only_by_the_named_certificate() {
         let output = secure_drain(&rig, &collector.url, protocol, &stranger).await;
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let log = String::from_utf8(output.stderr).unwrap();
-        let told: Vec<_> = log.lines().filter(|line| line.contains("do not reach")).collect();
-        let [told] = told.as_slice() else {
+        let reported: Vec<_> = log.lines().filter(|line| line.contains("do not reach")).collect();
+        let [reported] = reported.as_slice() else {
             panic!("{protocol}: {log}")
         };
         for words in [
@@ -265,7 +265,7 @@ async fn a_collector_over_tls_is_trusted_only_by_the_named_certificate() {
             "name a file with its CA's certificate in OTEL_EXPORTER_OTLP_CERTIFICATE",
             &collector.url,
         ] {
-            assert!(told.contains(words), "{protocol}: {words}: {log}");
+            assert!(reported.contains(words), "{protocol}: {words}: {log}");
         }
         assert!(collector.turned_away() > 0, "{protocol}");
         assert!(collector.spans().is_empty(), "{protocol}");

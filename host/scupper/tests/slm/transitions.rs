@@ -114,14 +114,14 @@ async fn a_transition_that_the_server_refuses_is_reported() {
         ..Forbidden::default()
     });
     let driver = rig.spawn(&[]);
-    rig.until("an Event says so", || rig.told("TransitionNotPublished"))
+    rig.until("an Event says so", || rig.reported("TransitionNotPublished"))
         .await;
-    let told = rig.list("events.events.k8s.io");
-    let told = told
+    let reported = rig.list("events.events.k8s.io");
+    let reported = reported
         .iter()
         .find(|it| it["reason"] == "TransitionNotPublished")
         .unwrap();
-    let note = told["note"].as_str().unwrap();
+    let note = reported["note"].as_str().unwrap();
     assert!(
         note.contains("publish lifecycletransition"),
         "{note}\n{}",

@@ -23,14 +23,14 @@ const LATE: Duration = Duration::from_secs(10);
 const MARK: &str = "scupper.dev/drain";
 
 /// Drains that began, and drains that ended with their outcome, as the driver prints them.
-type Told = Mutex<Vec<(String, Option<String>)>>;
+type Reported = Mutex<Vec<(String, Option<String>)>>;
 
 /// See the module.
 pub(crate) struct Bench {
     pub(crate) api: ApiServer,
     dir: tempfile::TempDir,
     driver: Child,
-    told: Arc<Told>,
+    reported: Arc<Reported>,
     pods: Cell<u32>,
     offset: Cell<i64>,
 }
@@ -48,9 +48,9 @@ impl Bench {
             fs::create_dir_all(dir.path().join("kubelet").join(folder)).unwrap();
         }
         let mut driver = spawn(dir.path(), policies);
-        let told: Arc<Told> = Arc::default();
+        let reported: Arc<Reported> = Arc::default();
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let hears = Arc::clone(&told);
+        let hears = Arc::clone(&reported);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 hear(&hears, &line);
@@ -60,7 +60,7 @@ impl Bench {
             api,
             dir,
             driver,
-            told,
+            reported,
             pods: Cell::new(0),
             offset: Cell::new(0),
         };
@@ -118,12 +118,12 @@ impl Bench {
         })
         .await;
         let claimed = || last.take().map(|status| format!("event {status}"));
-        let told = || {
+        let reported = || {
             self.is_told_to_have_failed(event)
                 .then(|| "event Failed".to_owned())
         };
-        let end = self.outcome(event).or_else(claimed).or_else(told);
-        self.told.lock().unwrap().clear();
+        let end = self.outcome(event).or_else(claimed).or_else(reported);
+        self.reported.lock().unwrap().clear();
         end.unwrap_or_else(|| {
             panic!(
                 "drain {event} has no named end; the driver logged:\n{}",
@@ -142,16 +142,17 @@ impl Bench {
     }
 
     fn outcome(&self, event: &str) -> Option<String> {
-        let told = self.told.lock().unwrap();
-        told.iter()
+        let reported = self.reported.lock().unwrap();
+        reported
+            .iter()
             .rev()
             .find(|(name, _)| name == event)
             .and_then(|(_, outcome)| outcome.clone())
     }
 
     fn has_begun(&self, event: &str) -> bool {
-        let told = self.told.lock().unwrap();
-        told.iter().any(|(name, _)| name == event)
+        let reported = self.reported.lock().unwrap();
+        reported.iter().any(|(name, _)| name == event)
     }
 
     fn status(&self, event: &str) -> Option<String> {
@@ -285,19 +286,19 @@ impl Drop for Bench {
     }
 }
 
-fn hear(told: &Told, line: &str) {
+fn hear(reported: &Reported, line: &str) {
     let Ok(notice) = serde_json::from_str::<Value>(line) else {
         return;
     };
     let Some(drain) = notice["drain"].as_str() else {
         return;
     };
-    let mut told = told.lock().unwrap();
+    let mut reported = reported.lock().unwrap();
     if notice["kind"] == "finished" {
         let outcome = notice["outcome"].as_str().unwrap().to_owned();
-        told.push((drain.to_owned(), Some(outcome)));
-    } else if told.last().is_none_or(|(last, _)| last != drain) {
-        told.push((drain.to_owned(), None));
+        reported.push((drain.to_owned(), Some(outcome)));
+    } else if reported.last().is_none_or(|(last, _)| last != drain) {
+        reported.push((drain.to_owned(), None));
     }
 }
 

@@ -148,20 +148,20 @@ impl DriverMode {
     pub(crate) async fn ends(&self, event: &str) -> String {
         let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
         let waited = self.kubelet.wait_for(ended, LIMIT).await;
-        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.told()));
+        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.reported()));
         let finished = self.kubelet.record().finished();
         finished.into_iter().find(|(name, _)| name == event).unwrap().1
     }
 
     /// Withdraws the request for a drain, and waits until the driver has ended it.
     pub(crate) async fn cancel(&self, event: &str) {
-        let ends = self.told().matches("Cancelled").count();
+        let ends = self.reported().matches("Cancelled").count();
         self.api
             .store()
             .delete_gracefully(LIFECYCLE_EVENTS, "", event)
             .unwrap();
         self.until("the drain is cancelled", || {
-            self.told().matches("Cancelled").count() > ends
+            self.reported().matches("Cancelled").count() > ends
         })
         .await;
     }
@@ -209,7 +209,7 @@ impl DriverMode {
     }
 
     /// The driver's output, followed by its log.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn reported(&self) -> String {
         let read = |file| std::fs::read_to_string(self.said(file)).unwrap_or_default();
         format!("{}{}", read("out"), read("err"))
     }
@@ -241,7 +241,11 @@ impl DriverMode {
     pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let begun = Instant::now();
         while !holds() {
-            assert!(begun.elapsed() < LIMIT, "not in time: {what}\n{}", self.told());
+            assert!(
+                begun.elapsed() < LIMIT,
+                "not in time: {what}\n{}",
+                self.reported()
+            );
             tokio::time::sleep(LOOK).await;
         }
     }

@@ -24,9 +24,12 @@ impl Run {
             .filter(|line| line.starts_with("error: "))
             .collect();
         assert!(!errors.is_empty(), "no error is reported: {self:#?}");
-        let told = errors.join("\n");
+        let reported = errors.join("\n");
         for name in names {
-            assert!(told.contains(name), "the error does not name {name}: {told}");
+            assert!(
+                reported.contains(name),
+                "the error does not name {name}: {reported}"
+            );
         }
     }
 }

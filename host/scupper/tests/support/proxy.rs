@@ -142,11 +142,11 @@ fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &
         Fault::Pass => forward().ok().map(|answer| (answer.status, answer.raw)),
         Fault::Gossip => forward().ok().map(|answer| {
             let text = String::from_utf8(answer.raw).unwrap();
-            let told = echo(&head, "").lines().take(3).collect::<Vec<_>>().join(" ");
+            let reported = echo(&head, "").lines().take(3).collect::<Vec<_>>().join(" ");
             let (first, rest) = text.split_once("\r\n").unwrap();
             (
                 answer.status,
-                format!("{first}\r\nX-Told: {told}\r\n{rest}").into_bytes(),
+                format!("{first}\r\nX-Told: {reported}\r\n{rest}").into_bytes(),
             )
         }),
         Fault::Change(change) => forward().ok().map(|answer| {
@@ -155,8 +155,8 @@ fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &
         }),
         Fault::Answer(status, more) => Some((status, overload(status, more, ""))),
         Fault::Echo => {
-            let told = echo(&head, &String::from_utf8_lossy(&body));
-            Some((503, overload(503, "Retry-After: 1\r\n", &told)))
+            let reported = echo(&head, &String::from_utf8_lossy(&body));
+            Some((503, overload(503, "Retry-After: 1\r\n", &reported)))
         }
         Fault::CutBefore => None,
         Fault::CutAfter => {
@@ -202,12 +202,12 @@ fn echo(head: &str, body: &str) -> String {
             })
             .collect()
     };
-    let mut told = values.join(" ");
+    let mut reported = values.join(" ");
     for value in &values {
-        told.push_str(&format!("\n{} {}", STANDARD.encode(value), percent(value)));
+        reported.push_str(&format!("\n{} {}", STANDARD.encode(value), percent(value)));
     }
-    told.push_str(&format!("\n{}\n{head}\n\n{body}", serde_json::json!(values)));
-    told
+    reported.push_str(&format!("\n{}\n{head}\n\n{body}", serde_json::json!(values)));
+    reported
 }
 
 fn read(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {

@@ -26,7 +26,7 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
         "Event" if kind.group == "events.k8s.io" => {
             series(object, &mut causes);
             match old {
-                None => told(object, &mut causes),
+                None => reported(object, &mut causes),
                 Some(old) => told_again(object, old, &mut causes),
             }
         }
@@ -104,7 +104,7 @@ const WORD: usize = 128;
 const NOTE: usize = 1024;
 
 /// An Event of `events.k8s.io`: the older API in the core requires none of this.
-fn told(object: &Value, causes: &mut Vec<Cause>) {
+fn reported(object: &Value, causes: &mut Vec<Cause>) {
     for field in [
         "reportingController",
         "reportingInstance",

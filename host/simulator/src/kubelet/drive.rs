@@ -63,8 +63,8 @@ async fn expire(inner: &Inner, event: DynamicObject) -> Outcome {
         && let Ok(transition) = inner.objects.transition(transition_name(&event)).await
     {
         let limit = Instant::now() + inner.options.timing.call;
-        let told = step(inner, &event, &transition, Kind::End, limit).await;
-        if let Err(why) = told {
+        let reported = step(inner, &event, &transition, Kind::End, limit).await;
+        if let Err(why) = reported {
             tracing::debug!(why, "the driver of an expired event");
         }
     }

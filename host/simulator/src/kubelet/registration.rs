@@ -80,8 +80,8 @@ async fn run(socket: &Path, plugins: &Plugins, options: &Options, tried: &mut Tr
         plugin_registered: registered,
         error: error.clone(),
     };
-    let told = within(timing.notify, client.notify_registration_status(status)).await;
-    told.map_err(|error| {
+    let reported = within(timing.notify, client.notify_registration_status(status)).await;
+    reported.map_err(|error| {
         tried.undo = registered;
         format!("RegisterPlugin error -- failed to send registration status: {error}")
     })?;

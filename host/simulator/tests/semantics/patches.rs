@@ -352,7 +352,7 @@ async fn not_served(on: Subject) {
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
-fn told(on: &Subject) -> Value {
+fn reported(on: &Subject) -> Value {
     json!({"apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"generateName": format!("{}-", on.namespace), "namespace": "default"},
         "eventTime": "2026-01-01T00:00:00.000001Z", "type": "Normal", "reason": "It", "action": "Test", "note": "n",
@@ -361,7 +361,7 @@ fn told(on: &Subject) -> Value {
 }
 
 async fn an_event_about_a_node(on: Subject) {
-    let reply = on.post(EVENTS, told(&on)).await.is(201);
+    let reply = on.post(EVENTS, reported(&on)).await.is(201);
     let name = reply.at("/metadata/name").as_str().unwrap().to_owned();
     assert!(
         name.starts_with(&format!("{}-", on.namespace)) && name.len() > on.namespace.len() + 1,
@@ -379,15 +379,15 @@ async fn an_event_that_lacks_something(on: Subject) {
         "reportingController",
         "reportingInstance",
     ] {
-        let mut event = told(&on);
+        let mut event = reported(&on);
         event.as_object_mut().unwrap().remove(field);
         let reply = on.post(EVENTS, event).await;
         assert_eq!(reply.code, 422, "without {field}: {}", reply.body);
     }
-    let mut event = told(&on);
+    let mut event = reported(&on);
     event["note"] = json!("n".repeat(1025));
     on.post(EVENTS, event).await.is(422);
-    let mut event = told(&on);
+    let mut event = reported(&on);
     event["metadata"]["namespace"] = json!(on.namespace);
     let elsewhere = EVENTS.replace("/default/", &format!("/{}/", on.namespace));
     on.post(&elsewhere, event).await.is(422);
@@ -395,7 +395,7 @@ async fn an_event_that_lacks_something(on: Subject) {
 
 /// An Event that has happened once, and its path.
 async fn told_once(on: &Subject) -> String {
-    let reply = on.post(EVENTS, told(on)).await.is(201);
+    let reply = on.post(EVENTS, reported(on)).await.is(201);
     format!("{EVENTS}/{}", reply.at("/metadata/name").as_str().unwrap())
 }
 
@@ -416,14 +416,14 @@ async fn an_event_is_counted_up(on: Subject) {
         assert_eq!(reply.at("/eventTime"), "2026-01-01T00:00:00.000001Z");
     }
     // It may be a series from the start.
-    let mut several = told(&on);
+    let mut several = reported(&on);
     several["series"] = json!({"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000001Z"});
     on.post(EVENTS, several).await.is(201);
     for reply in [
         on.merge(&event, json!({"series": {"count": 1, "lastObservedTime": null}}))
             .await,
         on.post(EVENTS, {
-            let mut one = told(&on);
+            let mut one = reported(&on);
             one["series"] = json!({"count": 1});
             one
         })

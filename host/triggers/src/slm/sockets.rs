@@ -52,12 +52,12 @@ impl SocketFile {
 /// Waits for the kubelet's directories, then creates the driver's own in them.
 pub(super) async fn prepare_directories(options: &SlmOptions) -> Result<(), SlmError> {
     let until = Instant::now() + DIRECTORIES_WITHIN;
-    let mut told = false;
+    let mut reported = false;
     while let Some(path) = missing_directory(options) {
         if Instant::now() >= until {
             return Err(SlmError::NoDirectory { path });
         }
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut reported, true) {
             tracing::warn!(path = %path.display(), "waiting for the kubelet to make its directory");
         }
         sleep(LOOK_EVERY).await;

@@ -347,8 +347,8 @@ fn flags_problem(event: &LifecycleEvent, decision: &CallDecision) -> Option<Stri
     let Some(Err(problem)) = event.flags.as_deref() else {
         return None;
     };
-    let told = matches!(decision, CallDecision::Answer(Reply::Error(why), _) if why == problem);
-    told.then(|| problem.clone())
+    let reported = matches!(decision, CallDecision::Answer(Reply::Error(why), _) if why == problem);
+    reported.then(|| problem.clone())
 }
 
 #[cfg(test)]

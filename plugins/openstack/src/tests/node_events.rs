@@ -156,7 +156,7 @@ fn a_cancelled_migration_is_reported_unless_it_is_another_users() {
 
 #[test]
 fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
-    for (choice, told) in [
+    for (choice, reported) in [
         (
             "abort",
             Some(
@@ -190,7 +190,7 @@ fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
         }
         let expected: Vec<String> = [DISABLED.to_owned()]
             .into_iter()
-            .chain(told.map(|told| format!("Warning ServerMigration{told}")))
+            .chain(reported.map(|reported| format!("Warning ServerMigration{reported}")))
             .collect();
         assert_eq!(host.events(), expected);
     }

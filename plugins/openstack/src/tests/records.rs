@@ -24,15 +24,15 @@ fn records(cloud: &Cloud, servers: u64) {
 
 /// The progress of all steps until the hook ends.
 fn steps(host: &Host) -> (Vec<String>, Option<String>) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..30 {
         match step(host, Phase::BeforeDrain) {
-            Outcome::Pending(pending) => told.push(pending.progress),
-            Outcome::Done => return (told, None),
-            Outcome::Failed(failure) => return (told, Some(failure.message)),
+            Outcome::Pending(pending) => reported.push(pending.progress),
+            Outcome::Done => return (reported, None),
+            Outcome::Failed(failure) => return (reported, Some(failure.message)),
         }
     }
-    panic!("no end in sight: {told:#?}");
+    panic!("no end in sight: {reported:#?}");
 }
 
 #[test]
@@ -40,18 +40,21 @@ fn each_recorded_server_is_checked_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     records(&cloud, 200);
-    let (told, failure) = steps(&host);
+    let (reported, failure) = steps(&host);
     assert_eq!(failure, None);
     for server in 0..200 {
         let path = format!("GET /servers/gone-{server:03}");
         assert_eq!(cloud.count(&path), 1, "{path}");
     }
-    let checked: Vec<&String> = told.iter().filter(|told| told.contains("; checked ")).collect();
-    assert_eq!(checked.len(), 4, "{told:#?}");
+    let checked: Vec<&String> = reported
+        .iter()
+        .filter(|reported| reported.contains("; checked "))
+        .collect();
+    assert_eq!(checked.len(), 4, "{reported:#?}");
     assert!(
         checked[0].starts_with("no servers on compute-a; checked ")
             && checked[0].ends_with(" of 210 migration records"),
-        "{told:#?}"
+        "{reported:#?}"
     );
 }
 
@@ -98,11 +101,11 @@ fn unconfirmed_resizes_stay_if_configured() {
     host.config("others", "ignore");
     unconfirmed(&cloud, 120);
     assert_eq!(steps(&host).1, None);
-    let told = host.events().pop().unwrap();
+    let reported = host.events().pop().unwrap();
     assert!(
-        told.contains("120 servers stay on compute-a, as configured: server vm-gone-010")
-            && told.ends_with("and 112 more"),
-        "{told}"
+        reported.contains("120 servers stay on compute-a, as configured: server vm-gone-010")
+            && reported.ends_with("and 112 more"),
+        "{reported}"
     );
 }
 

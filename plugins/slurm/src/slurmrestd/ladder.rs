@@ -220,10 +220,10 @@ mod tests {
         assert_eq!(misfit(&ladder, &drain(Some(1_900_000))), None);
         assert_eq!(misfit(&ladder, &drain(None)), None);
         assert_eq!(misfit(&[], &drain(Some(1_000_000))), None);
-        let told = misfit(&ladder, &drain(Some(1_030_000))).unwrap();
+        let reported = misfit(&ladder, &drain(Some(1_030_000))).unwrap();
         assert!(
-            told.starts_with("the ladder begins 15m before the deadline, and this drain has 30s: "),
-            "{told}"
+            reported.starts_with("the ladder begins 15m before the deadline, and this drain has 30s: "),
+            "{reported}"
         );
     }
 }

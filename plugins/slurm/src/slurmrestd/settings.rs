@@ -46,12 +46,12 @@ pub(crate) struct Slurmrestd {
 impl Slurmrestd {
     /// Reads the configuration and adds what is wrong to `problems`.
     pub(crate) fn read(problems: &mut Vec<Problem>) -> Self {
-        let mut told = |key: &str, message: String| problems.push(Problem::new(key, message));
+        let mut reported = |key: &str, message: String| problems.push(Problem::new(key, message));
         let get = |key: &str| config::get(key).filter(|text| !text.trim().is_empty());
         let url = get("url").unwrap_or_default();
         let url = url.trim().trim_end_matches('/').to_owned();
         if !is_url(&url) {
-            told(
+            reported(
                 "url",
                 format!("`{url}`: must be slurmrestd's URL, such as https://slurm.example.com:6820"),
             );
@@ -59,12 +59,12 @@ impl Slurmrestd {
         let naming = get("slurm-node").map_or(Some(Naming::Name), |text| Naming::read(text.trim()));
         let naming = naming.unwrap_or_else(|| {
             let there_are = "must be name, short-name, label:KEY, annotation:KEY or pods";
-            told("slurm-node", there_are.to_owned());
+            reported("slurm-node", there_are.to_owned());
             Naming::Name
         });
         let table = get("slurm-node-table").map_or(Ok(Vec::new()), |text| table(&text));
         let table = table.unwrap_or_else(|part| {
-            told(
+            reported(
                 "slurm-node-table",
                 format!("`{part}`: must be NODE=SLURM-NODE,NODE=SLURM-NODE"),
             );
@@ -77,7 +77,7 @@ impl Slurmrestd {
                 .and_then(|number| number.parse().ok());
             let known = version.filter(|version| (OLDEST..=NEWEST).contains(version));
             if known.is_none() {
-                told(
+                reported(
                     "api-version",
                     format!("`{text}`: must be auto, or v0.0.{OLDEST} to v0.0.{NEWEST}"),
                 );
@@ -88,26 +88,26 @@ impl Slurmrestd {
             None | Some("refuse") => false,
             Some("ignore") => true,
             Some(other) => {
-                told("not-in-slurm", format!("`{other}`: must be refuse or ignore"));
+                reported("not-in-slurm", format!("`{other}`: must be refuse or ignore"));
                 false
             }
         };
         let ladder = ladder::read(&get("ladder").unwrap_or_default()).unwrap_or_else(|message| {
-            told("ladder", message);
+            reported("ladder", message);
             Vec::new()
         });
         let scales_ladder = match get("ladder-too-long").as_deref() {
             None | Some("refuse") => false,
             Some("scale") => true,
             Some(other) => {
-                told("ladder-too-long", format!("`{other}`: must be refuse or scale"));
+                reported("ladder-too-long", format!("`{other}`: must be refuse or scale"));
                 false
             }
         };
         let token_timeout =
             get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| ladder::duration(text.trim()));
         let token_timeout = token_timeout.unwrap_or_else(|| {
-            told(
+            reported(
                 "token-timeout",
                 "must be a time, such as 90s, 5m or 2h".to_owned(),
             );

@@ -7,7 +7,7 @@ use scupper_policy_spec::Origin;
 
 use super::Requests;
 use super::exchange::Whole;
-use super::requests::Known;
+use super::requests::CachedRedaction;
 use crate::imports::secret::{Redaction, SecretString};
 use crate::wit::bindings::scupper::drain::http::{Error, Field, Request, Response};
 
@@ -55,7 +55,7 @@ impl Requests {
     pub(super) fn too_large(&self) -> Error {
         let (policy, limit) = (&self.policy, self.limits.response_bytes);
         let more = limit.saturating_mul(4).div_ceil(MIB).clamp(1, MOST_MIB);
-        let told = if limit / MIB >= MOST_MIB {
+        let reported = if limit / MIB >= MOST_MIB {
             format!("the response has more than {MOST_MIB} MiB, and no policy may take more")
         } else {
             format!(
@@ -63,7 +63,7 @@ impl Requests {
                  scupper.yaml: `limits: {{response: {more}Mi}}`"
             )
         };
-        Error::TooLarge(told)
+        Error::TooLarge(reported)
     }
 
     /// Stores the headers to capture, and removes every header that is a secret of this origin, whether the policy
@@ -100,7 +100,7 @@ impl Requests {
         let made = Redaction::of(&secrets)
             .map_err(|_too_many| Error::Broken("the response cannot be searched for secrets".to_owned()))?;
         let redaction = Arc::new(made);
-        *known = Some(Known {
+        *known = Some(CachedRedaction {
             of: secrets,
             redaction: Arc::clone(&redaction),
         });

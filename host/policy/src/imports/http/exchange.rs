@@ -63,11 +63,11 @@ pub(super) async fn exchange(
     let exchange = async move {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             let unsent = error.take_message().is_some();
-            let told = words(error.error());
+            let reported = words(error.error());
             if unsent {
-                ExchangeError::NotSent(told)
+                ExchangeError::NotSent(reported)
             } else {
-                ExchangeError::Broken(told)
+                ExchangeError::Broken(reported)
             }
         })?;
         read(response, limit).await

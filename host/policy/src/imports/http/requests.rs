@@ -27,7 +27,7 @@ pub(crate) struct Requests {
     pub(super) cluster: Arc<dyn ClusterAccess>,
     pub(super) limits: Limits,
     pub(super) at_once: Arc<Semaphore>,
-    pub(super) redaction: Arc<Mutex<Option<Known>>>,
+    pub(super) redaction: Arc<Mutex<Option<CachedRedaction>>>,
 }
 
 /// The requests and secrets that a policy asks for; empty until it has described itself.
@@ -38,7 +38,7 @@ pub(crate) struct WantedRequests {
 }
 
 /// The redaction of the last response: the next one usually has the same secrets.
-pub(super) struct Known {
+pub(super) struct CachedRedaction {
     pub(super) of: Vec<SecretString>,
     pub(super) redaction: Arc<Redaction>,
 }

@@ -25,9 +25,9 @@ impl Host for StoreData {
     async fn send(&mut self, request: Request) -> Result<Response, Error> {
         let requests = self.may_send(request.method)?;
         let counters = Arc::clone(&self.meter.counters);
-        let told = counters.waiting(requests.send(&request)).await;
-        self.has_sent(told.as_ref().ok());
-        told
+        let reported = counters.waiting(requests.send(&request)).await;
+        self.has_sent(reported.as_ref().ok());
+        reported
     }
 }
 
@@ -37,12 +37,12 @@ impl Requests {
         let began = Instant::now();
         let wall = self.wall(request);
         let sent = AtomicBool::new(false);
-        let told = match timeout(wall, self.attempt(request, &sent)).await {
-            Ok(told) => told,
+        let reported = match timeout(wall, self.attempt(request, &sent)).await {
+            Ok(reported) => reported,
             Err(_elapsed) => Err(late(wall, sent.load(Ordering::Relaxed))),
         };
-        self.trace(request, &told, began.elapsed());
-        told
+        self.trace(request, &reported, began.elapsed());
+        reported
     }
 
     async fn attempt(&self, request: &Request, sent: &AtomicBool) -> Result<Response, Error> {
@@ -100,12 +100,12 @@ impl Requests {
         })
     }
 
-    fn trace(&self, request: &Request, told: &Result<Response, Error>, took: Duration) {
+    fn trace(&self, request: &Request, reported: &Result<Response, Error>, took: Duration) {
         let policy = self.policy.as_str();
         let method = super::prepare::method(request.method);
         let url = scupper_policy_spec::shown_url(&request.url);
         let ms = took.as_millis();
-        match told {
+        match reported {
             Ok(Response { status, body, .. }) => {
                 let bytes = body.len();
                 tracing::debug!(target: "scupper::policy", policy, %method, url, status, bytes, ms, "request");

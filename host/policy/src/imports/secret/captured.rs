@@ -28,7 +28,7 @@ pub struct Secrets {
 #[derive(Default)]
 struct Memory {
     /// By policy and secret.
-    slots: HashMap<(String, String), Slot>,
+    slots: HashMap<(String, String), CapturedValues>,
     /// By namespace, name and key.
     read: HashMap<[String; 3], (Instant, Answer)>,
 }
@@ -37,7 +37,7 @@ struct Memory {
 pub(super) type Answer = Result<Vec<u8>, String>;
 
 #[derive(Default)]
-struct Slot {
+struct CapturedValues {
     captured: Option<(Capture, SecretString)>,
     lately: VecDeque<SecretString>,
 }
@@ -86,14 +86,14 @@ impl Secrets {
 }
 
 impl Memory {
-    fn slot(&mut self, policy: &str, name: &str) -> &mut Slot {
+    fn slot(&mut self, policy: &str, name: &str) -> &mut CapturedValues {
         self.slots
             .entry((policy.to_owned(), name.to_owned()))
             .or_default()
     }
 }
 
-impl Slot {
+impl CapturedValues {
     fn remember(&mut self, value: &SecretString) {
         self.lately.retain(|known| known != value);
         self.lately.push_front(value.clone());

@@ -311,9 +311,9 @@ mod tests {
             hex(value).to_uppercase(),
         ];
         for text in encoded {
-            let told = clean(&[("word", value)], &format!("<{text}>"));
-            assert!(told.contains("[secret word]"), "{text} {told}");
-            assert!(told.len() < 22, "{text} {told}");
+            let reported = clean(&[("word", value)], &format!("<{text}>"));
+            assert!(reported.contains("[secret word]"), "{text} {reported}");
+            assert!(reported.len() < 22, "{text} {reported}");
         }
     }
 
@@ -346,8 +346,8 @@ mod tests {
                 |place| picks >> place & 1 == 1,
                 |place| subset >> (9 - place) & 1 == 1,
             );
-            let told = clean(&[("word", value)], &format!("?a=%20{text}&b=%"));
-            assert_eq!(told, "?a=%20[secret word]&b=%", "{text}");
+            let reported = clean(&[("word", value)], &format!("?a=%20{text}&b=%"));
+            assert_eq!(reported, "?a=%20[secret word]&b=%", "{text}");
         }
     }
 
@@ -385,8 +385,8 @@ mod tests {
         for before in ["", "u", "us", "user:", "user2:"] {
             for after in ["", ":", "::"] {
                 let text = STANDARD.encode(format!("{before}{value}{after}"));
-                let told = clean(&[("word", value)], &text);
-                assert!(told.contains("[secret word]"), "{text} {told}");
+                let reported = clean(&[("word", value)], &text);
+                assert!(reported.contains("[secret word]"), "{text} {reported}");
             }
         }
     }

@@ -16,7 +16,7 @@ fn at(second: u64) -> Time {
 }
 
 fn trace(left: Option<&Checkpoint>) -> (DrainTrace, mpsc::Receiver<OtlpSpan>) {
-    let (traces, taken) = Traces::told(1000);
+    let (traces, taken) = Traces::reported(1000);
     let when = (Clock::System, at(1));
     (DrainTrace::begin(&traces, TRACE, &request(), when, left), taken)
 }

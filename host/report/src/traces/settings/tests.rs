@@ -100,7 +100,7 @@ fn the_resource_and_the_connection_come_from_the_environment() {
 
 #[test]
 fn all_problems_are_reported_at_once_without_secrets() {
-    let told = wrong(&[
+    let reported = wrong(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hunter2@a:4318"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,hunter2"),
@@ -119,7 +119,7 @@ fn all_problems_are_reported_at_once_without_secrets() {
          percent-encoded",
         "OTEL_EXPORTER_OTLP_COMPRESSION: \"gzip\" is not offered; leave it out, or set it to none",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
@@ -133,15 +133,15 @@ fn an_endpoint_is_a_url() {
         "/v1/traces",
         "http://:4318",
     ] {
-        let told = wrong(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", bad)]);
-        assert_eq!(told.len(), 1, "{bad}: {told:?}");
+        let reported = wrong(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", bad)]);
+        assert_eq!(reported.len(), 1, "{bad}: {reported:?}");
         assert!(
-            told[0].starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "),
-            "{told:?}"
+            reported[0].starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "),
+            "{reported:?}"
         );
         assert!(
-            told[0].ends_with("it must be a URL such as http://127.0.0.1:4318"),
-            "{told:?}"
+            reported[0].ends_with("it must be a URL such as http://127.0.0.1:4318"),
+            "{reported:?}"
         );
     }
     let jaeger = wrong(&[("OTEL_TRACES_EXPORTER", "jaeger")]);

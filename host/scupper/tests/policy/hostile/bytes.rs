@@ -169,13 +169,13 @@ async fn row_14_the_message_names_the_limit() {
             "compiling it took longer than 0.3 s",
         ),
     ];
-    for (number, (more, limits, told)) in rows.into_iter().enumerate() {
+    for (number, (more, limits, reported)) in rows.into_iter().enumerate() {
         let spec = with_more(more, &format!("limit-{number}"));
         let Err((fault, text)) = compile(spec, limits).await else {
-            panic!("it was loaded, and not: {told}")
+            panic!("it was loaded, and not: {reported}")
         };
         assert!(
-            matches!(fault, LoadFault::Compile(CompileError::Limit(_))) && text.ends_with(told),
+            matches!(fault, LoadFault::Compile(CompileError::Limit(_))) && text.ends_with(reported),
             "{text}"
         );
     }

@@ -11,7 +11,7 @@
 //! | 13 | plans with pods that are not its own | `plans` |
 //! | 14–15 | compile bombs, native code in disguise | `bytes` |
 //! | 16 | guests that end themselves | `endings` |
-//! | 17 | reload storms | `endings`: their first limit; `reload/storms`: how few are tried |
+//! | 17 | reload storms | `endings`: their first limit; `reload/flapping`: how few are tried |
 //!
 //! Each row below has its limit for the growth of the driver's memory, and `memory` checks them.
 

@@ -7,7 +7,7 @@ use super::beside;
 use crate::support::{FakeCluster, grant, runtime, spec, step};
 
 /// The answers to these lines of a guest without a grant.
-async fn told(lines: &str) -> String {
+async fn reported(lines: &str) -> String {
     let mut spec = spec("fetches");
     spec.grants = vec![grant("node-annotations:seen.example.com/")];
     let cluster = std::sync::Arc::new(FakeCluster::default());
@@ -34,7 +34,7 @@ pub(super) async fn row_11_requests_to_where_nobody_sent_it() {
         "file:///etc/passwd",
     ];
     for target in targets {
-        let message = told(&format!("GET {target}\nsend")).await;
+        let message = reported(&format!("GET {target}\nsend")).await;
         assert!(
             message.contains("not granted") || message.contains("invalid"),
             "{target}: {message}"
@@ -43,6 +43,6 @@ pub(super) async fn row_11_requests_to_where_nobody_sent_it() {
 }
 
 pub(super) async fn row_12_a_secret_by_its_name() {
-    let message = told("GET https://example.com/\nsecret-header authorization token\nsend").await;
+    let message = reported("GET https://example.com/\nsecret-header authorization token\nsend").await;
     assert!(message.contains("not granted"), "{message}");
 }

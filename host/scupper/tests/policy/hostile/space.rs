@@ -23,8 +23,8 @@ pub(super) async fn row_04_memory_until_there_is_none() {
 }
 
 pub(super) async fn row_04_more_memory_than_allowed_to_begin_with() {
-    let (told, _) = beside(1, async || refused("huge_memory").await).await;
-    let (fault, text) = &told[0];
+    let (reported, _) = beside(1, async || refused("huge_memory").await).await;
+    let (fault, text) = &reported[0];
     assert!(matches!(fault, LoadFault::Needs { .. }), "{text}");
     assert!(
         text.contains("bytes of memory at its start, and its limit is 67108864"),

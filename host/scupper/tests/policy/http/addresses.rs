@@ -43,10 +43,10 @@ async fn every_address_of_a_name_is_checked_before_one_is_used() {
         &["::"],
     ] {
         rig.names.set("name.test", addresses);
-        let told = loaded.tell(&[&get, "send"]).await;
+        let reported = loaded.tell(&[&get, "send"]).await;
         assert!(
-            told.starts_with("not granted: name.test has the address "),
-            "{addresses:?}: {told}"
+            reported.starts_with("not granted: name.test has the address "),
+            "{addresses:?}: {reported}"
         );
     }
     assert!(server.seen().is_empty());
@@ -89,8 +89,8 @@ async fn loopback_and_private_addresses_need_a_grant_each() {
     ] {
         let origin = format!("http://{host}:{}", server.port);
         let loaded = granted(&origin, networks).load().await;
-        let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
-        assert!(told.starts_with(wrong), "{told}");
+        let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+        assert!(reported.starts_with(wrong), "{reported}");
     }
     assert!(server.seen().is_empty());
 }
@@ -116,9 +116,9 @@ async fn the_api_server_is_closed_under_every_name() {
     ] {
         let mut rig = Rig::new().origin(&origin);
         rig.forbidden = vec![endpoint("192.168.0.1", 1), endpoint(host, port)];
-        let told = rig.load().await.tell(&[&get, "send"]).await;
+        let reported = rig.load().await.tell(&[&get, "send"]).await;
         let closed = format!("not granted: {origin} is the API server, which only the driver talks to");
-        assert_eq!(told == closed, !open, "{host}:{port}: {told}");
+        assert_eq!(reported == closed, !open, "{host}:{port}: {reported}");
     }
     assert_eq!(server.seen().len(), 2);
 }
@@ -153,8 +153,8 @@ async fn a_request_line_is_unambiguous() {
         ("/http://evil.test/v1/", "invalid request: "),
         ("@127.0.0.1/v1/", "invalid request: "),
     ] {
-        let told = loaded.tell(&[&format!("GET {origin}{path}"), "send"]).await;
-        assert!(told.starts_with(wrong), "{path}: {told}");
+        let reported = loaded.tell(&[&format!("GET {origin}{path}"), "send"]).await;
+        assert!(reported.starts_with(wrong), "{path}: {reported}");
     }
     for url in [
         format!("http://JOBS.test:{port}/v1/"),
@@ -168,17 +168,17 @@ async fn a_request_line_is_unambiguous() {
         format!("https://jobs.test:{port}/v1/"),
         "http://jobs.test/v1/".to_owned(),
     ] {
-        let told = loaded.tell(&[&format!("GET {url}"), "send"]).await;
+        let reported = loaded.tell(&[&format!("GET {url}"), "send"]).await;
         assert!(
-            told.starts_with("invalid request: ") || told.starts_with("not granted: "),
-            "{url}: {told}"
+            reported.starts_with("invalid request: ") || reported.starts_with("not granted: "),
+            "{url}: {reported}"
         );
     }
     for method in ["HEAD", "POST", "PUT", "PATCH", "DELETE"] {
-        let told = loaded.tell(&[&format!("{method} {origin}/v1/"), "send"]).await;
+        let reported = loaded.tell(&[&format!("{method} {origin}/v1/"), "send"]).await;
         assert!(
-            told.starts_with(&format!("not granted: {method} {origin}/v1/ is ")),
-            "{told}"
+            reported.starts_with(&format!("not granted: {method} {origin}/v1/ is ")),
+            "{reported}"
         );
     }
     assert!(server.seen().is_empty());

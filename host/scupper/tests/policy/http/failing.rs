@@ -6,16 +6,16 @@ use super::rig::{Loaded, Rig};
 use super::server::{Act, Server, ok, response};
 
 /// The policy's view of a server with this behaviour.
-async fn told(answer: impl Fn(&str) -> Vec<Act> + Send + Sync + 'static) -> String {
+async fn reported(answer: impl Fn(&str) -> Vec<Act> + Send + Sync + 'static) -> String {
     let server = Server::start(answer).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let mut rig = Rig::new().origin(&origin);
     rig.spec.limits.request_wall = Duration::from_millis(700);
     rig.spec.limits.response_bytes = 1000;
     let loaded = rig.load().await;
-    let told = loaded.tell(&[&format!("POST {origin}/"), "send"]).await;
+    let reported = loaded.tell(&[&format!("POST {origin}/"), "send"]).await;
     server.only();
-    told
+    reported
 }
 
 fn say(text: impl Into<Vec<u8>>) -> Vec<Act> {
@@ -37,11 +37,11 @@ async fn an_incomplete_response_is_reported_as_sent() {
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ] {
-        let told = told(move |_| say(text)).await;
-        let why = told.strip_prefix("incomplete response: ");
+        let reported = reported(move |_| say(text)).await;
+        let why = reported.strip_prefix("incomplete response: ");
         assert!(
             why.is_some_and(|why| !why.is_empty() && !why.contains("whole")),
-            "said once: {text:?}: {told}"
+            "said once: {text:?}: {reported}"
         );
     }
 }
@@ -54,8 +54,8 @@ async fn a_slow_response_is_reported_as_sent() {
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
         "HTTP/1.1 100 Continue\r\n\r\n",
     ] {
-        let told = told(move |_| say_and_stall(text)).await;
-        assert_eq!(told, "timed out: not complete within 0.7 s", "{text:?}");
+        let reported = reported(move |_| say_and_stall(text)).await;
+        assert_eq!(reported, "timed out: not complete within 0.7 s", "{text:?}");
     }
 }
 
@@ -72,15 +72,15 @@ async fn a_long_answer_is_cut_off() {
                 Act::Stall => Vec::new(),
             })
             .collect();
-        let told = told(move |_| vec![Act::Say(bytes.clone()), Act::Stall]).await;
+        let reported = reported(move |_| vec![Act::Say(bytes.clone()), Act::Stall]).await;
         assert_eq!(
-            told,
+            reported,
             "the response is too large: the response has more than the 1000 bytes that policy `p` may take; for more add \
              to it in scupper.yaml: `limits: {response: 1Mi}`"
         );
     }
     let fits = "x".repeat(1000);
-    assert!(told(move |_| ok(&fits)).await.starts_with("200 [] [] xxx"));
+    assert!(reported(move |_| ok(&fits)).await.starts_with("200 [] [] xxx"));
 }
 
 #[tokio::test]
@@ -88,16 +88,16 @@ async fn a_long_head_is_cut_off() {
     let many = "X-A: b\r\n".repeat(101);
     let long = format!("X-A: {}\r\n", "b".repeat(200_000));
     for headers in [many, long] {
-        let told = told(move |_| say(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
-        assert!(told.starts_with("incomplete response: "), "{told}");
+        let reported = reported(move |_| say(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
+        assert!(reported.starts_with("incomplete response: "), "{reported}");
     }
 }
 
 #[tokio::test]
 async fn a_compressed_response_cannot_be_searched_and_is_refused() {
-    let told = told(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
+    let reported = reported(|_| response("200 OK\r\nContent-Encoding: gzip", "packed")).await;
     assert_eq!(
-        told,
+        reported,
         "incomplete response: the response has the content encoding `gzip`, which was not requested"
     );
 }
@@ -127,8 +127,8 @@ async fn without_a_listener_the_request_is_reported_as_not_sent() {
             "unreachable: no connection within 0.3 s; nothing was sent",
         ),
     ] {
-        let told = loaded.tell(&[&format!("GET {}/", origin(name)), "send"]).await;
-        assert!(told.starts_with(wrong), "{told}");
+        let reported = loaded.tell(&[&format!("GET {}/", origin(name)), "send"]).await;
+        assert!(reported.starts_with(wrong), "{reported}");
     }
 }
 
@@ -143,11 +143,11 @@ async fn a_connection_that_closes_at_once_is_not_reported_as_a_response() {
     });
     let origin = format!("http://jobs.test:{port}");
     let loaded = Rig::new().origin(&origin).load().await;
-    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
     // Either may be true: the two race.
     assert!(
-        told.starts_with("incomplete response: ") || told.starts_with("unreachable: "),
-        "{told}"
+        reported.starts_with("incomplete response: ") || reported.starts_with("unreachable: "),
+        "{reported}"
     );
     closing.abort();
 }
@@ -160,12 +160,12 @@ async fn a_policy_may_wait_shorter_but_not_longer() {
     rig.spec.limits.request_wall = Duration::from_millis(600);
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
-    let told = loaded.tell(&[&get, "timeout 250", "send"]).await;
-    assert_eq!(told, "timed out: not complete within 0.25 s");
-    let told = loaded.tell(&[&get, "timeout 60000", "send"]).await;
-    assert_eq!(told, "timed out: not complete within 0.6 s");
-    let told = loaded.tell(&[&get, "timeout 0", "send"]).await;
-    assert_eq!(told, "invalid request: a timeout of nothing leaves no time");
+    let reported = loaded.tell(&[&get, "timeout 250", "send"]).await;
+    assert_eq!(reported, "timed out: not complete within 0.25 s");
+    let reported = loaded.tell(&[&get, "timeout 60000", "send"]).await;
+    assert_eq!(reported, "timed out: not complete within 0.6 s");
+    let reported = loaded.tell(&[&get, "timeout 0", "send"]).await;
+    assert_eq!(reported, "invalid request: a timeout of nothing leaves no time");
 }
 
 #[tokio::test]
@@ -175,10 +175,10 @@ async fn a_step_that_ends_cancels_its_request() {
     let mut rig = Rig::new().origin(&origin);
     rig.spec.limits.step_wall = Duration::from_millis(500);
     let loaded = rig.load().await;
-    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
     assert!(
-        told.contains("failed in step: it did not answer within 0.5 s"),
-        "{told}"
+        reported.contains("failed in step: it did not answer within 0.5 s"),
+        "{reported}"
     );
     wait(|| server.gone() == 1).await;
 }
@@ -193,11 +193,11 @@ async fn a_step_sends_a_limited_number_of_requests() {
     let get = format!("GET {origin}/");
     let answers = "200 [] [] ; 200 [] [] ; 200 [] [] ";
     let many = "too many requests in one step: one step may send 3; go on in the next";
-    let told = loaded.tell(&[&get, "send 5"]).await;
-    assert_eq!(told, format!("{answers}; {many}; {many}"));
+    let reported = loaded.tell(&[&get, "send 5"]).await;
+    assert_eq!(reported, format!("{answers}; {many}; {many}"));
     // Requests that were not sent also count: a policy cannot retry for ever.
-    let told = loaded.tell(&["GET nonsense", "send 3", &get, "send"]).await;
-    assert!(told.ends_with(many), "{told}");
+    let reported = loaded.tell(&["GET nonsense", "send 3", &get, "send"]).await;
+    assert!(reported.ends_with(many), "{reported}");
     assert_eq!(server.seen().len(), 3);
 }
 
@@ -213,9 +213,9 @@ async fn a_policy_has_a_limited_number_of_requests_in_flight() {
         .map(|_| tokio::spawn(send(std::sync::Arc::clone(&loaded), get.clone())))
         .collect();
     wait(|| server.seen().len() == 4).await;
-    let told = send(std::sync::Arc::clone(&loaded), get.clone()).await;
+    let reported = send(std::sync::Arc::clone(&loaded), get.clone()).await;
     assert_eq!(
-        told,
+        reported,
         "too many requests in one step: others of this policy are still under way"
     );
     for task in waiting {
@@ -268,15 +268,18 @@ async fn a_request_has_size_limits() {
             "invalid request: only the driver sets the header `range`",
         ),
     ] {
-        let told = loaded.tell(&[&post, line, "send"]).await;
+        let reported = loaded.tell(&[&post, line, "send"]).await;
         assert!(
-            told.starts_with(wrong) || told.starts_with("invalid request: `X-A"),
-            "{line}: {told}"
+            reported.starts_with(wrong) || reported.starts_with("invalid request: `X-A"),
+            "{line}: {reported}"
         );
     }
     assert!(server.seen().is_empty());
-    let told = loaded.tell(&[&post, "long-body 262144", "length"]).await;
-    assert!(told.parse::<usize>().is_ok_and(|bytes| bytes > 262_144), "{told}");
+    let reported = loaded.tell(&[&post, "long-body 262144", "length"]).await;
+    assert!(
+        reported.parse::<usize>().is_ok_and(|bytes| bytes > 262_144),
+        "{reported}"
+    );
 }
 
 /// Waits until the condition holds.

@@ -41,7 +41,7 @@ async fn a_wrong_grant_of_requests_names_the_field_and_the_valid_values() {
         change(&mut grant);
         grant
     };
-    for (grant, told) in [
+    for (grant, reported) in [
         (
             http("a.example.com"),
             "the grant http of `a.example.com`: origin: `a.example.com` is not a valid URL",
@@ -69,7 +69,7 @@ async fn a_wrong_grant_of_requests_names_the_field_and_the_valid_values() {
         ),
     ] {
         let text = refused(Rig::new().http(grant)).await;
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
     }
 }
 
@@ -91,7 +91,7 @@ async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
         origin: origin.to_owned(),
         header: header.to_owned(),
     };
-    for (grants, told) in [
+    for (grants, reported) in [
         (
             vec![secret("pass word", file(), &[a])],
             "the grant of the secret `pass word`: name: must be 1 to 63 letters",
@@ -126,7 +126,7 @@ async fn a_wrong_grant_of_a_secret_names_the_field_and_the_valid_values() {
         let mut rig = Rig::new().http(http(a));
         rig.spec.secrets = grants;
         let text = refused(rig).await;
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
     }
 }
 
@@ -163,7 +163,7 @@ async fn missing_grants_are_reported_as_the_operator_would_write_them() {
 
 #[tokio::test]
 async fn a_request_that_cannot_be_granted_reports_the_reason() {
-    for (want, told) in [
+    for (want, reported) in [
         ("http everything", "`everything` is not an http target"),
         ("http GET https://a.example.com/?x", "has a query or a fragment"),
         ("http FETCH https://a.example.com/", "`FETCH` is not one of GET"),
@@ -179,7 +179,7 @@ async fn a_request_that_cannot_be_granted_reports_the_reason() {
         ("secret pass/word", "name: must be 1 to 63 letters"),
     ] {
         let text = refused(Rig::new().wants(want)).await;
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
     }
 }
 
@@ -193,16 +193,16 @@ async fn grants_that_a_policy_did_not_request_are_not_given() {
         .insert("wants".to_owned(), format!("http GET {origin}/v1/"));
     rig.spec.secrets = vec![secret("password", file(), &[&origin])];
     let loaded = rig.load().await;
-    let told = loaded.tell(&[&format!("GET {origin}/v2/"), "send"]).await;
+    let reported = loaded.tell(&[&format!("GET {origin}/v2/"), "send"]).await;
     assert!(
-        told.ends_with("is granted, but `describe` does not say that the policy wants it"),
-        "{told}"
+        reported.ends_with("is granted, but `describe` does not say that the policy wants it"),
+        "{reported}"
     );
-    let told = loaded
+    let reported = loaded
         .tell(&[&format!("GET {origin}/v1/"), "bearer password", "send"])
         .await;
     assert_eq!(
-        told,
+        reported,
         "not granted: the secret `password` is granted, but `describe` does not say that the policy wants it"
     );
     assert!(server.seen().is_empty());

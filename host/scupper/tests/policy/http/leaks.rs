@@ -109,7 +109,7 @@ async fn no_output_contains_a_secret() {
     script.push("shout");
     let told_first = loaded.tell(&script).await;
     script.extend(searches.iter().map(String::as_str));
-    let told = loaded.tell(&script).await;
+    let reported = loaded.tell(&script).await;
     drop(listening);
 
     // It really was sent, and really came back.
@@ -136,8 +136,8 @@ async fn no_output_contains_a_secret() {
     );
     let debugged = format!("{:?} {:?}", rig.memory, rig.spec);
     for (place, text) in [
-        ("what it told", &told),
-        ("what it told before", &told_first),
+        ("what it reported", &reported),
+        ("what it reported before", &told_first),
         ("what it wrote", &written),
         ("the log", &logged),
         ("what is printed of it", &debugged),
@@ -182,13 +182,13 @@ async fn no_secret_is_in_the_memory_of_a_policy() {
         "length",
     ];
     script.extend(searches.iter().map(String::as_str));
-    let told = loaded.tell(&script).await;
-    let found: Vec<&str> = told.split("; ").skip(2).collect();
+    let reported = loaded.tell(&script).await;
+    let found: Vec<&str> = reported.split("; ").skip(2).collect();
     let expected: Vec<String> = questions
         .iter()
         .map(|(_, found)| format!("found {found}"))
         .collect();
-    assert_eq!(found, expected, "{told}");
+    assert_eq!(found, expected, "{reported}");
 }
 
 /// The forms of the secrets.

@@ -37,7 +37,7 @@ async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
         .secret("token", captured(&from), &[&to])
         .load()
         .await;
-    let told = loaded
+    let reported = loaded
         .tell(&[
             &format!("POST {from}/v3/auth/tokens"),
             "body {\"auth\": {\"user\": \"me\", \"password\": \"\"}}",
@@ -46,14 +46,14 @@ async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
             "send",
         ])
         .await;
-    assert_eq!(told, "201 [] [token] {\"token\": {}}");
+    assert_eq!(reported, "201 [] [token] {\"token\": {}}");
     let request = keystone.only();
     assert!(
         request.ends_with("\r\n\r\n{\"auth\":{\"password\":\"hunter\\\"2\\\\ü\",\"user\":\"me\"}}"),
         "{request}"
     );
     // In the next step, and at another origin.
-    let told = loaded
+    let reported = loaded
         .tell(&[
             &format!("GET {to}/servers"),
             "secret-header X-Auth-Token token",
@@ -61,8 +61,8 @@ async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
         ])
         .await;
     assert!(nova.only().contains("x-auth-token: gAAAAtoken-of-keystone\r\n"));
-    assert!(told.contains("x-auth-token: [secret token]"), "{told}");
-    assert!(!told.contains("gAAAA"), "{told}");
+    assert!(reported.contains("x-auth-token: [secret token]"), "{reported}");
+    assert!(!reported.contains("gAAAA"), "{reported}");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_header_that_is_a_secret_is_never_shown_whether_it_is_captured_or_not(
         .secret("token", captured(&origin), &[&origin])
         .load()
         .await;
-    let told = loaded
+    let reported = loaded
         .tell(&[
             &format!("POST {origin}/v3/auth/tokens"),
             "send",
@@ -84,7 +84,7 @@ async fn a_header_that_is_a_secret_is_never_shown_whether_it_is_captured_or_not(
         ])
         .await;
     assert_eq!(
-        told,
+        reported,
         "201 [] [] {\"token\": {}}; no secret: `token`: it was not captured yet"
     );
 }
@@ -115,9 +115,9 @@ async fn a_secret_is_sent_to_no_other_target() {
             .chain(lines.iter().copied())
             .chain(["send"])
             .collect();
-        let told = loaded.tell(&script).await;
-        assert!(told.starts_with("not granted: the secret `"), "{told}");
-        assert!(told.contains(&b), "{told}");
+        let reported = loaded.tell(&script).await;
+        assert!(reported.starts_with("not granted: the secret `"), "{reported}");
+        assert!(reported.contains(&b), "{reported}");
     }
     for (line, wrong) in [
         (
@@ -134,10 +134,10 @@ async fn a_secret_is_sent_to_no_other_target() {
             "not granted: there is no secret `nothing`",
         ),
     ] {
-        let told = loaded
+        let reported = loaded
             .tell(&[&format!("POST {a}/v3/auth/tokens"), line, "send"])
             .await;
-        assert!(told.starts_with(wrong), "{told}");
+        assert!(reported.starts_with(wrong), "{reported}");
     }
     assert!(server.seen().is_empty());
 }
@@ -173,8 +173,11 @@ async fn a_secret_file_is_reread_and_its_old_content_is_still_redacted() {
         "{seen:?}"
     );
     std::fs::remove_file(&file).unwrap();
-    let told = loaded.tell(&script).await;
-    assert!(told.starts_with("no secret: `password`: cannot read /"), "{told}");
+    let reported = loaded.tell(&script).await;
+    assert!(
+        reported.starts_with("no secret: `password`: cannot read /"),
+        "{reported}"
+    );
 }
 
 #[tokio::test]
@@ -205,13 +208,16 @@ async fn a_file_that_holds_no_secret_is_refused() {
         ),
     ] {
         std::fs::write(&file, bytes).unwrap();
-        let told = loaded.tell(&[&get, "bearer password", "send"]).await;
-        assert!(told.starts_with("no secret: ") && told.contains(wrong), "{told}");
-        assert!(!told.contains("hunter"), "{told}");
+        let reported = loaded.tell(&[&get, "bearer password", "send"]).await;
+        assert!(
+            reported.starts_with("no secret: ") && reported.contains(wrong),
+            "{reported}"
+        );
+        assert!(!reported.contains("hunter"), "{reported}");
     }
     for name in ["directory", "device"] {
-        let told = loaded.tell(&[&get, &format!("bearer {name}"), "send"]).await;
-        assert!(told.contains("is not a regular file"), "{told}");
+        let reported = loaded.tell(&[&get, &format!("bearer {name}"), "send"]).await;
+        assert!(reported.contains("is not a regular file"), "{reported}");
     }
     assert!(server.seen().is_empty());
 }
@@ -236,13 +242,16 @@ async fn a_kubernetes_secret_is_read_from_the_cluster() {
         .insert("slurm/auth/token".to_owned(), "token-of-slurm".to_owned());
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
-    let told = loaded
+    let reported = loaded
         .tell(&[&get, "secret-header X-SLURM-USER-TOKEN token", "send"])
         .await;
     assert!(server.only().contains("x-slurm-user-token: token-of-slurm\r\n"));
-    assert!(told.contains("x-slurm-user-token: [secret token]"), "{told}");
-    let told = loaded.tell(&[&get, "bearer other", "send"]).await;
-    assert_eq!(told, "no secret: `other`: not found: secret");
+    assert!(
+        reported.contains("x-slurm-user-token: [secret token]"),
+        "{reported}"
+    );
+    let reported = loaded.tell(&[&get, "bearer other", "send"]).await;
+    assert_eq!(reported, "no secret: `other`: not found: secret");
 }
 
 #[tokio::test]
@@ -253,15 +262,18 @@ async fn a_captured_token_outlives_the_policy_that_captured_it() {
         .origin(&origin)
         .secret("token", captured(&origin), &[&origin]);
     let post = format!("POST {origin}/v3/auth/tokens");
-    let told = rig
+    let reported = rig
         .load()
         .await
         .tell(&[&post, "capture X-Subject-Token token", "send"])
         .await;
-    assert_eq!(told, "201 [] [token] {\"token\": {}}");
+    assert_eq!(reported, "201 [] [token] {\"token\": {}}");
     let get = format!("GET {origin}/");
-    let told = rig.load().await.tell(&[&get, "bearer token", "send"]).await;
-    assert!(told.contains("authorization: Bearer [secret token]"), "{told}");
+    let reported = rig.load().await.tell(&[&get, "bearer token", "send"]).await;
+    assert!(
+        reported.contains("authorization: Bearer [secret token]"),
+        "{reported}"
+    );
     // Another policy has its own secrets.
     let mut other = rig;
     other.spec.name = "q".to_owned();

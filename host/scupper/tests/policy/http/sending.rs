@@ -8,7 +8,7 @@ async fn a_request_goes_out_as_it_was_written_and_its_answer_comes_back() {
     let server = Server::start(|_| response("201 Created\r\nX-Job: 7", "made")).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let told = loaded
+    let reported = loaded
         .tell(&[
             &format!("POST {origin}/v1/jobs?all=1&name=a%20b"),
             "header X-One 1",
@@ -16,7 +16,7 @@ async fn a_request_goes_out_as_it_was_written_and_its_answer_comes_back() {
             "send",
         ])
         .await;
-    assert_eq!(told, "201 [x-job=7] [] made");
+    assert_eq!(reported, "201 [x-job=7] [] made");
     let request = server.only();
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let mut lines: Vec<&str> = head.lines().collect();
@@ -42,15 +42,15 @@ async fn a_post_of_nothing_says_so_and_a_get_says_nothing() {
     let server = Server::echo().await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let told = loaded.tell(&[&format!("POST {origin}"), "send"]).await;
+    let reported = loaded.tell(&[&format!("POST {origin}"), "send"]).await;
     assert!(
-        told.contains("POST / HTTP/1.1") && told.contains("content-length: 0"),
-        "{told}"
+        reported.contains("POST / HTTP/1.1") && reported.contains("content-length: 0"),
+        "{reported}"
     );
-    let told = loaded.tell(&[&format!("GET {origin}"), "send"]).await;
+    let reported = loaded.tell(&[&format!("GET {origin}"), "send"]).await;
     assert!(
-        told.contains("GET / HTTP/1.1") && !told.contains("content-length"),
-        "{told}"
+        reported.contains("GET / HTTP/1.1") && !reported.contains("content-length"),
+        "{reported}"
     );
 }
 
@@ -59,8 +59,8 @@ async fn a_redirect_is_returned_and_not_followed() {
     let server = Server::start(|_| response("302 Found\r\nLocation: http://jobs.test/elsewhere", "")).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
-    assert_eq!(told, "302 [location=http://jobs.test/elsewhere] [] ");
+    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    assert_eq!(reported, "302 [location=http://jobs.test/elsewhere] [] ");
     server.only();
 }
 
@@ -93,10 +93,10 @@ async fn a_body_may_arrive_in_pieces_and_without_a_length() {
     .await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let told = loaded.tell(&[&format!("GET {origin}/chunked"), "send"]).await;
-    assert_eq!(told, "200 [transfer-encoding=chunked] [] one two");
-    let told = loaded.tell(&[&format!("GET {origin}/old"), "send"]).await;
-    assert_eq!(told, "200 [] [] to the end");
+    let reported = loaded.tell(&[&format!("GET {origin}/chunked"), "send"]).await;
+    assert_eq!(reported, "200 [transfer-encoding=chunked] [] one two");
+    let reported = loaded.tell(&[&format!("GET {origin}/old"), "send"]).await;
+    assert_eq!(reported, "200 [] [] to the end");
 }
 
 #[tokio::test]
@@ -105,8 +105,8 @@ async fn a_proxy_in_the_environment_is_not_asked() {
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
     // The name exists only for the resolver of this test, so a proxy could not know it either.
-    let told = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
-    assert_eq!(told, "200 [] [] here");
+    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    assert_eq!(reported, "200 [] [] here");
     let request = server.only();
     assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request}");
 }

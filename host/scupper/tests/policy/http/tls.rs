@@ -85,27 +85,27 @@ async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
         ("else.test", Some(right)),
     ] {
         let origin = format!("https://{name}:{port}");
-        let told = rig(&origin, ca)
+        let reported = rig(&origin, ca)
             .load()
             .await
             .tell(&[&format!("GET {origin}/"), "send"])
             .await;
         assert!(
-            told.starts_with(&format!("unreachable: TLS with {origin} failed: ")),
-            "{told}"
+            reported.starts_with(&format!("unreachable: TLS with {origin} failed: ")),
+            "{reported}"
         );
-        assert!(told.contains("certificate"), "{told}");
+        assert!(reported.contains("certificate"), "{reported}");
     }
     assert!(server.seen().is_empty());
     // A server without TLS is not trusted either.
     let plain = Server::echo().await;
     let origin = format!("https://secure.test:{}", plain.port);
-    let told = rig(&origin, None)
+    let reported = rig(&origin, None)
         .load()
         .await
         .tell(&[&format!("GET {origin}/"), "timeout 2000", "send"])
         .await;
-    assert!(told.starts_with("unreachable: "), "{told}");
+    assert!(reported.starts_with("unreachable: "), "{reported}");
 }
 
 #[tokio::test]
@@ -116,13 +116,16 @@ async fn certificates_can_be_exchanged_while_the_policy_runs() {
     let ca = secret_file(&old.pem);
     let loaded = rig(&origin, Some(ca.clone())).load().await;
     let get = format!("GET {origin}/");
-    let told = loaded.tell(&[&get, "send"]).await;
-    assert!(told.starts_with("unreachable: TLS with https://"), "{told}");
+    let reported = loaded.tell(&[&get, "send"]).await;
+    assert!(
+        reported.starts_with("unreachable: TLS with https://"),
+        "{reported}"
+    );
     std::fs::write(&ca, format!("{}{}", old.pem, new.pem)).unwrap();
     assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
     std::fs::remove_file(&ca).unwrap();
-    let told = loaded.tell(&[&get, "send"]).await;
-    assert!(told.starts_with("unreachable: cannot read /"), "{told}");
+    let reported = loaded.tell(&[&get, "send"]).await;
+    assert!(reported.starts_with("unreachable: cannot read /"), "{reported}");
 }
 
 #[tokio::test]
@@ -134,19 +137,25 @@ async fn a_file_without_a_certificate_prevents_the_load_of_the_policy() {
         };
         chain(&error)
     };
-    let told = wrong("/nowhere/ca.pem".into()).await;
+    let reported = wrong("/nowhere/ca.pem".into()).await;
     assert!(
-        told.contains("the grant http of `https://secure.test`: ca: cannot read /nowhere/ca.pem"),
-        "{told}"
+        reported.contains("the grant http of `https://secure.test`: ca: cannot read /nowhere/ca.pem"),
+        "{reported}"
     );
     for text in [
         "",
         "hello",
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     ] {
-        let told = wrong(secret_file(text)).await;
-        assert!(told.ends_with("contains no usable certificate"), "{text}: {told}");
+        let reported = wrong(secret_file(text)).await;
+        assert!(
+            reported.ends_with("contains no usable certificate"),
+            "{text}: {reported}"
+        );
     }
-    let told = wrong(secret_file("-----BEGIN CERTIFICATE-----\n!\n")).await;
-    assert!(told.contains("is not a list of PEM certificates"), "{told}");
+    let reported = wrong(secret_file("-----BEGIN CERTIFICATE-----\n!\n")).await;
+    assert!(
+        reported.contains("is not a list of PEM certificates"),
+        "{reported}"
+    );
 }

@@ -225,13 +225,13 @@ impl Round {
         for case in Case::all() {
             let pod = format!("{}/{}", namespace(self.node), case.name());
             // If one program prints nothing about a pod, the pod is kept, or, where others block, it does not block.
-            let told = |verdicts: &Verdicts| {
+            let reported = |verdicts: &Verdicts| {
                 verdicts
                     .get(&pod)
                     .filter(|verdict| **verdict != Verdict::Stays(None))
                     .cloned()
             };
-            let (theirs, ours) = (told(theirs), told(ours));
+            let (theirs, ours) = (reported(theirs), reported(ours));
             if blocks(theirs.as_ref()) || blocks(ours.as_ref()) {
                 blocked.push(case.name());
             }

@@ -86,17 +86,17 @@ fn group(text: &str) -> Option<(String, Vec<String>)> {
 pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Verdicts {
     let output = plan(kubeconfig, node, flags);
     let (stdout, stderr) = texts(&output);
-    let told: Value =
+    let reported: Value =
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"));
-    if let Some(blockers) = told["blockers"].as_array() {
+    if let Some(blockers) = reported["blockers"].as_array() {
         assert_eq!(output.status.code(), Some(5), "{stderr}");
         let blocks = |blocker: &Value| (text(&blocker["pod"]), Verdict::Blocks(text(&blocker["reason"])));
         return blockers.iter().map(blocks).collect();
     }
     assert!(output.status.success(), "{stdout}{stderr}");
-    let decisions = told["plan"]["decisions"].as_array().unwrap();
+    let decisions = reported["plan"]["decisions"].as_array().unwrap();
     let verdict = |decision: &Value| {
-        let pod = text(&told["pods"][text(&decision["uid"])]);
+        let pod = text(&reported["pods"][text(&decision["uid"])]);
         let reason = text(&decision["reason"]);
         let is_warning = WARNINGS.iter().any(|warning| reason.ends_with(warning));
         let warning = is_warning.then_some(reason);
@@ -112,8 +112,8 @@ pub(super) fn by_scupper(kubeconfig: &Path, node: &str, flags: &[String]) -> Ver
 
 /// The ways in which our plan evicts pods.
 pub(super) fn ways(kubeconfig: &Path, node: &str, flags: &[String]) -> Vec<String> {
-    let told: Value = serde_json::from_str(&texts(&plan(kubeconfig, node, flags)).0).unwrap();
-    let decisions = told["plan"]["decisions"].as_array().unwrap();
+    let reported: Value = serde_json::from_str(&texts(&plan(kubeconfig, node, flags)).0).unwrap();
+    let decisions = reported["plan"]["decisions"].as_array().unwrap();
     let ways: BTreeSet<String> = decisions
         .iter()
         .map(|decision| text(&decision["verdict"]))

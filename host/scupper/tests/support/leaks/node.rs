@@ -154,7 +154,7 @@ impl Node {
     pub(crate) async fn ends(&self, event: &str) -> String {
         let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
         let waited = self.kubelet.wait_for(ended, LIMIT).await;
-        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.told()));
+        waited.unwrap_or_else(|why| panic!("{why}\n{}", self.reported()));
         self.captured.look();
         let finished = self.kubelet.record().finished();
         finished.into_iter().find(|(name, _)| name == event).unwrap().1
@@ -170,7 +170,7 @@ impl Node {
     }
 
     /// Its standard output.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn reported(&self) -> String {
         std::fs::read_to_string(self.said("out")).unwrap()
     }
 
@@ -191,7 +191,10 @@ impl Node {
     pub(crate) fn told_so_often(&self, wanted: &[(&str, usize)]) {
         let events = self.events();
         for (event, count) in wanted {
-            let found = events.iter().filter(|told| told.starts_with(event)).count();
+            let found = events
+                .iter()
+                .filter(|reported| reported.starts_with(event))
+                .count();
             assert_eq!(found, *count, "{event}: {events:#?}");
         }
     }
@@ -204,13 +207,17 @@ impl Node {
 
     /// It has printed this.
     pub(crate) async fn tells(&self, words: &str) {
-        self.until(words, || self.told().contains(words)).await;
+        self.until(words, || self.reported().contains(words)).await;
     }
 
     async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let begun = Instant::now();
         while !holds() {
-            assert!(begun.elapsed() < LIMIT, "not in time: {what}\n{}", self.told());
+            assert!(
+                begun.elapsed() < LIMIT,
+                "not in time: {what}\n{}",
+                self.reported()
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

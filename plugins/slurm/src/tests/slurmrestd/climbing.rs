@@ -155,7 +155,7 @@ fn many_jobs_are_signalled_in_several_steps() {
         fake.job(id, &["RUNNING"], NODE);
     }
     fake.host.advance(25 * MINUTE);
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
             panic!("they run")
@@ -165,13 +165,13 @@ fn many_jobs_are_signalled_in_several_steps() {
             .filter(|line| line.starts_with("DELETE"))
             .count();
         assert!(deletes <= 8, "{deletes}");
-        told += deletes;
+        reported += deletes;
         if waits.progress.starts_with("SIGUSR1 sent to 21 jobs") {
             break;
         }
         assert_eq!(waits.again_after, 250);
     }
-    assert_eq!(told, 21);
+    assert_eq!(reported, 21);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_requeue_needs_a_slurm_that_supports_it() {
     );
     assert_eq!(changes(&fake), [proof(), "GET job/4711/requeue".to_owned()]);
     fake.waits();
-    assert_eq!(changes(&fake), NOTHING, "told once");
+    assert_eq!(changes(&fake), NOTHING, "reported once");
 
     let fake = climber("5m requeue");
     fake.serves(&[42, 43, 44, 45]);

@@ -75,12 +75,12 @@ fn each_rung_emits_one_event() {
             fake.run_until_stable();
         }
     }
-    let told: Vec<String> = fake.host.events().into_iter().skip(1).collect();
+    let reported: Vec<String> = fake.host.events().into_iter().skip(1).collect();
     let rung = |reason: &str, said: &str| {
         format!("Warning {reason} of node-1: near the deadline of maintenance: {said} (node-1)")
     };
     assert_eq!(
-        told,
+        reported,
         [
             rung("SlurmJobsSignalled", "SIGUSR1 sent to 1 job"),
             rung("SlurmRungMissed", "this Slurm cannot requeue a job"),

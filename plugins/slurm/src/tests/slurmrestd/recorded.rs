@@ -123,14 +123,14 @@ fn unexpected_forms_are_unknown_and_never_free() {
 
 #[test]
 fn errors_of_every_form_are_errors() {
-    let told = |status, body: serde_json::Value| {
+    let reported = |status, body: serde_json::Value| {
         let read: Body = serde_json::from_value(body).unwrap();
         SlurmError::of(status, &read.errors, String::new)
     };
-    assert_eq!(told(200, json!({"errors": []})), None);
-    assert_eq!(told(200, json!({"errors": null})), None);
-    assert_eq!(told(200, json!({})), None);
-    let old = told(
+    assert_eq!(reported(200, json!({"errors": []})), None);
+    assert_eq!(reported(200, json!({"errors": null})), None);
+    assert_eq!(reported(200, json!({})), None);
+    let old = reported(
         500,
         json!({"errors": [{"error": "Invalid node name specified", "errno": 2018}]}),
     );
@@ -141,6 +141,6 @@ fn errors_of_every_form_are_errors() {
         ))
     );
     for odd in [json!("no"), json!(["no"]), json!({"a": 1}), json!([{}])] {
-        assert!(told(200, json!({"errors": odd})).is_some(), "{odd}");
+        assert!(reported(200, json!({"errors": odd})).is_some(), "{odd}");
     }
 }

@@ -112,7 +112,7 @@ fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
     assert_eq!(
         reported(&mut begun, &now),
         queued,
-        "it was not told before it was asked for"
+        "it was not reported before it was asked for"
     );
     assert_eq!(reported(&mut diff, &now), queued);
     now.pods.clear();

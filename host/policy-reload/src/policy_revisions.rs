@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use scupper_engine::Time;
 
 use super::revision::Revision;
-use super::rules::{Pace, ReloadRules, backoff};
+use super::rules::{CandidateRate, ReloadRules, backoff};
 
 /// Rejected revisions to remember, so that not every scan tries them again.
 const REFUSED: usize = 16;
@@ -15,12 +15,12 @@ const QUARANTINED: usize = 16;
 
 /// The record of one policy's revisions.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct PolicyRevisions {
     active: Option<Revision>,
     previous: Option<Revision>,
     refused: VecDeque<Refused>,
     quarantined: VecDeque<Quarantine>,
-    pace: Pace,
+    pace: CandidateRate,
     faults: VecDeque<Time>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Decision {
     /// It is already active.
     Same,
     /// It was rejected before, and has not changed.
-    Known,
+    KnownRevisions,
     /// It was rolled back; the time of its return, if any.
     Quarantined(Option<Time>),
     /// Candidates come too fast.
@@ -56,7 +56,7 @@ pub(super) enum Decision {
     Try,
 }
 
-impl Slot {
+impl PolicyRevisions {
     /// Decides about this revision. `Try` counts as a try.
     pub(super) fn decide(
         &mut self,
@@ -77,7 +77,7 @@ impl Slot {
         let refused = self.refused.iter().find(|refused| refused.revision == *revision);
         if let Some(Refused { again, .. }) = refused {
             match again {
-                None => return Decision::Known,
+                None => return Decision::KnownRevisions,
                 Some(again) if now < *again => return Decision::TooSoon(*again),
                 Some(_) => {}
             }

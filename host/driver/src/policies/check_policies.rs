@@ -1,4 +1,5 @@
-//! Loads each policy by itself and without a cluster, so that all problems are reported at once.
+//! Loads each policy by itself and without a cluster, so that one run of `scupper config check` reports the problems of
+//! all policies.
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use scupper_common::clock::Clock;
 use scupper_policy::{Description, LoadError, Network, NoCluster, Policies};
 
 /// Nothing that loading calls may reach a cluster.
-const UNASKED: NoCluster = NoCluster("the policy is only looked at");
+const UNASKED: NoCluster = NoCluster("the policy is only checked");
 
 /// The result of one policy.
 #[derive(Debug)]
-pub struct TrialLoad {
+pub struct PolicyCheckResult {
     /// The operator's name for it.
     pub name: String,
     /// Its description, or why it cannot be loaded.
@@ -19,7 +20,7 @@ pub struct TrialLoad {
 }
 
 /// Loads each of the policies and drops it again.
-pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<TrialLoad>, DriverError> {
+pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheckResult>, DriverError> {
     let (runtime, _cache) = policies::runtime(options, None, Clock::System, Network::default())?;
     let mut trials = Vec::new();
     for spec in &options.policies {
@@ -28,7 +29,7 @@ pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<TrialLoad>,
         let Some(result) = loaded.transpose() else {
             continue;
         };
-        trials.push(TrialLoad {
+        trials.push(PolicyCheckResult {
             name: spec.name.clone(),
             result,
         });

@@ -13,7 +13,7 @@ use scupper_cluster::Cluster;
 pub(crate) struct WatchedNode(watch::Receiver<Option<Option<Node>>>);
 
 /// Keeps the watch running; dropping it stops the watch.
-pub(crate) struct OwnNodeWatch {
+pub(crate) struct NodeWatchGuard {
     pub(crate) node: WatchedNode,
     pub(crate) _task: JoinSet<()>,
 }
@@ -23,7 +23,7 @@ pub(crate) fn watch_node(
     cluster: &Cluster,
     name: &str,
 ) -> (
-    OwnNodeWatch,
+    NodeWatchGuard,
     impl Stream<Item = Option<Node>> + Send + Unpin + use<>,
 ) {
     let (newest, node) = watch::channel(None);
@@ -38,11 +38,11 @@ pub(crate) fn watch_node(
             each.send(node).unwrap_or_default();
         }
     });
-    let own_node_watch = OwnNodeWatch {
+    let node_watch = NodeWatchGuard {
         node: WatchedNode(node),
         _task: task,
     };
-    (own_node_watch, UnboundedReceiverStream::new(changes))
+    (node_watch, UnboundedReceiverStream::new(changes))
 }
 
 impl WatchedNode {

@@ -60,9 +60,9 @@ async fn the_last_good_file_replaces_a_missing_or_broken_one() {
             reason.contains("cannot be read") || reason.contains("not a WebAssembly file"),
             "{reason}"
         );
-        let told = rig.told();
+        let reported = rig.reported();
         let degraded = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Degraded { .. });
-        assert!(told.iter().any(degraded), "{told:?}");
+        assert!(reported.iter().any(degraded), "{reported:?}");
         rig.put("revision_2");
         rig.rescan().await;
         assert_eq!(

@@ -45,13 +45,13 @@ async fn row_17_a_thousand_pushes_are_a_handful_of_candidates() {
             assert!(["1", "2"].contains(&answer.as_str()), "{answer}");
         }
     }
-    let told = rig.told();
+    let reported = rig.reported();
     // Three at once, then after one second, two, four and so on, up to one a minute.
     let most = 10 + usize::try_from(begun.elapsed().as_secs() / 60).unwrap();
-    let tried = told.iter().filter(is_tried).count();
+    let tried = reported.iter().filter(is_tried).count();
     assert!(
         (1..=most).contains(&tried),
-        "{tried} candidates were tried: {told:?}"
+        "{tried} candidates were tried: {reported:?}"
     );
     // The last candidate stays.
     replace(&rig.file(), &push(&revisions[1], 5000));
@@ -98,6 +98,6 @@ async fn compile_time_does_not_count_as_calm() {
         replace(&rig.file(), &push(&bytes("revision_2"), number));
         rig.rescan().await;
     }
-    let tried = rig.told().iter().filter(is_tried).count();
+    let tried = rig.reported().iter().filter(is_tried).count();
     assert_eq!(tried, 1, "the first was tried, and then this one");
 }
