@@ -65,8 +65,8 @@ async fn a_planner_learns_of_the_request_and_of_namespaces() {
     assert!(asked(&cluster).is_empty(), "loading sends no request");
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
-        "LifecycleEvent maintenance Some(\"42\"); shop Some(\"shop\"); not found: no no-such; not found: `../nodes` is \
-         no name of a namespace; shop Some(\"shop\")"
+        "LifecycleEvent maintenance Some(\"42\"); shop Some(\"shop\"); not found: no no-such; not found: `../nodes` \
+         cannot be the name of a namespace; shop Some(\"shop\")"
     );
     assert_eq!(
         asked(&cluster),
