@@ -91,7 +91,7 @@ impl StandingOrders {
     }
 }
 
-/// Waits until nobody can give further orders: the drain is to stop where it is.
+/// Waits until no further order can come: the drain is to stop where it is.
 pub(crate) async fn closed(orders: &mut watch::Receiver<StandingOrders>) {
     while orders.changed().await.is_ok() {}
 }

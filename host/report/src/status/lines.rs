@@ -200,7 +200,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
             advice::of_abandoned(mark, &status.node.name)
         ));
     }
-    // Without a status nobody knows how far the hooks of a drain that has ended came.
+    // Without a status it is unknown how far the hooks of an ended drain came.
     if status.current_driver_status(now).is_some() || !status.is_over() {
         let hooks = status.hooks(now);
         lines.extend(hooks.iter().flat_map(|hook| hook_lines(status, mark, hook, now)));

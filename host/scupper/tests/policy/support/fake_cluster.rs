@@ -1,0 +1,272 @@
+//! A cluster that records the writes and the questions, and answers from what a test put into it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
+use scupper_policy::{
+    AccessError, BudgetFact, ClusterAccess, FactSource, Marks, NamespaceFact, OwnerFact, PolicyEvent,
+};
+use scupper_policy_spec::Capability;
+
+use super::{node, pod};
+
+/// Records the writes.
+#[derive(Default)]
+pub(crate) struct FakeCluster {
+    /// One line for each write.
+    pub(crate) writes: Mutex<Vec<String>>,
+    /// Its Secrets, by `namespace/name/key`.
+    pub(crate) secrets: Mutex<BTreeMap<String, String>>,
+    /// It never answers.
+    pub(crate) silent: bool,
+    /// It is unreachable.
+    pub(crate) away: bool,
+    /// It answers what is asked as a fact after so long.
+    pub(crate) delay: Duration,
+    /// A long annotation of its namespaces.
+    pub(crate) padding: String,
+    /// It has a bug.
+    pub(crate) panics: bool,
+    /// What was asked for as a fact.
+    pub(crate) asked: Mutex<Vec<String>>,
+    /// The annotations of its node.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl FakeCluster {
+    fn answer<T: Send + 'static>(&self, value: T) -> BoxFuture<'_, Result<T, AccessError>> {
+        let answer = async move {
+            match self {
+                Self { silent: true, .. } => std::future::pending().await,
+                Self { panics: true, .. } => panic!("the cluster edge has a bug"),
+                Self { away: true, .. } => Err(AccessError::Unavailable("the API server is away".to_owned())),
+                _ => Ok(value),
+            }
+        };
+        answer.boxed()
+    }
+
+    fn write(
+        &self,
+        what: Capability,
+        name: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> BoxFuture<'_, Result<(), AccessError>> {
+        let value = value.unwrap_or("removed");
+        self.writes
+            .lock()
+            .unwrap()
+            .push(format!("{what} {name} {key} {value}"));
+        self.answer(())
+    }
+}
+
+impl ClusterAccess for FakeCluster {
+    fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
+        self.answer(Node {
+            annotations: self.annotations.clone(),
+            ..node()
+        })
+    }
+
+    fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
+        self.answer(vec![pod(1), pod(2), pod(3)])
+    }
+
+    fn annotate_node<'a>(
+        &'a self,
+        node: &'a str,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::NodeAnnotations, node, key, value)
+    }
+
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
+        let known = self
+            .secrets
+            .lock()
+            .unwrap()
+            .get(&format!("{namespace}/{name}/{key}"))
+            .cloned();
+        match known {
+            Some(value) => self.answer(value.into_bytes()),
+            None => async { Err(AccessError::NotFound("secret".to_owned())) }.boxed(),
+        }
+    }
+
+    fn annotate_pod<'a>(
+        &'a self,
+        pod: &'a PodRef,
+        key: &'a str,
+        value: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), AccessError>> {
+        self.write(Capability::PodAnnotations, &pod.to_string(), key, value)
+    }
+
+    fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
+        let PolicyEvent {
+            policy, reason, note, ..
+        } = event;
+        let kind = if event.warning { "warning" } else { "normal" };
+        let about = event
+            .pod
+            .map_or_else(|| event.node.to_owned(), ToString::to_string);
+        self.write(
+            Capability::Events,
+            &about,
+            kind,
+            Some(&format!("{policy} {reason} {note}")),
+        )
+    }
+}
+
+impl FakeCluster {
+    fn fact<T: Send + 'static>(&self, what: &str, fact: T) -> BoxFuture<'_, Result<T, AccessError>> {
+        self.asked.lock().unwrap().push(what.to_owned());
+        let answer = self.answer(fact);
+        async move {
+            tokio::time::sleep(self.delay).await;
+            answer.await
+        }
+        .boxed()
+    }
+}
+
+impl FactSource for FakeCluster {
+    fn lifecycle_event<'a>(
+        &'a self,
+        name: &'a str,
+        uid: &'a str,
+    ) -> BoxFuture<'a, Result<Marks, AccessError>> {
+        self.fact(&format!("event {name} {uid}"), marks("ticket", "42"))
+    }
+
+    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
+        if name.starts_with("no-") {
+            self.asked.lock().unwrap().push(format!("namespace {name}"));
+            return async move { Err(AccessError::NotFound(format!("no {name}"))) }.boxed();
+        }
+        let mut found = namespace(name);
+        found
+            .marks
+            .annotations
+            .insert("padding".to_owned(), self.padding.clone());
+        self.fact(&format!("namespace {name}"), found)
+    }
+
+    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
+        let all = (0..20).map(|number| format!("ns-{number}"));
+        self.fact(
+            "namespaces",
+            all.map(|name| (name.clone(), namespace(&name))).collect(),
+        )
+    }
+
+    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
+        let budget = |namespace: &str| BudgetFact {
+            expected_pods: 3,
+            budget: Budget {
+                namespace: namespace.to_owned(),
+                name: "keep".to_owned(),
+                selector: Selector::EVERYTHING,
+                unhealthy_pods: UnhealthyPods::AlwaysAllow,
+                disruptions_allowed: 0,
+                current_healthy: 2,
+                desired_healthy: 3,
+                observed: true,
+            },
+        };
+        self.fact("budgets", vec![budget("shop"), budget("bank")])
+    }
+
+    fn owner<'a>(
+        &'a self,
+        namespace: &'a str,
+        reference: &'a Controller,
+    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
+        let what = format!("{} {namespace}/{}", reference.kind, reference.name);
+        let uid = Uid(format!("uid-of-{}-{}", reference.kind, reference.name));
+        let there = Controller {
+            uid,
+            ..reference.clone()
+        };
+        self.fact(&what, owner_fact(there))
+    }
+
+    fn owners<'a>(
+        &'a self,
+        namespace: &'a str,
+        like: &'a Controller,
+    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+        let named = |number: usize| {
+            let name = match like.kind.as_str() {
+                "Deployment" => format!("web{number}"),
+                _ => format!("web{number}-1"),
+            };
+            Controller {
+                uid: Uid(format!("uid-of-{}-{name}", like.kind)),
+                name,
+                ..like.clone()
+            }
+        };
+        let all = (0..9).filter_map(|number| owner_fact(named(number)));
+        self.fact(&format!("{}s of {namespace}", like.kind), all.collect())
+    }
+}
+
+fn deployment(name: &str) -> Controller {
+    Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("uid-of-Deployment-{name}")),
+        missing: false,
+    }
+}
+
+/// A ReplicaSet `NAME-HASH` belongs to the Deployment `NAME`.
+fn owner_fact(reference: Controller) -> Option<OwnerFact> {
+    if !matches!(reference.kind.as_str(), "ReplicaSet" | "Deployment") || reference.name.starts_with("gone-")
+    {
+        return None;
+    }
+    let above = reference.name.split_once('-').map(|(name, _)| deployment(name));
+    Some(OwnerFact {
+        marks: marks("tier", &reference.name),
+        replicas: Some(3),
+        ready_replicas: Some(2),
+        strategy: if reference.kind == "Deployment" {
+            "Recreate"
+        } else {
+            ""
+        }
+        .to_owned(),
+        controller: above.filter(|_| reference.kind == "ReplicaSet"),
+        reference,
+    })
+}
+
+fn namespace(name: &str) -> NamespaceFact {
+    NamespaceFact {
+        marks: marks("team", name),
+        deletion: None,
+    }
+}
+
+fn marks(key: &str, value: &str) -> Marks {
+    Marks {
+        labels: BTreeMap::from([(key.to_owned(), value.to_owned())]),
+        annotations: BTreeMap::new(),
+    }
+}
