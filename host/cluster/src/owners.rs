@@ -1,10 +1,11 @@
 //! The owners of pods, for policies that ask about them.
 
-use scupper_engine::{Controller, Uid};
+use scupper_engine::Controller;
 use serde::Deserialize;
 
 use super::facts::ObjectMeta;
 use super::listing::{self, Source};
+use super::pod::controller;
 use super::transport::escaped;
 use super::wire::{Meta, Object, nullable};
 use super::{Cluster, ReadError};
@@ -133,15 +134,6 @@ impl Object for WireOwner {
 
 impl WireOwner {
     pub(super) fn into_owner(self) -> PodOwner {
-        let mut owners = self.metadata.owner_references.iter();
-        let controller = owners.find(|owner| owner.controller == Some(true));
-        let controller = controller.map(|owner| Controller {
-            api_version: owner.api_version.clone(),
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-            uid: Uid(owner.uid.clone()),
-            missing: false,
-        });
         let (spec, status) = (&self.spec, &self.status);
         let replicas = spec
             .replicas
@@ -156,7 +148,7 @@ impl WireOwner {
                 "" => spec.update_strategy.kind.clone(),
                 strategy => strategy.to_owned(),
             },
-            controller,
+            controller: controller(&self.metadata),
             meta: ObjectMeta::of(self),
         }
     }
@@ -164,6 +156,8 @@ impl WireOwner {
 
 #[cfg(test)]
 mod tests {
+    use scupper_engine::Uid;
+
     use super::*;
     use serde_json::{Value, json};
 

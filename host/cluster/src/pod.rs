@@ -149,7 +149,8 @@ fn deletion(meta: &Meta) -> Option<Deletion> {
     })
 }
 
-fn controller(meta: &Meta) -> Option<Controller> {
+/// The owner reference with `controller: true`.
+pub(super) fn controller(meta: &Meta) -> Option<Controller> {
     let owner = meta
         .owner_references
         .iter()
