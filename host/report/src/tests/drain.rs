@@ -276,13 +276,13 @@ fn conditions_and_events_of_blockers() {
             condition.notice(hook);
         }
         let (mut stuck, request) = (PodEvents::default(), request());
-        for now in [NOW, later] {
-            let changes = condition.due(now, &request, Phase::Evicting, waiting);
+        for time in [NOW, later] {
+            let changes = condition.due(time, &request, Phase::Evicting, waiting);
             text.push_str(&changes.map(|it| change_words(&it)).unwrap_or_default());
-            for (pod, event, _) in stuck.due(now, &request, waiting) {
+            for (pod, event, _) in stuck.due(time, &request, waiting) {
                 text.push_str(&format!("  pod {pod}\n  {}", event_words(&event)));
             }
-            for (budget, pod, event, _) in stuck.due_of_budgets(now, &request, waiting) {
+            for (budget, pod, event, _) in stuck.due_of_budgets(time, &request, waiting) {
                 text.push_str(&format!("  budget {budget} by {pod}\n  {}", event_words(&event)));
             }
         }

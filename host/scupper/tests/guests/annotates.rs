@@ -44,7 +44,7 @@ fn act(call: &Call, line: &str) -> String {
             .map_or(Ok(()), |pod| cluster::remove_pod_annotation(pod, key)),
         ["stranger", key, value] => call.pods.first().map_or(Ok(()), |pod| {
             let stranger = Pod {
-                uid: "somebody-else".to_owned(),
+                uid: "another-pod".to_owned(),
                 ..pod.clone()
             };
             cluster::annotate_pod(&stranger, key, value)

@@ -66,7 +66,7 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
         }],
         ["owners"] => pods.iter().map(owners).collect(),
         ["stranger"] => vec![owners(&Pod {
-            uid: "somebody-else".to_owned(),
+            uid: "another-pod".to_owned(),
             ..pods.first().unwrap().clone()
         })],
         _ => vec![format!("what is {question}?")],

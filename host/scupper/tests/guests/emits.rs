@@ -37,7 +37,7 @@ fn act(call: &Call, line: &str) -> String {
             let pod = call.pods.first().map(|pod| pod.uid.clone()).unwrap_or_default();
             emit(&Regarding::Pod(pod), reason, &note)
         }
-        "stranger" => emit(&Regarding::Pod("somebody-else".to_owned()), reason, &note),
+        "stranger" => emit(&Regarding::Pod("another-pod".to_owned()), reason, &note),
         "many" => {
             let results = (0..1000).map(|number| emit(&Regarding::Node, reason, &format!("{note} {number}")));
             let refused = results.filter(|result| result != "done");

@@ -146,7 +146,7 @@ fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &
             let (first, rest) = text.split_once("\r\n").unwrap();
             (
                 answer.status,
-                format!("{first}\r\nX-Told: {reported}\r\n{rest}").into_bytes(),
+                format!("{first}\r\nX-Reported: {reported}\r\n{rest}").into_bytes(),
             )
         }),
         Fault::Change(change) => forward().ok().map(|answer| {

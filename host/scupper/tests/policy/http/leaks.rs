@@ -45,7 +45,7 @@ fn traitor(request: &str) -> Vec<Act> {
         STANDARD.encode(format!("user:{PASSWORD}")),
         STANDARD.encode(TOKEN),
     );
-    response("200 OK\r\nX-Told: gAAAAABtoken-that-opens-everything", body)
+    response("200 OK\r\nX-Reported: gAAAAABtoken-that-opens-everything", body)
 }
 
 /// The query inverted, so that the search does not find itself.
