@@ -129,7 +129,7 @@ lint: tools ## Check formatting, house rules, clippy, docs and licences.
 	cargo xtask tidy
 	$(call say,clippy)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@# The image's program is built alone, without the features that tests and the other program turn on.
+	@# The image's program is built alone, without the features that tests and scupper-dev turn on.
 	cargo check --locked -p scupper
 	$(call say,docs)
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet

@@ -1,8 +1,8 @@
-"""Calls a gRPC method on a Unix socket some times over one connection, as a
-client on gRPC's C core does: client.py SOCKET METHOD REQUEST CALLS.
+"""Calls a gRPC method on a Unix socket CALLS times over one connection, with a
+client on gRPC's C core: client.py SOCKET METHOD REQUEST CALLS.
 
-Messages are hexadecimal digits; each answer is a line. The metadata differ
-from call to call, so that the client's table of recent headers overflows.
+Messages are hexadecimal digits, one answer a line. Each call has other metadata,
+so that the client's table of recent headers overflows.
 """
 
 import sys
@@ -13,7 +13,7 @@ PATIENCE = 60.0  # seconds
 
 
 def metadata(number):
-    """Short and long, text and bytes, the same again and new ones."""
+    """Short and long values, text and bytes, repeated and new."""
     return [('x-same', 'always'), ('x-number', str(number)),
             ('x-long', '%d-' % number + 'x' * (number * 97 % 3000)),
             ('x-bytes-bin', bytes(range(number % 256)))]

@@ -7,7 +7,7 @@ import urllib.request
 from .state import COMPUTES, Failure
 
 
-# By place, project and user, for as long as this process lives.
+# Tokens by testbed, project and user, while this process lives.
 TOKENS = {}
 
 
@@ -43,7 +43,7 @@ class Api:
                              headers, raw)
         except urllib.error.HTTPError as e:
             if e.code == 401 and kept:
-                # The token has expired, or belongs to a wiped state.
+                # The token has expired, or its state was wiped.
                 self.token = ''
                 return self.call(method, service, path, body, micro, ok, raw)
             text = e.read().decode(errors='replace')

@@ -40,9 +40,9 @@ def configure(bed):
         'fernet_tokens': {'key_repository': bed.path('etc', 'fernet')},
         'fernet_receipts': {'key_repository': bed.path('etc', 'fernet')},
         'credential': {'key_repository': bed.path('etc', 'credential')},
-        # Without a cache one token check is hundreds of database queries.
+        # Without a cache, each token check makes hundreds of database queries.
         'cache': {'enabled': 'true', 'backend': 'dogpile.cache.memory'},
-        # The cheapest hash: the default costs a quarter of a second a login.
+        # The cheapest hash: with the default, each login takes a quarter of a second.
         'identity': {'password_hash_rounds': 4},
         'oslo_policy': {'enforce_scope': 'true'}})
     write(bed, 'placement.conf', {
@@ -88,8 +88,8 @@ def configure(bed):
             'instance_build_timeout': 0,
             'max_concurrent_live_migrations': s['max_live'],
             'rpc_response_timeout': 60},
-        # The service type makes the access rules of an application
-        # credential count.
+        # Without the service type, access rules of application credentials
+        # have no effect.
         'keystone_authtoken': dict(token, service_type='compute'),
         'service_user': dict(auth(bed, 'nova'),
                              send_service_user_token='true'),
@@ -108,7 +108,7 @@ def configure(bed):
             bed.software, 'venv', 'etc', 'nova', 'api-paste.ini')},
         'compute': {'live_migration_wait_for_vif_plug': 'false'},
         'workarounds': {'handle_virt_lifecycle_events': 'false'}})
-    # nova-compute must not see these.
+    # These must be hidden from nova-compute.
     write(bed, 'nova-db.conf', {
         'api_database': dict(pool, connection=bed.db('nova_api')),
         'database': dict(pool, connection=bed.db('nova'))})

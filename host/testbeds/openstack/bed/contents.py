@@ -12,7 +12,7 @@ from .state import REGION
 
 DATABASES = ['keystone', 'glance', 'placement', 'nova_api', 'nova',
              'nova_cell0']
-# Exactly what a drain needs from Nova: the access rules of the application
+# All that a drain needs from Nova: the access rules of the application
 # credential `drain-limited`.
 DRAIN_RULES = [
     ('GET', '/v2.1/'), ('GET', '/v2.1/os-services'),
@@ -48,7 +48,7 @@ def setup_databases(bed):
         run(bed, nova + ['cell_v2', 'map_cell0', '--database_connection',
                          bed.db('nova_cell0')], env, log='setup-nova')
         run(bed, nova + ['db', 'sync'], env, log='setup-nova')
-        # 2: the cell exists already, from an interrupted `up`.
+        # 2: an interrupted `up` has already created the cell.
         run(bed, nova + ['cell_v2', 'create_cell', '--name', 'cell1'], env,
             log='setup-nova', ok=(0, 2))
 
@@ -108,8 +108,8 @@ def setup_identity(bed):
         ks('PUT', '/projects/%s/users/%s/roles/%s' % (
             projects[project], users[user], roles[role]))
 
-    # Two regions; everything in the second one points at a closed port, so
-    # that a client that ignores the region fails.
+    # Two regions. All endpoints of the second are closed ports, so a client
+    # that ignores the region fails.
     ks('POST', '/regions', {'region': {'id': 'RegionTwo'}}, ok=(409,))
     have = {(e['service_id'], e['interface'], e['region_id'])
             for e in ks('GET', '/endpoints')['endpoints']}

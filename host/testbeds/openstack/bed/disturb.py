@@ -9,7 +9,7 @@ from .processes import record, session_members, start_time
 from .services import sql
 from .state import COMPUTES, Failure
 
-# Marks the rows that are created here.
+# Marks the rows that this module creates.
 NODE = 'testbed-record'
 
 
@@ -36,7 +36,7 @@ def forget_records(bed):
 
 
 def cmd_pause(bed, args):
-    """Pauses the process; its requests wait."""
+    """Pauses the process. Its requests wait."""
     send(bed, args.name, signal.SIGSTOP)
 
 
@@ -48,7 +48,7 @@ def send(bed, name, what):
     bed.need()
     rec = record(bed, name)
     if not rec or start_time(rec['pid']) != rec['start']:
-        raise Failure('%s does not run' % name)
+        raise Failure('%s is not running' % name)
     for pid in session_members(rec['pid']):
         os.kill(pid, what)
     # The signal takes effect a moment later.

@@ -84,7 +84,7 @@ def cmd_up(bed, args):
         bed.settings['compute'] = True
         bed.save()
     api = Api(bed)
-    # Each poll takes CPU time that the services need for their start.
+    # Polling takes CPU time that the starting services need.
     wait_for('nova-compute', lambda: computes_up(api), 180, bed, every=1)
     wait_for('the host mapping', lambda: hosts_mapped(api), 60, bed, every=1)
     wait_for('nova-scheduler', lambda: scheduler_up(api), 60, bed, every=1)
@@ -116,7 +116,7 @@ def guard(bed, owner):
     """Ends the testbed when its owner has ended, for any reason."""
     start = start_time(owner)
     if start is None:
-        raise Failure('there is no process %d' % owner)
+        raise Failure('no process has pid %d' % owner)
     stop(bed, 'guard')
     spawn(bed, 'guard', [sys.executable, os.path.join(HERE, 'openstack-testbed'),
                          'guard', bed.dir, str(owner), start])
@@ -164,14 +164,14 @@ def write_clouds(bed):
 
 def cmd_down(bed, args):
     begun = time.monotonic()
-    # In this order, because a compute service signs off through the conductor.
+    # In this order: a compute service signs off through the conductor.
     for group in (COMPUTES + ['nova-scheduler', 'nova-api'],
                   ['nova-conductor', 'glance', 'placement', 'network',
                    'keystone'],
                   ['database', 'rabbit'], ['epmd']):
         with ThreadPoolExecutor(len(group)) as pool:
             list(pool.map(lambda n: stop(bed, n), group))
-    # Last: it may be the guard that does this.
+    # Last, because this process may be the guard.
     if (record(bed, 'guard') or {}).get('pid') == os.getpid():
         os.unlink(bed.path('run', 'guard.json'))
     else:

@@ -1,4 +1,4 @@
-"""Starting, finding and ending processes, each in a session of its own."""
+"""Starts, finds and ends processes, each in its own session."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def session_members(sid):
 
 
 def stop(bed, name, grace=15):
-    """End one process that this script started, with its children."""
+    """Ends one process that this script started, and its children."""
     rec = record(bed, name)
     if rec and start_time(rec['pid']) == rec['start']:
         for sig, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 5)):

@@ -21,7 +21,7 @@ def cmd_boot(bed, args):
     if args.seconds is not None:
         meta['testbed-seconds'] = str(args.seconds)
 
-    # Once here, instead of in each thread below.
+    # Here once, rather than in each thread below.
     if not api.token:
         api.login()
 
@@ -41,15 +41,15 @@ def cmd_boot(bed, args):
         found = api.nova('GET', '/servers?limit=1000&status=' + status)
         return {x['id'] for x in found['servers']} & set(ids)
 
-    # No server is ready sooner, and each poll takes CPU time from the boots.
+    # No server is ready sooner, and polling takes CPU time from the boots.
     time.sleep(1)
     until = time.monotonic() + args.timeout
     while building := ours('BUILD'):
         if time.monotonic() > until:
-            raise Failure('%d servers not active' % len(building))
+            raise Failure('%d servers are not active' % len(building))
         time.sleep(0.5)
     if failed := ours('ERROR'):
-        raise Failure('in ERROR: ' + ' '.join(sorted(failed)))
+        raise Failure('servers in state ERROR: ' + ' '.join(sorted(failed)))
     print('\n'.join(ids))
     say('%d servers in %.1f s' % (len(ids), time.monotonic() - begun))
 
@@ -81,7 +81,7 @@ def cmd_purge(bed, args):
     forget_records(bed)
     gone = 0
     for s in everything(api):
-        # A stuck live migration must be stopped before its server can go.
+        # A server with a stuck live migration cannot be deleted before that is aborted.
         if s['OS-EXT-STS:task_state'] == 'migrating':
             for m in api.nova('GET', '/servers/%s/migrations' % s['id'],
                               ok=(404,)).get('migrations', []):
@@ -94,7 +94,7 @@ def cmd_purge(bed, args):
         time.sleep(0.5)
     while left := everything(api) if gone else []:
         if time.monotonic() > until:
-            raise Failure('servers are left')
+            raise Failure('some servers remain')
         for s in left:
             if s['OS-EXT-STS:task_state'] != 'deleting':
                 api.nova('DELETE', '/servers/' + s['id'], ok=(404, 409))
@@ -107,7 +107,7 @@ def cmd_purge(bed, args):
 
 
 def cmd_verify(bed, args):
-    """The same drain as the plugin's, by the public API only."""
+    """Drains as the plugin does, with only the public API."""
     bed.need()
     cmd_purge(bed, args)
     api, begun = Api(bed), time.monotonic()

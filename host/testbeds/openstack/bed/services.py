@@ -1,4 +1,4 @@
-"""Starting the services, in their order."""
+"""Starts the services, in order."""
 
 import glob
 import json
@@ -113,7 +113,7 @@ class Nova:
             self.parent.stdin.write(json.dumps(order).encode() + b'\n')
             self.parent.stdin.flush()
         except BrokenPipeError:
-            raise Failure('Nova cannot be read, see log/%s.log' % name) from None
+            raise Failure('importing Nova failed, see log/%s.log' % name) from None
         answer = self.parent.stdout.readline()
         if not answer:
             raise Failure('%s did not start, see log/%s.log' % (name, name))
@@ -122,7 +122,7 @@ class Nova:
 
 
 def start_all_nova(bed):
-    """The compute services last: a service that calls the conductor too
+    """Starts the compute services last: a service that calls the conductor too
     early waits ten seconds before it retries."""
     log = bed.path('log', 'nova-conductor.log')
     seen = os.path.getsize(log) if os.path.exists(log) else 0

@@ -1,4 +1,4 @@
-"""The fetched software: Python packages in a virtual environment, Debian packages unpacked."""
+"""Fetches the software: Python packages in a virtual environment, unpacked Debian packages."""
 
 import fcntl
 import glob
@@ -47,8 +47,8 @@ def install_locked(bed):
 
 
 def interpreter():
-    """Debian's Python is built with all optimisations, those of version
-    managers often are not: a sixth of all that the services compute."""
+    """Prefers Debian's Python, which is built with all optimisations. The Pythons of
+    version managers often are not, which costs the services a sixth more."""
     debian = '/usr/bin/python3'
     fits = 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'
     try:
@@ -81,8 +81,8 @@ def install_debian(bed):
     run(bed, ['apt-get', 'install', '-y', '--no-install-recommends',
               '--reinstall', '--download-only'] + base + DEBS,
         env={'DEBIAN_FRONTEND': 'noninteractive'}, log='install')
-    # A package that the machine has already is not downloaded above, though
-    # the Erlang and MariaDB ones must all come from one place.
+    # apt does not download what the machine already has, but all packages of
+    # Erlang and of MariaDB must come from one place.
     have = {os.path.basename(d).split('_')[0]
             for d in glob.glob(os.path.join(cache, '*.deb'))}
     out = subprocess.run(
@@ -101,7 +101,7 @@ def install_debian(bed):
     os.makedirs(root, exist_ok=True)
     for deb in sorted(glob.glob(os.path.join(cache, '*.deb'))):
         run(bed, ['dpkg-deb', '-x', deb, root], log='install')
-    # Debian's `erl` has its own place written into it.
+    # Debian's `erl` contains the path of its own directory.
     for script in glob.glob(os.path.join(root, 'usr/lib/erlang/bin/erl')) + \
             glob.glob(os.path.join(root, 'usr/lib/erlang/erts-*/bin/erl')):
         with open(script) as f:

@@ -1,9 +1,9 @@
-"""Start Nova's services: one process imports Nova, and each service is a fork of it.
+"""Starts Nova's services: one process imports Nova, and each service is a fork of it.
 
-Half of what a Nova service needs for its start is reading its modules, and
-these are the same for all.  Reads a JSON object a line: `argv` as the service
-is to see it, `log`, and `main`, the module to run.  The fork for it goes into a
-session of its own and answers with its process id.
+A Nova service spends half of its start on importing modules, which are the same
+for all. Each line of input is a JSON object: `argv`, the arguments that the
+service sees; `log`; and `main`, the module to run. The service's fork gets its
+own session and answers with its process id.
 """
 
 import importlib
@@ -11,16 +11,16 @@ import json
 import os
 import sys
 
-import nova.cmd.compute   # does the monkey patching first
+import nova.cmd.compute   # must be first: it patches other modules
 import eventlet.hubs
 import nova.virt
 
 # Nova loads virt drivers from its own `nova.virt` package only.
 nova.virt.__path__.append(os.path.dirname(os.path.abspath(__file__)))
 
-# What all import later.  No more of Nova: its managers take the intervals of
-# their periodic tasks from the configuration when they are imported, and that
-# is read in the forks.
+# What all services import later, but no more of Nova: on import, its managers
+# read the intervals of their periodic tasks from the configuration, which only
+# the forks load.
 SHARED = [
     'glanceclient.v2.client', 'keystonemiddleware.auth_token',
     'nova.cmd.api_os_compute', 'nova.cmd.conductor', 'nova.cmd.scheduler',
@@ -30,7 +30,7 @@ SHARED = [
 
 def become(service):
     os.setsid()
-    # An epoll descriptor that is shared wakes all for each.
+    # A shared epoll descriptor would wake all forks for each event.
     eventlet.hubs.use_hub()
     os.write(1, b'%d\n' % os.getpid())
     log = os.open(service['log'], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
