@@ -10,7 +10,16 @@ pub(crate) fn programs() -> &'static Path {
     FOLDER.get_or_init(|| {
         // A test program with the same name in both packages: so cargo builds the programs of both, and with the features
         // that tests have.
-        let built = Command::new(env!("CARGO"))
+        let mut cargo = Command::new(env!("CARGO"));
+        // What the cargo that runs this test set for it. The build script of a dependency reads such variables: with them
+        // this call would build the dependency anew, and the programs that other tests run just now.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                cargo.env_remove(&*name);
+            }
+        }
+        let built = cargo
             .args([
                 "test",
                 "--locked",
