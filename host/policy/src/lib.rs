@@ -25,7 +25,7 @@ mod wit;
 pub use compile::cache::CacheError;
 pub use compile::child::{CompileTask, compile_child};
 pub use compile::compiled::{Compilation, precompile, time_compiling};
-pub use compile::compiler::{CompileError, compiler_lacks};
+pub use compile::compiler::{CompileError, compiler_lacks, own_program};
 pub use compile::engine_config::Processor;
 pub use compile::interfaces::VERSION as WIT_VERSION;
 pub use compile::limits::{CompileLimit, CompileLimits};

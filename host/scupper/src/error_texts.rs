@@ -20,7 +20,7 @@ use crate::{CommandError, HandOverError};
 variants!(CommandError: Driver HandOver Rights NoPlan Cleanup);
 variants!(HandOverError: Discover OwnFlag Flags Ask Follow TakeBack);
 variants!(AskError: Where Ask);
-variants!(PrecompileError: Program Runtime Policy);
+variants!(PrecompileError: Runtime Policy);
 variants!(DevProgramError: Missing Start);
 
 fn denied() -> io::Error {
@@ -111,7 +111,6 @@ fn every_error() {
         AskError::Ask(ControlError::Refused("in the driver's words".to_owned())),
     ];
     let precompiling = [
-        PrecompileError::Program(denied()),
         PrecompileError::Runtime(RuntimeError::Ticker(denied())),
         PrecompileError::Policy("slurm.wasm".into(), LoadFault::BrokenOff),
     ];

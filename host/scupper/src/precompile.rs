@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use scupper_common::clock::Clock;
-use scupper_policy::{LoadFault, Network, Runtime, RuntimeError, RuntimeOptions, Secrets, precompile};
+use scupper_policy::{
+    LoadFault, Network, Runtime, RuntimeError, RuntimeOptions, Secrets, own_program, precompile,
+};
 
 use crate::exit::Exit;
 use crate::output::{fail, print};
@@ -22,8 +24,6 @@ pub struct PrecompileArgs {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrecompileError {
-    #[error("cannot find this program")]
-    Program(#[source] std::io::Error),
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     #[error("cannot compile {}", .0.display())]
@@ -43,7 +43,7 @@ async fn compile(args: &PrecompileArgs) -> Result<(), PrecompileError> {
         // Nothing is looked for or kept there.
         cache: args.out.clone(),
         shipped: None,
-        compiler: std::env::current_exe().map_err(PrecompileError::Program)?,
+        compiler: own_program(),
         clock: Clock::System,
         network: Network::closed(),
         secrets: Secrets::default(),

@@ -19,7 +19,7 @@ use crate::reporter::policy_messages::PolicyMessages;
 use crate::{DriverError, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets};
+use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets, own_program};
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
 use scupper_report::Metrics;
 
@@ -163,17 +163,10 @@ pub(crate) fn runtime(
     network: Network,
 ) -> Result<(Runtime, CodeCacheDir), DriverError> {
     let cache = CodeCacheDir::open(options.cache.as_deref())?;
-    let compiler = match compiler {
-        Some(compiler) => compiler,
-        None => env::current_exe().map_err(|source| DriverError::Cache {
-            path: cache.path().to_owned(),
-            source,
-        })?,
-    };
     let runtime = Runtime::new(RuntimeOptions {
         cache: cache.path().to_owned(),
         shipped: Some(SHIPPED.into()),
-        compiler,
+        compiler: compiler.unwrap_or_else(own_program),
         clock,
         network,
         secrets: Secrets::default(),

@@ -97,6 +97,8 @@ fn say(line: &str) {
 fn prepare(task: &CompileTask) -> Result<Engine, ChildError> {
     let parent = task.parent.and_then(Pid::from_raw);
     confine::end_with_parent(parent).map_err(ChildError::Parent)?;
+    // Names it in `ps` and in the kernel's messages, where it would be `exe`.
+    let _named = fs::write("/proc/self/comm", "compile-policy").is_ok();
     // Makes this process the kernel's first choice to kill. It protects nothing, and the container may forbid it.
     let _first = fs::write("/proc/self/oom_score_adj", "1000").is_ok();
     end_after(task.limits.wall).map_err(ChildError::Time)?;

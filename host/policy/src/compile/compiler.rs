@@ -32,6 +32,12 @@ use crate::files::sealed::Draft;
 use crate::load::blocking;
 use crate::load::error::LoadFault;
 
+/// The running program as the compiler. An upgrade may replace or delete its file meanwhile; the kernel starts the code
+/// that runs here all the same, so that parent and child always have the same version.
+pub fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
 /// Compiles one policy at a time: the largest needs 450 MB while it is compiled.
 pub(crate) struct Compiler {
     program: PathBuf,

@@ -38,7 +38,7 @@ pub struct RuntimeOptions {
     pub cache: PathBuf,
     /// A directory of the image with native code, if it exists. Missing code is compiled.
     pub shipped: Option<PathBuf>,
-    /// The program whose subcommand `compile-policy` compiles: this one.
+    /// The program whose subcommand `compile-policy` compiles: [`own_program`](crate::own_program) outside of tests.
     pub compiler: PathBuf,
     /// For log rates.
     pub clock: Clock,

@@ -13,7 +13,7 @@ use super::shorthand::plain_node;
 use scupper_common::clock::Clock;
 use scupper_policy::{
     Compilation, Examined, LoadError, LoadFault, Network, Policies, Runtime, RuntimeError, RuntimeOptions,
-    Secrets,
+    Secrets, own_program,
 };
 use scupper_policy_spec::PolicySpec;
 
@@ -54,14 +54,10 @@ impl OfflineRuntime {
             .prefix("scupper-author-")
             .tempdir()
             .map_err(OfflineError::Place)?;
-        let compiler = match compiler {
-            Some(compiler) => compiler,
-            None => std::env::current_exe().map_err(OfflineError::Place)?,
-        };
         let options = RuntimeOptions {
             shipped: None,
             cache: cache.path().join("native"),
-            compiler,
+            compiler: compiler.unwrap_or_else(own_program),
             clock: Clock::System,
             network: Network::closed(),
             secrets: Secrets::default(),

@@ -1,8 +1,11 @@
 //! The compiler's child: it limits itself, and reports errors in its input.
 
-use std::io::{Read, Write};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::support::guest;
 
 /// Ends its process when the test ends.
 struct Compiler(Child);
@@ -62,7 +65,7 @@ fn it_limits_itself_before_it_reads() {
     ];
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let limits = std::fs::read_to_string(&file).unwrap();
+        let limits = fs::read_to_string(&file).unwrap();
         let holds = |(name, bound): &(&str, &str)| {
             let values = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             let mut values = values.split_whitespace();
@@ -83,9 +86,9 @@ fn it_gives_up_files_and_the_network_before_it_reads() {
     let tasks = format!("/proc/{}/task", compiler.0.id());
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        let statuses: Vec<String> = std::fs::read_dir(&tasks)
+        let statuses: Vec<String> = fs::read_dir(&tasks)
             .unwrap()
-            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok())
+            .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
             .collect();
         // A permanent filter, in each of its threads.
         let confined = |status: &String| {
@@ -127,7 +130,7 @@ fn it_does_not_begin_when_its_driver_is_dead() {
 
 #[test]
 fn it_takes_no_more_memory_than_it_was_given() {
-    let bomb = std::fs::read(crate::hostile::bytes::bomb("memory")).unwrap();
+    let bomb = fs::read(crate::hostile::bytes::bomb("memory")).unwrap();
     let (succeeded, native, complaint) = Compiler::with(&["--memory=100000000"]).give(&bomb);
     assert!(
         !succeeded && native == 0 && complaint.contains("memory allocation of"),
@@ -163,7 +166,30 @@ fn it_refuses_oversized_files() {
 
 #[test]
 fn it_compiles_a_component() {
-    let wasm = std::fs::read(crate::support::guest("echo")).unwrap();
+    let wasm = fs::read(guest("echo")).unwrap();
     let (succeeded, native, complaint) = Compiler::start().give(&wasm);
     assert!(succeeded && native > wasm.len(), "{native} bytes; {complaint}");
+}
+
+#[test]
+fn a_program_whose_file_was_deleted_still_compiles() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let program = dir.path().join("scupper");
+    fs::hard_link(env!("CARGO_BIN_EXE_scupper"), &program).unwrap();
+    let mut precompile = Command::new(&program)
+        .arg("precompile")
+        .arg("--out")
+        .arg(dir.path().join("native"))
+        .args([guest("echo"), guest("asks"), guest("emits"), guest("waves")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut compiled = BufReader::new(precompile.stdout.take().unwrap()).lines();
+    compiled.next().unwrap().unwrap();
+    fs::remove_file(&program).unwrap();
+    let others = compiled.count();
+    let ended = precompile.wait_with_output().unwrap();
+    assert_eq!(others, 3, "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success());
 }
