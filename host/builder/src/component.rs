@@ -28,7 +28,7 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     let encoded = ComponentEncoder::default()
         .validate(true)
         .module(module)
-        .and_then(|encoder| encoder.encode());
+        .and_then(|mut encoder| encoder.encode());
     encoded.map_err(|error| BuildError::Encode(format!("{error:#}")))
 }
 
