@@ -17,39 +17,43 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## List the targets.
 	@awk -F': .*## ' '/^[a-z-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
 
-.PHONY: demo
-demo: tools plugins ## Watch a drain on a simulated cluster. Needs no Kubernetes.
+# The programs of a demo, in a profile that builds quickly, and the policy that it shows.
+define demo_programs
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper-dev
+	cargo build --locked --profile demo -p scupper-dev -p xtask
+	$(call say,building the policy $(1))
+	"$(CARGO_TARGET_DIR)/demo/xtask" policies --policy $(1) --out "$(POLICIES)"
+endef
+
+.PHONY: demo
+demo: tools ## Watch a drain on a simulated cluster. Needs no Kubernetes.
+	$(call demo_programs,slurm)
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm"
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-stuck
-demo-stuck: tools plugins ## Watch three stuck drains and how scupper status explains each.
-	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper-dev
+demo-stuck: tools ## Watch three stuck drains and how scupper status explains each.
+	$(call demo_programs,slurm)
 	$(call say,three stuck drains)
-	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-slurm
-demo-slurm: tools plugins ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
+demo-slurm: tools ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
 	@host/testbeds/tools slurm
 	$(call say,the real Slurm (the first time it is downloaded$(comma) half a minute))
 	@host/testbeds/slurm/slurm-testbed fetch
-	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper-dev
+	$(call demo_programs,slurm)
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --slurm "$(POLICIES)/slurm.wasm" --slurm-testbed host/testbeds/slurm/slurm-testbed
 
 .PHONY: demo-openstack
-demo-openstack: tools plugins ## Watch servers migrate off a compute host of a real Nova. Needs no Kubernetes.
+demo-openstack: tools ## Watch servers migrate off a compute host of a real Nova. Needs no Kubernetes.
 	@host/testbeds/tools openstack
 	$(call say,the real OpenStack (the first time it is downloaded$(comma) two minutes))
 	@host/testbeds/openstack/openstack-testbed fetch
-	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked -p scupper-dev
+	$(call demo_programs,openstack)
 	$(call say,a drain)
-	"$(CARGO_TARGET_DIR)/debug/scupper-dev" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
 
 .PHONY: plugins
 plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, priority.wasm).
