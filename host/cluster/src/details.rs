@@ -7,6 +7,7 @@ use scupper_engine::{Budget, Controller, Operator, Selector, Time};
 use serde::Deserialize;
 
 use super::listing::{self, Source};
+use super::owners::PodOwner;
 use super::transport::escaped;
 use super::wire::{Condition, Meta, moment, nullable};
 use super::{Cluster, ReadError};
@@ -46,39 +47,42 @@ pub struct UnreadyPod {
     pub why: String,
 }
 
+/// The kinds of workloads whose pods are counted. Everybody who may read pods may usually read these; of others only the
+/// name is shown.
+const REPLICATED: [&str; 3] = ["ReplicaSet", "Deployment", "StatefulSet"];
+
+impl Workload {
+    /// `read`: the object itself, if it was read.
+    fn of(reference: &Controller, read: Option<&PodOwner>) -> Self {
+        Self {
+            kind: reference.kind.clone(),
+            name: reference.name.clone(),
+            ready: read.and_then(|read| Some((read.ready_replicas?, read.replicas?))),
+        }
+    }
+}
+
 impl Cluster {
     /// Returns the workload of this controller: the Deployment behind a ReplicaSet, else the controller itself.
     pub async fn workload(&self, namespace: &str, controller: &Controller) -> Result<Workload, ReadError> {
-        let bare = |kind: &str, name: &str| Workload {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            ready: None,
+        let own = self.replicated(namespace, controller).await?;
+        let Some(above) = own.as_ref().and_then(|own| own.controller.as_ref()) else {
+            return Ok(Workload::of(controller, own.as_ref()));
         };
-        let Some(path) = path_of(
-            namespace,
-            &controller.api_version,
-            &controller.kind,
-            &controller.name,
-        ) else {
-            return Ok(bare(&controller.kind, &controller.name));
-        };
-        let what = format!("{} {}", controller.kind.to_lowercase(), controller.name);
-        let Some(found) = self.find::<WireWorkload>(&path, &what).await? else {
-            return Ok(bare(&controller.kind, &controller.name));
-        };
-        let mut owners = found.metadata.owner_references.iter();
-        let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else {
-            return Ok(found.named(&controller.kind, &controller.name));
-        };
-        let Some(path) = path_of(namespace, &owner.api_version, &owner.kind, &owner.name) else {
-            return Ok(bare(&owner.kind, &owner.name));
-        };
-        let what = format!("{} {}", owner.kind.to_lowercase(), owner.name);
-        let above = self.find::<WireWorkload>(&path, &what).await?;
-        Ok(above.map_or_else(
-            || bare(&owner.kind, &owner.name),
-            |above| above.named(&owner.kind, &owner.name),
-        ))
+        let read = self.replicated(namespace, above).await?;
+        Ok(Workload::of(above, read.as_ref()))
+    }
+
+    /// Reads an owner of pods; `None` if it does not exist, or is of a kind that is only named.
+    async fn replicated(
+        &self,
+        namespace: &str,
+        reference: &Controller,
+    ) -> Result<Option<PodOwner>, ReadError> {
+        if !REPLICATED.contains(&reference.kind.as_str()) {
+            return Ok(None);
+        }
+        self.pod_owner(namespace, reference).await
     }
 
     /// Returns the origin of a budget; `None` if it does not exist.
@@ -114,23 +118,6 @@ impl Cluster {
     }
 }
 
-/// The path of an object of a built-in workload kind; `None` for another kind.
-fn path_of(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option<String> {
-    let resource = match kind {
-        "ReplicaSet" => "replicasets",
-        "Deployment" => "deployments",
-        "StatefulSet" => "statefulsets",
-        _ => return None,
-    };
-    (api_version == "apps/v1").then(|| {
-        format!(
-            "/apis/apps/v1/namespaces/{}/{resource}/{}",
-            escaped(namespace),
-            escaped(name)
-        )
-    })
-}
-
 /// The selector as a query parameter; `None` if it selects nothing or cannot be expressed.
 fn selector_text(selector: &Selector) -> Option<String> {
     if selector.nothing {
@@ -149,39 +136,6 @@ fn selector_text(selector: &Selector) -> Option<String> {
         });
     }
     Some(terms.join(","))
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct WireWorkload {
-    metadata: Meta,
-    #[serde(deserialize_with = "nullable")]
-    spec: WorkloadSpec,
-    #[serde(deserialize_with = "nullable")]
-    status: WorkloadStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct WorkloadSpec {
-    replicas: Option<u32>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WorkloadStatus {
-    ready_replicas: Option<u32>,
-}
-
-impl WireWorkload {
-    fn named(&self, kind: &str, name: &str) -> Workload {
-        let ready = self.status.ready_replicas.unwrap_or(0);
-        Workload {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            ready: self.spec.replicas.map(|wanted| (ready, wanted)),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
