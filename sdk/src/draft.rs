@@ -1,9 +1,17 @@
 //! Edits a plan and keeps it valid: every pod has one verdict, every leaving pod is in one wave, and the driver's own pod
 //! leaves last.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use crate::{Decision, Plan, Pod, Verdict, Wave, invisible::is_invisible, outcome::milliseconds};
+use crate::{
+    Decision, Drain, Plan, Pod, Verdict, Wave,
+    hold::{Hold, whole_seconds},
+    invisible::is_invisible,
+    outcome::milliseconds,
+};
 
 /// The host's limit for a reason.
 const REASON_BYTES: usize = 256;
@@ -124,6 +132,19 @@ impl<'a> Draft<'a> {
         WaveLimits(&mut self.waves[at])
     }
 
+    /// Gives pods time to end by themselves: each leaves in the wave of its hold, after all others. This does not change
+    /// whether the pod leaves. The hook that holds these waves is [`hold::step`](crate::hold::step).
+    ///
+    /// So that a stuck pod delays no hold, the other waves share the time until the first one is over, and each hold's wave
+    /// lasts until the next one is over.
+    pub fn hold<'p>(&mut self, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
+        for (pod, hold) in pods {
+            self.add_hold(hold);
+            self.move_to_wave(pod, &hold.wave());
+        }
+        self.pace(drain);
+    }
+
     /// All pods on the node, in the order of the host.
     pub fn pods(&self) -> &'a [Pod] {
         self.pods
@@ -222,6 +243,49 @@ impl<'a> Draft<'a> {
                 self.waves.push(Wave::new(name, Vec::new()));
                 self.waves.len() - 1
             })
+    }
+
+    /// Adds the wave of a hold: after all waves of shorter ones, also those of other policies.
+    fn add_hold(&mut self, hold: Hold) {
+        let name = hold.wave();
+        if self.waves.iter().any(|wave| wave.name == name) {
+            return;
+        }
+        let is_later = |wave: &Wave| Hold::of_wave(&wave.name).is_some_and(|other| other > hold);
+        let at = self.waves.iter().position(is_later).unwrap_or(self.waves.len());
+        let mut wave = Wave::new(name, Vec::new());
+        wave.max_grace_period_seconds = hold.grace().map(|grace| grace.as_secs());
+        self.waves.insert(at, wave);
+        for (place, _) in self.places.iter_mut().flatten().filter(|(place, _)| *place >= at) {
+            *place += 1;
+        }
+    }
+
+    /// Sets timeouts so that no wave delays that of the next hold.
+    fn pace(&mut self, drain: &Drain) {
+        let others = self.leaving().into_iter().filter(|pod| !pod.driver);
+        let places = others.filter_map(|pod| self.place_of(pod));
+        let used: BTreeSet<usize> = places.map(|(wave, _)| wave).collect();
+        let is_hold = |wave: &Wave| Hold::of_wave(&wave.name).is_some();
+        let holds = self.waves.iter().filter_map(|wave| Hold::of_wave(&wave.name));
+        let lefts: Vec<Duration> = holds.map(|hold| hold.left(drain)).collect();
+        let Some(first) = lefts.first() else {
+            return;
+        };
+        let timeout = |time: Duration| milliseconds(whole_seconds(time));
+        let ordinary = self.waves.iter().enumerate();
+        let ordinary = ordinary.filter(|(at, wave)| used.contains(at) && !is_hold(wave));
+        let ordinary = u32::try_from(ordinary.count()).unwrap_or(u32::MAX);
+        let share = timeout(*first / ordinary.max(1));
+        let pairs = lefts.iter().zip(lefts.iter().skip(1));
+        let mut spans = pairs.map(|(one, next)| timeout(next.saturating_sub(*one)));
+        for (at, wave) in self.waves.iter_mut().enumerate() {
+            if is_hold(wave) {
+                wave.timeout = spans.next();
+            } else if used.contains(&at) {
+                wave.timeout = Some(wave.timeout.map_or(share, |own| own.min(share)));
+            }
+        }
     }
 
     /// The last wave apart from the driver's: the default for leaving pods.

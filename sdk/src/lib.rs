@@ -48,10 +48,12 @@ mod draft;
 pub mod events;
 mod export;
 pub mod facts;
+pub mod hold;
 pub mod http;
 mod invisible;
 #[cfg(feature = "json")]
 pub mod json;
+mod known;
 pub mod log;
 mod objects;
 mod on_failure;
@@ -79,6 +81,7 @@ pub use bindings::surroundings::exports::scupper::drain::surroundings::{Finding,
 pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
+pub use hold::Hold;
 pub use on_failure::OnFailure;
 pub use plural::count;
 pub use policy::{Hooks, Planner, Policy, Surroundings};

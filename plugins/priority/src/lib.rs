@@ -87,8 +87,9 @@ fn group(text: &str) -> Result<Group, Problem> {
         Some((priority, time)) => (priority.trim(), Some(time.trim())),
         None => (text.trim(), None),
     };
-    let budget = time
-        .map(|time| duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time)));
+    let budget = time.map(|time| {
+        config::duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time))
+    });
     let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
     let wave = format!("priority {priority} and above");
     Ok(Group {
@@ -96,19 +97,6 @@ fn group(text: &str) -> Result<Group, Problem> {
         budget: budget.transpose()?,
         wave,
     })
-}
-
-/// `90s`, `5m` or `1h`; not zero.
-fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    let seconds = number.parse::<u64>().ok()?.checked_mul(seconds)?;
-    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 fn problem(what: impl Display, text: &str) -> Problem {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::Drain;
+use scupper_sdk::{Drain, config};
 
 use super::messages;
 
@@ -96,7 +96,7 @@ fn rung(text: &str) -> Result<Rung, String> {
         )
     };
     let (time, action) = words.split_first().ok_or_else(wrong)?;
-    let before = duration(time).ok_or_else(wrong)?;
+    let before = config::duration(time).ok_or_else(wrong)?;
     let action = match action {
         ["signal", name] => {
             let name = name.strip_prefix("SIG").unwrap_or(name);
@@ -118,19 +118,6 @@ fn rung(text: &str) -> Result<Rung, String> {
         }
     };
     Ok(Rung { before, action })
-}
-
-/// `90s`, `15m` or `2h`
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
-    Some(Duration::from_secs(number.checked_mul(seconds)?))
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Slurmrestd {
             }
         };
         let token_timeout =
-            get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| ladder::duration(text.trim()));
+            get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| config::duration(text.trim()));
         let token_timeout = token_timeout.unwrap_or_else(|| {
             reported(
                 "token-timeout",

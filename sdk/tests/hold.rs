@@ -1,0 +1,179 @@
+//! Holds: their waves in the plan.
+
+use std::time::Duration;
+
+use scupper_sdk::{
+    Description, Draft, Drain, Hold, Node, Planner, Pod, Policy, description,
+    testing::{Host, Planned, pod},
+};
+
+fn minutes(count: u64) -> Hold {
+    Hold::at_most(Duration::from_secs(60 * count))
+}
+
+/// The hold of a pod is its name in minutes: `a/10`.
+fn hold_of(pod: &Pod) -> Option<Hold> {
+    pod.name.parse().ok().map(minutes)
+}
+
+struct Holding;
+
+impl Policy for Holding {
+    fn describe() -> Description {
+        description!("Holds pods whose names are numbers")
+    }
+}
+
+impl Planner for Holding {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let leaving = draft.leaving();
+        draft.hold(
+            drain,
+            leaving.into_iter().filter_map(|pod| Some((pod, hold_of(pod)?))),
+        );
+        Ok(())
+    }
+}
+
+/// Sorts pods into waves by namespace, the first of which has a timeout of a minute.
+struct Sorting;
+
+impl Policy for Sorting {
+    fn describe() -> Description {
+        description!("Sorts pods by namespace")
+    }
+}
+
+impl Planner for Sorting {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.leaving() {
+            draft.move_to_wave(pod, &pod.namespace);
+        }
+        draft.wave("a").timeout(Duration::from_secs(60));
+        Ok(())
+    }
+}
+
+/// The waves with their timeouts in seconds.
+fn timeouts(plan: &Planned) -> Vec<(String, Option<u64>)> {
+    let waves = plan.plan().waves.iter();
+    let line = |wave: &scupper_sdk::Wave| (wave.name.clone(), wave.timeout.map(|timeout| timeout / 1000));
+    waves.map(line).collect()
+}
+
+fn named(waves: &[(&str, Option<u64>)]) -> Vec<(String, Option<u64>)> {
+    waves
+        .iter()
+        .map(|(name, timeout)| ((*name).to_owned(), *timeout))
+        .collect()
+}
+
+#[test]
+fn the_name_of_a_wave_says_its_hold() {
+    let seconds = Duration::from_secs;
+    for (hold, name) in [
+        (Hold::at_most(seconds(90)), "after 90s"),
+        (minutes(5), "after 5m"),
+        (minutes(120), "after 2h"),
+        (minutes(90), "after 90m"),
+        (Hold::at_most(Duration::ZERO), "after 1s"),
+        (Hold::at_most(Duration::from_millis(1_500)), "after 2s"),
+        (minutes(5).max_grace(seconds(30)), "after 5m, grace 30s"),
+    ] {
+        assert_eq!(hold.wave(), name);
+        assert_eq!(Hold::of_wave(name), Some(hold));
+    }
+    for name in [
+        "all",
+        "after",
+        "after lunch",
+        "after 0s",
+        "after 5m, grace",
+        "before 5m",
+        "after 5m, then",
+    ] {
+        assert_eq!(Hold::of_wave(name), None, "{name}");
+    }
+}
+
+#[test]
+fn holds_leave_after_all_others_the_shortest_first() {
+    let host = Host::new();
+    host.pods(["a/20", "a/x", "a/5", "b/20"].map(pod));
+    let plan = host.plan::<Holding>().unwrap();
+    assert_eq!(
+        plan.waves(),
+        ["all: a/x", "after 5m: a/5", "after 20m: a/20 b/20"]
+    );
+    assert_eq!(
+        timeouts(&plan),
+        named(&[("all", Some(300)), ("after 5m", Some(900)), ("after 20m", None)])
+    );
+}
+
+#[test]
+fn a_later_policy_adds_its_holds_in_order() {
+    let host = Host::new();
+    let pods = ["a/20", "a/x", "b/10"].map(pod);
+    host.pods(pods.clone());
+    let first = host.plan::<Holding>().unwrap();
+    // Another policy adds a hold to that plan.
+    let mut draft = Draft::new(&pods, first.plan().clone());
+    let drain = host
+        .call(scupper_sdk::Phase::BeforeDrain, scupper_sdk::Subject::Node)
+        .drain;
+    draft.hold(&drain, [(&pods[1], minutes(15))]);
+    let names: Vec<_> = draft.finish().waves.into_iter().map(|wave| wave.name).collect();
+    assert_eq!(names, ["after 10m", "after 15m", "after 20m"]);
+}
+
+#[test]
+fn other_waves_share_the_time_until_the_first_hold_and_keep_shorter_timeouts() {
+    let host = Host::new();
+    host.pods(["a/x", "b/x", "c/x", "c/30"].map(pod));
+    let sorted = host.plan::<Sorting>().unwrap();
+    let plan = host.plan_after::<Holding>(&sorted).unwrap();
+    assert_eq!(
+        timeouts(&plan),
+        named(&[
+            ("a", Some(60)),
+            ("b", Some(600)),
+            ("c", Some(600)),
+            ("after 30m", None)
+        ])
+    );
+}
+
+#[test]
+fn a_plan_that_is_made_again_gives_no_new_time() {
+    let host = Host::new();
+    host.pods(["a/x", "a/5", "a/20"].map(pod));
+    let _first = host.plan::<Holding>().unwrap();
+    host.advance(Duration::from_secs(240));
+    assert_eq!(
+        timeouts(&host.plan::<Holding>().unwrap()),
+        named(&[("all", Some(60)), ("after 5m", Some(900)), ("after 20m", None)])
+    );
+    host.advance(Duration::from_secs(660));
+    assert_eq!(
+        timeouts(&host.plan::<Holding>().unwrap()),
+        named(&[("all", Some(1)), ("after 5m", Some(300)), ("after 20m", None)])
+    );
+}
+
+#[test]
+fn without_holds_a_plan_stays_as_it_is() {
+    let host = Host::new();
+    host.pods(["a/x", "b/y"].map(pod));
+    assert_eq!(host.plan::<Holding>().unwrap().plan(), host.draft().plan());
+}
+
+#[test]
+fn the_driver_still_leaves_last() {
+    let host = Host::new();
+    let mut driver = pod("scupper/driver");
+    driver.driver = true;
+    host.pods([driver, pod("a/5"), pod("a/x")]);
+    let waves = host.plan::<Holding>().unwrap().waves();
+    assert_eq!(waves, ["all: a/x", "after 5m: a/5", "driver: scupper/driver"]);
+}
