@@ -28,6 +28,8 @@ fn policies_import_only_our_package_and_export_their_interfaces() {
     let exports: BTreeMap<&str, &[&str]> = [
         ("announce", &["about", "hooks"][..]),
         ("keep-labelled", &["about", "planner"]),
+        ("jobs", &["about", "hooks", "planner"]),
+        ("namespace-modes", &["about", "hooks", "planner"]),
         ("priority", &["about", "planner"]),
         ("slurm", &["about", "hooks", "planner", "surroundings"]),
     ]

@@ -17,7 +17,15 @@ fn the_scenarios_of_our_policies_are_played() {
             }
         }
     }
-    for name in ["slurm", "openstack", "priority", "keep-labelled", "announce"] {
+    for name in [
+        "slurm",
+        "openstack",
+        "namespace-modes",
+        "jobs",
+        "priority",
+        "keep-labelled",
+        "announce",
+    ] {
         assert!(
             crates.iter().any(|path| path.ends_with(name)),
             "{name} has no scenarios"

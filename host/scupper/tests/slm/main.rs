@@ -31,6 +31,7 @@ mod lasting_record;
 mod limit;
 mod memory;
 mod metrics;
+mod namespaces;
 mod objects;
 mod policies;
 mod probes;

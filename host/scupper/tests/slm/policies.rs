@@ -15,7 +15,7 @@ const ANNOTATION: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 pub(crate) fn argument(name: &str) -> String {
     static BUILT: OnceLock<Vec<(String, PathBuf)>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
-        let wanted = ["slurm".to_owned(), "priority".to_owned()];
+        let wanted = ["slurm", "priority", "namespace-modes"].map(str::to_owned);
         let built = policies::build(&Workspace::read().unwrap(), &wanted, None).unwrap();
         built.into_iter().map(|built| (built.name, built.file)).collect()
     });

@@ -1,0 +1,225 @@
+//! Tests the policy without wasm and without a cluster.
+
+use std::time::Duration;
+
+use scupper_sdk::{
+    Hooks, Outcome, Phase, Pod, PodPhase, Policy, Subject, Verdict,
+    testing::{Host, owner, pod},
+};
+
+use super::Jobs;
+
+const REQUESTED: &str = "checkpoint.example.com/requested";
+
+fn of_kind(kind: &str, full_name: &str) -> Pod {
+    let mut pod = pod(full_name);
+    if let Some(controller) = &mut pod.controller {
+        kind.clone_into(&mut controller.kind);
+    }
+    pod
+}
+
+fn saves(time: &str, full_name: &str) -> Pod {
+    pod(full_name).with_annotation("checkpoint.example.com/supported", time)
+}
+
+/// A host with handshakes.
+fn asking(pods: impl IntoIterator<Item = Pod>) -> Host {
+    let host = Host::new();
+    host.config("checkpoints", "checkpoint.example.com/");
+    host.pods(pods);
+    host
+}
+
+fn step(host: &Host, wave: &str) -> Outcome {
+    host.step::<Jobs>(Phase::BeforeWave, Subject::Wave(wave.to_owned()))
+}
+
+/// What it waits for, as lines.
+fn awaited(outcome: &Outcome) -> Vec<String> {
+    let Outcome::Pending(pending) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let line = |pod: &scupper_sdk::WaitingOn| format!("{}: {}", pod.what, pod.detail);
+    pending.waiting_for.iter().map(line).collect()
+}
+
+#[test]
+fn pods_of_jobs_get_time_and_others_do_not() {
+    let host = Host::new();
+    host.pods([
+        pod("shop/cart"),
+        of_kind("Job", "batch/report"),
+        of_kind("Workflow", "ci/build"),
+        of_kind("RayCluster", "ml/worker").with_label("ray.io/originated-from-crd", "RayJob"),
+        of_kind("RayCluster", "ml/service").with_label("ray.io/originated-from-crd", "RayService"),
+        of_kind("StatefulSet", "ml/leader"),
+    ]);
+    host.owners(
+        "ml/leader",
+        [
+            owner("apps/v1", "StatefulSet", "leader", 1),
+            owner("x.io/v1", "TrainJob", "bert", 1),
+        ],
+    );
+    let plan = host.plan::<Jobs>().unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: shop/cart ml/service",
+            "after 4h: batch/report ci/build ml/worker ml/leader"
+        ]
+    );
+    let reasons = ["batch/report", "ml/worker", "ml/leader"].map(|name| plan.reason(name).unwrap());
+    assert_eq!(
+        reasons,
+        [
+            "Job report, evicted after 4h",
+            "label ray.io/originated-from-crd=RayJob, evicted after 4h",
+            "TrainJob bert, evicted after 4h",
+        ]
+    );
+    assert_eq!(plan.verdict("batch/report"), Some(Verdict::Evict));
+}
+
+#[test]
+fn a_pod_may_ask_for_less_time_and_not_for_more() {
+    let host = Host::new();
+    host.config("cap", "1h");
+    host.config("cap-annotation", "example.com/cap");
+    let asks = |name, time| of_kind("Job", name).with_annotation("example.com/cap", time);
+    host.pods([
+        asks("a/less", "5m"),
+        asks("a/more", "9h"),
+        asks("a/wrong", "soon"),
+        of_kind("Job", "a/none"),
+    ]);
+    assert_eq!(
+        host.plan::<Jobs>().unwrap().waves(),
+        ["after 5m: a/less", "after 1h: a/more a/wrong a/none"]
+    );
+}
+
+#[test]
+fn owners_that_could_not_be_read_make_no_plan() {
+    let host = Host::new();
+    host.pods([pod("shop/cart")]);
+    host.outage(Some("the API server restarts"));
+    assert!(host.plan::<Jobs>().unwrap_err().contains("restarts"));
+    host.config("kinds", "");
+    assert!(host.plan::<Jobs>().is_ok(), "labels need no request");
+    assert_eq!(Jobs::describe().wants, []);
+}
+
+#[test]
+fn a_wave_waits_for_its_jobs_until_their_cap() {
+    let host = Host::new();
+    host.config("cap", "1h");
+    let mut ended = of_kind("Job", "batch/ended");
+    ended.phase = PodPhase::Succeeded;
+    host.pods([pod("shop/cart"), of_kind("Job", "batch/report"), ended]);
+    assert_eq!(Jobs::phases(), [Phase::BeforeWave]);
+    assert_eq!(awaited(&step(&host, "after 1h")), ["batch/report: still runs"]);
+    let wave = Subject::Wave("after 1h".to_owned());
+    let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 10_000);
+    assert_eq!(
+        (run.outcome(), run.took),
+        (Some(&Outcome::Done), Duration::from_secs(3600))
+    );
+}
+
+#[test]
+fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
+    let host = asking([pod("shop/cart"), saves("2m", "ml/train"), saves("9h", "ml/long")]);
+    let plan = host.plan::<Jobs>().unwrap();
+    assert_eq!(
+        plan.waves(),
+        ["all: shop/cart", "after 2m: ml/train", "after 10m: ml/long"]
+    );
+    assert_eq!(
+        plan.reason("ml/train"),
+        Some("saves a checkpoint, evicted after 2m")
+    );
+
+    assert_eq!(
+        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
+        Outcome::Done
+    );
+    let asked = |name: &str| host.pod(name).unwrap().annotation(REQUESTED).map(str::to_owned);
+    let id = host.call(Phase::BeforeDrain, Subject::Node).drain.id;
+    assert_eq!(
+        ["ml/train", "ml/long", "shop/cart"].map(asked),
+        [Some(id.clone()), Some(id.clone()), None]
+    );
+
+    assert_eq!(
+        awaited(&step(&host, "after 2m")),
+        ["ml/train: was asked for a checkpoint"]
+    );
+    let answers = |id: &str| {
+        let train = host.pod("ml/train").unwrap();
+        host.pods([train.with_annotation("checkpoint.example.com/done", id)]);
+    };
+    answers("an earlier drain");
+    assert_eq!(awaited(&step(&host, "after 2m")).len(), 1);
+    answers(&id);
+    assert_eq!(step(&host, "after 2m"), Outcome::Done);
+}
+
+#[test]
+fn a_pod_that_does_not_answer_is_evicted_at_its_cap() {
+    let host = asking([saves("2m", "ml/train")]);
+    let wave = Subject::Wave("after 2m".to_owned());
+    let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 1_000);
+    assert_eq!(
+        (run.outcome(), run.took),
+        (Some(&Outcome::Done), Duration::from_secs(120))
+    );
+    let (_, line) = host.log().pop().unwrap();
+    assert_eq!(
+        line,
+        "2m after the start of the drain these pods must leave: ml/train"
+    );
+    // It came after the others had been asked.
+    assert!(host.pod("ml/train").unwrap().annotation(REQUESTED).is_some());
+}
+
+#[test]
+fn a_cancelled_drain_withdraws_its_requests() {
+    let host = asking([saves("2m", "ml/train")]);
+    assert_eq!(
+        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
+        Outcome::Done
+    );
+    assert_eq!(host.step::<Jobs>(Phase::OnCancel, Subject::Node), Outcome::Done);
+    assert_eq!(host.pod("ml/train").unwrap().annotation(REQUESTED), None);
+}
+
+#[test]
+fn an_outage_is_retried() {
+    let host = asking([saves("2m", "ml/train")]);
+    host.outage(Some("the API server restarts"));
+    let outcome = host.step::<Jobs>(Phase::BeforeDrain, Subject::Node);
+    assert!(matches!(outcome, Outcome::Failed(failure) if failure.retry_after.is_some()));
+}
+
+#[test]
+fn wrong_values_are_problems() {
+    for (key, value, words) in [
+        ("cap", "4", "`4`: must be a time such as"),
+        ("checkpoint-cap", "0m", "and not zero"),
+        ("labels", "batch", "must be LABEL=VALUE"),
+        ("checkpoints", "checkpoint.example.com", "a domain and a slash"),
+        ("kind", "Job", "no such key; there are kinds"),
+    ] {
+        let host = Host::new();
+        host.config(key, value);
+        let problems = Jobs::check_config();
+        assert!(
+            problems.len() == 1 && problems[0].key == key && problems[0].message.contains(words),
+            "{key}: {problems:?}"
+        );
+    }
+    let _host = Host::new();
+    assert_eq!(Jobs::check_config(), []);
+}
