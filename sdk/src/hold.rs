@@ -53,7 +53,7 @@
 use std::time::Duration;
 
 use crate::{
-    Call, Drain, Outcome, Pod, Subject, WaitingOn, config, count, facts, known::Known, log,
+    Call, Drain, Outcome, Pod, Subject, Timestamp, WaitingOn, config, count, facts, known::Known, log,
     outcome::milliseconds,
 };
 
@@ -109,10 +109,23 @@ impl Hold {
         })
     }
 
+    /// When the pod leaves at the latest, for the reason of its verdict: `after 10m`.
+    pub fn when(&self, drain: &Drain) -> String {
+        let wave = self.wave();
+        if drain.deadline.is_some_and(|deadline| deadline <= self.due(drain)) {
+            format!("{wave}, but the drain's deadline comes first")
+        } else {
+            wave
+        }
+    }
+
     /// The time until the pod must leave.
     pub fn left(&self, drain: &Drain) -> Duration {
-        let due = drain.started.saturating_add(milliseconds(self.at_most));
-        Duration::from_millis(due.saturating_sub(drain.now))
+        Duration::from_millis(self.due(drain).saturating_sub(drain.now))
+    }
+
+    fn due(&self, drain: &Drain) -> Timestamp {
+        drain.started.saturating_add(milliseconds(self.at_most))
     }
 
     pub(crate) const fn grace(&self) -> Option<Duration> {

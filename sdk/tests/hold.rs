@@ -177,3 +177,17 @@ fn the_driver_still_leaves_last() {
     let waves = host.plan::<Holding>().unwrap().waves();
     assert_eq!(waves, ["all: a/x", "after 5m: a/5", "driver: scupper/driver"]);
 }
+
+#[test]
+fn the_reason_says_if_the_deadline_comes_first() {
+    let host = Host::new();
+    let when = || {
+        let call = host.call(scupper_sdk::Phase::BeforeDrain, scupper_sdk::Subject::Node);
+        minutes(5).when(&call.drain)
+    };
+    assert_eq!(when(), "after 5m");
+    host.deadline_in(Duration::from_secs(301));
+    assert_eq!(when(), "after 5m");
+    host.deadline_in(Duration::from_secs(300));
+    assert_eq!(when(), "after 5m, but the drain's deadline comes first");
+}

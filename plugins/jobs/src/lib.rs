@@ -47,7 +47,7 @@ impl Planner for Jobs {
             .filter(|pod| !pod.is_finished() && !pod.driver)
         {
             if let Some((hold, why)) = hold_of(&settings, pod)? {
-                draft.evict(pod, format!("{why}, evicted {}", hold.wave()));
+                draft.evict(pod, format!("{why}, evicted {}", hold.when(drain)));
                 held.push((pod, hold));
             }
         }

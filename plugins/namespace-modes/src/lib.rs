@@ -49,7 +49,7 @@ impl Planner for NamespaceModes {
             let Some(mode) = mode_of(&rules, pod)? else {
                 continue;
             };
-            let reason = format!("namespace {}: {mode}", pod.namespace);
+            let reason = format!("namespace {}: {}", pod.namespace, mode.reason(drain));
             match mode {
                 Mode::Immediate => draft.evict(pod, reason),
                 Mode::Keep | Mode::System => draft.keep(pod, reason),

@@ -1,8 +1,8 @@
 //! The rules of the configuration.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use scupper_sdk::{Hold, Pod, Problem, config, facts};
+use scupper_sdk::{Drain, Hold, Pod, Problem, config, facts};
 
 /// NVSentinel's, and those that every cluster has.
 const SYSTEM_NAMESPACES: &str = "kube-system, kube-public, kube-node-lease, nvsentinel, gpu-operator, \
@@ -135,18 +135,16 @@ impl Mode {
             Self::DeleteAfterTimeout(hold) => Some(hold),
         }
     }
-}
 
-/// For the reason of a pod, after the name of its namespace.
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What becomes of a pod, for people.
+    pub(crate) fn reason(self, drain: &Drain) -> String {
         match self {
-            Self::Immediate => f.write_str("Immediate"),
-            Self::Keep => f.write_str("Keep"),
-            Self::System => f.write_str("a system namespace, whose pods stay"),
-            Self::AllowCompletion(None) => f.write_str("AllowCompletion"),
-            Self::AllowCompletion(Some(hold)) => write!(f, "AllowCompletion, evicted {}", hold.wave()),
-            Self::DeleteAfterTimeout(hold) => write!(f, "DeleteAfterTimeout, deleted {}", hold.wave()),
+            Self::Immediate => "Immediate".to_owned(),
+            Self::Keep => "Keep".to_owned(),
+            Self::System => "a system namespace, whose pods stay".to_owned(),
+            Self::AllowCompletion(None) => "AllowCompletion".to_owned(),
+            Self::AllowCompletion(Some(hold)) => format!("AllowCompletion, evicted {}", hold.when(drain)),
+            Self::DeleteAfterTimeout(hold) => format!("DeleteAfterTimeout, deleted {}", hold.when(drain)),
         }
     }
 }

@@ -146,6 +146,22 @@ fn pods_that_stay_finished_pods_and_the_driver_are_left_alone() {
 }
 
 #[test]
+fn the_plan_names_a_time_that_the_deadline_comes_before() {
+    let host = host("batch AllowCompletion 10m", &["batch/report"]);
+    for (deadline, reason) in [
+        (601, "namespace batch: AllowCompletion, evicted after 10m"),
+        (
+            600,
+            "namespace batch: AllowCompletion, evicted after 10m, but the drain's deadline comes first",
+        ),
+    ] {
+        host.deadline_in(Duration::from_secs(deadline));
+        let plan = host.plan::<NamespaceModes>().unwrap();
+        assert_eq!(plan.reason("batch/report"), Some(reason));
+    }
+}
+
+#[test]
 fn a_wave_begins_at_its_time_and_not_before() {
     let host = host(
         "batch AllowCompletion 10m",

@@ -61,6 +61,12 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
             2,
         ),
         ("slurm", include_str!("../../../../plugins/slurm/README.md"), 4),
+        (
+            "namespace-modes",
+            include_str!("../../../../plugins/namespace-modes/README.md"),
+            1,
+        ),
+        ("jobs", include_str!("../../../../plugins/jobs/README.md"), 1),
     ] {
         let blocks: Vec<&str> = readme
             .split("```yaml\n")
