@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
 use crate::schema::Schema;
 
+const DRAIN: &str = include_str!("../../../../deploy/schemas/drain.schema.json");
 const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json");
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
@@ -25,12 +27,16 @@ fn rig() -> Rig {
 #[track_caller]
 fn json(rig: &Rig, args: &[&str]) -> Vec<Value> {
     let run = rig.run(&[args, &["--output", "json"]].concat());
-    let objects: Vec<Value> = serde_json::Deserializer::from_str(&run.stdout)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .unwrap_or_else(|error| panic!("{error}: {run:#?}"));
+    let objects = objects(&run.stdout);
     assert!(!objects.is_empty(), "{run:#?}");
     objects
+}
+
+#[track_caller]
+fn objects(text: &str) -> Vec<Value> {
+    let objects = serde_json::Deserializer::from_str(text).into_iter();
+    let objects: Result<_, _> = objects.collect();
+    objects.unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[track_caller]
@@ -53,10 +59,7 @@ fn snapshot(name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
     // The first document states its source.
     let shown = text.splitn(3, "---\n").nth(2).unwrap();
-    serde_json::Deserializer::from_str(shown)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .unwrap()
+    objects(shown)
 }
 
 fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
@@ -71,13 +74,40 @@ fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
 }
 
 #[track_caller]
-fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &str) {
+fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &[&str]) {
     let mut schema = Schema::new(schema);
-    let shown = snapshot(snapshots);
+    let shown: Vec<_> = snapshots.iter().flat_map(|name| snapshot(name)).collect();
     for value in printed.iter().flatten().chain(&shown) {
         schema.check(value);
     }
     schema.is_seen();
+}
+
+/// The snapshots have every notice of a drain, and every observation of a delegated one.
+#[test]
+fn the_lines_of_a_drain_match_their_schema() {
+    let rig = rig();
+    let local = json(&rig, &["drain", "worker-1", "--local", "--timeout", "3s"]);
+    let uncordoned = json(&rig, &["uncordon", "worker-1", "--local"]);
+    let mut agent = Agent::with(&rig, true, &["--output", "json"]);
+    let followed = json(&rig, &asks("drain", &["--timeout", "3s"]));
+    agent.driver.says(r#""kind":"finished""#);
+    let driver = objects(&agent.driver.stdout());
+    let printed = [local, uncordoned, followed, driver];
+    for lines in &printed {
+        assert_eq!(lines.last().unwrap()["kind"], "finished", "{lines:?}");
+    }
+    is_as_published(DRAIN, &printed, &["drain-json", "followed-json"]);
+}
+
+#[test]
+fn the_command_reference_names_every_kind_of_line() {
+    let schema: Value = serde_json::from_str(DRAIN).unwrap();
+    let reference = include_str!("../../../COMMANDS.md");
+    for line in schema["oneOf"].as_array().unwrap() {
+        let kind = line["properties"]["kind"]["const"].as_str().unwrap();
+        assert!(reference.contains(&format!("`{kind}`")), "{kind}");
+    }
 }
 
 #[test]
@@ -91,7 +121,7 @@ fn the_status_output_matches_its_schema() {
     drain.signal(Signal::INT);
     drain.ended();
     let after = json(&rig, &["status", "worker-1"]);
-    is_as_published(STATUS, &[before, during, after], "status-json");
+    is_as_published(STATUS, &[before, during, after], &["status-json"]);
 }
 
 #[test]
@@ -103,13 +133,13 @@ fn the_plans_output_matches_its_schema() {
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let blocked = json(&rig, &["plan", "worker-3"]);
     assert_eq!(blocked[0]["outcome"], "Blocked");
-    is_as_published(PLAN, &[plan, asked, blocked], "plan-output-json");
+    is_as_published(PLAN, &[plan, asked, blocked], &["plan-output-json"]);
 }
 
 #[test]
 fn the_doctors_output_matches_its_schema() {
     let findings = json(&rig(), &["doctor", "--node", "worker-1"]);
-    is_as_published(DOCTOR, &[findings], "doctor-json");
+    is_as_published(DOCTOR, &[findings], &["doctor-json"]);
 }
 
 #[test]
