@@ -26,13 +26,13 @@ pub enum BuildError {
         package: String,
     },
     /// Cargo cannot be started.
-    #[error("start cargo; is Rust installed?")]
+    #[error("cannot start cargo; is Rust installed?")]
     Start(#[source] io::Error),
     /// Cargo rejects the manifest and has printed why.
     #[error("cargo cannot read the manifest: {0}")]
     Metadata(ExitStatus),
     /// The output of cargo is invalid.
-    #[error("read the output of `cargo metadata`")]
+    #[error("cannot read the output of `cargo metadata`")]
     Answer(#[source] serde_json::Error),
     /// rustc cannot compile to wasm.
     #[error("the standard library for {TARGET} is missing; install it with `rustup target add {TARGET}`")]
@@ -41,7 +41,7 @@ pub enum BuildError {
     #[error("`cargo build` failed: {0}")]
     Compile(ExitStatus),
     /// The module cannot be read.
-    #[error("read the module {}", path.display())]
+    #[error("cannot read the module {}", path.display())]
     Module {
         /// Its path.
         path: PathBuf,
@@ -50,13 +50,13 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The module cannot be encoded as a component.
-    #[error("make a component of the core module: {0}")]
+    #[error("cannot make a component of the core module: {0}")]
     Encode(String),
     /// It is a component, but not a policy.
     #[error("`{0}` is not a policy yet: it needs a line like `scupper_sdk::export!(MyPolicy with planner);`")]
     NoPolicy(String),
     /// The component cannot be written.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The path.
         path: PathBuf,

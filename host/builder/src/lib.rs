@@ -6,6 +6,8 @@
 mod compile;
 mod component;
 mod error;
+#[cfg(test)]
+mod error_texts;
 mod workspace;
 
 pub use compile::{PROFILE, TARGET, compile};

@@ -44,13 +44,13 @@ pub enum Object {
 #[derive(Debug, Error)]
 pub enum DecodeError {
     /// It has no `kind`, so it is not an object.
-    #[error("there is an object without a kind")]
+    #[error("an object has no kind")]
     NoKind,
     /// It has no name.
-    #[error("there is a {0} without a metadata.name")]
+    #[error("a {0} has no metadata.name")]
     NoName(String),
     /// A field has the wrong type.
-    #[error("the {kind} {name} is not as the API has it")]
+    #[error("the {kind} {name} is not a valid API object")]
     Field {
         /// Its `kind`.
         kind: String,
@@ -171,13 +171,13 @@ mod tests {
         let wrong = |value| decode(value).unwrap_err().to_string();
         assert_eq!(
             wrong(json!({"metadata": {}})),
-            "there is an object without a kind"
+            "an object has no kind"
         );
         assert_eq!(
             wrong(json!({"kind": "Pod"})),
-            "there is a Pod without a metadata.name"
+            "a Pod has no metadata.name"
         );
         let pod = json!({"kind": "Pod", "metadata": {"name": "cart"}, "spec": {"priority": "high"}});
-        assert_eq!(wrong(pod), "the Pod cart is not as the API has it");
+        assert_eq!(wrong(pod), "the Pod cart is not a valid API object");
     }
 }

@@ -39,7 +39,7 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 #[derive(Debug, Error)]
 pub enum MetricsError {
     /// The server cannot listen on the address.
-    #[error("listen for metrics at {address}")]
+    #[error("cannot listen for metrics on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -38,7 +38,7 @@ const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 #[derive(Debug, Error)]
 pub enum TracesError {
     /// The file of certificates is unusable.
-    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} is no list of certificates in PEM", path.display())]
+    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read PEM certificates from {}", path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
@@ -47,10 +47,10 @@ pub enum TracesError {
         source: pem::Error,
     },
     /// The file contains no usable certificate.
-    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} holds no certificate that works; name a file of them in PEM", .0.display())]
+    #[error("OTEL_EXPORTER_OTLP_CERTIFICATE: {} contains no usable certificate; name a file of PEM certificates", .0.display())]
     NoCertificate(PathBuf),
     /// The platform's cryptography is unsuitable.
-    #[error("set up TLS for the collector")]
+    #[error("cannot set up TLS for the collector")]
     Tls(#[source] rustls::Error),
 }
 

@@ -50,7 +50,7 @@ pub enum TraceSettingsError {
         wrong: &'static str,
     },
     /// An unsupported value.
-    #[error("{name}: {value:?} is not offered; {fix}")]
+    #[error("{name}: {value:?} is not supported; {fix}")]
     NotOffered {
         /// The variable.
         name: String,
@@ -61,7 +61,7 @@ pub enum TraceSettingsError {
     },
     /// Not a list of pairs. The values may be secret and are not repeated.
     #[error(
-        "{name}: entry {number} {wrong}; the form is key=value,key=value with everything unusual percent-encoded"
+        "{name}: entry {number} {wrong}; write key=value,key=value and percent-encode special characters"
     )]
     List {
         /// The variable.
@@ -72,7 +72,7 @@ pub enum TraceSettingsError {
         wrong: &'static str,
     },
     /// Not a duration.
-    #[error("{name}: {value:?} is no time; it must be a number of milliseconds from 1 on")]
+    #[error("{name}: {value:?} is not a time; write a number of milliseconds, at least 1")]
     Timeout {
         /// The variable.
         name: String,
@@ -273,7 +273,7 @@ fn endpoint(text: &str, path: &str) -> Result<Uri, &'static str> {
         return Err("names no host");
     }
     if authority.as_str().contains('@') {
-        return Err("has a user in it, which belongs into OTEL_EXPORTER_OTLP_HEADERS");
+        return Err("contains a user, which belongs into OTEL_EXPORTER_OTLP_HEADERS");
     }
     let before = parts.path_and_query.as_ref().map_or("", PathAndQuery::path);
     let whole = match before.trim_end_matches('/') {

@@ -34,7 +34,7 @@ pub(super) enum DemoError {
     Client(#[source] kube::Error),
     #[error("could not start the simulated kubelet")]
     Kubelet(#[source] kubelet::StartError),
-    #[error("could not make a folder for the demo")]
+    #[error("could not create a directory for the demo")]
     Folder(#[source] std::io::Error),
     #[error("could not start the driver")]
     Driver(#[source] DriverError),
@@ -44,9 +44,9 @@ pub(super) enum DemoError {
     Environment(OptionsError),
     #[error("{event} did not end: {message}")]
     Stuck { event: String, message: String },
-    #[error("there is no real Slurm: {0}")]
+    #[error("the real Slurm failed: {0}")]
     Slurm(String),
-    #[error("there is no real OpenStack: {0}")]
+    #[error("the real OpenStack failed: {0}")]
     OpenStack(String),
     #[error("could not listen for signals")]
     Signals(#[source] std::io::Error),

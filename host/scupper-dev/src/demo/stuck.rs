@@ -42,10 +42,10 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
     let operator = slinky::run(cluster.store(), move |happening| tell(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
     say(
-        "A simulated cluster whose drains get stuck: on worker-1 a shop has one replica and a budget that wants one, and",
+        "A simulated cluster whose drains get stuck. On worker-1 a shop has one replica and a budget that needs it, and no",
     );
     say(
-        "nobody takes the finalizer off a report; on worker-2 the job of a Slurm worker goes on for an hour.",
+        "controller removes the finalizer of a report. On worker-2 a Slurm worker has a job of one hour.",
     );
     let shop = DemoCluster::set_telling(
         Arc::clone(&cluster),
@@ -65,11 +65,11 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
     say("\n$ scupper status worker-1 worker-2");
     look(&shop, format).await?;
 
-    say("\nThe three next commands, once somebody has looked:");
+    say("\nThe three next commands, one for each:");
     help(&store, &say).map_err(DemoError::Scene)?;
     shop.ended("drain-worker-1").await?;
     slurm.ended("drain-worker-2").await?;
-    say("\nBoth drains have come to their end. On a cluster: `scupper status NODE --watch`.");
+    say("\nBoth drains have ended. On a cluster: `scupper status NODE --watch`.");
     shop.clear().await?;
     slurm.clear().await
 }

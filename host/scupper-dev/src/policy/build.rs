@@ -27,7 +27,7 @@ fn build(args: &BuildArgs) -> Result<Built, BuildError> {
     workspace.component(package, &args.profile, &out)
 }
 
-fn words(built: &Built, format: Format) -> String {
+pub(super) fn words(built: &Built, format: Format) -> String {
     let Built {
         name,
         file,

@@ -1,5 +1,6 @@
 //! `scupper policy check` and `scupper policy inspect`
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -18,19 +19,11 @@ pub(super) async fn check(args: &PolicyChoiceArgs, format: Format) -> ExitCode {
         Err(code) => return code,
     };
     let problems = problems(&examined);
-    let file = args.file.display();
     print(&match format {
         Format::Json => {
             json!({"file": args.file, "ok": problems.is_empty(), "problems": problems}).to_string()
         }
-        Format::Human if problems.is_empty() => {
-            let about = examined.description.as_ref().map(title).unwrap_or_default();
-            format!("{file}: a driver would load it: {about}")
-        }
-        Format::Human => {
-            let lines = problems.iter().map(|problem| format!("{file}: {problem}"));
-            lines.collect::<Vec<_>>().join("\n")
-        }
+        Format::Human => verdict(&args.file, &examined, &problems),
     });
     if problems.is_empty() {
         Exit::Done
@@ -38,6 +31,16 @@ pub(super) async fn check(args: &PolicyChoiceArgs, format: Format) -> ExitCode {
         Exit::Config
     }
     .into()
+}
+
+pub(super) fn verdict(file: &Path, examined: &Examined, problems: &[String]) -> String {
+    let file = file.display();
+    if problems.is_empty() {
+        let about = examined.description.as_ref().map(title).unwrap_or_default();
+        return format!("{file}: a driver would load it: {about}");
+    }
+    let lines = problems.iter().map(|problem| format!("{file}: {problem}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 pub(super) async fn inspect(args: &PolicyChoiceArgs, format: Format) -> ExitCode {
@@ -75,7 +78,7 @@ async fn examine(args: &PolicyChoiceArgs) -> Result<Examined, ExitCode> {
 }
 
 /// All problems, each with its remedy.
-fn problems(examined: &Examined) -> Vec<String> {
+pub(super) fn problems(examined: &Examined) -> Vec<String> {
     let one = |fault: &LoadFault| match fault {
         LoadFault::Config(problems) => problems
             .iter()
@@ -88,7 +91,7 @@ fn problems(examined: &Examined) -> Vec<String> {
         LoadFault::NotGranted(missing) => MissingGrant::yaml(missing)
             .iter()
             .map(|line| {
-                format!("it wants what it was not granted; add under its `grants` in scupper.yaml: {line}")
+                format!("it wants a grant that it does not have; add under its `grants` in scupper.yaml: {line}")
             })
             .collect(),
         other => vec![scupper_driver::chain(other)],
@@ -106,7 +109,7 @@ fn title(description: &Description) -> String {
     format!("{title} {version}: {summary}")
 }
 
-fn for_people(
+pub(super) fn for_people(
     description: &Description,
     examined: &Examined,
     imports: &[String],
@@ -136,14 +139,14 @@ fn for_people(
     ];
     let wants = wants(description);
     if wants.is_empty() {
-        lines.push("wants nothing; in scupper.yaml it needs no grants".to_owned());
+        lines.push("wants no grants".to_owned());
     } else {
         lines.push("wants, as scupper.yaml grants it:".to_owned());
         lines.push("  grants:".to_owned());
         lines.extend(wants.iter().map(|line| format!("    {line}")));
     }
     if description.config_schema.is_empty() {
-        lines.push("has no schema of a configuration".to_owned());
+        lines.push("has no configuration".to_owned());
     } else {
         lines.push("configuration, as a JSON schema:".to_owned());
         lines.extend(description.config_schema.lines().map(|line| format!("  {line}")));

@@ -6,6 +6,8 @@ mod examine;
 mod new;
 mod run;
 mod test;
+#[cfg(test)]
+mod texts;
 
 use std::process::ExitCode;
 

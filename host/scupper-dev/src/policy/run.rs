@@ -100,13 +100,13 @@ fn steps_for_people(phase: HookPhase, steps: &[Stepped], format: Format) -> Stri
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String> {
+pub(super) fn step_lines(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> Vec<String> {
     let line = |text: String| format!("{:>8}  {phase}  {text}", HumanDuration(*at).to_string());
     match outcome {
         StepOutcome::Done => vec![line("done".to_owned())],
         StepOutcome::Failed { message, retry_after } => {
             let again = retry_after.map_or_else(
-                || "for good".to_owned(),
+                || "not retried".to_owned(),
                 |span| format!("again after {}", HumanDuration(span)),
             );
             vec![line(format!("failed, {again}: {message}"))]
@@ -157,7 +157,7 @@ fn step_as_json(phase: HookPhase, Stepped { at, outcome }: &Stepped) -> serde_js
     }
 }
 
-fn figures_for_people(
+pub(super) fn figures_for_people(
     compiled: &Compilation,
     pods: usize,
     figures: &[Figures],
@@ -165,7 +165,7 @@ fn figures_for_people(
 ) -> String {
     let Compilation { bytes, native, took } = compiled;
     let mut lines = vec![
-        format!("{bytes} bytes are compiled to {native} bytes of native code in {took:.2?}"),
+        format!("compiled {bytes} bytes to {native} bytes of native code in {took:.2?}"),
         format!("on a node with {pods} pods"),
     ];
     lines.extend(figures.iter().map(|figure| {
@@ -188,7 +188,7 @@ pub(super) fn usage_lines(usage: &PolicyUsage) -> Vec<String> {
         };
         format!("  {:<22} {}{limit}", measure.what, measure.most)
     };
-    let mut lines = vec!["the most that one call used, of what it may".to_owned()];
+    let mut lines = vec!["peak usage of one call, and its limit".to_owned()];
     lines.extend(usage.measures().into_iter().map(line));
     lines
 }

@@ -13,7 +13,7 @@ use scupper::{fail, print};
 use scupper_report::Format;
 
 /// The number of lines of a failed drain to print by default.
-const TOLD: usize = 15;
+const STORY_LINES: usize = 15;
 
 pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
     let cases = match author::cases(&args.paths, args.policy.as_deref()) {
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
     exit.into()
 }
 
-fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: bool) -> String {
+pub(super) fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: bool) -> String {
     let file = case.file.display();
     match played {
         Err(error) => format!("FAILED  {file}\n{}", indented(&scupper_driver::chain(error))),
@@ -66,7 +66,7 @@ fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: boo
                 let skipped = if whole {
                     0
                 } else {
-                    played.story.len().saturating_sub(TOLD)
+                    played.story.len().saturating_sub(STORY_LINES)
                 };
                 lines.push("  the drain:".to_owned());
                 lines.extend(played.story.iter().skip(skipped).map(|line| format!("  {line}")));

@@ -291,7 +291,7 @@ async fn a_file_without_a_certificate_that_works_is_one_clear_error() {
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(
             log.contains("OTEL_EXPORTER_OTLP_CERTIFICATE: ")
-                && log.contains("holds no certificate that works"),
+                && log.contains("contains no usable certificate"),
             "{text}: {log}"
         );
         assert_eq!(rig.pod_names(), ["a"], "{text}: nothing was begun");

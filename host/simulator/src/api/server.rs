@@ -68,7 +68,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The port is not available.
-    #[error("binding 127.0.0.1:{port}: choose another port, or 0 for a free one")]
+    #[error("cannot listen on 127.0.0.1:{port}; choose another port, or 0 for a free one")]
     Bind {
         /// The wanted port.
         port: u16,
@@ -77,7 +77,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The store refused the first objects.
-    #[error("making the namespace {0}")]
+    #[error("cannot create the namespace {0}")]
     Namespace(&'static str),
 }
 

@@ -29,7 +29,7 @@ const FOLDER_MODE: u32 = 0o750;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A folder could not be created.
-    #[error("cannot make {path}")]
+    #[error("cannot create {path}")]
     Folder {
         /// The folder.
         path: PathBuf,

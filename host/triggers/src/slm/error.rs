@@ -12,13 +12,13 @@ pub enum SlmError {
     #[error("invalid options of the SLM driver")]
     Options(#[from] OptionsError),
     /// The kubelet's directory does not exist.
-    #[error("{path} is not there: is a kubelet running, and is its root directory given as --kubelet-root?")]
+    #[error("the directory {path} does not exist: check that a kubelet runs here and that --kubelet-root is its root directory")]
     NoDirectory {
         /// The directory.
         path: PathBuf,
     },
     /// The directory is not writable.
-    #[error("cannot write in {path}: the driver needs it mounted writable, and runs as root")]
+    #[error("cannot write to {path}: mount it writable and run the driver as root")]
     NotWritable {
         /// The directory.
         path: PathBuf,

@@ -76,7 +76,7 @@ pub enum OptionsError {
     #[error("node name is empty: set --node-name or NODE_NAME")]
     NodeName,
     /// The instance becomes part of file names.
-    #[error("instance `{instance}` must be letters, digits and dots, at least one")]
+    #[error("instance `{instance}` must consist of letters, digits and dots")]
     Instance {
         /// The instance.
         instance: String,

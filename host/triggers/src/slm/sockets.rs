@@ -213,7 +213,7 @@ mod tests {
             assert!(
                 error
                     .to_string()
-                    .contains("/k/plugins: the driver needs it mounted writable"),
+                    .contains("/k/plugins: mount it writable"),
                 "{error}"
             );
         }

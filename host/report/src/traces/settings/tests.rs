@@ -109,15 +109,15 @@ fn all_problems_are_reported_at_once_without_secrets() {
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
     ]);
     let expected = [
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: \"http/json\" is not offered; set it to http/protobuf or to grpc",
-        "OTEL_EXPORTER_OTLP_ENDPOINT: has a user in it, which belongs into OTEL_EXPORTER_OTLP_HEADERS; it must be a \
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: \"http/json\" is not supported; set it to http/protobuf or to grpc",
+        "OTEL_EXPORTER_OTLP_ENDPOINT: contains a user, which belongs into OTEL_EXPORTER_OTLP_HEADERS; it must be a \
          URL such as http://127.0.0.1:4318",
-        "OTEL_EXPORTER_OTLP_HEADERS: entry 2 has no =; the form is key=value,key=value with everything unusual \
-         percent-encoded",
-        "OTEL_EXPORTER_OTLP_TIMEOUT: \"10s\" is no time; it must be a number of milliseconds from 1 on",
-        "OTEL_RESOURCE_ATTRIBUTES: entry 1 has no key; the form is key=value,key=value with everything unusual \
-         percent-encoded",
-        "OTEL_EXPORTER_OTLP_COMPRESSION: \"gzip\" is not offered; leave it out, or set it to none",
+        "OTEL_EXPORTER_OTLP_HEADERS: entry 2 has no =; write key=value,key=value and percent-encode special \
+         characters",
+        "OTEL_EXPORTER_OTLP_TIMEOUT: \"10s\" is not a time; write a number of milliseconds, at least 1",
+        "OTEL_RESOURCE_ATTRIBUTES: entry 1 has no key; write key=value,key=value and percent-encode special \
+         characters",
+        "OTEL_EXPORTER_OTLP_COMPRESSION: \"gzip\" is not supported; leave it out, or set it to none",
     ];
     assert_eq!(reported, expected);
 }
