@@ -75,8 +75,8 @@ pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
 pub use leases::{LEASE_NAMESPACE, Lease};
 pub use lifecycle::{
-    FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, Scope,
-    TransitionChange,
+    FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, TransitionChange,
+    TransitionNodes,
 };
 pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};

@@ -50,7 +50,7 @@ pub struct LifecycleTransition {
     /// `spec.end`
     pub end: String,
     /// The nodes to which it applies.
-    pub scope: Scope,
+    pub scope: TransitionNodes,
     /// `spec.sla`
     pub sla: Option<Duration>,
     /// `spec.driver`
@@ -59,7 +59,7 @@ pub struct LifecycleTransition {
 
 /// The nodes to which a transition applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum TransitionNodes {
     /// `spec.allNodes`
     AllNodes,
     /// `spec.nodeName`

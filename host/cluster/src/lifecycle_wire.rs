@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::go_duration;
 use super::wire::{Meta, Object, moment, nullable};
-use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, Scope};
+use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, TransitionNodes};
 
 /// The supported version.
 pub(super) const VERSION: &str = "v1alpha1";
@@ -113,9 +113,9 @@ impl WireTransition {
     pub(super) fn into_transition(self) -> LifecycleTransition {
         let Self { metadata: meta, spec } = self;
         let scope = match (spec.all_nodes, spec.node_name) {
-            (Some(true), _) => Scope::AllNodes,
-            (_, Some(node)) => Scope::Node(node),
-            (_, None) => Scope::Selector,
+            (Some(true), _) => TransitionNodes::AllNodes,
+            (_, Some(node)) => TransitionNodes::Node(node),
+            (_, None) => TransitionNodes::Selector,
         };
         let sla = spec.sla.and_then(|text| {
             let sla = go_duration::parse(&text);
@@ -140,9 +140,9 @@ pub(super) fn to_create(transition: &LifecycleTransition, group: &str) -> Option
     let mut spec = mutable(transition);
     let fields = spec.as_object_mut()?;
     match &transition.scope {
-        Scope::AllNodes => fields.insert("allNodes".to_owned(), json!(true)),
-        Scope::Node(node) => fields.insert("nodeName".to_owned(), json!(node)),
-        Scope::Selector => return None,
+        TransitionNodes::AllNodes => fields.insert("allNodes".to_owned(), json!(true)),
+        TransitionNodes::Node(node) => fields.insert("nodeName".to_owned(), json!(node)),
+        TransitionNodes::Selector => return None,
     };
     if transition.sla.is_none() {
         fields.remove("sla");

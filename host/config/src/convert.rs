@@ -280,7 +280,7 @@ fn limits(node: Option<&Node>) -> Limits {
             LimitField::Rate(rate) => {
                 *rate = number.and_then(|number| number.try_into().ok()).unwrap_or(*rate)
             }
-            LimitField::Span(span) => *span = given.duration().unwrap_or(*span),
+            LimitField::Duration(span) => *span = given.duration().unwrap_or(*span),
         }
     }
     limits

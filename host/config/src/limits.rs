@@ -117,7 +117,7 @@ const fn time(name: &'static str, doc: &'static str) -> Field {
 pub(super) enum LimitField<'a> {
     Count(&'a mut usize),
     Rate(&'a mut u32),
-    Span(&'a mut Duration),
+    Duration(&'a mut Duration),
 }
 
 /// Every limit and its name in the file.
@@ -146,17 +146,17 @@ pub(super) fn slots(limits: &mut Limits) -> Vec<(&'static str, LimitField<'_>)> 
         ("table-elements", LimitField::Count(table_elements)),
         ("instances", LimitField::Count(instances)),
         ("memories", LimitField::Count(memories)),
-        ("cpu-per-probe", LimitField::Span(probe_cpu)),
-        ("cpu-per-plan", LimitField::Span(plan_cpu)),
-        ("cpu-per-step", LimitField::Span(step_cpu)),
-        ("wall-per-plan", LimitField::Span(plan_wall)),
-        ("wall-per-step", LimitField::Span(step_wall)),
+        ("cpu-per-probe", LimitField::Duration(probe_cpu)),
+        ("cpu-per-plan", LimitField::Duration(plan_cpu)),
+        ("cpu-per-step", LimitField::Duration(step_cpu)),
+        ("wall-per-plan", LimitField::Duration(plan_wall)),
+        ("wall-per-step", LimitField::Duration(step_wall)),
         ("answer", LimitField::Count(answer_bytes)),
         ("handles", LimitField::Count(handles)),
         ("log-lines-per-minute", LimitField::Rate(log_lines_per_minute)),
         ("log-bytes-per-minute", LimitField::Rate(log_bytes_per_minute)),
         ("requests-per-step", LimitField::Rate(requests)),
-        ("wall-per-request", LimitField::Span(request_wall)),
+        ("wall-per-request", LimitField::Duration(request_wall)),
         ("response", LimitField::Count(response_bytes)),
     ]
 }
@@ -180,7 +180,9 @@ mod tests {
                 (LimitField::Count(count), Shape::Whole { .. }) => count.to_string(),
                 (LimitField::Rate(count), Shape::Quantity { .. }) => units::bytes(u64::from(*count)),
                 (LimitField::Rate(count), Shape::Whole { .. }) => count.to_string(),
-                (LimitField::Span(span), Shape::Duration { .. }) => units::millis(span.as_millis() as u64),
+                (LimitField::Duration(span), Shape::Duration { .. }) => {
+                    units::millis(span.as_millis() as u64)
+                }
                 _ => panic!("{name} has another shape than its limit"),
             };
             let reported = format!("Default {default}.");

@@ -274,8 +274,8 @@ pub struct PluginArgs {
     #[arg(long, value_enum, default_value_t = Claim::Auto, hide_possible_values = true, value_name = "auto|kubelet|self")]
     pub claim: Claim,
     /// Transitions to publish: one for all nodes, or one for this node only
-    #[arg(long, value_enum, default_value_t = Scope::AllNodes, hide_possible_values = true, value_name = "all-nodes|node")]
-    pub scope: Scope,
+    #[arg(long, value_enum, default_value_t = ScopeArg::AllNodes, hide_possible_values = true, value_name = "all-nodes|node")]
+    pub scope: ScopeArg,
     /// Account that evicts pods: the driver's own or, with Kubernetes 1.36 or later, the node's, which may evict the
     /// pods of that node only (deploy/components/evict-as-node)
     #[arg(long, value_enum, default_value_t = EvictAs::Driver, hide_possible_values = true, value_name = "driver|node")]
@@ -310,7 +310,7 @@ pub struct PluginArgs {
 
 /// Whose transitions are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
+pub enum ScopeArg {
     /// Shared by the drivers of all nodes.
     AllNodes,
     /// This node's own.

@@ -25,7 +25,7 @@ pub enum Exit {
     /// `scupper doctor` found something that keeps the driver from working.
     Found = 8,
     /// Detached: the driver continues the drain, and the command no longer waits for it.
-    Left = 9,
+    Detached = 9,
     /// A bug in Scupper.
     Bug = 70,
 }

@@ -15,7 +15,7 @@ use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_report::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
 
-use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, Scope};
+use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, ScopeArg};
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         node_name: args.node_name.clone(),
         kubelet_root: args.kubelet_root.clone(),
         sla: scupper_driver::sla(&drain),
-        node_scope: args.scope == Scope::Node,
+        node_scope: args.scope == ScopeArg::Node,
         claimant: args.claim.into(),
         evict_as_node: args.evict_as == EvictAs::Node,
         keep_finished: keep_finished.unwrap_or_default(),

@@ -12,7 +12,7 @@ use scupper_sdk::{
     Call, Description, Draft, Drain, Finding, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
     Surroundings, description,
 };
-use settings::{Hold, Settings, Way};
+use settings::{HeldPods, Settings, Way};
 
 /// The wave in which the Slurm pods leave.
 const WAVE: &str = "slurm";
@@ -70,7 +70,7 @@ impl Hooks for Slurm {
             Phase::AfterUncordon,
         ];
         // If the jobs end before any pod leaves, a check for each pod would be expensive and useless.
-        if Settings::read().is_ok_and(|settings| settings.hold == Hold::SlurmPods) {
+        if Settings::read().is_ok_and(|settings| settings.hold == HeldPods::SlurmPods) {
             phases.push(Phase::BeforeEvict);
         }
         phases

@@ -22,7 +22,7 @@ pub(crate) struct Settings {
     pub(crate) way: Way,
     /// The settings of `way: slurmrestd`; unused with `operator`.
     pub(crate) slurmrestd: Slurmrestd,
-    pub(crate) hold: Hold,
+    pub(crate) hold: HeldPods,
     pub(crate) unmatched: Unmatched,
     pub(crate) on_failure: OnFailure,
     pub(crate) poll: Duration,
@@ -44,7 +44,7 @@ pub(crate) enum Way {
 
 /// Which pods wait for the jobs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum HeldPods {
     /// All pods of the node, as any of them may serve a job.
     Node,
     /// Only the Slurm pods: the others leave while the jobs end.
@@ -79,7 +79,7 @@ impl Settings {
         });
         let hold = hold().unwrap_or_else(|problem| {
             problems.push(problem);
-            Hold::Node
+            HeldPods::Node
         });
         let unmatched = unmatched().unwrap_or_else(|problem| {
             problems.push(problem);
@@ -158,10 +158,10 @@ fn other_ways_keys() -> impl Iterator<Item = Problem> {
     keys.map(|key| Problem::new(key, "only for `way: slurmrestd`"))
 }
 
-fn hold() -> Result<Hold, Problem> {
+fn hold() -> Result<HeldPods, Problem> {
     match config::get("hold").as_deref() {
-        None | Some("node") => Ok(Hold::Node),
-        Some("slurm-pods") => Ok(Hold::SlurmPods),
+        None | Some("node") => Ok(HeldPods::Node),
+        Some("slurm-pods") => Ok(HeldPods::SlurmPods),
         Some(other) => {
             let message = format!(
                 "`{other}`: must be `node`, which holds every pod until the jobs have ended, or `slurm-pods`"

@@ -7,7 +7,7 @@ use scupper_engine::{
 };
 use serde_json::{Value, json};
 
-use super::super::Scope;
+use super::super::TransitionNodes;
 use super::super::budget::WireBudget;
 use super::super::lifecycle_wire::{WireEvent, WireTransition};
 use super::super::node::WireNode;
@@ -312,11 +312,11 @@ fn lifecycle_transitions() {
         assert_eq!(transition.sla, Some(Duration::from_secs(90)));
         transition.scope
     };
-    assert_eq!(scope(json!({"allNodes": true})), Scope::AllNodes);
-    assert_eq!(scope(json!({"nodeName": "n"})), Scope::Node("n".into()));
+    assert_eq!(scope(json!({"allNodes": true})), TransitionNodes::AllNodes);
+    assert_eq!(scope(json!({"nodeName": "n"})), TransitionNodes::Node("n".into()));
     assert_eq!(
         scope(json!({"nodeSelector": {"nodeSelectorTerms": [{}]}})),
-        Scope::Selector
+        TransitionNodes::Selector
     );
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use scupper_cluster::{Change, Cluster, LifecycleTransition, Published, ReadError, Scope, WriteError};
+use scupper_cluster::{
+    Change, Cluster, LifecycleTransition, Published, ReadError, TransitionNodes, WriteError,
+};
 use serde_json::{Value, json};
 
 use crate::script::{Feed, Script, cluster, not_found, status};
@@ -15,7 +17,7 @@ fn drain() -> LifecycleTransition {
         name: "drain".into(),
         start: "drain-started".into(),
         end: "drain-complete".into(),
-        scope: Scope::AllNodes,
+        scope: TransitionNodes::AllNodes,
         sla: Some(Duration::from_secs(300)),
         driver: "d".into(),
     }
@@ -130,7 +132,7 @@ async fn publishing_changes_only_fields_that_differ() {
 #[tokio::test]
 async fn other_nodes_need_a_new_object() {
     let here = LifecycleTransition {
-        scope: Scope::Node("n1".into()),
+        scope: TransitionNodes::Node("n1".into()),
         ..drain()
     };
     let published = publish(here, async |mut server: Script| {

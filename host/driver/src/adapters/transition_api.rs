@@ -144,9 +144,9 @@ pub(crate) fn transition(transition: scupper_cluster::LifecycleTransition) -> sl
         start: transition.start,
         end: transition.end,
         nodes: match transition.scope {
-            scupper_cluster::Scope::AllNodes => slm::NodeSelection::AllNodes,
-            scupper_cluster::Scope::Node(name) => slm::NodeSelection::Node(name),
-            scupper_cluster::Scope::Selector => slm::NodeSelection::Selector,
+            scupper_cluster::TransitionNodes::AllNodes => slm::NodeSelection::AllNodes,
+            scupper_cluster::TransitionNodes::Node(name) => slm::NodeSelection::Node(name),
+            scupper_cluster::TransitionNodes::Selector => slm::NodeSelection::Selector,
         },
         sla: transition.sla,
     }
@@ -158,9 +158,9 @@ fn to_cluster(transition: &slm::Transition) -> scupper_cluster::LifecycleTransit
         start: transition.start.clone(),
         end: transition.end.clone(),
         scope: match &transition.nodes {
-            slm::NodeSelection::AllNodes => scupper_cluster::Scope::AllNodes,
-            slm::NodeSelection::Node(name) => scupper_cluster::Scope::Node(name.clone()),
-            slm::NodeSelection::Selector => scupper_cluster::Scope::Selector,
+            slm::NodeSelection::AllNodes => scupper_cluster::TransitionNodes::AllNodes,
+            slm::NodeSelection::Node(name) => scupper_cluster::TransitionNodes::Node(name.clone()),
+            slm::NodeSelection::Selector => scupper_cluster::TransitionNodes::Selector,
         },
         sla: transition.sla,
         driver: transition.driver.clone(),

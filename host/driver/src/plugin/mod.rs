@@ -254,9 +254,9 @@ fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
         kubelet_root: options.kubelet_root.clone(),
         sla,
         scope: if options.node_scope {
-            slm::Scope::Node
+            slm::TransitionScope::Node
         } else {
-            slm::Scope::AllNodes
+            slm::TransitionScope::AllNodes
         },
         clock: options.clock,
         stop_grace: options.stop_grace,

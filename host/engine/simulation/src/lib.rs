@@ -44,5 +44,5 @@ mod watch;
 mod world;
 
 pub use coverage::{Coverage, EXPECTED};
-pub use run::{Faults, Report, Stop, Tally, narrate, run, run_many};
+pub use run::{Faults, Report, Results, Stop, narrate, run, run_many};
 pub use violation::{INVARIANTS, Violation};

@@ -24,7 +24,7 @@ pub struct Report {
 
 /// The results of many worlds.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct Results {
     /// The number of worlds.
     pub worlds: u64,
     /// Their total length, in their own milliseconds.
@@ -114,10 +114,10 @@ pub enum Stop {
 }
 
 /// Runs the worlds of many seeds on this many threads.
-pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Tally {
+pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Results {
     let next = AtomicU64::new(seeds.start);
     let stop = AtomicBool::new(false);
-    let tallies: Vec<Tally> = thread::scope(|scope| {
+    let tallies: Vec<Results> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| scope.spawn(|| work(&next, seeds.end, &stop, when)))
             .collect();
@@ -126,7 +126,7 @@ pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Tally {
             .filter_map(|worker| worker.join().ok())
             .collect()
     });
-    let mut sum = Tally::default();
+    let mut sum = Results::default();
     for tally in tallies {
         sum.worlds += tally.worlds;
         sum.took += tally.took;
@@ -137,8 +137,8 @@ pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Tally {
     sum
 }
 
-fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Tally {
-    let mut tally = Tally::default();
+fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Results {
+    let mut tally = Results::default();
     while !stop.load(Ordering::Relaxed) {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::shorthand::{BudgetForm, NamespaceFields, NodeForm, OwnerFields, PodForm, RequestForm};
-use super::values::{Span, Text, text_or};
+use super::values::{ScenarioDuration, Text, text_or};
 
 /// A scenario.
 #[derive(Debug, Deserialize)]
@@ -82,8 +82,8 @@ pub(super) struct WaveForm {
     pub(super) name: String,
     pub(super) pods: Option<Vec<String>>,
     pub(super) max_parallel: Option<u32>,
-    pub(super) timeout: Option<Span>,
-    pub(super) max_grace_period: Option<Span>,
+    pub(super) timeout: Option<ScenarioDuration>,
+    pub(super) max_grace_period: Option<ScenarioDuration>,
 }
 
 /// An event or an expectation.
@@ -91,7 +91,7 @@ pub(super) struct WaveForm {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum StepForm {
     /// Time passes.
-    Pass(Span),
+    Pass(ScenarioDuration),
     /// An expectation of a hook's answer or of the cluster.
     Expect(Box<ExpectForm>),
     /// A pod changes.
@@ -109,7 +109,7 @@ pub(super) enum StepForm {
     /// One more answer of a server, after the existing ones.
     Answer(AnswerForm),
     /// The policy cannot reach the API server, for this long.
-    Outage(Span),
+    Outage(ScenarioDuration),
     /// The drain is cancelled.
     Cancel(String),
     /// The driver dies and restarts.
@@ -129,13 +129,13 @@ pub(super) struct ExpectForm {
     /// The wave or the pod of the call.
     pub(super) of: Option<String>,
     /// The time limit; default: a day.
-    pub(super) within: Option<Span>,
+    pub(super) within: Option<ScenarioDuration>,
     pub(super) done: bool,
     pub(super) pending: Option<String>,
     pub(super) failed: Option<String>,
     pub(super) waiting_for: Option<WaitingForm>,
-    pub(super) again_after: Option<Span>,
-    pub(super) retry_after: Option<Span>,
+    pub(super) again_after: Option<ScenarioDuration>,
+    pub(super) retry_after: Option<ScenarioDuration>,
     /// Every request that the step sent: `METHOD URL`.
     pub(super) sends: Option<Vec<Text>>,
     /// Every Kubernetes Event that the step emitted: `REASON of OBJECT: NOTE`.
@@ -208,7 +208,7 @@ const fn ok() -> u16 {
 pub(super) struct EndFields {
     pub(super) outcome: String,
     pub(super) message: Option<String>,
-    pub(super) within: Option<Span>,
+    pub(super) within: Option<ScenarioDuration>,
 }
 
 text_or! {

@@ -7,7 +7,7 @@ use scupper_engine::{
 };
 use serde::Deserialize;
 
-use super::values::{Span, text_or};
+use super::values::{ScenarioDuration, text_or};
 use scupper_policy::{Marks, NamespaceFact, OwnerFact};
 
 type Texts = BTreeMap<String, String>;
@@ -29,7 +29,7 @@ pub(super) struct PodFields {
     ready: Option<bool>,
     priority: Option<i32>,
     priority_class: Option<String>,
-    grace_period: Option<Span>,
+    grace_period: Option<ScenarioDuration>,
     empty_dir: Option<bool>,
     host_network: Option<bool>,
     hostname: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct PodFields {
     /// The driver runs in it.
     pub(super) driver: bool,
     /// The time until it terminates; its grace period at most. Default: one second.
-    pub(super) ends_after: Option<Span>,
+    pub(super) ends_after: Option<ScenarioDuration>,
 }
 
 text_or! {

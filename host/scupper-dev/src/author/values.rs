@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer};
 
 /// A duration: `500ms`, `10s`, `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span(pub(super) Duration);
+pub(super) struct ScenarioDuration(pub(super) Duration);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ScenarioDuration {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let span = scupper_config::duration(&text);

@@ -24,7 +24,7 @@ pub(crate) struct Memory {
 
 /// The results.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Peaks {
     /// The peak of each kind.
     pub(crate) most: Memory,
     /// The peak of the compiler's child.
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 /// Samples a process until it is stopped.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<Peaks>,
 }
 
 impl Watch {
@@ -43,7 +43,7 @@ impl Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = Peaks::default();
             while !stopped.load(Ordering::Relaxed) {
                 seen.look(pid);
                 std::thread::sleep(EVERY);
@@ -53,13 +53,13 @@ impl Watch {
         Self { stop, thread }
     }
 
-    pub(crate) fn stop(self) -> Seen {
+    pub(crate) fn stop(self) -> Peaks {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 }
 
-impl Seen {
+impl Peaks {
     fn look(&mut self, pid: u32) {
         let now = Memory::of(pid);
         self.looks += 1;

@@ -68,17 +68,17 @@ pub struct ShownArgs {
     #[arg(
         long,
         value_enum,
-        default_value_t = Progress::Auto,
+        default_value_t = ProgressMode::Auto,
         hide_possible_values = true,
         value_name = "auto|plain",
         help_heading = "Output"
     )]
-    pub progress: Progress,
+    pub progress: ProgressMode,
 }
 
 /// How what is under way is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Progress {
+pub enum ProgressMode {
     /// As a display in a terminal, as lines elsewhere.
     Auto,
     /// As lines.

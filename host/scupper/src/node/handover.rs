@@ -58,7 +58,7 @@ pub(super) async fn hand_over(
         Some(Err(error)) => Some(failed(&error)),
         None => {
             complain("ended at once; what the driver was asked for goes on: scupper cancel stops it");
-            Some(Exit::Left.into())
+            Some(Exit::Detached.into())
         }
     }
 }
@@ -83,7 +83,7 @@ const fn exit_of_end(end: &HandOverEnd) -> Exit {
         HandOverEnd::Done => Exit::Done,
         HandOverEnd::Policy => Exit::Policy,
         HandOverEnd::Deadline => Exit::Deadline,
-        HandOverEnd::Left => Exit::Left,
+        HandOverEnd::Detached => Exit::Detached,
         HandOverEnd::Failed | HandOverEnd::Cancelled | HandOverEnd::NotTaken => Exit::DrainFailed,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::args::{Progress, ShownArgs};
+use super::args::{ProgressMode, ShownArgs};
 use crate::signals::Signals;
 use scupper_common::clock::Clock;
 use scupper_report::{Format, LiveDisplay, ProgressBoard, Screen};
@@ -39,5 +39,5 @@ impl Shown {
 }
 
 pub(super) fn is_live(args: ShownArgs, format: Format, screen: &Screen) -> bool {
-    args.progress == Progress::Auto && format == Format::Human && screen.is_terminal()
+    args.progress == ProgressMode::Auto && format == Format::Human && screen.is_terminal()
 }

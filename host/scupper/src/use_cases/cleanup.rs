@@ -4,7 +4,7 @@ use futures::StreamExt;
 use scupper_engine::{Answer, Task, Uid};
 
 use crate::use_cases::CommandError;
-use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, Scope, WriteError};
+use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, TransitionNodes, WriteError};
 use scupper_driver::{DriverError, set_conditions};
 use scupper_report::conditions_of_abandoned;
 
@@ -51,7 +51,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
         };
         for transition in listed
             .into_iter()
-            .filter(|known| known.scope == Scope::Node(options.node.clone()))
+            .filter(|known| known.scope == TransitionNodes::Node(options.node.clone()))
         {
             cluster
                 .delete_transition(&transition.name)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::node::{Node, Seen};
+use crate::node::{Node, Observed};
 use crate::objects::{closed_budget, pod, slow};
 use crate::rig::{DRIVER, END, START, UNCORDON, claim, finalizers};
 
@@ -36,7 +36,7 @@ async fn full_flow_without_a_kubelet_that_knows_slm() {
     node.check_evicted_at_most_once();
     let seen = |status: &str, names: &[&str]| {
         let names = names.iter().map(ToString::to_string).collect();
-        Seen::Event("drain".to_owned(), status.to_owned(), names)
+        Observed::Event("drain".to_owned(), status.to_owned(), names)
     };
     let expected = [
         seen("Pending", &[]),
@@ -46,7 +46,7 @@ async fn full_flow_without_a_kubelet_that_knows_slm() {
         seen("Succeeded", &[]),
     ];
     let events = node.story().into_iter();
-    let events: Vec<_> = events.filter(|it| matches!(it, Seen::Event(..))).collect();
+    let events: Vec<_> = events.filter(|it| matches!(it, Observed::Event(..))).collect();
     assert_eq!(events, expected);
     let writes = node.event_writes(mark).len();
     assert_eq!(writes, 5, "finalizer, claim, end, finalizer, deletion");
@@ -98,11 +98,11 @@ async fn three_events_at_once_are_taken_one_after_the_other_the_oldest_first() {
     let mut order = Vec::new();
     for seen in node.story() {
         match seen {
-            Seen::Event(event, status, _) if status == "Claimed" => {
+            Observed::Event(event, status, _) if status == "Claimed" => {
                 assert_eq!(claimed.replace(event.clone()), None, "two at once");
                 order.push(event);
             }
-            Seen::Event(event, status, _) if status == "Succeeded" && claimed.is_some() => {
+            Observed::Event(event, status, _) if status == "Succeeded" && claimed.is_some() => {
                 assert_eq!(claimed.take(), Some(event));
             }
             _ => {}

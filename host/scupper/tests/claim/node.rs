@@ -21,7 +21,7 @@ use crate::rig::{DRIVER, NODE, Rig, claim, finalizers};
 
 /// The record, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum Observed {
     /// An event, its claim status, its finalizers.
     Event(String, String, Vec<String>),
     /// An event is gone.
@@ -33,7 +33,7 @@ pub(crate) enum Seen {
 pub(crate) struct Node {
     rig: Rig,
     transitions: String,
-    story: Arc<Mutex<Vec<Seen>>>,
+    story: Arc<Mutex<Vec<Observed>>>,
     _watches: JoinSet<()>,
 }
 
@@ -97,7 +97,7 @@ impl Node {
             >= 2
     }
 
-    pub(crate) fn story(&self) -> Vec<Seen> {
+    pub(crate) fn story(&self) -> Vec<Observed> {
         self.story.lock().unwrap().clone()
     }
 
@@ -105,7 +105,7 @@ impl Node {
     pub(crate) fn statuses(&self, event: &str) -> Vec<String> {
         let mut statuses: Vec<String> = Vec::new();
         for seen in self.story() {
-            if let Seen::Event(name, status, _) = seen
+            if let Observed::Event(name, status, _) = seen
                 && name == event
             {
                 statuses.push(status);
@@ -118,8 +118,8 @@ impl Node {
     /// The reasons of the node condition, one after the other.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let reasons = self.story().into_iter().filter_map(|seen| match seen {
-            Seen::Reason(reason) => Some(reason),
-            Seen::Event(..) | Seen::Gone(_) => None,
+            Observed::Reason(reason) => Some(reason),
+            Observed::Event(..) | Observed::Gone(_) => None,
         });
         let mut reasons: Vec<_> = reasons.collect();
         reasons.dedup();
@@ -128,7 +128,7 @@ impl Node {
 
     /// Waits until an event is gone, and returns its last state.
     pub(crate) async fn end_of(&self, event: &str) -> String {
-        let gone = Seen::Gone(event.to_owned());
+        let gone = Observed::Gone(event.to_owned());
         self.until("the event is gone", || self.story().contains(&gone))
             .await;
         self.statuses(event).pop().unwrap()
@@ -183,25 +183,25 @@ impl Node {
     }
 }
 
-type Watched = futures::stream::BoxStream<'static, Seen>;
+type ObservedStream = futures::stream::BoxStream<'static, Observed>;
 
 /// The watches back off after an error: when a runtime ends, its client may end first, and a watch that retried at once
 /// would never let the runtime end.
-async fn follow(story: Arc<Mutex<Vec<Seen>>>, mut watched: Watched) {
+async fn follow(story: Arc<Mutex<Vec<Observed>>>, mut watched: ObservedStream) {
     while let Some(seen) = watched.next().await {
         story.lock().unwrap().push(seen);
     }
 }
 
-fn watch_events(api: Api<DynamicObject>) -> Watched {
+fn watch_events(api: Api<DynamicObject>) -> ObservedStream {
     let seen = |event: Result<Event<DynamicObject>, watcher::Error>| match event {
         Ok(Event::Apply(object) | Event::InitApply(object)) => {
             let object: Value = serde_json::to_value(object).unwrap();
             let names = finalizers(&object).into_iter().map(str::to_owned).collect();
             let name = crate::rig::name(&object).to_owned();
-            Some(Seen::Event(name, claim(&object).to_owned(), names))
+            Some(Observed::Event(name, claim(&object).to_owned(), names))
         }
-        Ok(Event::Delete(object)) => Some(Seen::Gone(object.metadata.name.unwrap())),
+        Ok(Event::Delete(object)) => Some(Observed::Gone(object.metadata.name.unwrap())),
         Ok(Event::Init | Event::InitDone) | Err(_) => None,
     };
     let watch = watcher::watcher(api, watcher::Config::default()).default_backoff();
@@ -210,14 +210,14 @@ fn watch_events(api: Api<DynamicObject>) -> Watched {
         .boxed()
 }
 
-fn watch_reason(api: Api<NodeObject>) -> Watched {
+fn watch_reason(api: Api<NodeObject>) -> ObservedStream {
     let seen = |event: Result<Event<NodeObject>, watcher::Error>| {
         let (Event::Apply(node) | Event::InitApply(node)) = event.ok()? else {
             return None;
         };
         let mut conditions = node.status?.conditions?.into_iter();
         let ours = conditions.find(|it| it.type_ == "LifecycleTransition")?;
-        Some(Seen::Reason(ours.reason.unwrap_or_default()))
+        Some(Observed::Reason(ours.reason.unwrap_or_default()))
     };
     let watch = watcher::watcher(api, watcher::Config::default()).default_backoff();
     watch

@@ -16,17 +16,17 @@ const SCROLLBACK: usize = 1_000;
 pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ScreenState>>,
     reader: Option<JoinHandle<()>>,
 }
 
-struct Seen {
+struct ScreenState {
     screen: vt100::Parser,
     bytes: Vec<u8>,
 }
 
 /// The rest once it has ended.
-pub(crate) struct Left {
+pub(crate) struct TerminalEnd {
     pub(crate) code: Option<i32>,
     pub(crate) screen: Vec<String>,
     pub(crate) bytes: Vec<u8>,
@@ -58,7 +58,7 @@ impl Terminal {
             .unwrap();
         let (keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let [height, width] = [rows, columns].map(|length| NonZeroU16::new(length).unwrap());
-        let seen = Arc::new(Mutex::new(Seen {
+        let seen = Arc::new(Mutex::new(ScreenState {
             screen: vt100::Parser::new(height, width, SCROLLBACK),
             bytes: Vec::new(),
         }));
@@ -115,7 +115,7 @@ impl Terminal {
 
     /// Waits until it ends by itself.
     #[track_caller]
-    pub(crate) fn ended(mut self) -> Left {
+    pub(crate) fn ended(mut self) -> TerminalEnd {
         let begun = Instant::now();
         let code = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -127,7 +127,7 @@ impl Terminal {
         // All its output has been read when the terminal is closed.
         self.reader.take().unwrap().join().unwrap();
         let mut seen = self.seen.lock().unwrap();
-        Left {
+        TerminalEnd {
             code,
             screen: seen.history(),
             bytes: std::mem::take(&mut seen.bytes),
@@ -136,7 +136,7 @@ impl Terminal {
     }
 }
 
-impl Seen {
+impl ScreenState {
     fn hear(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.bytes.extend_from_slice(bytes);

@@ -35,7 +35,7 @@ async fn scenario_02_driver_registers_later() {
         .iter()
         .position(|it| it.step == Step::Claim && it.outcome == Outcome::Done);
     let waited = &passes[..claimed.unwrap()];
-    let unregistered = Outcome::Left(format!("SLM driver {DRIVER} is not registered"));
+    let unregistered = Outcome::Unchanged(format!("SLM driver {DRIVER} is not registered"));
     assert!(
         waited
             .iter()

@@ -26,12 +26,12 @@ pub(crate) struct Collector {
     pub(crate) url: String,
     /// Over TLS: the certificate of the authority that signed its own.
     pub(crate) authority: Option<String>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ReceivedSpans>>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ReceivedSpans {
     asked: usize,
     turned_away: usize,
     headers: Vec<HeaderMap>,
@@ -68,7 +68,7 @@ impl Collector {
     async fn over(tls: Option<TlsAcceptor>, manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::<Mutex<Seen>>::default();
+        let seen = Arc::<Mutex<ReceivedSpans>>::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, tls, Arc::clone(&seen), manner));
         Self {
@@ -257,7 +257,12 @@ fn signed() -> (TlsAcceptor, String) {
     (Arc::new(config).into(), authority)
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, seen: Arc<Mutex<Seen>>, manner: Manner) {
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    seen: Arc<Mutex<ReceivedSpans>>,
+    manner: Manner,
+) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -277,7 +282,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, seen: Arc<Mutex
 
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ReceivedSpans>>,
     manner: Manner,
 ) {
     let service = service_fn(|request| respond(request, Arc::clone(&seen), manner));
@@ -288,7 +293,7 @@ async fn serve(
 
 async fn respond(
     request: Request<Incoming>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ReceivedSpans>>,
     manner: Manner,
 ) -> Result<Response<http_body_util::combinators::BoxBody<Bytes, Infallible>>, hyper::Error> {
     let (head, body) = request.into_parts();

@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 
 /// Watches one node.
 pub(crate) struct Pairs {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObservedPairs>>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ObservedPairs {
     /// As `True/False DrainStarted`.
     story: Vec<String>,
     wrong: Vec<String>,
@@ -25,7 +25,7 @@ struct Seen {
 impl Pairs {
     /// From now on.
     pub(crate) fn watch(client: Client, node: &'static str) -> Self {
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<ObservedPairs>> = Arc::default();
         let keep = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             let mut events = watcher::watcher(Api::<Node>::all(client), watcher::Config::default())
@@ -57,7 +57,7 @@ impl Pairs {
     }
 }
 
-impl Seen {
+impl ObservedPairs {
     fn hear(&mut self, node: &Node) {
         let conditions = node.status.as_ref().and_then(|it| it.conditions.as_deref());
         let of = |kind: &str| conditions.into_iter().flatten().find(|it| it.type_ == kind);

@@ -37,7 +37,7 @@ pub(crate) enum Fault {
 }
 
 /// An observed request.
-pub(crate) struct Seen {
+pub(crate) struct ProxiedRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) token: String,
@@ -45,17 +45,20 @@ pub(crate) struct Seen {
     pub(crate) status: u16,
 }
 
-type Decide = Box<dyn FnMut(&Seen) -> Fault + Send>;
+type Decide = Box<dyn FnMut(&ProxiedRequest) -> Fault + Send>;
 
 /// Until the process ends; each test has its own.
 pub(crate) struct Proxy {
     pub(crate) url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ProxiedRequest>>>,
 }
 
 impl Proxy {
     /// In front of `upstream`, such as `http://127.0.0.1:8774/v2.1`. The path is the same.
-    pub(crate) fn start(upstream: &str, decide: impl FnMut(&Seen) -> Fault + Send + 'static) -> Self {
+    pub(crate) fn start(
+        upstream: &str,
+        decide: impl FnMut(&ProxiedRequest) -> Fault + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (host, path) = match upstream.trim_start_matches("http://").split_once('/') {
             Some((host, path)) => (host, format!("/{path}")),
@@ -78,7 +81,7 @@ impl Proxy {
     /// The number of requests whose `METHOD path` begins and ends like this.
     pub(crate) fn count(&self, method: &str, ends: &str) -> usize {
         let seen = self.seen.lock().unwrap();
-        let like = |seen: &&Seen| seen.method == method && seen.path.ends_with(ends);
+        let like = |seen: &&ProxiedRequest| seen.method == method && seen.path.ends_with(ends);
         seen.iter().filter(like).count()
     }
 
@@ -86,7 +89,7 @@ impl Proxy {
     pub(crate) fn paths(&self, method: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let seen = seen.iter().filter(|seen| seen.method == method);
-        let path = |seen: &Seen| seen.path.split('?').next().unwrap_or_default().to_owned();
+        let path = |seen: &ProxiedRequest| seen.path.split('?').next().unwrap_or_default().to_owned();
         seen.map(path).collect()
     }
 
@@ -108,7 +111,7 @@ impl Proxy {
     }
 }
 
-fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &Mutex<Decide>) {
+fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<ProxiedRequest>>, decide: &Mutex<Decide>) {
     let Some((head, body)) = read(&mut stream) else {
         return;
     };
@@ -125,7 +128,7 @@ fn serve(mut stream: TcpStream, origin: &str, kept: &Mutex<Vec<Seen>>, decide: &
     let token = headers
         .iter()
         .find(|(name, _)| TOKENS.iter().any(|header| name.eq_ignore_ascii_case(header)));
-    let seen = Seen {
+    let seen = ProxiedRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         token: token.map(|(_, token)| (*token).to_owned()).unwrap_or_default(),

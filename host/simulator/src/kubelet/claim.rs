@@ -14,11 +14,11 @@ use super::record::{Entry, Outcome};
 pub(super) async fn claim(inner: &Inner, event: &DynamicObject) -> Outcome {
     let transition = match inner.objects.transition(transition_name(event)).await {
         Ok(transition) => transition,
-        Err(why) => return Outcome::Left(why),
+        Err(why) => return Outcome::Unchanged(why),
     };
     let plugin = match inner.plugins.newest(&transition.driver) {
         Ok(plugin) => plugin,
-        Err(why) => return Outcome::Left(why),
+        Err(why) => return Outcome::Unchanged(why),
     };
     if let Err(why) = plugin.channel.ready(inner.options.timing.readiness).await {
         tracing::warn!(event = event::name(event), why, "the driver is not ready");
@@ -26,12 +26,12 @@ pub(super) async fn claim(inner: &Inner, event: &DynamicObject) -> Outcome {
     }
     let name = event::name(event);
     if let Err(error) = inner.objects.update(name, hold).await {
-        return Outcome::Left(format!("the finalizer: {error}"));
+        return Outcome::Unchanged(format!("the finalizer: {error}"));
     }
     let now = (inner.options.now)();
     let deadline = match deadline(&transition, now) {
         Ok(deadline) => deadline,
-        Err(why) => return Outcome::Left(why),
+        Err(why) => return Outcome::Unchanged(why),
     };
     write(inner, name, &transition, deadline).await
 }
@@ -73,7 +73,7 @@ async fn write(inner: &Inner, name: &str, transition: &Transition, deadline: Opt
             });
             Outcome::Done
         }
-        Ok(None) => Outcome::Left("another component claimed it".to_owned()),
-        Err(error) => Outcome::Left(format!("the claim: {error}")),
+        Ok(None) => Outcome::Unchanged("another component claimed it".to_owned()),
+        Err(error) => Outcome::Unchanged(format!("the claim: {error}")),
     }
 }

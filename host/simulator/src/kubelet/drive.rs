@@ -18,21 +18,21 @@ use super::record::{Answer, Call, Entry, Kind, Outcome};
 pub(super) async fn drive(inner: &Inner, name: &str) -> Outcome {
     let event = match inner.objects.update(name, hold).await {
         Ok(event) => event,
-        Err(error) => return Outcome::Left(format!("the finalizer: {error}")),
+        Err(error) => return Outcome::Unchanged(format!("the finalizer: {error}")),
     };
     if event::claim(&event) != "Claimed" {
-        return Outcome::Left("it is no longer claimed".to_owned());
+        return Outcome::Unchanged("it is no longer claimed".to_owned());
     }
     if is_expired(inner, &event) {
         return expire(inner, event).await;
     }
     let transition = match inner.objects.transition(transition_name(&event)).await {
         Ok(transition) => transition,
-        Err(why) => return Outcome::Left(why),
+        Err(why) => return Outcome::Unchanged(why),
     };
     let reason = match inner.objects.reason().await {
         Ok(reason) => reason,
-        Err(error) => return Outcome::Left(format!("the node: {error}")),
+        Err(error) => return Outcome::Unchanged(format!("the node: {error}")),
     };
     if reason == transition.end {
         return finish::finish(inner, event, End::Succeeded).await;

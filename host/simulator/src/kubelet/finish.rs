@@ -44,7 +44,7 @@ pub(super) async fn finish(inner: &Inner, mut event: DynamicObject, end: End<'_>
     });
     match written {
         Ok(_) => remove(inner, name).await,
-        Err(error) => Outcome::Left(format!("the status {status}: {error}")),
+        Err(error) => Outcome::Unchanged(format!("the status {status}: {error}")),
     }
 }
 
@@ -53,11 +53,11 @@ pub(super) async fn remove(inner: &Inner, name: &str) -> Outcome {
     match inner.objects.update(name, release).await {
         Ok(_) => {}
         Err(error) if code(&error) == NOT_FOUND => return Outcome::Done,
-        Err(error) => return Outcome::Left(format!("the finalizer: {error}")),
+        Err(error) => return Outcome::Unchanged(format!("the finalizer: {error}")),
     }
     match inner.objects.delete(name).await {
         Ok(()) => Outcome::Done,
         Err(error) if code(&error) == NOT_FOUND => Outcome::Done,
-        Err(error) => Outcome::Left(format!("the removal: {error}")),
+        Err(error) => Outcome::Unchanged(format!("the removal: {error}")),
     }
 }

@@ -63,7 +63,7 @@ async fn pass(inner: &Inner, cache: &Store<DynamicObject>) -> Pass {
         Step::Claim => claim::claim(inner, &event).await,
         Step::CleanUp | Step::Nothing => finish::remove(inner, name(&event)).await,
     };
-    if let Outcome::Left(why) = &outcome {
+    if let Outcome::Unchanged(why) = &outcome {
         tracing::debug!(event = name(&event), why, "the event stays as it is");
     }
     Pass {

@@ -158,7 +158,7 @@ pub enum Outcome {
     /// It succeeded.
     Done,
     /// It did not change the event, for this reason, and will try it again.
-    Left(String),
+    Unchanged(String),
 }
 
 /// Every action of a kubelet since its creation, restarts included.

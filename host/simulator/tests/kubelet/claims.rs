@@ -25,7 +25,7 @@ async fn an_event_without_a_driver_stays_pending() {
         .into_iter()
         .filter(|pass| pass.step == Step::Claim);
     assert!(left.clone().count() > 0);
-    let why = Outcome::Left(format!("SLM driver {DRIVER} is not registered"));
+    let why = Outcome::Unchanged(format!("SLM driver {DRIVER} is not registered"));
     assert!(left.into_iter().all(|pass| pass.outcome == why));
 }
 

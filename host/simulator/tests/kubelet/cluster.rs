@@ -161,10 +161,10 @@ impl Cluster {
     }
 }
 
-type Seen = (BTreeMap<String, bool>, usize);
+type ClaimCounts = (BTreeMap<String, bool>, usize);
 
 pub(crate) struct Claims {
-    claims: Arc<Mutex<Seen>>,
+    claims: Arc<Mutex<ClaimCounts>>,
     task: JoinHandle<()>,
 }
 

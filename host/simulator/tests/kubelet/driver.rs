@@ -45,7 +45,7 @@ pub(crate) enum Reply {
 
 /// A received call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedCall {
     pub(crate) call: &'static str,
     pub(crate) transition: String,
     pub(crate) event: String,
@@ -217,7 +217,7 @@ pub(crate) struct Service {
 #[derive(Default)]
 struct Script {
     replies: Mutex<VecDeque<Reply>>,
-    heard: Mutex<Vec<Heard>>,
+    heard: Mutex<Vec<ReceivedCall>>,
     finished: Mutex<usize>,
 }
 
@@ -245,7 +245,7 @@ impl Service {
         }
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<ReceivedCall> {
         self.script.heard.lock().unwrap().clone()
     }
 
@@ -275,7 +275,7 @@ impl Drop for Service {
 struct Back(Arc<Script>);
 
 impl Back {
-    async fn answer(&self, heard: Heard) -> Result<Response<LifecycleTransitionResponse>, Status> {
+    async fn answer(&self, heard: ReceivedCall) -> Result<Response<LifecycleTransitionResponse>, Status> {
         let node = heard.node.clone();
         self.0.heard.lock().unwrap().push(heard);
         let reply = self.0.replies.lock().unwrap().pop_front();
@@ -308,7 +308,7 @@ impl SlmPlugin for Back {
         request: Request<StartLifecycleTransitionRequest>,
     ) -> Result<Response<LifecycleTransitionResponse>, Status> {
         let request = request.into_inner();
-        self.answer(Heard {
+        self.answer(ReceivedCall {
             call: "start",
             transition: request.transition_name,
             event: request.event_name,
@@ -325,7 +325,7 @@ impl SlmPlugin for Back {
         request: Request<EndLifecycleTransitionRequest>,
     ) -> Result<Response<LifecycleTransitionResponse>, Status> {
         let request = request.into_inner();
-        self.answer(Heard {
+        self.answer(ReceivedCall {
             call: "end",
             transition: request.transition_name,
             event: request.event_name,

@@ -15,7 +15,7 @@ const FASTER: u32 = 100;
 pub(crate) struct World {
     pub(crate) kubelet: KubeletHandle,
     folder: tempfile::TempDir,
-    _clock: Hold,
+    _clock: ClockHold,
 }
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
     }
 
     pub(crate) async fn on(client: Client, change: impl FnOnce(&mut Options)) -> Self {
-        let clock = Hold::begin();
+        let clock = ClockHold::begin();
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(client, "worker-1", folder.path());
         options.timing = Timing::faster(FASTER);
@@ -65,9 +65,9 @@ impl World {
 }
 
 /// While this exists, a paused clock advances only when a test advances it: sockets take real time.
-struct Hold(#[expect(dead_code, reason = "held, never read")] mpsc::Sender<()>);
+struct ClockHold(#[expect(dead_code, reason = "held, never read")] mpsc::Sender<()>);
 
-impl Hold {
+impl ClockHold {
     fn begin() -> Self {
         let (end, ended) = mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || ended.recv());

@@ -42,7 +42,7 @@ pub use error::SlmError;
 pub use lifecycle::{
     ClaimStatus, LifecycleChange, LifecycleEvent, NodeSelection, Transition, TransitionChange,
 };
-pub use options::{OptionsError, Scope, SlmOptions, unique_instance};
+pub use options::{OptionsError, SlmOptions, TransitionScope, unique_instance};
 pub use registration::Registration;
 pub use run::{FindResumePoint, SlmDeps, run};
 pub use scupper_contract::{GROUP as API_GROUP, PLUGIN_VERSION, VERSION as API_VERSION};

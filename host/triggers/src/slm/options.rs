@@ -30,7 +30,7 @@ pub struct SlmOptions {
     /// `spec.sla` of the uncordon transition.
     pub uncordon_sla: Duration,
     /// The nodes to which our transitions apply.
-    pub scope: Scope,
+    pub scope: TransitionScope,
     /// The current time.
     pub clock: Clock,
     /// An identifier unique to each start of the process, which becomes part of the socket names. Letters, digits and
@@ -53,7 +53,7 @@ pub struct SlmOptions {
 
 /// The nodes to which our transitions apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum TransitionScope {
     /// One pair of transitions, shared by all nodes.
     #[default]
     AllNodes,
@@ -103,7 +103,7 @@ impl SlmOptions {
             kubelet_root: PathBuf::from("/var/lib/kubelet"),
             sla: Some(Duration::from_secs(5 * 60)),
             uncordon_sla: Duration::from_secs(5 * 60),
-            scope: Scope::default(),
+            scope: TransitionScope::default(),
             clock: Clock::System,
             instance,
             rotate_after: Duration::from_secs(20 * 60),

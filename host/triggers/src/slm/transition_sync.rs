@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::call::Identity;
 use super::lifecycle::{NodeSelection, Transition, TransitionChange};
-use super::options::{Scope, SlmOptions};
+use super::options::{SlmOptions, TransitionScope};
 
 /// Delay before a deleted transition is restored, unless the kubelet registers the driver again: a starting kubelet
 /// deletes transitions, and should find the driver registered before it finds them.
@@ -52,11 +52,11 @@ struct PublishBackoff {
 }
 
 /// The transitions of a driver in this scope, with their intents.
-fn names(options: &SlmOptions, scope: Scope) -> [(String, Intent); 2] {
+fn names(options: &SlmOptions, scope: TransitionScope) -> [(String, Intent); 2] {
     let driver = &options.driver_name;
     let suffix = match scope {
-        Scope::AllNodes => String::new(),
-        Scope::Node => format!(".{}", options.node_name),
+        TransitionScope::AllNodes => String::new(),
+        TransitionScope::Node => format!(".{}", options.node_name),
     };
     [
         (format!("{driver}{suffix}"), Intent::Drain),
@@ -67,7 +67,7 @@ fn names(options: &SlmOptions, scope: Scope) -> [(String, Intent); 2] {
 /// The driver's identity: its own names in either scope, so that an event survives a change of scope, and the mapped
 /// ones.
 pub(super) fn identity(options: &SlmOptions) -> Identity {
-    let own = [Scope::AllNodes, Scope::Node]
+    let own = [TransitionScope::AllNodes, TransitionScope::Node]
         .into_iter()
         .flat_map(|scope| names(options, scope));
     let mapped = options.map.iter().map(|(name, intent)| (name.clone(), *intent));
@@ -80,7 +80,7 @@ pub(super) fn identity(options: &SlmOptions) -> Identity {
 
 /// The time limits of our own transitions, by name.
 pub(super) fn slas(options: &SlmOptions) -> BTreeMap<String, Duration> {
-    let own = [Scope::AllNodes, Scope::Node]
+    let own = [TransitionScope::AllNodes, TransitionScope::Node]
         .into_iter()
         .flat_map(|scope| names(options, scope));
     own.filter_map(|(name, intent)| Some((name, length(options, intent)?)))
@@ -105,8 +105,8 @@ fn wanted(options: &SlmOptions, name: String, intent: Intent) -> Transition {
         start: start.to_owned(),
         end: end.to_owned(),
         nodes: match options.scope {
-            Scope::AllNodes => NodeSelection::AllNodes,
-            Scope::Node => NodeSelection::Node(options.node_name.clone()),
+            TransitionScope::AllNodes => NodeSelection::AllNodes,
+            TransitionScope::Node => NodeSelection::Node(options.node_name.clone()),
         },
         sla: length(options, intent),
     }
@@ -115,9 +115,11 @@ fn wanted(options: &SlmOptions, name: String, intent: Intent) -> Transition {
 impl TransitionSync {
     pub(super) fn new(options: &SlmOptions) -> Self {
         let leftovers = match options.scope {
-            Scope::AllNodes => names(options, Scope::Node).map(|(name, _)| name).to_vec(),
+            TransitionScope::AllNodes => names(options, TransitionScope::Node)
+                .map(|(name, _)| name)
+                .to_vec(),
             // Shared transitions may be in use by other nodes.
-            Scope::Node => Vec::new(),
+            TransitionScope::Node => Vec::new(),
         };
         let wanted = names(options, options.scope)
             .map(|(name, intent)| wanted(options, name, intent))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_triggers::slm::{NodeSelection, Scope, SlmOptions, Transition, TransitionChange};
+use scupper_triggers::slm::{NodeSelection, SlmOptions, Transition, TransitionChange, TransitionScope};
 
 use crate::fixture::{
     ApiCall, DRIVER, Kubelet, NODE, Root, SlmTrigger, claimed, eventually, still, wait_for_socket,
@@ -80,7 +80,7 @@ async fn transitions_that_a_starting_kubelet_deletes_are_restored_after_registra
     let root = Root::new();
     let trigger = SlmTrigger::open(
         SlmOptions {
-            scope: Scope::Node,
+            scope: TransitionScope::Node,
             ..root.options("one")
         },
         None,

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
-use scupper_triggers::slm::{Registration, Scope, SlmError, SlmOptions};
+use scupper_triggers::slm::{Registration, SlmError, SlmOptions, TransitionScope};
 
 use crate::fixture::{DRIVER, Kubelet, Root, SlmTrigger, eventually, still, wait_for_socket};
 
@@ -179,7 +179,7 @@ async fn options_are_checked_before_anything_is_touched() {
         },
         SlmOptions {
             kubelet_root: long,
-            scope: Scope::Node,
+            scope: TransitionScope::Node,
             ..root.options("one")
         },
         SlmOptions {

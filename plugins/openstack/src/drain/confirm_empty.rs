@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_sdk::http::Method;
 
-use super::decide::{Operation, StayReason, Stuck, Waiting};
+use super::decide::{BlockedServer, Operation, StayReason, Waiting};
 use super::observe::migrations;
 use crate::checked::Found;
 use crate::cloud::Cloud;
@@ -19,7 +19,7 @@ use crate::step_error::StepError;
 pub(super) struct Leftovers {
     pub(super) operations: Vec<Operation>,
     pub(super) waiting: Vec<Waiting>,
-    pub(super) stuck: Vec<Stuck>,
+    pub(super) stuck: Vec<BlockedServer>,
     pub(super) kept: Vec<String>,
     pub(super) kept_unnamed: usize,
     /// The step has reached its limit of requests: the numbers of checked and of all records.
@@ -174,7 +174,7 @@ impl Leftovers {
             Others::Ignore => self
                 .kept
                 .push(format!("{}: its resize is not confirmed", server.title())),
-            Others::Fail => self.stuck.push(Stuck {
+            Others::Fail => self.stuck.push(BlockedServer {
                 id: server.id.clone(),
                 title: server.title(),
                 why: StayReason::Unconfirmed,
@@ -186,7 +186,7 @@ impl Leftovers {
     fn unnamed(&mut self, more: usize, moves: &Moves) {
         match moves.others {
             Others::Ignore => self.kept_unnamed = more,
-            Others::Fail => self.stuck.extend((0..more).map(|_| Stuck {
+            Others::Fail => self.stuck.extend((0..more).map(|_| BlockedServer {
                 id: String::new(),
                 title: "one more server".to_owned(),
                 why: StayReason::Unconfirmed,

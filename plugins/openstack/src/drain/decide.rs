@@ -57,7 +57,7 @@ pub(crate) struct Waiting {
 
 /// A server that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stuck {
+pub(crate) struct BlockedServer {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) why: StayReason,
@@ -75,7 +75,7 @@ pub(crate) struct Overdue {
 pub(crate) struct Decision {
     pub(crate) operations: Vec<Operation>,
     pub(crate) waiting: Vec<Waiting>,
-    pub(crate) stuck: Vec<Stuck>,
+    pub(crate) stuck: Vec<BlockedServer>,
     pub(crate) overdue: Vec<Overdue>,
     /// Servers that stay as configured.
     pub(crate) kept: Vec<String>,
@@ -407,7 +407,7 @@ impl<'a> Decider<'a> {
     }
 
     fn stuck(&mut self, server: &Server, why: StayReason) {
-        self.decision.stuck.push(Stuck {
+        self.decision.stuck.push(BlockedServer {
             id: server.id.clone(),
             title: server.title(),
             why,

@@ -3,7 +3,7 @@
 use scupper_sdk::count;
 use scupper_sdk::http::Method;
 
-use super::decide::{StayReason, Stuck};
+use super::decide::{BlockedServer, StayReason};
 use crate::cloud::Cloud;
 use crate::nova::{ask, cause, newest};
 use crate::state::HookState;
@@ -19,7 +19,7 @@ pub(super) fn stay_message(
     cloud: &mut Cloud<'_>,
     host: &str,
     all: usize,
-    stuck: &[Stuck],
+    stuck: &[BlockedServer],
     hook_state: &mut HookState,
 ) -> Result<String, StepError> {
     let mut lines = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn stay_message(
 
 fn words(
     cloud: &mut Cloud<'_>,
-    server: &Stuck,
+    server: &BlockedServer,
     hook_state: &mut HookState,
 ) -> Result<Option<String>, StepError> {
     Ok(Some(match &server.why {
@@ -93,7 +93,7 @@ pub(super) fn failed(
 /// Repeats a refused request, to get Nova's current reason.
 fn refused(
     cloud: &mut Cloud<'_>,
-    server: &Stuck,
+    server: &BlockedServer,
     hook_state: &mut HookState,
 ) -> Result<Option<String>, StepError> {
     let answer = cloud.ask(Method::Post, &ask::action(&server.id), Some(&ask::live()))?;

@@ -6,7 +6,7 @@ use scupper_sdk::http::Method;
 use scupper_sdk::{Call, Outcome, Pending, log};
 
 use super::apply::apply;
-use super::decide::{Decision, Stuck, Waiting, decide};
+use super::decide::{BlockedServer, Decision, Waiting, decide};
 use super::observe::Snapshot;
 use super::progress::{count, moving};
 use super::{arriving, confirm_empty, node_events, preflight, reasons};
@@ -162,7 +162,7 @@ fn fail(
     cloud: &mut Cloud<'_>,
     host: &str,
     decision: &Decision,
-    stuck: &[Stuck],
+    stuck: &[BlockedServer],
     hook_state: &mut HookState,
 ) -> Result<Outcome, StepError> {
     let all = decision.present + decision.gone;

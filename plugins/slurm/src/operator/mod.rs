@@ -9,7 +9,7 @@ mod worker;
 use scupper_sdk::{Call, Grant, Outcome, Phase, Pod, Subject, Timestamp};
 
 use crate::WAVE;
-use crate::settings::{Hold, Settings};
+use crate::settings::{HeldPods, Settings};
 use worker::State;
 
 /// The wanted grant.
@@ -37,7 +37,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         return error.into();
     }
     match (call.phase, &call.subject) {
-        (Phase::BeforeDrain, _) if settings.hold == Hold::Node => wait(call, settings, workers),
+        (Phase::BeforeDrain, _) if settings.hold == HeldPods::Node => wait(call, settings, workers),
         (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => wait(call, settings, workers),
         // A last check, because a later policy may have made other waves, and a budget may have delayed the pod.
         (Phase::BeforeEvict, Subject::Pod(uid)) => {

@@ -27,7 +27,7 @@ pub(crate) mod wire;
 use scupper_sdk::{Call, Outcome, Phase, Pod, Subject, log};
 
 use crate::WAVE;
-use crate::settings::{Hold, Settings};
+use crate::settings::{HeldPods, Settings};
 use drain::Aim;
 use naming::Naming;
 use undrain::Whose;
@@ -43,7 +43,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
             return undrain::step(call, settings, workers, Whose::Any);
         }
         (Phase::BeforeCordon, _) => Aim::Draining,
-        (Phase::BeforeDrain, _) if settings.hold == Hold::Node => Aim::Drained,
+        (Phase::BeforeDrain, _) if settings.hold == HeldPods::Node => Aim::Drained,
         (Phase::BeforeDrain, _) => Aim::Draining,
         (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => Aim::Drained,
         (Phase::BeforeEvict, Subject::Pod(uid)) if workers.iter().any(|pod| pod.uid == *uid) => Aim::Drained,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
-use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, Scope};
+use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, TransitionNodes};
 use scupper_driver::{Admission, Allowed, DriverError, LocalError, handover, resolve_nodes};
 use scupper_report::FollowEvent;
 
@@ -86,9 +86,9 @@ pub(super) async fn offered(
         Intent::Uncordon => format!("{driver}-uncordon"),
     };
     offered.retain(|transition| match &transition.scope {
-        Scope::AllNodes => transition.name == name,
-        Scope::Node(node) => transition.name == format!("{name}.{node}"),
-        Scope::Selector => false,
+        TransitionNodes::AllNodes => transition.name == name,
+        TransitionNodes::Node(node) => transition.name == format!("{name}.{node}"),
+        TransitionNodes::Selector => false,
     });
     Ok((!offered.is_empty()).then_some((cluster, offered)))
 }
@@ -98,8 +98,8 @@ pub(super) fn offered_for<'a>(
     offered: &'a [LifecycleTransition],
     node: &str,
 ) -> Option<&'a LifecycleTransition> {
-    let own = |transition: &&LifecycleTransition| transition.scope == Scope::Node(node.to_owned());
-    let shared = |transition: &&LifecycleTransition| transition.scope == Scope::AllNodes;
+    let own = |transition: &&LifecycleTransition| transition.scope == TransitionNodes::Node(node.to_owned());
+    let shared = |transition: &&LifecycleTransition| transition.scope == TransitionNodes::AllNodes;
     offered.iter().find(own).or_else(|| offered.iter().find(shared))
 }
 

@@ -44,7 +44,7 @@ impl<'a> DeadlineLimit<'a> {
 
 #[cfg(test)]
 mod tests {
-    use scupper_cluster::Scope;
+    use scupper_cluster::TransitionNodes;
 
     use super::*;
 
@@ -54,7 +54,7 @@ mod tests {
             name: "drain.slm.k8s.io".to_owned(),
             start: "drain-started".to_owned(),
             end: "drain-complete".to_owned(),
-            scope: Scope::AllNodes,
+            scope: TransitionNodes::AllNodes,
             sla: Some(Duration::from_secs(300)),
             driver: "drain.slm.k8s.io".to_owned(),
         };

@@ -110,7 +110,7 @@ impl<'a> Follower<'a> {
                 () = self.hand_over.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
                     if self.stage == ClaimStage::Taken {
                         self.report(&FollowEvent::Detached);
-                        return Ok(HandOverEnd::Left);
+                        return Ok(HandOverEnd::Detached);
                     }
                     self.take_back(HandOverEnd::Cancelled, "the driver has not claimed it yet").await?;
                 }

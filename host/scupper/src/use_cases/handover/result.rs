@@ -20,7 +20,7 @@ pub(crate) enum HandOverEnd {
     /// No driver claimed it, and the command deleted it.
     NotTaken,
     /// The driver continues it; the command stopped following.
-    Left,
+    Detached,
 }
 
 /// The end of a drain, for the user.

@@ -43,10 +43,10 @@ pub(crate) struct Setup<'a> {
 
 /// Everything captured so far, each text once, from any thread.
 #[derive(Clone, Default)]
-pub(crate) struct Captured(Arc<Mutex<Seen>>);
+pub(crate) struct Captured(Arc<Mutex<CapturedData>>);
 
 #[derive(Default)]
-struct Seen {
+struct CapturedData {
     process: Option<u32>,
     store: Option<api::Store>,
     objects: BTreeSet<String>,
