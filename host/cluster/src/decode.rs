@@ -169,14 +169,8 @@ mod tests {
     #[test]
     fn unreadable_objects_are_named() {
         let wrong = |value| decode(value).unwrap_err().to_string();
-        assert_eq!(
-            wrong(json!({"metadata": {}})),
-            "an object has no kind"
-        );
-        assert_eq!(
-            wrong(json!({"kind": "Pod"})),
-            "a Pod has no metadata.name"
-        );
+        assert_eq!(wrong(json!({"metadata": {}})), "an object has no kind");
+        assert_eq!(wrong(json!({"kind": "Pod"})), "a Pod has no metadata.name");
         let pod = json!({"kind": "Pod", "metadata": {"name": "cart"}, "spec": {"priority": "high"}});
         assert_eq!(wrong(pod), "the Pod cart is not a valid API object");
     }

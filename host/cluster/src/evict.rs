@@ -82,14 +82,14 @@ impl Cluster {
             }
             Err(Fault::Refused(code, status)) => classify(code, None, &status),
         };
-        let answered = pace(&answer, begun.elapsed());
+        let answered = load_of(&answer, begun.elapsed());
         self.in_flight(|in_flight| in_flight.answered(ticket, answered));
         answer
     }
 }
 
 /// Derives the server's load from an answer.
-const fn pace(answer: &EvictAnswer, after: Duration) -> Answered {
+const fn load_of(answer: &EvictAnswer, after: Duration) -> Answered {
     match answer {
         EvictAnswer::Unreachable { .. }
         | EvictAnswer::Throttled { .. }

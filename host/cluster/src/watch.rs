@@ -104,7 +104,7 @@ impl<T: WatchedObject> Watch<T> {
                     Err(fault) => self.heal(fault).await,
                 },
                 State::Open(version, mut events) => match timeout(SILENCE, events.next()).await {
-                    Ok(Some(Ok(event))) => match self.hear(event, version, events) {
+                    Ok(Some(Ok(event))) => match self.handle(event, version, events) {
                         Ok(Some(change)) => return change,
                         Ok(None) => {}
                         Err(fault) => self.heal(fault).await,
@@ -121,7 +121,7 @@ impl<T: WatchedObject> Watch<T> {
         }
     }
 
-    fn hear(
+    fn handle(
         &mut self,
         event: WatchEvent<T>,
         version: String,

@@ -22,7 +22,7 @@ pub fn draft(pods: &[Pod], settings: &Settings, now: Time) -> Plan {
     let decisions: Vec<Decision> = sorted
         .iter()
         .map(|pod| {
-            let (verdict, reason) = judge(pod, settings, now);
+            let (verdict, reason) = verdict_of(pod, settings, now);
             Decision {
                 pod: pod.id.uid.clone(),
                 verdict,
@@ -67,7 +67,7 @@ enum Filter {
     Error(String),
 }
 
-fn judge(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
+fn verdict_of(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
     if settings.own_pod.as_ref().is_some_and(|own| own.uid == pod.id.uid) {
         return (Verdict::Keep, String::from("the driver's own pod"));
     }

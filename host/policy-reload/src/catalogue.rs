@@ -245,7 +245,7 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn say(&self, config_text: Option<ConfigText>) {
+    pub(super) fn set_config_text(&self, config_text: Option<ConfigText>) {
         self.config_text.store(Arc::new(config_text));
     }
 

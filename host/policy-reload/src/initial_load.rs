@@ -102,7 +102,7 @@ impl Reloader {
         }
         let later = self.policy_set.settle(&self.names(), good);
         self.due = again.into_iter().chain(later).min();
-        self.say(instead);
+        self.report_replaced(instead);
         self.former = Some(self.former(index));
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Reloader {
         tried.result.is_ok().then_some(tried)
     }
 
-    fn say(&mut self, instead: Vec<(String, bool, Option<String>)>) {
+    fn report_replaced(&mut self, instead: Vec<(String, bool, Option<String>)>) {
         for (name, away, reason) in instead {
             let (state, reason) = match reason {
                 _ if away => (

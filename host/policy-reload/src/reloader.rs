@@ -213,7 +213,9 @@ impl Reloader {
     pub(super) fn take(&mut self, scan: &Scan) {
         self.specs = scan.found.iter().map(|found| found.spec.clone()).collect();
         self.config_text.clone_from(&scan.config_text);
-        self.policy_set.catalogue.say(scan.config_text.clone());
+        self.policy_set
+            .catalogue
+            .set_config_text(scan.config_text.clone());
     }
 
     fn looked(&mut self, mut scan: Scan) -> Option<BoxFuture<'static, Work>> {

@@ -58,7 +58,7 @@ impl Session {
         let Some(member) = self.take(call.policy) else {
             return no_planner(call.policy);
         };
-        if self.lacks(&member, |info| info.planner) {
+        if self.misses_promise(&member, |info| info.planner) {
             return PlanAnswer::Plan(call.draft.clone());
         }
         member.policy.plan(&call).await.unwrap_or_else(|error| {
@@ -83,7 +83,7 @@ impl Session {
             return (no_hooks(&call.step.policy), None);
         };
         let reads = Some(member.reads());
-        if self.lacks(&member, |info| info.phases.contains(&call.step.phase)) {
+        if self.misses_promise(&member, |info| info.phases.contains(&call.step.phase)) {
             return (StepOutcome::Done, reads);
         }
         let outcome = if call.step.state.is_empty() || wrote == reads {
@@ -126,7 +126,7 @@ impl Session {
 
     /// After a rollback the new revision may lack a planner or hook that the engine expects. That is then skipped, as
     /// in a drain that began with this revision.
-    fn lacks(&self, member: &Member, does: impl Fn(&PolicyInfo) -> bool) -> bool {
+    fn misses_promise(&self, member: &Member, does: impl Fn(&PolicyInfo) -> bool) -> bool {
         let promised = self.promised.iter().find(|info| info.name == member.name());
         promised.is_some_and(&does) && !does(&member.policy.info())
     }

@@ -33,7 +33,7 @@ pub struct BlockedCondition {
 
 impl BlockedCondition {
     /// Records the current node.
-    pub fn heard(&mut self, node: &Node) {
+    pub fn observe(&mut self, node: &Node) {
         let mut conditions = node.conditions.iter();
         let found = conditions.find(|it| it.kind == "DrainInProgress" && it.status == "True");
         self.on_node = found.map(|it| it.message.clone());
@@ -173,14 +173,14 @@ mod tests {
     /// Runs the condition once a second, with a node that shows the last message; returns each message with its second.
     fn story(seconds: u64, waiting: impl Fn(u64) -> Vec<(PodRef, Reason)>) -> Vec<(u64, String)> {
         let mut condition = BlockedCondition::default();
-        condition.heard(&node(UNDER_WAY));
+        condition.observe(&node(UNDER_WAY));
         let mut story = Vec::new();
         for second in 0..seconds {
             let due = condition.due(at(second), &request(), Phase::Evicting, &waiting(second));
             if let Some(changes) = due {
                 let statuses: Vec<_> = changes.iter().map(|it| (it.status, it.reason.as_str())).collect();
                 assert_eq!(statuses, [("True", STARTED), ("False", STARTED)]);
-                condition.heard(&node(&changes[0].message));
+                condition.observe(&node(&changes[0].message));
                 story.push((second, changes[0].message.clone()));
             }
         }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_hook_is_named_though_no_pod_waits_for_it() {
         let mut condition = BlockedCondition::default();
-        condition.heard(&node(UNDER_WAY));
+        condition.observe(&node(UNDER_WAY));
         let (policy, phase, subject) = ("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node);
         condition.notice(&Notice::HookWaiting {
             policy: policy.clone(),
@@ -253,7 +253,7 @@ mod tests {
             subject,
         });
         // Another process may have changed the message on the node; it is corrected as well.
-        condition.heard(&node(
+        condition.observe(&node(
             "drain drain-worker-1 is waiting for: budget shop/gone (1 pod)",
         ));
         assert_eq!(due(&mut condition, 80), None);

@@ -96,7 +96,7 @@ impl DrainLines {
     }
 
     /// The line about a policy's message on the node.
-    pub fn said(&self, now: Time, words: &PolicyMessage) -> String {
+    pub fn policy_message(&self, now: Time, words: &PolicyMessage) -> String {
         self.line(now, "policy", &words.line())
     }
 

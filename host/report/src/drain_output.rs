@@ -66,9 +66,9 @@ impl DrainOutput {
     }
 
     /// Writes a policy's message from a Kubernetes Event of the node.
-    pub fn said(&mut self, now: Time, words: &PolicyMessage) {
+    pub fn policy_message(&mut self, now: Time, words: &PolicyMessage) {
         let line = match self.format {
-            Format::Human => self.progress.said(now, words),
+            Format::Human => self.progress.policy_message(now, words),
             Format::Json => record(now, &self.request, words.to_json()).to_string(),
         };
         write_lines(&mut self.out, &[line]);

@@ -189,10 +189,10 @@ impl NodeStatus {
     }
 
     /// Those of them that are held by more than their turn and their own termination.
-    pub fn stuck(&self, now: Time) -> Vec<(&PodRef, Reason)> {
-        let mut stuck = self.remaining(now);
-        stuck.retain(|(_, reason)| !needs_no_report(reason));
-        stuck
+    pub fn blocked_pods(&self, now: Time) -> Vec<(&PodRef, Reason)> {
+        let mut blocked = self.remaining(now);
+        blocked.retain(|(_, reason)| !needs_no_report(reason));
+        blocked
     }
 
     /// The hooks that have not finished.

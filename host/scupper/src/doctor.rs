@@ -76,7 +76,7 @@ fn exit_of(findings: &[Finding]) -> Exit {
     }
 }
 
-const fn word(state: FindingState) -> &'static str {
+const fn state_name(state: FindingState) -> &'static str {
     match state {
         FindingState::Fine => "ok",
         FindingState::Note => "note",
@@ -92,7 +92,7 @@ fn for_people(finding: &Finding) -> String {
         remedy,
     } = finding;
     // The API server's and the kubelet's words are in it.
-    let found = format!("{:<6}{subject:<14}{}", word(*state), spaced_line(text));
+    let found = format!("{:<6}{subject:<14}{}", state_name(*state), spaced_line(text));
     match remedy {
         Some(remedy) => format!("{found}\n{:<20}{remedy}", "do:"),
         None => found,
@@ -102,7 +102,7 @@ fn for_people(finding: &Finding) -> String {
 fn for_programs(finding: &Finding) -> Value {
     json!({
         "subject": finding.subject,
-        "state": word(finding.state),
+        "state": state_name(finding.state),
         "text": finding.text,
         "remedy": finding.remedy,
     })

@@ -45,7 +45,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let (mut policies, file) = policies(&mut problems, &args.policies, When::AgainAndAgain);
     policies.source = args.policies.config.as_deref().map(source);
     let flags = DrainFile {
-        sla: said(&mut problems, "--sla", args.sla.as_ref()),
+        sla: duration_flag(&mut problems, "--sla", args.sla.as_ref()),
         on_failure: args.on_failure.map(OwnCordon::from),
         allow_overrides: overrides(&mut problems, args.allow_overrides.as_deref()),
         ..drain_flags(&mut problems, &args.drain)
@@ -95,8 +95,8 @@ fn overrides(problems: &mut Problems, given: Option<&str>) -> Option<Vec<Overrid
 /// What the flags say of drains; each wins over the file.
 fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
     DrainFile {
-        eviction_timeout: said(problems, "--eviction-timeout", args.eviction_timeout.as_ref()),
-        forbidden_timeout: said(problems, "--forbidden-timeout", args.forbidden_timeout.as_ref()),
+        eviction_timeout: duration_flag(problems, "--eviction-timeout", args.eviction_timeout.as_ref()),
+        forbidden_timeout: duration_flag(problems, "--forbidden-timeout", args.forbidden_timeout.as_ref()),
         grace_period: args.grace_period,
         force: args.force,
         delete_emptydir_data: args.delete_emptydir_data,
@@ -128,7 +128,7 @@ pub fn traces_from_env() -> Result<Option<TraceSettings>, OptionsError> {
 }
 
 /// A flag's duration.
-pub(super) fn said(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
+pub(super) fn duration_flag(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
     given.and_then(|text| problems.check(duration(flag, text)))
 }
 

@@ -46,14 +46,14 @@ pub async fn run(store: Store, tell: impl Fn(Happening)) {
     loop {
         tick.tick().await;
         for pod in store.list("pods").iter().filter(|pod| is_slurmd(pod)) {
-            for happening in look(&store, &mut began, pod) {
+            for happening in observe(&store, &mut began, pod) {
                 tell(happening);
             }
         }
     }
 }
 
-fn look(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec<Happening> {
+fn observe(store: &Store, began: &mut HashMap<String, Instant>, pod: &Value) -> Vec<Happening> {
     let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
     let full = format!("{namespace}/{name}");
     let uid = text(pod, "/metadata/uid").to_owned();

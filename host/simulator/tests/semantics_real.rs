@@ -115,7 +115,7 @@ async fn make_lifecycle_kinds(testbed: &Testbed, subject: &Subject) {
 }
 
 /// Creates a service account without permissions, and its kubeconfig.
-fn nobody(testbed: &Testbed) -> PathBuf {
+fn account_without_rights(testbed: &Testbed) -> PathBuf {
     let output = testbed
         .command(
             &["token"],
@@ -135,7 +135,7 @@ async fn every_row_holds() {
         panic!("no real API server on this machine: {words}\nset SCUPPER_SKIP=real-apiserver to leave it out")
     }));
     let client = testbed.client(&testbed.path().join("kubeconfig")).await;
-    let nobody = testbed.client(&nobody(&testbed)).await;
+    let nobody = testbed.client(&account_without_rights(&testbed)).await;
     let control: Arc<dyn Control> = Arc::clone(&testbed) as Arc<dyn Control>;
     let subject = Subject {
         client,

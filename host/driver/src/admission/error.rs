@@ -9,7 +9,7 @@ pub enum LocalError {
     #[error(
         "another process works on node {node}: {phase}, for {trigger} {name}; \
          {}",
-        remedy(trigger, node)
+        advice(trigger, node)
     )]
     Busy {
         /// The node.
@@ -69,7 +69,7 @@ impl LocalError {
     }
 }
 
-fn remedy(trigger: &str, node: &str) -> String {
+fn advice(trigger: &str, node: &str) -> String {
     if Trigger::of(trigger) == Trigger::Command {
         format!(
             "to stop it: scupper cancel {node}; if that process is gone, continue its drain with --take-over"

@@ -36,7 +36,7 @@ impl LeaseReader {
     }
 
     /// The holder of the node's Lease; unknown if no drain runs there.
-    pub async fn look(&mut self, status: &NodeStatus) -> LeaseHolder {
+    pub async fn holder_of(&mut self, status: &NodeStatus) -> LeaseHolder {
         let mark = status.node.checkpoint.as_ref();
         if !mark.is_some_and(Checkpoint::is_under_way) {
             return LeaseHolder::Unknown;

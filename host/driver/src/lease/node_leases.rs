@@ -124,7 +124,7 @@ impl NodeLeases {
                     tracing::debug!(node, %error, "the API server refuses the node's Lease; trying again");
                 }
                 Err(error) => {
-                    let remedy = self.remedy(&error);
+                    let remedy = self.advice(&error);
                     tracing::warn!(
                         node,
                         %error,
@@ -188,7 +188,7 @@ impl NodeLeases {
     }
 
     /// How to fix an error that stays.
-    fn remedy(&self, error: &LeaseError) -> String {
+    fn advice(&self, error: &LeaseError) -> String {
         match error {
             LeaseError::Take(failed) if failed.is_not_found() => format!(
                 "there is no namespace {} for it: create it, or name another with --lease-namespace",

@@ -113,7 +113,7 @@ impl LocalDrains {
     async fn one(&self, node: String) -> NodeResult {
         let result = self.try_one(&node).await;
         if let Some(board) = &self.options.board {
-            board.over(&node);
+            board.finish(&node);
         }
         NodeResult { node, result }
     }

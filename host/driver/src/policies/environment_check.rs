@@ -35,7 +35,7 @@ pub(crate) async fn watch(
             for found in findings {
                 let text = words(&policy, &found);
                 if reported.insert((found.severity, text.clone())) {
-                    tell(&cluster, &node, found.severity, text).await;
+                    report(&cluster, &node, found.severity, text).await;
                 }
             }
         }
@@ -54,7 +54,7 @@ async fn read(cluster: &Cluster, name: &str) -> Option<Node> {
     None
 }
 
-async fn tell(cluster: &Cluster, node: &str, severity: Severity, text: String) {
+async fn report(cluster: &Cluster, node: &str, severity: Severity, text: String) {
     match severity {
         Severity::Ok => tracing::info!(target: "scupper::policy", "{text}"),
         Severity::Warning => tracing::warn!(target: "scupper::policy", "{text}"),

@@ -102,7 +102,7 @@ pub(crate) async fn keep(
     let (catalogue, reloader) = started.await.map_err(DriverError::Reload)?;
     let control = control(options.reload.state.as_deref(), &catalogue).await;
     let changed = Arc::new(Notify::new());
-    let reported = policy_events::tell(
+    let reported = policy_events::run(
         cluster.clone(),
         node.to_owned(),
         Arc::clone(&catalogue),

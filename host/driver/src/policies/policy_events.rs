@@ -25,16 +25,16 @@ const LIMITS: GiveUpAfter = GiveUpAfter {
 };
 
 /// Reports until the channel of notices is closed.
-pub(crate) async fn tell(
+pub(crate) async fn run(
     cluster: Cluster,
     node: String,
     catalogue: Arc<Catalogue>,
     counts: Metrics,
-    mut heard: mpsc::UnboundedReceiver<ReloadNotice>,
+    mut notices: mpsc::UnboundedReceiver<ReloadNotice>,
     changed: Arc<Notify>,
 ) {
-    let mut written = known(&cluster, &node).await;
-    while let Some(notice) = heard.recv().await {
+    let mut written = read_annotation(&cluster, &node).await;
+    while let Some(notice) = notices.recv().await {
         metrics::count(&counts, &notice);
         changed.notify_one();
         let active = annotation(&catalogue);
@@ -52,7 +52,7 @@ pub(crate) async fn tell(
 }
 
 /// The annotation that the node already has.
-async fn known(cluster: &Cluster, node: &str) -> Option<String> {
+async fn read_annotation(cluster: &Cluster, node: &str) -> Option<String> {
     let node = cluster.node(node).await.ok()??;
     node.annotations.get(ANNOTATION).cloned()
 }

@@ -202,12 +202,12 @@ impl Reporter {
     /// An event for the engine: names of pods, and answers.
     pub(crate) fn on_event(&mut self, now: Time, event: &Event) {
         if let Some(trace) = &mut self.trace {
-            trace.heard(now, event);
+            trace.observe(now, event);
         }
-        self.publisher.heard(event);
+        self.publisher.observe(event);
         if let Event::Node(Some(node)) = event {
             self.in_progress |= is_in_progress(node);
-            self.blocked.heard(node);
+            self.blocked.observe(node);
             self.sink.node(now, node);
         }
         match event {
@@ -220,7 +220,7 @@ impl Reporter {
     /// Messages of policies about the node.
     pub(crate) fn on_policy_messages(&mut self, now: Time, words: &[PolicyMessage]) {
         for words in words {
-            self.sink.said(now, words);
+            self.sink.policy_message(now, words);
         }
     }
 

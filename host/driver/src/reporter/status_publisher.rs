@@ -51,7 +51,7 @@ impl StatusPublisher {
         self
     }
 
-    pub(crate) fn heard(&mut self, event: &Event) {
+    pub(crate) fn observe(&mut self, event: &Event) {
         let Event::Node(Some(node)) = event else { return };
         let Some(text) = node.annotations.get(STATUS_ANNOTATION) else {
             return;

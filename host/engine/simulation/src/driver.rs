@@ -125,7 +125,7 @@ impl World {
             let outcome = self.drain.as_ref().and_then(Drain::outcome);
             Invariants::saves_the_cancel(&task, outcome)?;
             let held = self.drain.as_ref().is_some_and(Drain::held);
-            Invariants::says_what_is_held(&task, outcome, held, &self.request, &mut self.coverage)?;
+            Invariants::reports_held(&task, outcome, held, &self.request, &mut self.coverage)?;
             self.invariants
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {
@@ -159,7 +159,7 @@ impl World {
             let outcome = drain.outcome().map_or("none", scupper_engine::Outcome::name);
             self.coverage.count("outcome", outcome);
         }
-        self.invariants.look(
+        self.invariants.check_end(
             self.now,
             drain,
             &self.request,
@@ -316,7 +316,7 @@ impl World {
             .note(self.now - crate::world::START, || format!("{event:?}"));
         let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
         self.invariants
-            .hear(self.now, &truth, asked, snapshot, &self.cluster, own);
+            .observe(self.now, &truth, asked, snapshot, &self.cluster, own);
         drain.handle_event(now, event);
         self.settle()
     }

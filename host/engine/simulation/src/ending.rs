@@ -18,7 +18,7 @@ const PATIENT: u64 = 320_000;
 
 impl Invariants {
     /// The engine has processed an event.
-    pub(crate) fn look(
+    pub(crate) fn check_end(
         &mut self,
         now: u64,
         drain: &Drain,

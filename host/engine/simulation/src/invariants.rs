@@ -68,7 +68,7 @@ impl Invariants {
         self.ended_well = checkpoint.is_some_and(|checkpoint| checkpoint.ended_well);
     }
 
-    pub(crate) fn hear(
+    pub(crate) fn observe(
         &mut self,
         now: u64,
         event: &Event,
@@ -78,7 +78,7 @@ impl Invariants {
         own: Option<&Uid>,
     ) {
         let was_cordoned = self.knowledge.is_cordoned();
-        self.knowledge.hear(now, event, asked, snapshot, truth);
+        self.knowledge.observe(now, event, asked, snapshot, truth);
         let there = &self.knowledge.there;
         let deleting = &self.knowledge.deleting;
         let cordoned = self.knowledge.is_cordoned();
@@ -199,7 +199,7 @@ impl Invariants {
     }
 
     /// Invariant 5: policies undo their changes if the cordon is to be lifted, and only then.
-    pub(crate) fn says_what_is_held(
+    pub(crate) fn reports_held(
         task: &Task,
         outcome: Option<&Outcome>,
         held: bool,

@@ -69,7 +69,7 @@ impl Knowledge {
     }
 
     /// Processes an event before its delivery; `asked` is the task it answers.
-    pub(crate) fn hear(
+    pub(crate) fn observe(
         &mut self,
         now: u64,
         event: &Event,
@@ -78,12 +78,12 @@ impl Knowledge {
         truth: &Cluster,
     ) {
         match event {
-            Event::Node(node) => self.hear_node(node.as_ref()),
+            Event::Node(node) => self.observe_node(node.as_ref()),
             Event::Pods(pods) => {
                 self.heard_pods = true;
-                self.hear_list(pods, u64::MAX, truth);
+                self.observe_list(pods, u64::MAX, truth);
             }
-            Event::PodApplied(pod) => self.hear_pod(pod),
+            Event::PodApplied(pod) => self.observe_pod(pod),
             Event::PodDeleted(uid) => {
                 self.buried.insert(uid.clone());
                 self.disprove(uid);
@@ -101,14 +101,14 @@ impl Knowledge {
             }
             Event::Answer(_, answer) => {
                 if let Some((id, task)) = asked {
-                    self.hear_answer(*id, task, answer, snapshot, truth);
+                    self.observe_answer(*id, task, answer, snapshot, truth);
                 }
             }
             _ => {}
         }
     }
 
-    fn hear_node(&mut self, node: Option<&Node>) {
+    fn observe_node(&mut self, node: Option<&Node>) {
         self.heard_node = true;
         let Some(node) = node else {
             self.node_told_gone = true;
@@ -125,7 +125,7 @@ impl Knowledge {
         }
     }
 
-    fn hear_answer(
+    fn observe_answer(
         &mut self,
         id: CommandId,
         task: &Task,
@@ -140,7 +140,7 @@ impl Knowledge {
             (Task::ListPods, Answer::Pods(pods)) => {
                 self.fresh_list = snapshot.or(self.fresh_list);
                 let mark = self.lists.remove(&id).unwrap_or(0);
-                self.hear_list(pods, mark, truth);
+                self.observe_list(pods, mark, truth);
             }
             (task, Answer::Evict(answer)) => {
                 let Some(pod) = task.removes() else {
@@ -169,7 +169,7 @@ impl Knowledge {
         }
     }
 
-    fn hear_list(&mut self, pods: &[Pod], mark: u64, truth: &Cluster) {
+    fn observe_list(&mut self, pods: &[Pod], mark: u64, truth: &Cluster) {
         let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
         let missing = self.there.keys().filter(|uid| {
             let older = self.told_at.get(*uid).is_none_or(|reported| *reported <= mark);
@@ -180,11 +180,11 @@ impl Knowledge {
             self.disprove(&uid);
         }
         for pod in pods {
-            self.hear_pod(pod);
+            self.observe_pod(pod);
         }
     }
 
-    fn hear_pod(&mut self, pod: &Pod) {
+    fn observe_pod(&mut self, pod: &Pod) {
         let uid = &pod.id.uid;
         if self.disproved.contains(uid) {
             return;

@@ -82,7 +82,7 @@ impl TrackedBudget {
         }
     }
 
-    fn left(&self, budget: &Budget) -> i64 {
+    fn remaining(&self, budget: &Budget) -> i64 {
         if self.exhausted {
             return 0;
         }
@@ -120,7 +120,7 @@ impl BudgetTracker {
             .0
             .entry(BudgetKey::of(budget))
             .or_insert_with(|| TrackedBudget::new(now));
-        if tracked.left(budget) <= 0 {
+        if tracked.remaining(budget) <= 0 {
             tracked.since = now;
             tracked.probing = true;
         }
@@ -158,7 +158,7 @@ impl BudgetTracker {
             .or_insert_with(|| TrackedBudget::new(now));
         !budget.observed
             || tracked.disproved
-            || tracked.left(budget) > 0
+            || tracked.remaining(budget) > 0
             || (tracked.in_flight == 0 && now >= tracked.since + BELIEVED)
     }
 

@@ -39,13 +39,13 @@ fn no_more_evictions_are_requested_than_the_budget_allows() {
                   currently, and what it allows is spent on pods that were asked to leave";
     assert_eq!(forecast.as_deref(), Some(wanted));
     // The watch shows both being counted, before the answers and after them.
-    host.hear(Event::BudgetApplied(budget(1)))
+    host.handle(Event::BudgetApplied(budget(1)))
         .accepted("evict a")
         .accepted("evict b")
         .does("");
-    host.hear(Event::BudgetApplied(budget(0))).does("");
+    host.handle(Event::BudgetApplied(budget(0))).does("");
     host.gone(&["a"])
-        .hear(Event::BudgetApplied(budget(1)))
+        .handle(Event::BudgetApplied(budget(1)))
         .does("evict c");
 }
 
@@ -53,11 +53,11 @@ fn no_more_evictions_are_requested_than_the_budget_allows() {
 fn a_pod_counted_before_the_answer_is_not_counted_twice() {
     let mut host = under(&[budget(2)], &[pod("a"), pod("b"), pod("c")]);
     host.does("evict a\nevict b");
-    host.hear(Event::BudgetApplied(budget(0)))
+    host.handle(Event::BudgetApplied(budget(0)))
         .accepted("evict a")
         .accepted("evict b");
     // Room for exactly one more, and no eviction of ours is left to subtract.
-    host.hear(Event::BudgetApplied(budget(1))).does("evict c");
+    host.handle(Event::BudgetApplied(budget(1))).does("evict c");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn room_wakes_as_many_as_it_allows_in_their_order() {
     for name in ["evict a", "evict b", "evict c"] {
         host.answer(name, exhausted());
     }
-    host.hear(Event::BudgetApplied(budget(0))).does("");
-    host.hear(Event::BudgetApplied(budget(2)))
+    host.handle(Event::BudgetApplied(budget(0))).does("");
+    host.handle(Event::BudgetApplied(budget(2)))
         .does("evict a\nevict b");
 }
 
@@ -91,10 +91,10 @@ fn room_wakes_as_many_as_it_allows_in_their_order() {
 fn a_budget_event_without_a_change_causes_no_eviction() {
     let mut host = under(&[budget(1)], &[pod("a")]);
     host.answer("evict a", exhausted())
-        .hear(Event::BudgetApplied(budget(1)))
+        .handle(Event::BudgetApplied(budget(1)))
         .does("");
-    host.hear(Event::Budgets(vec![budget(1)])).does("");
-    host.hear(Event::Budgets(vec![])).wait(5_000).does("evict a");
+    host.handle(Event::Budgets(vec![budget(1)])).does("");
+    host.handle(Event::Budgets(vec![])).wait(5_000).does("evict a");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn refusals_by_budgets_are_summed_up() {
     let mut host = under(&[budget(1)], &[pod("a")]);
     host.answer("evict a", exhausted())
         .wait(3_000)
-        .hear(Event::BudgetApplied(budget(2)))
+        .handle(Event::BudgetApplied(budget(2)))
         .accepted("evict a");
     host.gone(&["a"]).listed(&[]).written("forget");
     let mut summary = None;

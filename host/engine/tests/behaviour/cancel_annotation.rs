@@ -29,10 +29,10 @@ fn the_id_of_this_drain_cancels_it_and_lifts_our_cordon() {
         resource_version: "150".to_owned(),
         ..node()
     };
-    host.hear(cancelling(&request().id, ours.clone()));
+    host.handle(cancelling(&request().id, ours.clone()));
     assert_eq!(host.drain.outcome(), Some(&cancelled()));
     // The annotation stays until the command removes it.
-    host.hear(cancelling(&request().id, ours))
+    host.handle(cancelling(&request().id, ours))
         .does("uncordon at 150")
         .written("uncordon")
         .ends(&cancelled());
@@ -50,16 +50,16 @@ fn the_id_of_another_drain_cancels_nothing() {
         &[],
     );
     host.written("cordon").does("evict a");
-    host.hear(cancelling("one-more", node()));
+    host.handle(cancelling("one-more", node()));
     assert_eq!(host.drain.outcome(), None);
 }
 
 #[test]
 fn a_drain_that_is_cancelled_before_it_sees_the_node_changes_nothing() {
     let mut host = Host::new(request());
-    host.hear(cancelling(&request().id, node()))
-        .hear(Event::Pods(vec![pod("a")]))
-        .hear(Event::Budgets(Vec::new()))
+    host.handle(cancelling(&request().id, node()))
+        .handle(Event::Pods(vec![pod("a")]))
+        .handle(Event::Budgets(Vec::new()))
         .does("")
         .ends(&cancelled());
 }

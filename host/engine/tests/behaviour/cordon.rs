@@ -35,9 +35,9 @@ fn states_from_before_our_cordon_do_not_look_like_a_lifted_cordon() {
     // Versions that are numbers are compared; for others the state that we wrote must have been seen.
     for (before, written, after) in [("100", "103", "104"), ("r-a", "r-c", "r-d")] {
         let mut host = Host::new(request());
-        host.hear(at(before, false))
-            .hear(Event::Pods(vec![pod("a")]))
-            .hear(Event::Budgets(vec![]));
+        host.handle(at(before, false))
+            .handle(Event::Pods(vec![pod("a")]))
+            .handle(Event::Budgets(vec![]));
         host.answer(
             "cordon",
             Answer::Written {
@@ -46,10 +46,10 @@ fn states_from_before_our_cordon_do_not_look_like_a_lifted_cordon() {
         )
         .does("evict a");
         host.notices();
-        host.hear(at(before, false)).tells("");
-        host.hear(at(written, true))
-            .hear(at(after, false))
-            .tells("uncordoned by others");
+        host.handle(at(before, false)).reports("");
+        host.handle(at(written, true))
+            .handle(at(after, false))
+            .reports("uncordoned by others");
     }
 }
 
@@ -66,15 +66,15 @@ fn evictions_wait_while_the_node_is_uncordoned_and_the_next_cordon_is_not_ours()
             message: String::new(),
         }),
     );
-    host.hear(Event::PodApplied(crate::harness::ending(pod("a"))));
-    host.hear(at("110", false))
+    host.handle(Event::PodApplied(crate::harness::ending(pod("a"))));
+    host.handle(at("110", false))
         .does("save evicting, not ours")
         .written("save");
     host.waits("ns/a Terminating\nns/b NodeUncordoned")
         .wait(600_000)
         .does("");
     host.waits("ns/a TerminatingPastGrace\nns/b NodeUncordoned");
-    host.hear(at("200", true)).does("evict b");
+    host.handle(at("200", true)).does("evict b");
     host.accepted("evict b")
         .gone(&["a", "b"])
         .listed(&[])
@@ -84,7 +84,7 @@ fn evictions_wait_while_the_node_is_uncordoned_and_the_next_cordon_is_not_ours()
 #[test]
 fn a_cordon_lifted_before_its_answer_came_is_not_made_again() {
     let mut host = Host::new(request());
-    host.begin(&[pod("a")]).skip().hear(at("105", false));
+    host.begin(&[pod("a")]).skip().handle(at("105", false));
     host.answer(
         "cordon",
         Answer::Written {
@@ -114,8 +114,8 @@ fn a_cordon_whose_answer_was_lost_is_known_by_its_mark() {
         resource_version: "101".to_owned(),
         ..node()
     };
-    host.hear(Event::Node(Some(cordoned))).does("evict a");
-    host.hear(Event::Cancel {
+    host.handle(Event::Node(Some(cordoned))).does("evict a");
+    host.handle(Event::Cancel {
         reason: String::new(),
     })
     .wait(1_000)
@@ -138,7 +138,7 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
         policies,
         ..uncordon_request()
     });
-    host.hear(Event::Node(Some(marked(true))))
+    host.handle(Event::Node(Some(marked(true))))
         .does("step vms before-uncordon node");
     host.stepped("step", StepOutcome::Done)
         .does("save uncordoning, ours")
@@ -152,7 +152,7 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
         resource_version: "101".to_owned(),
         ..marked(true)
     };
-    host.hear(Event::Node(Some(seen)));
+    host.handle(Event::Node(Some(seen)));
     host.does("uncordon at 101, keeps the checkpoint")
         .written("uncordon");
     host.stepped("step vms after-uncordon", StepOutcome::Done)
@@ -164,7 +164,7 @@ fn an_uncordon_lifts_our_cordon_between_its_hooks() {
 #[test]
 fn an_uncordon_without_hooks_is_one_write() {
     let mut host = Host::new(uncordon_request());
-    host.hear(Event::Node(Some(marked(true))))
+    host.handle(Event::Node(Some(marked(true))))
         .does("uncordon at 100")
         .written("uncordon")
         .does("");
@@ -188,7 +188,7 @@ fn an_uncordon_leaves_a_cordon_that_is_not_ours() {
         (lifted, false, "forget"),
     ] {
         let mut host = Host::new(uncordon_request());
-        host.hear(Event::Node(Some(node))).does(does);
+        host.handle(Event::Node(Some(node))).does(does);
         if !does.is_empty() {
             host.written(does);
         }
@@ -203,9 +203,9 @@ fn an_uncordon_that_is_cancelled_keeps_the_mark_for_the_next() {
         policies,
         ..uncordon_request()
     });
-    host.hear(Event::Node(Some(marked(true))))
+    host.handle(Event::Node(Some(marked(true))))
         .skip()
-        .hear(Event::Cancel {
+        .handle(Event::Cancel {
             reason: "no".to_owned(),
         });
     host.does("").ends(&Outcome::Cancelled {
@@ -235,7 +235,7 @@ fn a_cordon_that_a_save_has_crossed_is_not_taken_for_ours() {
         },
     );
     host.wait(1_000).stepped("step", StepOutcome::Done).does("");
-    host.hear(at("101", true)).does("save holding, not ours");
+    host.handle(at("101", true)).does("save holding, not ours");
     host.answer(
         "save",
         Answer::Written {
@@ -258,14 +258,14 @@ fn hooks_before_the_cordon_are_not_passed_over_when_a_foreign_cordon_vanishes() 
     };
     host.begin_with(theirs, &[], &[])
         .does("save holding, not ours")
-        .hear(at("101", false));
+        .handle(at("101", false));
     host.does("step slurm before-cordon node");
 }
 
 #[test]
 fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
     let mut host = Host::new(request());
-    host.begin(&[pod("a")]).skip().hear(Event::Cancel {
+    host.begin(&[pod("a")]).skip().handle(Event::Cancel {
         reason: String::new(),
     });
     host.answer(
@@ -287,7 +287,7 @@ fn a_foreign_cordon_after_ours_was_lifted_is_not_lifted_by_a_cancel() {
             ..node()
         }))
     };
-    host.hear(ours("102", false)).hear(ours("103", true));
+    host.handle(ours("102", false)).handle(ours("103", true));
     host.wait(1_000).does("forget");
 }
 
@@ -311,19 +311,21 @@ fn a_cordon_of_ours_that_was_lifted_before_its_answer_was_lost_is_not_made_again
             ..node()
         }))
     };
-    host.hear(seen("102", false))
+    host.handle(seen("102", false))
         .wait(60_000)
         .does("save evicting, not ours");
-    host.hear(seen("103", true)).does("evict a").hear(Event::Cancel {
-        reason: String::new(),
-    });
+    host.handle(seen("103", true))
+        .does("evict a")
+        .handle(Event::Cancel {
+            reason: String::new(),
+        });
     host.written("save evicting").does("forget");
 }
 
 #[test]
 fn a_late_answer_does_not_make_a_foreign_cordon_ours() {
     let mut host = Host::new(request());
-    host.begin(&[pod("a")]).skip().hear(Event::Cancel {
+    host.begin(&[pod("a")]).skip().handle(Event::Cancel {
         reason: String::new(),
     });
     let mark = host.last_checkpoint();
@@ -336,9 +338,9 @@ fn a_late_answer_does_not_make_a_foreign_cordon_ours() {
             ..node()
         }))
     };
-    host.hear(seen("101", true))
-        .hear(seen("102", false))
-        .hear(seen("103", true));
+    host.handle(seen("101", true))
+        .handle(seen("102", false))
+        .handle(seen("103", true));
     host.answer(
         "cordon",
         Answer::Written {
@@ -356,8 +358,8 @@ fn a_cordon_of_a_process_that_died_right_after_it_is_lifted_by_a_cancel() {
         checkpoint: Some(host_checkpoint()),
         ..node()
     };
-    host.hear(Event::Node(Some(ours)))
-        .hear(Event::Cancel {
+    host.handle(Event::Node(Some(ours)))
+        .handle(Event::Cancel {
             reason: String::new(),
         })
         .does("uncordon at 100");
@@ -426,7 +428,7 @@ fn a_drain_of_a_drained_node_passes_that_on_however_it_ends() {
         let mut host = Host::resume(second(), saved);
         host.begin_with(again.clone(), &[pod("a")], &[]);
         assert!(host.drain.found_drained(), "after a restart");
-        host.hear(Event::Cancel {
+        host.handle(Event::Cancel {
             reason: String::new(),
         });
         if host.asks("save finished") {
@@ -448,7 +450,7 @@ fn a_schedulable_node_or_one_with_a_failed_drain_is_not_drained() {
     assert!(!lifted.is_drained_by_us());
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).written("cordon");
-    host.hear(Event::Lost {
+    host.handle(Event::Lost {
         reason: String::new(),
     })
     .skip();

@@ -23,7 +23,7 @@ fn a_drain_reports_its_phases() {
         .gone(&["a"])
         .listed(&[])
         .written("save");
-    host.tells(
+    host.reports(
         "phase planning
          planned 1 pods: all 1
          phase preparing
@@ -63,7 +63,7 @@ fn a_conflicting_cordon_is_decided_anew_on_the_next_state() {
         .answer("cordon", scupper_engine::Answer::WriteConflict)
         .does("");
     host.wait(3_600_000).does("");
-    host.hear(Event::Node(Some(Node {
+    host.handle(Event::Node(Some(Node {
         resource_version: "105".to_owned(),
         ..node()
     })))
@@ -74,6 +74,6 @@ fn a_conflicting_cordon_is_decided_anew_on_the_next_state() {
         unschedulable: true,
         ..node()
     };
-    host.hear(Event::Node(Some(theirs)))
+    host.handle(Event::Node(Some(theirs)))
         .does("save holding, not ours");
 }

@@ -94,10 +94,10 @@ fn a_deadline_that_moves_is_heeded() {
     });
     host.begin(&[pod("a")])
         .written("cordon")
-        .hear(Event::Deadline(deadline(120)))
+        .handle(Event::Deadline(deadline(120)))
         .wait(119_999);
     assert_eq!(host.drain.outcome(), None);
-    host.hear(Event::Deadline(deadline(1)));
+    host.handle(Event::Deadline(deadline(1)));
     assert_eq!(host.drain.outcome(), Some(&exceeded(&["a"])));
 }
 
@@ -118,7 +118,7 @@ fn a_cancel_lifts_our_cordon() {
     host.begin(&[pod("a")])
         .written("cordon")
         .skip()
-        .hear(cancel())
+        .handle(cancel())
         .does("uncordon at 101");
     host.written("uncordon").does("").ends(&cancelled());
 }
@@ -128,7 +128,7 @@ fn a_cancel_waits_for_the_answer_to_a_cordon_in_flight() {
     let mut host = Host::new(request());
     host.begin(&[pod("a")])
         .does("cordon at 100")
-        .hear(cancel())
+        .handle(cancel())
         .does("")
         .written("cordon");
     host.does("uncordon at 101")
@@ -139,7 +139,10 @@ fn a_cancel_waits_for_the_answer_to_a_cordon_in_flight() {
 #[test]
 fn a_cancel_before_anything_was_changed_ends_at_once() {
     let mut host = Host::new(request());
-    host.begin(&[pod("a")]).hear(cancel()).does("").ends(&cancelled());
+    host.begin(&[pod("a")])
+        .handle(cancel())
+        .does("")
+        .ends(&cancelled());
 }
 
 /// The cordon of a process that died right after requesting it.
@@ -152,9 +155,9 @@ fn of_a_dead_process() -> Node {
 #[test]
 fn a_cancel_before_the_node_is_seen_waits_for_what_a_dead_process_may_have_changed() {
     let mut host = Host::new(request());
-    host.hear(Event::Pods(vec![pod("a")])).hear(cancel());
+    host.handle(Event::Pods(vec![pod("a")])).handle(cancel());
     assert!(host.drain.phase() != Phase::Finished);
-    host.wait(4_000).hear(Event::Node(Some(of_a_dead_process())));
+    host.wait(4_000).handle(Event::Node(Some(of_a_dead_process())));
     host.does("uncordon at 101")
         .written("uncordon")
         .ends(&cancelled());
@@ -168,11 +171,11 @@ fn a_cancel_before_the_node_is_seen_ends_when_nothing_is_ours_or_nothing_arrives
     };
     for seen in [Some(node()), Some(foreign), None] {
         let mut host = Host::new(request());
-        host.hear(cancel()).does("").hear(Event::Node(seen));
+        host.handle(cancel()).does("").handle(Event::Node(seen));
         host.does("").ends(&cancelled());
     }
     let mut host = Host::new(request());
-    host.hear(cancel()).wait(4_999).does("");
+    host.handle(cancel()).wait(4_999).does("");
     assert!(host.drain.phase() != Phase::Finished);
     host.wait(1).does("").ends(&cancelled());
 }
@@ -187,7 +190,7 @@ fn a_cancel_leaves_a_cordon_that_is_not_ours() {
     host.begin_with(cordoned, &[pod("a")], &[])
         .written("save")
         .skip()
-        .hear(cancel());
+        .handle(cancel());
     host.does("forget").written("forget").ends(&cancelled());
 }
 
@@ -204,7 +207,7 @@ fn a_cancel_leaves_a_cordon_that_an_earlier_drain_of_ours_made() {
         .does("save holding, ours")
         .written("save")
         .skip();
-    host.hear(cancel())
+    host.handle(cancel())
         .does("save finished, ours")
         .written("save")
         .ends(&cancelled());
@@ -213,10 +216,10 @@ fn a_cancel_leaves_a_cordon_that_an_earlier_drain_of_ours_made() {
 #[test]
 fn a_conflicting_uncordon_is_decided_anew() {
     let mut host = Host::new(request());
-    host.begin(&[pod("a")]).written("cordon").skip().hear(cancel());
+    host.begin(&[pod("a")]).written("cordon").skip().handle(cancel());
     host.answer("uncordon", Answer::WriteConflict).does("");
     let changed = ours(&host, 110);
-    host.hear(Event::Node(Some(changed)))
+    host.handle(Event::Node(Some(changed)))
         .does("uncordon at 110")
         .answer("uncordon", Answer::WriteConflict);
     // Another client lifted it: there is nothing left to do.
@@ -225,7 +228,7 @@ fn a_conflicting_uncordon_is_decided_anew() {
         resource_version: "120".to_owned(),
         ..ours(&host, 0)
     };
-    host.hear(Event::Node(Some(lifted)))
+    host.handle(Event::Node(Some(lifted)))
         .does("forget")
         .written("forget")
         .ends(&cancelled());
@@ -245,7 +248,7 @@ fn failures_keep_or_lift_the_cordon_by_the_settings() {
         host.begin(&[pod("a")])
             .written("cordon")
             .skip()
-            .hear(lost())
+            .handle(lost())
             .does(does);
     }
 }
@@ -257,7 +260,7 @@ fn cancel_hooks_are_abandoned_after_a_while() {
         policies,
         ..request()
     });
-    host.begin(&[pod("a")]).written("cordon").skip().hear(cancel());
+    host.begin(&[pod("a")]).written("cordon").skip().handle(cancel());
     host.does("step slurm on-cancel node\nsave rolling back, ours")
         .written("save");
     host.wait(14_999)
@@ -266,7 +269,7 @@ fn cancel_hooks_are_abandoned_after_a_while() {
         .wait(1)
         .does("");
     let saved = ours(&host, 102);
-    host.hear(Event::Node(Some(saved))).does("uncordon at 102");
+    host.handle(Event::Node(Some(saved))).does("uncordon at 102");
     host.written("uncordon").ends(&cancelled());
 }
 
@@ -280,7 +283,7 @@ fn a_step_that_runs_is_waited_for_before_its_policy_puts_things_back() {
     host.begin(&[pod("a")])
         .written("cordon")
         .does("step slurm before-drain node");
-    host.hear(cancel())
+    host.handle(cancel())
         .does("save rolling back, ours")
         .stepped("step", StepOutcome::Done);
     host.does("step slurm on-cancel node");
@@ -302,7 +305,7 @@ fn hooks_that_ran_before_the_cordon_are_rolled_back() {
     host.begin(&[pod("a")])
         .stepped("step", pending)
         .does("save preparing, not ours")
-        .hear(cancel());
+        .handle(cancel());
     host.does("step slurm on-cancel node")
         .written("save")
         .does("save rolling back, not ours")
@@ -348,7 +351,7 @@ fn a_cordon_that_is_forbidden_fails_the_drain() {
 #[test]
 fn a_missing_or_recreated_node_ends_the_drain() {
     let mut host = Host::new(request());
-    host.hear(Event::Node(None)).ends(&Outcome::Failed {
+    host.handle(Event::Node(None)).ends(&Outcome::Failed {
         message: "there is no node node-1".to_owned(),
     });
     let anew = Node {
@@ -360,7 +363,7 @@ fn a_missing_or_recreated_node_ends_the_drain() {
         host.begin(&[pod("a")])
             .written("cordon")
             .skip()
-            .hear(event)
+            .handle(event)
             .does("");
         host.ends(&Outcome::Lost {
             reason: "node node-1 was deleted or made anew".to_owned(),
@@ -379,7 +382,7 @@ fn a_write_that_finds_another_node_is_the_last_one() {
     // Also as the last message of a drain that has ended otherwise.
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).written("cordon").skip();
-    host.hear(cancel()).does("uncordon at 101");
+    host.handle(cancel()).does("uncordon at 101");
     host.answer("uncordon", Answer::NodeGone).does("");
     assert_eq!(host.drain.phase(), Phase::Finished);
     assert_eq!(host.drain.outcome().map(Outcome::name), Some("Cancelled"));
@@ -391,18 +394,18 @@ fn the_first_outcome_stands_and_no_command_follows_the_end() {
     host.begin(&[pod("a")])
         .written("cordon")
         .skip()
-        .hear(lost())
-        .hear(cancel());
+        .handle(lost())
+        .handle(cancel());
     host.does("save finished, ours").written("save");
     host.ends(&Outcome::Lost {
         reason: "the event is SlaExpired".to_owned(),
     });
     assert_eq!(host.drain.phase(), Phase::Finished);
-    host.hear(Event::PodApplied(pod("b")))
-        .hear(cancel())
+    host.handle(Event::PodApplied(pod("b")))
+        .handle(cancel())
         .wait(600_000)
         .does("")
-        .tells("");
+        .reports("");
 }
 
 /// The policies' changes follow the cordon.
@@ -425,14 +428,14 @@ fn policies_learn_whether_the_cordon_stays() {
         });
         host.begin(&[pod("a")]).written("cordon").skip();
         assert!(!host.drain.held(), "only once it has ended");
-        host.hear(end).skip();
+        host.handle(end).skip();
         assert!(host.asks("step slurm on-cancel"));
         assert_eq!(host.drain.held(), held);
         host.stepped("step slurm on-cancel", StepOutcome::Done).skip();
         while host.asks("save rolling back") {
             host.written("save rolling back");
         }
-        host.hear(Event::Node(Some(ours(&host, 110))));
+        host.handle(Event::Node(Some(ours(&host, 110))));
         assert_eq!(host.asks("save finished, ours"), held);
         assert_eq!(host.asks("uncordon"), !held);
         if held {

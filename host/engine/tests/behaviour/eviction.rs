@@ -205,7 +205,7 @@ fn a_pod_that_ends_by_itself_is_removed_when_it_has_finished() {
         .wait(3_600_000)
         .does("")
         .waits("ns/job AwaitingCompletion");
-    host.hear(Event::PodApplied(Pod {
+    host.handle(Event::PodApplied(Pod {
         phase: PodPhase::Succeeded,
         ..pod("job")
     }))
@@ -312,17 +312,17 @@ fn no_more_are_unanswered_than_the_server_bears() {
         settings,
         ..request()
     });
-    host.hear(Event::EvictionLimit(0));
+    host.handle(Event::EvictionLimit(0));
     host.begin(&[pod("a"), pod("b"), pod("c"), pod("d"), pod("e")])
         .written("cordon")
         .does("evict a");
     host.waits(
         "ns/a EvictionRequested\nns/b ParallelLimit\nns/c ParallelLimit\nns/d ParallelLimit\nns/e ParallelLimit",
     );
-    host.hear(Event::EvictionLimit(2)).does("evict b");
-    host.hear(Event::EvictionLimit(100)).does("evict c");
+    host.handle(Event::EvictionLimit(2)).does("evict b");
+    host.handle(Event::EvictionLimit(100)).does("evict c");
     // Fewer: requested evictions stay in flight, and no other starts until they are answered.
-    host.hear(Event::EvictionLimit(1)).does("");
+    host.handle(Event::EvictionLimit(1)).does("");
     host.accepted("evict a").accepted("evict b").does("");
     host.accepted("evict c").does("evict d");
 }
@@ -341,7 +341,7 @@ fn a_task_that_was_not_taken_is_withdrawn() {
     ];
     for event in rows {
         let mut host = asking(&[pod("a"), pod("stays")]);
-        host.hear(event.clone());
+        host.handle(event.clone());
         let mut evicted = Vec::new();
         while let Some(command) = host.next_command() {
             evicted.extend(command.task.removes().map(|pod| pod.name.clone()));
@@ -368,7 +368,7 @@ fn a_pod_of_the_same_name_is_another_pod() {
     let mut again = pod("a");
     again.id.uid = scupper_engine::Uid("a-again".to_owned());
     again.created = Time::from_millis(1);
-    host.hear(Event::PodApplied(again))
-        .tells_last("a-again waits: NotPlanned");
+    host.handle(Event::PodApplied(again))
+        .reports_last("a-again waits: NotPlanned");
     host.wait(1_000).does("evict a-again\nsave evicting, ours");
 }

@@ -97,9 +97,9 @@ fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
     let mut host = resumed(&saved, 61_000);
     host.notices();
     host.stepped("step", pending("1 job runs"))
-        .tells_last("hook slurm before-drain for 1m00s: 1 job runs");
+        .reports_last("hook slurm before-drain for 1m00s: 1 job runs");
     host.wait(10_000)
-        .hear(Event::Cancel {
+        .handle(Event::Cancel {
             reason: "enough".to_owned(),
         })
         .written("uncordon");
@@ -128,15 +128,17 @@ fn budgets(first: u64, later: u64, second: u64) -> u64 {
     if later < first {
         host.wait(later * 1000).answer("evict b", exhausted());
         host.wait((first - later) * 1000)
-            .hear(grow(&budget(1)))
+            .handle(grow(&budget(1)))
             .accepted("evict a");
         host.wait((later + second - first) * 1000);
     } else {
-        host.wait(first * 1000).hear(grow(&budget(1))).accepted("evict a");
+        host.wait(first * 1000)
+            .handle(grow(&budget(1)))
+            .accepted("evict a");
         host.wait((later - first) * 1000).answer("evict b", exhausted());
         host.wait(second * 1000);
     }
-    host.hear(grow(&other)).accepted("evict b");
+    host.handle(grow(&other)).accepted("evict b");
     host.gone(&["a", "b"]).listed(&[]).written("save");
     host.summary().budget_wait.as_secs()
 }
@@ -186,7 +188,7 @@ fn ended(mut host: Host) -> (&'static str, Summary) {
 fn the_summary_of_every_end_is_the_sum_of_what_was_reported() {
     let after = |event: Event| {
         let mut host = half_done();
-        host.hear(event);
+        host.handle(event);
         ended(host)
     };
     let reason = || "enough".to_owned();
@@ -221,7 +223,7 @@ fn the_summary_of_every_end_is_the_sum_of_what_was_reported() {
     };
     let no_node = {
         let mut host = Host::new(request());
-        host.hear(Event::Node(None));
+        host.handle(Event::Node(None));
         ended(host)
     };
     let failed = StepOutcome::Failed {

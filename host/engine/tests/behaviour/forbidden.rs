@@ -103,13 +103,13 @@ fn the_last_write_of_a_cancelled_drain_waits_for_a_short_refusal_and_ends_withou
     };
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).written("cordon").skip();
-    host.hear(cancel()).answer("uncordon", forbidden()).does("");
+    host.handle(cancel()).answer("uncordon", forbidden()).does("");
     host.wait(1_000).written("uncordon");
     assert_eq!(host.drain.phase(), Phase::Finished);
 
     let mut host = Host::new(request());
     host.begin(&[pod("a")]).written("cordon").skip();
-    host.hear(cancel());
+    host.handle(cancel());
     assert_eq!(refuse(&mut host, "uncordon"), Settings::FORBIDDEN_TIMEOUT);
     assert_eq!(host.drain.outcome().map(Outcome::name), Some("Cancelled"));
 }

@@ -137,7 +137,7 @@ impl Host {
         Some(notice)
     }
 
-    pub(crate) fn hear(&mut self, event: Event) -> &mut Self {
+    pub(crate) fn handle(&mut self, event: Event) -> &mut Self {
         self.drain.handle_event(self.now, event);
         self
     }
@@ -148,9 +148,9 @@ impl Host {
     }
 
     pub(crate) fn begin_with(&mut self, node: Node, pods: &[Pod], budgets: &[Budget]) -> &mut Self {
-        self.hear(Event::Node(Some(node)))
-            .hear(Event::Pods(pods.to_vec()))
-            .hear(Event::Budgets(budgets.to_vec()))
+        self.handle(Event::Node(Some(node)))
+            .handle(Event::Pods(pods.to_vec()))
+            .handle(Event::Budgets(budgets.to_vec()))
     }
 
     /// Advances the time, firing every timer on the way.
@@ -200,7 +200,7 @@ impl Host {
 
     /// Compares the notices since the last call with these lines.
     #[track_caller]
-    pub(crate) fn tells(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn reports(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
         assert_eq!(lines(&text), lines(expected), "what the drain tells");
         self
@@ -208,7 +208,7 @@ impl Host {
 
     /// Compares the last notice with this line.
     #[track_caller]
-    pub(crate) fn tells_last(&mut self, expected: &str) -> &mut Self {
+    pub(crate) fn reports_last(&mut self, expected: &str) -> &mut Self {
         let text = self.notices();
         assert_eq!(text.lines().last(), Some(expected), "{text}");
         self
@@ -248,7 +248,7 @@ impl Host {
         let command = self.open.remove(place);
         self.answered.insert(begins.to_owned(), command.id);
         self.sums.answer(&answer);
-        self.hear(Event::Answer(command.id, answer))
+        self.handle(Event::Answer(command.id, answer))
     }
 
     /// Whether a command whose line begins like this waits for its answer.
@@ -261,7 +261,7 @@ impl Host {
     /// Sends the same answer once more.
     pub(crate) fn answer_again(&mut self, begins: &str, answer: Answer) -> &mut Self {
         let id = *self.answered.get(begins).unwrap();
-        self.hear(Event::Answer(id, answer))
+        self.handle(Event::Answer(id, answer))
     }
 
     /// The write succeeds.
@@ -317,7 +317,7 @@ impl Host {
     /// The pods are seen deleted.
     pub(crate) fn gone(&mut self, uids: &[&str]) -> &mut Self {
         for uid in uids {
-            self.hear(Event::PodDeleted(Uid((*uid).to_owned())));
+            self.handle(Event::PodDeleted(Uid((*uid).to_owned())));
         }
         self
     }

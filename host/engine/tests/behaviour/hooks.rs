@@ -250,7 +250,7 @@ fn a_pause_stops_steps_and_evictions_and_nothing_else() {
         .written("cordon")
         .stepped("step", pending("one", 1_000))
         .does("save holding, ours");
-    host.hear(Event::Pause).written("save").wait(600_000).does("");
+    host.handle(Event::Pause).written("save").wait(600_000).does("");
     assert_eq!(host.drain.outcome(), None);
 }
 
@@ -298,6 +298,6 @@ fn the_cordon_saves_that_the_last_hook_before_it_has_finished() {
         resource_version: "101".to_owned(),
         ..crate::harness::node()
     };
-    host.hear(Event::Node(Some(seen))).does("cordon at 101");
+    host.handle(Event::Node(Some(seen))).does("cordon at 101");
     assert_eq!(host.last_checkpoint().done.len(), 2);
 }

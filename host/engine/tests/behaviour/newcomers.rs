@@ -38,7 +38,7 @@ fn draining(pods: &[Pod]) -> Host {
 fn newcomers_are_planned_together_once_it_is_quiet() {
     let mut host = draining(&[of("first", "a")]);
     for number in 0..3 {
-        host.hear(Event::PodApplied(of("other", &format!("n{number}"))))
+        host.handle(Event::PodApplied(of("other", &format!("n{number}"))))
             .wait(900)
             .does("");
     }
@@ -46,7 +46,7 @@ fn newcomers_are_planned_together_once_it_is_quiet() {
     host.wait(100).does("evict n0\nevict n1\nevict n2");
     // A stream of events is cut after five seconds.
     for number in 3..9 {
-        host.hear(Event::PodApplied(of("other", &format!("n{number}"))))
+        host.handle(Event::PodApplied(of("other", &format!("n{number}"))))
             .wait(900);
     }
     host.does("evict n3\nevict n4\nevict n5\nevict n6\nevict n7\nevict n8");
@@ -64,8 +64,8 @@ fn kept_newcomers_do_not_matter_and_blocking_ones_do() {
     };
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).skip();
-    host.hear(Event::PodApplied(daemon))
-        .hear(Event::PodApplied(bare))
+    host.handle(Event::PodApplied(daemon))
+        .handle(Event::PodApplied(bare))
         .wait(1_000);
     host.waits("ns/bare Refused\nns/daemon Kept")
         .does("")
@@ -94,7 +94,7 @@ fn a_newcomer_joins_its_wave_unless_that_has_ended() {
     });
     host.written("cordon")
         .does("evict a")
-        .hear(Event::PodApplied(of("x", "n")))
+        .handle(Event::PodApplied(of("x", "n")))
         .wait(1_000);
     host.planned("p", |plan| {
         plan.waves = vec![wave("one", &["a", "b"]), wave("two", &["n"])]
@@ -104,7 +104,7 @@ fn a_newcomer_joins_its_wave_unless_that_has_ended() {
     host.accepted("evict a")
         .gone(&["a"])
         .does("evict b\nevict n")
-        .hear(Event::PodApplied(of("x", "late")))
+        .handle(Event::PodApplied(of("x", "late")))
         .wait(1_000);
     host.planned("p", |plan| plan.waves = vec![wave("one", &["late", "n", "b"])])
         .does("evict late");
@@ -117,7 +117,9 @@ fn planners_that_fail_over_newcomers_are_asked_again() {
         ..request()
     });
     host.begin(&[]).planned("p", |_| {}).written("cordon").skip();
-    host.hear(Event::PodApplied(pod("n"))).wait(1_000).does("plan p");
+    host.handle(Event::PodApplied(pod("n")))
+        .wait(1_000)
+        .does("plan p");
     host.answer(
         "plan p",
         Answer::Plan(PlanAnswer::Failed {
@@ -156,7 +158,7 @@ const STAYS: &str = "StatefulSet db came back to the cordoned node after an evic
 fn a_returning_pod_that_tolerates_the_cordon_is_evicted_once_and_then_kept() {
     let mut host = draining(&[tolerating(db(0))]);
     host.accepted("evict u0").gone(&["u0"]);
-    host.hear(Event::PodApplied(tolerating(db(1)))).notices();
+    host.handle(Event::PodApplied(tolerating(db(1)))).notices();
     host.wait(1_000).waits("ns/db-0 KeepsComingBack");
     let reported = host.notices();
     assert!(reported.contains(&format!("u1 stays: {STAYS}")), "{reported}");
@@ -178,7 +180,7 @@ fn a_returning_pod_is_evicted_as_often_as_the_settings_allow() {
     for round in 0..3 {
         host.accepted(&format!("evict u{round}"))
             .gone(&[&format!("u{round}")])
-            .hear(Event::PodApplied(tolerating(db(round + 1))))
+            .handle(Event::PodApplied(tolerating(db(round + 1))))
             .wait(1_000)
             .written("save");
     }
@@ -203,7 +205,7 @@ fn pods_of_one_controller_are_each_evicted_as_often() {
         }
         host.gone(&[&format!("a{round}"), &format!("b{round}")]);
         for pod in two(round + 1) {
-            host.hear(Event::PodApplied(pod));
+            host.handle(Event::PodApplied(pod));
         }
         host.wait(1_000).written("save");
     }
@@ -216,7 +218,7 @@ fn a_pod_that_a_late_scheduler_put_here_is_evicted_some_more_times() {
     for round in 0..4 {
         host.accepted(&format!("evict u{round}"))
             .gone(&[&format!("u{round}")])
-            .hear(Event::PodApplied(db(round + 1)))
+            .handle(Event::PodApplied(db(round + 1)))
             .wait(1_000)
             .written("save");
     }
@@ -234,7 +236,7 @@ fn a_pod_that_another_client_deleted_is_evicted_when_it_comes_back() {
         }),
     );
     host.gone(&["u0"])
-        .hear(Event::PodApplied(tolerating(db(1))))
+        .handle(Event::PodApplied(tolerating(db(1))))
         .wait(1_000)
         .does("evict u1");
 }
@@ -248,7 +250,7 @@ fn kept_pods_are_kept_after_a_restart_and_their_siblings_are_evicted() {
     let mut host = draining(&[tolerating(db(0)), sibling.clone()]);
     host.accepted("evict u0")
         .gone(&["u0"])
-        .hear(Event::PodApplied(tolerating(db(1))))
+        .handle(Event::PodApplied(tolerating(db(1))))
         .wait(1_000)
         .written("save evicting");
     let saved = host.last_checkpoint();
@@ -270,10 +272,10 @@ fn a_bare_pod_that_arrives_in_spite_of_the_cordon_is_kept() {
     };
     let mut host = draining(&[pod("a")]);
     // One that the scheduler bound just before the cordon: it blocks the drain, as it would have blocked the plan.
-    host.hear(Event::PodApplied(bare("early", 0)))
-        .hear(Event::PodApplied(tolerating(bare("debug", 1))))
+    host.handle(Event::PodApplied(bare("early", 0)))
+        .handle(Event::PodApplied(tolerating(bare("debug", 1))))
         .wait(60_000)
-        .hear(Event::PodApplied(bare("late", 60)))
+        .handle(Event::PodApplied(bare("late", 60)))
         .wait(1_000)
         .waits("ns/a EvictionRequested\nns/debug ArrivedDuringDrain\nns/early Refused\nns/late ArrivedDuringDrain");
     let reported = host.notices();
@@ -289,7 +291,7 @@ fn late_events_do_not_revive_a_deleted_pod() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a")
         .gone(&["a"])
-        .hear(Event::PodApplied(ending(pod("a"))))
+        .handle(Event::PodApplied(ending(pod("a"))))
         .waits("");
     host.does("list-pods")
         .listed(&[])
@@ -300,9 +302,9 @@ fn late_events_do_not_revive_a_deleted_pod() {
 #[test]
 fn a_pod_never_stops_ending_or_being_finished() {
     let mut host = draining(&[]);
-    host.hear(Event::PodApplied(ending(pod("a"))))
-        .hear(Event::PodApplied(pod("a")));
-    host.hear(Event::Pods(vec![pod("a")]))
+    host.handle(Event::PodApplied(ending(pod("a"))))
+        .handle(Event::PodApplied(pod("a")));
+    host.handle(Event::Pods(vec![pod("a")]))
         .wait(1_000)
         .waits("ns/a Terminating");
     let mut host = Host::new(Request {
@@ -318,7 +320,7 @@ fn a_pod_never_stops_ending_or_being_finished() {
         controller: None,
         ..pod("a")
     };
-    host.hear(Event::PodApplied(finished))
+    host.handle(Event::PodApplied(finished))
         .begin(&[running])
         .does("cordon at 100");
 }
@@ -326,7 +328,7 @@ fn a_pod_never_stops_ending_or_being_finished() {
 #[test]
 fn a_name_belongs_to_the_younger_pod_whatever_comes_first() {
     let mut host = draining(&[again("a", "young", 2_000)]);
-    host.hear(Event::PodApplied(again("a", "old", 1_000)))
+    host.handle(Event::PodApplied(again("a", "old", 1_000)))
         .waits("ns/a EvictionRequested");
     host.gone(&["young"]).waits("");
 }
@@ -336,7 +338,7 @@ fn a_pod_seen_after_a_list_was_requested_is_newer_than_the_list() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).does("list-pods");
     // A pod arrives while the list is in flight, and the list is older.
-    host.hear(Event::PodApplied(of("x", "n")))
+    host.handle(Event::PodApplied(of("x", "n")))
         .listed(&[])
         .waits("ns/n NotPlanned")
         .wait(1_000)
@@ -354,9 +356,9 @@ fn a_pod_seen_after_a_list_was_requested_is_newer_than_the_list() {
 fn a_list_from_the_watch_shows_which_pods_are_gone() {
     let mut host = draining(&[pod("a"), pod("b")]);
     host.notices();
-    host.hear(Event::Pods(vec![pod("b")]))
-        .tells_last("a gone, 1 left");
-    host.hear(Event::PodApplied(pod("a")))
+    host.handle(Event::Pods(vec![pod("b")]))
+        .reports_last("a gone, 1 left");
+    host.handle(Event::PodApplied(pod("a")))
         .waits("ns/b EvictionRequested");
 }
 
@@ -369,7 +371,7 @@ fn before_evict_hooks_also_run_for_newcomers() {
     host.begin(&[])
         .written("cordon")
         .skip()
-        .hear(Event::PodApplied(pod("n")))
+        .handle(Event::PodApplied(pod("n")))
         .wait(1_000);
     host.does("step h before-evict pod n")
         .stepped("step", StepOutcome::Done)
@@ -381,7 +383,7 @@ fn before_evict_hooks_also_run_for_newcomers() {
 fn a_list_requested_before_the_watch_restarted_does_not_count() {
     let mut host = draining(&[pod("a")]);
     host.accepted("evict a").gone(&["a"]).does("list-pods");
-    host.hear(Event::Pods(vec![of("x", "n")]))
+    host.handle(Event::Pods(vec![of("x", "n")]))
         .listed(&[])
         .waits("ns/n NotPlanned");
 }

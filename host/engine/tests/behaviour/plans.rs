@@ -345,22 +345,22 @@ fn a_retried_planner_blocks_the_drain_and_is_reported() {
     host.begin(&[pod("a")]).planned("first", |_| {});
     host.answer("plan calendar", fails(Duration::from_secs(10)))
         .does("");
-    host.tells_last("planner calendar waits 10s: the calendar is away")
+    host.reports_last("planner calendar waits 10s: the calendar is away")
         .waits("ns/a PlannerFailed");
     // The chain restarts: pods have arrived and gone.
-    host.hear(Event::PodApplied(pod("b"))).wait(9_999).does("");
+    host.handle(Event::PodApplied(pod("b"))).wait(9_999).does("");
     host.wait(1)
         .does("plan first")
         .planned("first", |_| {})
         .does("plan calendar");
     // No planner is called continuously, and none is forgotten.
     host.answer("plan calendar", fails(Duration::ZERO))
-        .tells_last("planner calendar waits 1s: the calendar is away")
+        .reports_last("planner calendar waits 1s: the calendar is away")
         .wait(1_000)
         .does("plan first")
         .planned("first", |_| {});
     host.answer("plan calendar", fails(Duration::from_secs(100_000)))
-        .tells_last("planner calendar waits 5m00s: the calendar is away")
+        .reports_last("planner calendar waits 5m00s: the calendar is away")
         .wait(300_000)
         .planned("first", |_| {})
         .planned("calendar", |_| {})
@@ -393,7 +393,7 @@ fn a_drain_that_waits_for_a_planner_is_ended_by_its_deadline_and_by_a_cancel() {
     let mut host = Host::new(with_planners(&["p"]));
     host.begin(&[pod("a")]).answer("plan p", failed());
     let reason = "not today".to_owned();
-    host.hear(Event::Cancel {
+    host.handle(Event::Cancel {
         reason: reason.clone(),
     })
     .does("");

@@ -22,7 +22,7 @@ fn with_hooks() -> Request {
 }
 
 /// The checkpoint of an old process in this phase.
-fn left(phase: Phase, own_cordon: bool) -> Checkpoint {
+fn checkpoint_in(phase: Phase, own_cordon: bool) -> Checkpoint {
     let mut host = Host::new(request());
     host.begin(&[]).skip();
     Checkpoint {
@@ -86,14 +86,14 @@ fn a_drain_continues_where_it_was() {
         ),
     ];
     for (phase, own_cordon, through, does) in rows {
-        let checkpoint = done(left(*phase, *own_cordon), through);
+        let checkpoint = done(checkpoint_in(*phase, *own_cordon), through);
         taken_up(with_hooks(), &checkpoint, &[pod("a")]).does(does);
     }
 }
 
 #[test]
 fn a_finished_drain_is_verified_again() {
-    let checkpoint = left(Phase::Finished, true);
+    let checkpoint = checkpoint_in(Phase::Finished, true);
     taken_up(request(), &checkpoint, &[])
         .does("list-pods")
         .listed(&[])
@@ -102,7 +102,7 @@ fn a_finished_drain_is_verified_again() {
 
 #[test]
 fn a_hook_continues_with_its_state() {
-    let mut checkpoint = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
+    let mut checkpoint = done(checkpoint_in(Phase::Holding, true), &[HookPhase::BeforeCordon]);
     checkpoint.hooks.push(scupper_engine::SavedHook {
         policy: "slurm".to_owned(),
         phase: HookPhase::BeforeDrain,
@@ -121,7 +121,7 @@ fn a_hook_continues_with_its_state() {
 
 #[test]
 fn a_cordon_lifted_in_between_no_longer_counts_as_ours() {
-    let checkpoint = left(Phase::Evicting, true);
+    let checkpoint = checkpoint_in(Phase::Evicting, true);
     let mut host = Host::resume(request(), checkpoint.clone());
     let lifted = Node {
         unschedulable: false,
@@ -138,7 +138,7 @@ fn a_pod_that_may_not_be_evicted_is_awaited_once_the_node_is_cordoned() {
         controller: None,
         ..pod("bare")
     };
-    let checkpoint = left(Phase::Evicting, true);
+    let checkpoint = checkpoint_in(Phase::Evicting, true);
     let mut host = taken_up(request(), &checkpoint, &[bare.clone(), pod("a")]);
     host.does("evict a")
         .waits("ns/a EvictionRequested\nns/bare Refused");
@@ -148,7 +148,7 @@ fn a_pod_that_may_not_be_evicted_is_awaited_once_the_node_is_cordoned() {
         .gone(&["bare"])
         .does("list-pods");
     // Before the cordon it blocks, and the drain is rolled back.
-    let early = done(left(Phase::Preparing, false), &[HookPhase::BeforeCordon]);
+    let early = done(checkpoint_in(Phase::Preparing, false), &[HookPhase::BeforeCordon]);
     let mut host = taken_up(with_hooks(), &early, &[bare]);
     host.does("step slurm on-cancel node\nsave rolling back, not ours");
     assert_eq!(host.drain.outcome().map(Outcome::name), Some("Blocked"));
@@ -159,11 +159,11 @@ fn a_rollback_continues() {
     let lost = Outcome::Lost {
         reason: "the driver restarted while rolling back".to_owned(),
     };
-    let checkpoint = left(Phase::RollingBack, true);
+    let checkpoint = checkpoint_in(Phase::RollingBack, true);
     let mut host = Host::resume(with_hooks(), checkpoint.clone());
     assert_eq!(host.drain.outcome(), Some(&lost));
     host.does("");
-    host.hear(Event::Node(Some(cordoned(&checkpoint))))
+    host.handle(Event::Node(Some(cordoned(&checkpoint))))
         .does("step slurm on-cancel node");
     host.stepped("step", StepOutcome::Done)
         .does("save rolling back, ours")
@@ -178,7 +178,7 @@ fn drained() -> Checkpoint {
         drained: true,
         ended_well: true,
         ..done(
-            left(Phase::Finished, true),
+            checkpoint_in(Phase::Finished, true),
             &[BeforeCordon, BeforeDrain, AfterDrain],
         )
     }
@@ -202,11 +202,11 @@ fn a_successful_drain_is_never_rolled_back() {
         for first in [true, false] {
             let mut host = Host::resume(with_hooks(), drained());
             if first {
-                host.hear(order.clone());
+                host.handle(order.clone());
             }
-            host.hear(Event::Node(Some(cordoned(&drained()))));
+            host.handle(Event::Node(Some(cordoned(&drained()))));
             if !first {
-                host.hear(order.clone());
+                host.handle(order.clone());
             }
             host.does("save finished, ours").written("save");
             assert_eq!(host.last_checkpoint().done, drained().done, "{order:?}");
@@ -220,7 +220,7 @@ fn a_successful_drain_is_never_rolled_back() {
 fn a_resumed_successful_drain_is_not_rolled_back_either() {
     for order in orders() {
         let mut host = taken_up(with_hooks(), &drained(), &[pod("a")]);
-        host.does("evict a").hear(order.clone());
+        host.does("evict a").handle(order.clone());
         let text = format!("{order:?}");
         host.does("save finished, ours").written("save");
         let saved = host.last_checkpoint();
@@ -234,12 +234,12 @@ fn a_resumed_successful_drain_is_not_rolled_back_either() {
 #[test]
 fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
     let reason = "the event is over".to_owned();
-    let failed = left(Phase::Finished, true);
+    let failed = checkpoint_in(Phase::Finished, true);
     let mut host = Host::resume(with_hooks(), failed.clone());
-    host.hear(Event::Lost {
+    host.handle(Event::Lost {
         reason: reason.clone(),
     })
-    .hear(Event::Node(Some(cordoned(&failed))))
+    .handle(Event::Node(Some(cordoned(&failed))))
     .does("save finished, ours")
     .written("save")
     .ends(&Outcome::Lost { reason });
@@ -249,12 +249,12 @@ fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
 #[test]
 fn cancelling_a_failed_drain_lifts_the_cordon_that_it_left() {
     let reason = "cancelled by scupper cancel".to_owned();
-    let failed = left(Phase::Finished, true);
+    let failed = checkpoint_in(Phase::Finished, true);
     let mut host = Host::resume(with_hooks(), failed.clone());
-    host.hear(Event::Cancel {
+    host.handle(Event::Cancel {
         reason: reason.clone(),
     })
-    .hear(Event::Node(Some(cordoned(&failed))))
+    .handle(Event::Node(Some(cordoned(&failed))))
     .does("uncordon at 100")
     .written("uncordon")
     .ends(&Outcome::Cancelled { reason });
@@ -290,14 +290,14 @@ fn a_resumed_rollback_reports_the_same_cordon_to_hooks() {
     ] {
         let failed = Checkpoint {
             held,
-            ..left(Phase::RollingBack, true)
+            ..checkpoint_in(Phase::RollingBack, true)
         };
         let mut host = taken_up(giving_back(configured), &failed, &[]);
         host.does("step slurm on-cancel node");
         assert_eq!(host.drain.held(), held.unwrap_or(!configured));
         host.stepped("step", StepOutcome::Done)
             .written("save rolling back");
-        host.hear(shown(&host)).does(last);
+        host.handle(shown(&host)).does(last);
     }
 }
 
@@ -307,20 +307,20 @@ fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
     let reason = "cancelled by scupper cancel".to_owned();
     let failed = Checkpoint {
         held: Some(true),
-        ..left(Phase::Finished, true)
+        ..checkpoint_in(Phase::Finished, true)
     };
     let mut host = Host::resume(with_hooks(), failed.clone());
-    host.hear(Event::Cancel {
+    host.handle(Event::Cancel {
         reason: reason.clone(),
     })
-    .hear(Event::Node(Some(cordoned(&failed))))
+    .handle(Event::Node(Some(cordoned(&failed))))
     .skip();
     assert!(!host.drain.held());
     host.stepped("step slurm on-cancel", StepOutcome::Done);
     while host.asks("save rolling back") {
         host.written("save rolling back");
     }
-    host.hear(shown(&host))
+    host.handle(shown(&host))
         .does("uncordon at 200")
         .written("uncordon")
         .ends(&Outcome::Cancelled { reason });
@@ -350,9 +350,9 @@ fn pods_evicted_under_an_earlier_process_count() {
 
 /// The checkpoint of a process that dies during the rollback of a cancelled drain.
 fn left_by_a_cancel(reason: &str) -> Checkpoint {
-    let holding = done(left(Phase::Holding, true), &[HookPhase::BeforeCordon]);
+    let holding = done(checkpoint_in(Phase::Holding, true), &[HookPhase::BeforeCordon]);
     let mut host = taken_up(with_hooks(), &holding, &[pod("a")]);
-    host.does("step slurm before-drain node").hear(Event::Cancel {
+    host.does("step slurm before-drain node").handle(Event::Cancel {
         reason: reason.to_owned(),
     });
     host.does("save rolling back, ours");
@@ -367,7 +367,7 @@ fn a_cancel_continues() {
     let mut host = Host::resume(with_hooks(), saved.clone());
     let outcome = Outcome::Cancelled { reason };
     assert_eq!(host.drain.outcome(), Some(&outcome));
-    host.hear(Event::Node(Some(cordoned(&saved))))
+    host.handle(Event::Node(Some(cordoned(&saved))))
         .does("step slurm on-cancel node")
         .stepped("step", StepOutcome::Done)
         .does("save rolling back, ours")
@@ -377,7 +377,7 @@ fn a_cancel_continues() {
         resource_version: "102".to_owned(),
         ..cordoned(&host.last_checkpoint())
     };
-    host.hear(Event::Node(Some(seen)))
+    host.handle(Event::Node(Some(seen)))
         .skip()
         .written("uncordon")
         .ends(&outcome);
@@ -390,7 +390,7 @@ fn a_resumed_cancel_leaves_the_cordon_of_an_earlier_drain() {
         ..left_by_a_cancel("no")
     };
     let mut host = Host::resume(with_hooks(), saved.clone());
-    host.hear(Event::Node(Some(cordoned(&saved))))
+    host.handle(Event::Node(Some(cordoned(&saved))))
         .does("step slurm on-cancel node")
         .stepped("step", StepOutcome::Done)
         .does("save rolling back, ours")
@@ -401,14 +401,14 @@ fn a_resumed_cancel_leaves_the_cordon_of_an_earlier_drain() {
 
 #[test]
 fn a_checkpoint_of_another_request_is_ignored() {
-    let mut checkpoint = left(Phase::Evicting, false);
+    let mut checkpoint = checkpoint_in(Phase::Evicting, false);
     checkpoint.id = "another".to_owned();
     taken_up(request(), &checkpoint, &[pod("a")]).does("cordon at 100");
 }
 
 #[test]
 fn a_drain_is_not_resumed_on_another_node_of_the_name() {
-    let checkpoint = left(Phase::Evicting, true);
+    let checkpoint = checkpoint_in(Phase::Evicting, true);
     assert_eq!(checkpoint.node, Some(node().uid));
     let anew = Node {
         uid: Uid("anew".to_owned()),
@@ -426,7 +426,7 @@ fn a_drain_is_not_resumed_on_another_node_of_the_name() {
 fn planners_that_fail_after_the_cordon_are_asked_again() {
     let mut planning = request();
     planning.policies = vec![crate::harness::planner("p")];
-    let checkpoint = left(Phase::Evicting, true);
+    let checkpoint = checkpoint_in(Phase::Evicting, true);
     let mut host = taken_up(planning, &checkpoint, &[pod("a")]);
     let failed = scupper_engine::PlanAnswer::Failed {
         message: "trapped".to_owned(),
@@ -443,7 +443,7 @@ fn planners_that_fail_after_the_cordon_are_asked_again() {
 
 #[test]
 fn a_cordon_that_was_lifted_while_no_process_ran_is_not_ours_when_it_comes_back() {
-    let saved = left(Phase::Holding, true);
+    let saved = checkpoint_in(Phase::Holding, true);
     let lifted = Node {
         unschedulable: false,
         ..cordoned(&saved)
@@ -453,9 +453,9 @@ fn a_cordon_that_was_lifted_while_no_process_ran_is_not_ours_when_it_comes_back(
         ..cordoned(&saved)
     };
     let mut host = Host::resume(request(), saved);
-    host.hear(Event::Node(Some(lifted)))
-        .hear(Event::Node(Some(again)))
-        .hear(Event::Cancel {
+    host.handle(Event::Node(Some(lifted)))
+        .handle(Event::Node(Some(again)))
+        .handle(Event::Cancel {
             reason: "no".to_owned(),
         })
         .does("forget");
@@ -465,11 +465,11 @@ fn a_cordon_that_was_lifted_while_no_process_ran_is_not_ours_when_it_comes_back(
 fn a_cordon_of_an_earlier_drain_stays_although_the_mark_was_written_late() {
     let saved = Checkpoint {
         inherited: true,
-        ..left(Phase::Holding, true)
+        ..checkpoint_in(Phase::Holding, true)
     };
     let mut host = Host::new(request());
     host.begin_with(cordoned(&saved), &[], &[]).skip();
-    host.hear(Event::Cancel {
+    host.handle(Event::Cancel {
         reason: "no".to_owned(),
     });
     assert!(!host.asks("uncordon"), "the earlier drain's cordon is lifted");

@@ -97,7 +97,7 @@ fn a_label_that_changes_later_changes_nothing() {
     };
     host.begin_with(labelled(&[("slurm", "true")]), &[pod("a")], &[])
         .does("plan one")
-        .hear(Event::Node(Some(later)))
+        .handle(Event::Node(Some(later)))
         .planned("one", |_| {})
         .does("cordon at 101");
 }

@@ -34,7 +34,7 @@ fn a_pod_that_terminates_for_too_long_is_skipped() {
     host.waits("ns/stuck TerminatingPastGrace");
     host.notices();
     host.wait(1)
-        .tells("planned 1 pods:\nphase verifying")
+        .reports("planned 1 pods:\nphase verifying")
         .does("list-pods");
     host.waits("ns/stuck Kept");
     host.listed(&[stuck]).written("save").ends(&Outcome::Drained);
@@ -83,12 +83,12 @@ fn late_events_do_not_undo_a_deletion() {
     host.begin(std::slice::from_ref(&web))
         .written("cordon")
         .accepted("evict web")
-        .hear(Event::PodApplied(deleted))
-        .hear(Event::PodApplied(web.clone()));
+        .handle(Event::PodApplied(deleted))
+        .handle(Event::PodApplied(web.clone()));
     host.wait(38_000);
     host.waits("ns/web TerminatingPastGrace");
     // A list requested long ago.
-    host.hear(Event::Pods(vec![web]));
+    host.handle(Event::Pods(vec![web]));
     host.wait(3_000).does("list-pods");
     host.waits("ns/web Kept");
 }

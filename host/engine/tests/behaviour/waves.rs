@@ -54,7 +54,7 @@ fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
     };
     let mut host = in_waves(vec![apps, wave("storage", &["s"])]);
     host.accepted("evict a")
-        .hear(scupper_engine::Event::PodApplied(crate::harness::ending(pod(
+        .handle(scupper_engine::Event::PodApplied(crate::harness::ending(pod(
             "a",
         ))));
     let refused = || scupper_engine::EvictAnswer::Forbidden {
@@ -65,7 +65,7 @@ fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
         .skip()
         .waits("ns/a TerminatingPastGrace\nns/b Forbidden\nns/s WaveNotStarted");
     host.notices();
-    host.wait(1).does("evict s").tells(
+    host.wait(1).does("evict s").reports(
         "wave apps overdue
          wave storage 2/2: 1
          s waits: EvictionRequested",
@@ -146,7 +146,7 @@ fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
     host.written("cordon").does("evict a").accepted("evict a");
     // The first wave's time has expired, but its pods are still here.
     host.wait(20_000).does("");
-    host.hear(scupper_engine::Event::PodApplied(pod("late")))
+    host.handle(scupper_engine::Event::PodApplied(pod("late")))
         .gone(&["a"])
         .does("");
     host.wait(1_000).does("plan waves").planned("waves", |plan| {

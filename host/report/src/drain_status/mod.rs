@@ -17,7 +17,7 @@ pub(super) use json::{hook_name_to_json, joined, pod_name_to_json, pod_to_json};
 pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
 pub use text::subject_text;
-pub(super) use text::{for_so_long, pod_text, reason_text, says_how_long};
+pub(super) use text::{contains_duration, for_so_long, pod_text, reason_text};
 pub use wire::{decode as status_from_text, encode as status_to_text};
 
 /// The annotation of the node that holds the status.

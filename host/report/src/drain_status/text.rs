@@ -96,13 +96,13 @@ pub(crate) fn pod_text(
     if reason.stays() {
         return ("stays", format!("{pod}: {text}"));
     }
-    let since = since.filter(|_| !says_how_long(reason));
+    let since = since.filter(|_| !contains_duration(reason));
     let so_long = since.map(|since| for_so_long(now.since(since)));
     ("waits", format!("{pod}{}: {text}", so_long.unwrap_or_default()))
 }
 
 /// The text of the reason contains a time of its own.
-pub(crate) const fn says_how_long(reason: &Reason) -> bool {
+pub(crate) const fn contains_duration(reason: &Reason) -> bool {
     matches!(
         reason,
         Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. }

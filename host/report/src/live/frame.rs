@@ -58,7 +58,7 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
         .as_ref()
         .map(|it| format!("wave {}/{} {}", it.number, it.of, one_line(&it.name)));
     let spent = HumanDuration(Duration::from_secs(now.since(node.began).as_secs())).to_string();
-    let left = node.deadline.map(|deadline| left(deadline, now));
+    let left = node.deadline.map(|deadline| time_left(deadline, now));
     let time = [Some(spent.clone()), left.clone()].into_iter().flatten();
     let time = Some(time.collect::<Vec<_>>().join(", "));
     let short = Some(left.unwrap_or(spent));
@@ -86,7 +86,7 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
     last
 }
 
-fn left(deadline: Time, now: Time) -> String {
+fn time_left(deadline: Time, now: Time) -> String {
     let whole = |span: Duration| Duration::from_secs(span.as_secs());
     if deadline > now {
         format!("{} left", HumanDuration(whole(deadline.since(now))))

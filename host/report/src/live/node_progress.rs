@@ -113,7 +113,7 @@ impl NodeProgress {
     }
 
     /// Records new state from the API server.
-    pub(super) fn seen(&mut self, event: &str, uid: &Uid, status: NodeStatus) {
+    pub(super) fn observe(&mut self, event: &str, uid: &Uid, status: NodeStatus) {
         self.facts = Source::ApiServer(event.to_owned(), uid.clone(), Box::new(status));
     }
 

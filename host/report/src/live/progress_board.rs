@@ -43,14 +43,14 @@ impl ProgressBoard {
     }
 
     /// Records new state from the API server for a node that another process drains for this LifecycleEvent.
-    pub fn seen(&self, event: &str, uid: &Uid, status: &NodeStatus) {
+    pub fn observe(&self, event: &str, uid: &Uid, status: &NodeStatus) {
         self.with(&status.node.name, |progress| {
-            progress.seen(event, uid, status.clone())
+            progress.observe(event, uid, status.clone())
         });
     }
 
     /// Removes a node whose operation has ended.
-    pub fn over(&self, node: &str) {
+    pub fn finish(&self, node: &str) {
         let mut nodes = self.nodes();
         nodes.finished += 1;
         nodes.in_progress.remove(node);

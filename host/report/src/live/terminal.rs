@@ -117,7 +117,7 @@ impl Terminal {
             return out.flush();
         }
         let mut shown = self.shown();
-        self.look(&mut shown);
+        self.forget_in_background(&mut shown);
         if shown.lines.is_empty() {
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
@@ -137,7 +137,7 @@ impl Terminal {
             return io::stderr().write_all(bytes);
         }
         let mut shown = self.shown();
-        self.look(&mut shown);
+        self.forget_in_background(&mut shown);
         if shown.lines.is_empty() {
             return io::stderr().write_all(bytes);
         }
@@ -163,7 +163,7 @@ impl Terminal {
 
     fn draw(&self, lines: Vec<String>) {
         let mut shown = self.shown();
-        self.look(&mut shown);
+        self.forget_in_background(&mut shown);
         if !shown.is_live || shown.lines == lines || !is_ours() {
             return;
         }
@@ -173,7 +173,7 @@ impl Terminal {
 
     /// Forgets the drawn lines if the process runs in the background: another program uses the terminal, and the lines
     /// have scrolled away.
-    fn look(&self, shown: &mut DrawnLines) {
+    fn forget_in_background(&self, shown: &mut DrawnLines) {
         if !shown.lines.is_empty() && !is_ours() {
             shown.lines.clear();
         }
@@ -197,7 +197,7 @@ impl Terminal {
 
     fn end(&self) {
         let mut shown = self.shown();
-        self.look(&mut shown);
+        self.forget_in_background(&mut shown);
         let lines = std::mem::take(&mut *shown).lines;
         if !lines.is_empty() {
             let erased = self.erase(&lines).and_then(|()| self.term.flush());

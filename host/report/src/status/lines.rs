@@ -4,7 +4,7 @@ use scupper_engine::{Checkpoint, Condition, HumanDuration, Node, Phase, Reason, 
 
 use super::budgets::{blocking, groups};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
-use crate::drain_status::{HookStatus, reason_text, says_how_long};
+use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
 use crate::not_ready;
 
@@ -161,7 +161,7 @@ pub(super) fn pod_lines(
 
 fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
     let mut text = reason_text(reason, now);
-    if let Some(waited) = held.waited.filter(|_| !says_how_long(reason)) {
+    if let Some(waited) = held.waited.filter(|_| !contains_duration(reason)) {
         text.push_str(&format!(", for {}", HumanDuration(waited)));
     }
     if let Some(workload) = held.workload(status) {

@@ -59,7 +59,7 @@ fn named(status: &NodeStatus) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn stuck() -> NodeStatus {
+fn blocked() -> NodeStatus {
     NodeStatus {
         pods: vec![
             pod("calm"),
@@ -82,7 +82,7 @@ fn stuck() -> NodeStatus {
 
 #[test]
 fn a_pods_blocker_is_reported_as_far_as_it_is_visible() {
-    let mut status = stuck();
+    let mut status = blocked();
     let held = [
         ("calm", "-"),
         ("cart", "BudgetExhausted"),
@@ -115,7 +115,7 @@ fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
 #[test]
 fn hooks_hold_the_node_or_one_pod() {
     let hook = |subject| saved(HookPhase::BeforeDrain, subject);
-    let mut status = stuck();
+    let mut status = blocked();
     status.node = fixture::node(mark(Phase::Holding, vec![hook(Subject::Node)]));
     assert_eq!(named(&status)[0], ("calm", "HookRunning"));
     assert_eq!(named(&status)[3], ("slow", "Terminating"));
@@ -126,7 +126,7 @@ fn hooks_hold_the_node_or_one_pod() {
 
 #[test]
 fn the_text_names_the_next_step() {
-    let mut status = stuck();
+    let mut status = blocked();
     status.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
@@ -170,7 +170,7 @@ fn the_text_names_the_next_step() {
 }
 
 /// A status of a drain in its second wave, published 4 s ago.
-fn view() -> DrainStatus {
+fn driver_status() -> DrainStatus {
     let pod = |name: &str, reason| PodStatus {
         uid: Uid(name.into()),
         wave: "late".into(),
@@ -208,8 +208,8 @@ fn view() -> DrainStatus {
 
 #[test]
 fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
-    let mut status = stuck();
-    status.driver = Some(view());
+    let mut status = blocked();
+    status.driver = Some(driver_status());
     let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
     status.node = fixture::node(mark(Phase::Evicting, vec![hook]));
     let lines = status_lines(&status, NOW);
@@ -224,8 +224,8 @@ fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
 
 #[test]
 fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
-    let mut status = stuck();
-    status.driver = Some(view());
+    let mut status = blocked();
+    status.driver = Some(driver_status());
     // Termination is visible without the driver; a pod that the driver does not name is kept.
     let held = [
         ("calm", "WaveNotStarted"),
@@ -263,8 +263,8 @@ fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
 /// A status from 4 s ago is not presented as the current state.
 #[test]
 fn an_abandoned_drain_is_not_called_live() {
-    let mut status = stuck();
-    status.driver = Some(view());
+    let mut status = blocked();
+    status.driver = Some(driver_status());
     status.lease_holder = LeaseHolder::Abandoned {
         by: "admin@laptop (process 7)".into(),
         silent_since: Some(Time::from_millis(900_000)),
@@ -301,12 +301,12 @@ fn an_abandoned_drain_is_not_called_live() {
 
 #[test]
 fn the_drivers_last_status_is_kept() {
-    let mut status = stuck();
+    let mut status = blocked();
     status.node = fixture::node(mark(Phase::Finished, Vec::new()));
     status.driver = Some(DrainStatus {
         ended: Some("DeadlineExceeded: the deadline passed".into()),
         hooks: Vec::new(),
-        ..view()
+        ..driver_status()
     });
     assert_eq!(named(&status)[1], ("cart", "ParallelLimit"));
     let much_later = NOW + Duration::from_secs(86_400);
@@ -317,8 +317,8 @@ fn the_drivers_last_status_is_kept() {
 
 #[test]
 fn heartbeats_are_ignored() {
-    let mut status = stuck();
-    status.driver = Some(view());
+    let mut status = blocked();
+    status.driver = Some(driver_status());
     let mut next = status.clone();
     next.node.resource_version = "2".into();
     next.driver.as_mut().unwrap().at = NOW;

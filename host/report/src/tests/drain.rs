@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-fn said() -> [PolicyMessage; 2] {
+fn policy_messages() -> [PolicyMessage; 2] {
     [false, true].map(|warning| PolicyMessage {
         policy: "slurm".to_owned(),
         warning,
@@ -75,8 +75,8 @@ fn reported(format: Format) -> String {
     let mut sink = begin(ago(72), &request());
     sink.know(&pods());
     sink.node(ago(71), &unready());
-    for words in said() {
-        sink.said(ago(70), &words);
+    for words in policy_messages() {
+        sink.policy_message(ago(70), &words);
     }
     for notice in story() {
         sink.notice(NOW, &notice);
@@ -109,7 +109,7 @@ fn json_lines_of_a_drain() {
     accepted("drain-json", &reported(Format::Json));
 }
 
-fn view() -> DrainStatus {
+fn driver_status() -> DrainStatus {
     let mut builder = StatusBuilder::default();
     let hooks = story()
         .into_iter()
@@ -134,7 +134,7 @@ fn the_live_display() {
     let board = ProgressBoard::default();
     board.expect(4);
     board.begin("worker-0", ago(72), "waits for its turn");
-    board.over("worker-0");
+    board.finish("worker-0");
     board.begin("worker-1", ago(72), "requested");
     board.begin("worker-2", ago(5), "requested");
     let mut shown = status(scupper_engine::Checkpoint {
@@ -143,7 +143,7 @@ fn the_live_display() {
         ..mark("LifecycleEvent", Phase::Holding)
     });
     shown.pods = pods();
-    shown.driver = Some(view());
+    shown.driver = Some(driver_status());
     shown.lifecycle_events = vec![LifecycleEventStatus {
         name: "drain-worker-1".to_owned(),
         transition: "drain.slm.k8s.io".to_owned(),
@@ -151,7 +151,7 @@ fn the_live_display() {
         deadline: None,
         deleting: false,
     }];
-    board.seen("drain-worker-1", &Uid("u-1".to_owned()), &shown);
+    board.observe("drain-worker-1", &Uid("u-1".to_owned()), &shown);
     let mut text = String::new();
     for (columns, rows) in [(150, 80), (90, 30), (50, 12), (30, 4)] {
         text.push_str(&format!("── {columns} columns, {rows} rows\n"));
@@ -169,7 +169,7 @@ fn the_live_display_in_each_phase() {
         let board = ProgressBoard::default();
         board.begin("worker-1", ago(72), "requested");
         let mut shown = status(mark("LifecycleEvent", phase));
-        let view = view();
+        let view = driver_status();
         let hook = |hook: &HookStatus| Some(hook.clone());
         shown.driver = Some(DrainStatus {
             hooks: view.hooks.first().and_then(hook).into_iter().collect(),
@@ -177,7 +177,7 @@ fn the_live_display_in_each_phase() {
             wave: None,
             ..view
         });
-        board.seen("drain-worker-1", &Uid("id".to_owned()), &shown);
+        board.observe("drain-worker-1", &Uid("id".to_owned()), &shown);
         let lines = board.frame(
             Size {
                 rows: 9,
@@ -231,7 +231,7 @@ fn conditions_and_events_of_notices() {
             }
         }
     }
-    for words in said() {
+    for words in policy_messages() {
         let (reason, warning) = (words.reason, words.warning);
         let note = policy_event_note(&words.policy, &words.note);
         text.push_str(&format!(
@@ -271,7 +271,7 @@ fn conditions_and_events_of_blockers() {
     for (name, waiting) in each.chain([("all of them", all.as_slice())]) {
         text.push_str(&format!("{name}\n"));
         let mut condition = BlockedCondition::default();
-        condition.heard(&with("DrainInProgress", "True", STARTED, ""));
+        condition.observe(&with("DrainInProgress", "True", STARTED, ""));
         for hook in story().iter().filter(|_| name == "all of them").take(18) {
             condition.notice(hook);
         }

@@ -40,7 +40,7 @@ fn saved(phase: HookPhase, subject: Subject) -> SavedHook {
     }
 }
 
-fn seats() -> Vec<LeaseHolder> {
+fn leases() -> Vec<LeaseHolder> {
     let by = || "scupper (pid 812 on host admin-2)".to_owned();
     let left = |silent_since| LeaseHolder::Abandoned {
         by: by(),
@@ -104,7 +104,7 @@ fn hook(subject: Subject, progress: &str) -> HookStatus {
 }
 
 /// A published status: every reason, hooks of each subject, a wave.
-fn view() -> DrainStatus {
+fn driver_status() -> DrainStatus {
     let pods = waiting().into_iter().map(|(pod, reason)| PodStatus {
         uid: pod.uid,
         wave: "web".to_owned(),
@@ -222,7 +222,7 @@ fn from_driver() -> NodeStatus {
             conditions: conditions(),
             ..node(begun("LifecycleEvent", Phase::Holding))
         },
-        driver: Some(view()),
+        driver: Some(driver_status()),
         pods,
         budgets: vec![selects_all],
         lifecycle_events: events(),
@@ -243,7 +243,7 @@ fn ended() -> [NodeStatus; 2] {
         node: node(ended.clone()),
         driver: Some(DrainStatus {
             ended: Some("DeadlineExceeded: the deadline passed".to_owned()),
-            ..view()
+            ..driver_status()
         }),
         ..from_driver()
     };
@@ -275,7 +275,7 @@ fn every_status() -> Vec<NodeStatus> {
     let stale = NodeStatus {
         driver: Some(DrainStatus {
             at: ago(200),
-            ..view()
+            ..driver_status()
         }),
         ..from_outside(begun("command", Phase::Evicting), LeaseHolder::Unknown)
     };
@@ -290,7 +290,7 @@ fn every_status() -> Vec<NodeStatus> {
     all.extend(ended());
     all.extend(idle());
     all.extend(
-        seats()
+        leases()
             .into_iter()
             .map(|lease_holder| from_outside(begun("command", Phase::Evicting), lease_holder)),
     );

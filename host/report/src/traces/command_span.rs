@@ -37,7 +37,7 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
             if let EvictAnswer::BudgetExhausted { budget, .. } = answer
                 && !budget.is_empty()
             {
-                span.say("scupper.budget", budget);
+                span.set_attribute("scupper.budget", budget);
             }
             evicted(answer)
         }
@@ -49,7 +49,7 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
         Answer::Forbidden { message } => ("forbidden", wrong(message)),
         Answer::Rejected { message } => ("rejected", wrong(message)),
     };
-    span.say("scupper.answer", word);
+    span.set_attribute("scupper.answer", word);
     went
 }
 

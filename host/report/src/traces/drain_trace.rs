@@ -59,7 +59,7 @@ impl DrainTrace {
             .with("scupper.drain.trigger", &request.trigger);
         if let Some(left) = left {
             let phase = left.phase.name().into();
-            drain.tell(clock.now(), "taken up again", vec![("scupper.phase", phase)]);
+            drain.add_event(clock.now(), "taken up again", vec![("scupper.phase", phase)]);
         }
         let hooks = left.into_iter().flat_map(|left| &left.hooks);
         let hook_starts = hooks.map(|hook| {
@@ -102,7 +102,7 @@ impl DrainTrace {
     }
 
     /// Records an event of the engine.
-    pub fn heard(&mut self, now: Time, event: &Event) {
+    pub fn observe(&mut self, now: Time, event: &Event) {
         if let Event::Answer(id, answer) = event {
             self.answered(now, *id, answer);
         }
@@ -142,7 +142,7 @@ impl DrainTrace {
             } => {
                 let stay = self.hook(now, (policy.clone(), *phase, subject.clone()));
                 stay.span
-                    .tell(now, "waiting", vec![("scupper.progress", progress.into())]);
+                    .add_event(now, "waiting", vec![("scupper.progress", progress.into())]);
             }
             Notice::HookDone {
                 policy,
@@ -169,16 +169,16 @@ impl DrainTrace {
                 self.leave(ended, now, SpanResult::Ok, "scupper.pod.requests");
             }
             Notice::Finished { outcome, summary } => self.finished(now, outcome, summary),
-            notice => self.tell(now, notice),
+            notice => self.add_notice(now, notice),
         }
     }
 
     /// Adds a notice about the drain itself to its span.
-    fn tell(&mut self, now: Time, notice: &Notice) {
+    fn add_notice(&mut self, now: Time, notice: &Notice) {
         let Some(drain) = &mut self.drain else {
             return;
         };
-        let (name, said) = match notice {
+        let (name, attributes) = match notice {
             Notice::Cordoned { ours } => ("cordoned", vec![("scupper.cordon.ours", (*ours).into())]),
             Notice::Uncordoned => ("uncordoned", Vec::new()),
             Notice::UncordonedByOthers => ("uncordoned by others", Vec::new()),
@@ -192,7 +192,7 @@ impl DrainTrace {
             }
             _ => return,
         };
-        drain.tell(now, name, said);
+        drain.add_event(now, name, attributes);
     }
 
     fn finished(&mut self, now: Time, outcome: &Outcome, summary: &Summary) {
@@ -205,17 +205,17 @@ impl DrainTrace {
             self.leave(Some(hook), now, SpanResult::Unset, "scupper.hook.steps");
         }
         for (_, mut pod) in std::mem::take(&mut self.pods) {
-            pod.span.say("scupper.pod.remains", true);
+            pod.span.set_attribute("scupper.pod.remains", true);
             self.leave(Some(pod), now, went(), "scupper.pod.requests");
         }
         if let Some(mut drain) = self.drain.take() {
-            drain.say("scupper.outcome", outcome.name());
-            drain.say("scupper.pods.gone", summary.gone);
-            drain.say("scupper.pods.kept", summary.kept);
-            drain.say("scupper.pods.remaining", summary.remaining);
-            drain.say("scupper.evictions", summary.evictions);
-            drain.say("scupper.evictions.refused_by_budget", summary.budget_refusals);
-            drain.say("scupper.hook.steps", summary.hook_steps);
+            drain.set_attribute("scupper.outcome", outcome.name());
+            drain.set_attribute("scupper.pods.gone", summary.gone);
+            drain.set_attribute("scupper.pods.kept", summary.kept);
+            drain.set_attribute("scupper.pods.remaining", summary.remaining);
+            drain.set_attribute("scupper.evictions", summary.evictions);
+            drain.set_attribute("scupper.evictions.refused_by_budget", summary.budget_refusals);
+            drain.set_attribute("scupper.hook.steps", summary.hook_steps);
             self.end(drain, now, went());
         }
     }
@@ -280,7 +280,7 @@ impl Drop for DrainTrace {
     fn drop(&mut self) {
         // No other process can end these two spans.
         for span in [&mut self.phase, &mut self.wave].into_iter().flatten() {
-            span.say("scupper.interrupted", true);
+            span.set_attribute("scupper.interrupted", true);
         }
         self.end_phase(self.clock.now());
     }

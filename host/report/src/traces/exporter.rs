@@ -109,14 +109,14 @@ impl Traces {
         };
         if timeout(FAREWELL, &mut task).await.is_err() {
             task.abort();
-            let left = self.counts.left();
+            let left = self.counts.unsent();
             tracing::warn!(left, "the last spans of drains could not be sent in time");
         }
     }
 }
 
 impl Counts {
-    fn left(&self) -> u64 {
+    fn unsent(&self) -> u64 {
         let done = self.sent.load(Ordering::Relaxed) + self.dropped.get();
         self.taken.load(Ordering::Relaxed).saturating_sub(done)
     }
@@ -154,7 +154,7 @@ impl Exporter {
                 }
             }
         }
-        let dropped = self.news();
+        let dropped = self.newly_dropped();
         if dropped > 0 {
             tracing::warn!(dropped, "spans of drains were dropped");
         }
@@ -188,7 +188,7 @@ impl Exporter {
         let unwanted = unwanted.min(count);
         self.counts.sent.fetch_add(count - unwanted, Ordering::Relaxed);
         self.counts.dropped.inc_by(unwanted);
-        let dropped = self.news();
+        let dropped = self.newly_dropped();
         let endpoint = &self.endpoint;
         if self.trouble {
             tracing::info!(endpoint, dropped, "the spans of drains reach the collector again");
@@ -210,7 +210,7 @@ impl Exporter {
     }
 
     /// Number of dropped spans that the log has not reported yet.
-    fn news(&mut self) -> u64 {
+    fn newly_dropped(&mut self) -> u64 {
         let dropped = self.counts.dropped.get();
         dropped - std::mem::replace(&mut self.reported, dropped)
     }
@@ -270,7 +270,7 @@ mod tests {
             traces.take(OtlpSpan::default());
         }
         assert_eq!(traces.counts.dropped.get(), 3);
-        assert_eq!(traces.counts.left(), 2);
+        assert_eq!(traces.counts.unsent(), 2);
         assert!(taken.try_recv().is_ok());
     }
 }

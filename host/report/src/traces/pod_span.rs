@@ -36,8 +36,8 @@ impl WorkSpan {
             .with("scupper.hook.phase", &phase);
         match subject {
             Subject::Node => {}
-            Subject::Wave(name) => span.say("scupper.wave.name", name),
-            Subject::Pod(uid) => span.say("k8s.pod.uid", &uid.0),
+            Subject::Wave(name) => span.set_attribute("scupper.wave.name", name),
+            Subject::Pod(uid) => span.set_attribute("k8s.pod.uid", &uid.0),
         }
         Self::of(span)
     }
@@ -84,7 +84,7 @@ impl WorkSpan {
 
     /// Ends the span: returns it with the number of commands, and the span of the last wait.
     pub(super) fn leave(mut self, asked: &str) -> (OpenSpan, Option<OpenSpan>) {
-        self.span.say(asked, self.asked);
+        self.span.set_attribute(asked, self.asked);
         (self.span, self.wait)
     }
 }

@@ -81,16 +81,16 @@ impl OpenSpan {
 
     /// Adds an attribute.
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.say(key, value);
+        self.set_attribute(key, value);
         self
     }
 
-    pub(super) fn say(&mut self, key: &str, value: impl Into<Value>) {
+    pub(super) fn set_attribute(&mut self, key: &str, value: impl Into<Value>) {
         self.attributes.push(attribute(key, value.into()));
     }
 
     /// Adds an event.
-    pub(super) fn tell(&mut self, now: Time, name: &str, said: Vec<(&str, Value)>) {
+    pub(super) fn add_event(&mut self, now: Time, name: &str, attributes: Vec<(&str, Value)>) {
         if self.events.len() >= EVENTS {
             self.dropped_events += 1;
             return;
@@ -98,7 +98,10 @@ impl OpenSpan {
         self.events.push(OtlpEvent {
             time_unix_nano: nanos(now),
             name: name.to_owned(),
-            attributes: said.into_iter().map(|(key, it)| attribute(key, it)).collect(),
+            attributes: attributes
+                .into_iter()
+                .map(|(key, it)| attribute(key, it))
+                .collect(),
         });
     }
 

@@ -91,7 +91,7 @@ impl MemoryCluster {
     }
 
     /// The changes since the last call.
-    pub(super) fn news(&mut self) -> Vec<Event> {
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 

@@ -96,7 +96,7 @@ impl ScenarioRunner {
             answers: Vec::new(),
             story: Vec::new(),
         };
-        runner.look_around();
+        runner.handle_first_events();
         runner
     }
 
@@ -109,7 +109,7 @@ impl ScenarioRunner {
             Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
             None => Drain::new(now, self.request.clone()),
         };
-        self.look_around();
+        self.handle_first_events();
     }
 
     /// Uncordons the node.
@@ -123,12 +123,12 @@ impl ScenarioRunner {
         self.progress = DrainLines::begin(now, &self.request).0;
         self.facts = DrainFacts::default();
         self.drain = Drain::new(now, self.request.clone());
-        self.look_around();
+        self.handle_first_events();
     }
 
     /// Cancels the drain.
     pub(super) fn cancel(&mut self, reason: &str) {
-        self.hear(Event::Cancel {
+        self.handle(Event::Cancel {
             reason: reason.to_owned(),
         });
     }
@@ -136,13 +136,13 @@ impl ScenarioRunner {
     /// Runs until an event has happened, up to a time limit.
     pub(super) async fn go(&mut self, until: &Until<'_>, at_most: Time) -> Stop {
         for _ in 0..TURNS {
-            self.tell();
+            self.report();
             if matches!(until, Until::Planned) && (self.plan.is_some() || self.outcome.is_some()) {
                 return Stop::There;
             }
             if let Some(command) = self.drain.poll_command() {
                 let answered = self.carry_out(command).await;
-                self.tell();
+                self.report();
                 let last = self.answers.last().filter(|_| answered);
                 if let (Until::Answer(is_it), Some(last)) = (until, last)
                     && is_it(last)
@@ -151,7 +151,7 @@ impl ScenarioRunner {
                 }
                 continue;
             }
-            if self.hear_news() {
+            if self.handle_new_events() {
                 continue;
             }
             if let Some(stop) = self.pass(until, at_most) {
@@ -244,23 +244,23 @@ impl ScenarioRunner {
         self.drain.handle_timeout(now);
     }
 
-    fn look_around(&mut self) {
+    fn handle_first_events(&mut self) {
         let events = self.cluster.lock().beginning();
         for event in events {
-            self.hear(event);
+            self.handle(event);
         }
     }
 
-    fn hear_news(&mut self) -> bool {
-        let events = self.cluster.lock().news();
+    fn handle_new_events(&mut self) -> bool {
+        let events = self.cluster.lock().take_events();
         let heard = !events.is_empty();
         for event in events {
-            self.hear(event);
+            self.handle(event);
         }
         heard
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match &event {
             Event::Pods(pods) | Event::Answer(_, Answer::Pods(pods)) => self.progress.know(pods),
             Event::PodApplied(pod) => self.progress.know([pod]),
@@ -321,10 +321,10 @@ impl ScenarioRunner {
             }),
             _ => None,
         };
-        self.hear(Event::Answer(id, answer));
+        self.handle(Event::Answer(id, answer));
         let answered = stepped.is_some();
         self.answers.extend(stepped);
-        self.hear_news();
+        self.handle_new_events();
         answered
     }
 
@@ -336,7 +336,7 @@ impl ScenarioRunner {
         }
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let now = self.now();
         while let Some(notice) = self.drain.poll_notice() {
             self.story.extend(self.progress.lines(now, &notice));

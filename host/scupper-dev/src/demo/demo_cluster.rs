@@ -72,11 +72,11 @@ impl DemoCluster {
         format: Format,
     ) -> Result<Self, DemoError> {
         let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
-        Self::set_telling(Arc::new(cluster), node, policies, format, output).await
+        Self::set_with_output(Arc::new(cluster), node, policies, format, output).await
     }
 
     /// The same on a cluster with other nodes, with the drains' lines written to `output`.
-    pub(super) async fn set_telling(
+    pub(super) async fn set_with_output(
         cluster: Arc<ApiServer>,
         node: &'static str,
         policies: PoliciesOptions,

@@ -31,10 +31,10 @@ const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     let played = match (&args.slurm, &args.openstack) {
         (_, Some(policy)) => openstack(args, policy, format).await,
-        (Some(policy), None) if args.stuck => stuck::play(policy, format).await,
+        (Some(policy), None) if args.stuck => stuck::run(policy, format).await,
         (Some(policy), None) => match &args.slurm_testbed {
-            Some(testbed) => real_slurm::play(policy, testbed, format).await,
-            None => play(policy, format).await,
+            Some(testbed) => real_slurm::run(policy, testbed, format).await,
+            None => simulated_slurm(policy, format).await,
         },
         // The command line requires one of them.
         (None, None) => Ok(()),
@@ -68,16 +68,16 @@ async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(),
         testbed,
         state,
     };
-    openstack::play(places, format).await
+    openstack::run(places, format).await
 }
 
-async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
+async fn simulated_slurm(policy: &Path, format: Format) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     cluster_objects::build(&cluster.store()).map_err(DemoError::Scene)?;
     let say = speaker(format);
-    let tell = say.clone();
+    let report = say.clone();
     let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
-        tell(&reported(&happening));
+        report(&reported(&happening));
     })));
     say(
         "A simulated cluster: node worker-1 with three Slurm workers that have jobs, a shop behind a disruption budget,",

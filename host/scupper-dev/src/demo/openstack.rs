@@ -32,7 +32,7 @@ pub(super) struct Places<'a> {
 }
 
 /// Runs it, and ends OpenStack in any case, Ctrl-C included.
-pub(super) async fn play(places: Places<'_>, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(places: Places<'_>, format: Format) -> Result<(), DemoError> {
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     speaker(format)(
         "A real OpenStack starts: Keystone, Placement, Glance and Nova with two compute hosts (half a minute, the first time two).",

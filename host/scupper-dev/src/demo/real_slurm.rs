@@ -29,7 +29,7 @@ const JOBS: [(&str, &str, &str); 3] = [
 const POLL: Duration = Duration::from_millis(400);
 
 /// Runs it, and ends Slurm in any case, Ctrl-C included.
-pub(super) async fn play(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
     // Signals are caught from here on, and handled once Slurm is up: a half-started Slurm could not be ended in order.
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     let slurm = Slurm::start(script.to_owned()).await?;

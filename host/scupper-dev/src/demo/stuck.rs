@@ -32,22 +32,20 @@ const HOLDS: [(&str, &[&str]); 2] = [
 ];
 
 /// Runs it: stuck, examined, and fixed.
-pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, format: Format) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     let cluster = Arc::new(cluster);
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
     let say = speaker(format);
-    let tell = say.clone();
-    let operator = slinky::run(cluster.store(), move |happening| tell(&reported(&happening)));
+    let report = say.clone();
+    let operator = slinky::run(cluster.store(), move |happening| report(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
     say(
         "A simulated cluster whose drains get stuck. On worker-1 a shop has one replica and a budget that needs it, and no",
     );
-    say(
-        "controller removes the finalizer of a report. On worker-2 a Slurm worker has a job of one hour.",
-    );
-    let shop = DemoCluster::set_telling(
+    say("controller removes the finalizer of a report. On worker-2 a Slurm worker has a job of one hour.");
+    let shop = DemoCluster::set_with_output(
         Arc::clone(&cluster),
         SHOP,
         policies(policy),
@@ -56,14 +54,14 @@ pub(super) async fn play(policy: &Path, format: Format) -> Result<(), DemoError>
     )
     .await?;
     let slurm =
-        DemoCluster::set_telling(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
+        DemoCluster::set_with_output(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
     say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
     shop.ask("drain-worker-1", DRIVER)?;
     slurm.ask("drain-worker-2", DRIVER)?;
     held_up(&store).await?;
 
     say("\n$ scupper status worker-1 worker-2");
-    look(&shop, format).await?;
+    show_status(&shop, format).await?;
 
     say("\nThe three next commands, one for each:");
     help(&store, &say).map_err(DemoError::Scene)?;
@@ -134,7 +132,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     })
 }
 
-async fn look(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoError> {
+async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoError> {
     let clock = Clock::System;
     let options = StatusOptions {
         connection: demo_cluster.kubeconfig().into(),
@@ -143,14 +141,14 @@ async fn look(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoErro
         lease_namespace: LEASE_NAMESPACE.to_owned(),
         watch: false,
     };
-    let tell = |status: &NodeStatus| {
+    let report = |status: &NodeStatus| {
         let now = clock.now();
         print(&match format {
             Format::Human => status_lines(status, now).join("\n"),
             Format::Json => status_to_json(status, now).to_string(),
         });
     };
-    scupper::status(options, tell).await.map_err(DemoError::Status)
+    scupper::status(options, report).await.map_err(DemoError::Status)
 }
 
 /// The engineer's commands, and their results.

@@ -91,7 +91,9 @@ pub(super) fn problems(examined: &Examined) -> Vec<String> {
         LoadFault::NotGranted(missing) => MissingGrant::yaml(missing)
             .iter()
             .map(|line| {
-                format!("it wants a grant that it does not have; add under its `grants` in scupper.yaml: {line}")
+                format!(
+                    "it wants a grant that it does not have; add under its `grants` in scupper.yaml: {line}"
+                )
             })
             .collect(),
         other => vec![scupper_driver::chain(other)],
@@ -137,7 +139,7 @@ pub(super) fn for_people(
         format!("  imports  {}", list(imports)),
         format!("  exports  {}", list(exports)),
     ];
-    let wants = wants(description);
+    let wants = grant_lines(description);
     if wants.is_empty() {
         lines.push("wants no grants".to_owned());
     } else {
@@ -156,7 +158,7 @@ pub(super) fn for_people(
 }
 
 /// The lines to write under `grants`.
-fn wants(description: &Description) -> Vec<String> {
+fn grant_lines(description: &Description) -> Vec<String> {
     let wants = description.grants.iter().map(|grant| MissingGrant {
         policy: description.name.clone(),
         grant: grant.clone(),

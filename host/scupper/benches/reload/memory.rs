@@ -45,7 +45,7 @@ impl Watch {
         let thread = std::thread::spawn(move || {
             let mut seen = Peaks::default();
             while !stopped.load(Ordering::Relaxed) {
-                seen.look(pid);
+                seen.sample(pid);
                 std::thread::sleep(EVERY);
             }
             seen
@@ -60,7 +60,7 @@ impl Watch {
 }
 
 impl Peaks {
-    fn look(&mut self, pid: u32) {
+    fn sample(&mut self, pid: u32) {
         let now = Memory::of(pid);
         self.looks += 1;
         for (most, now) in [

@@ -61,12 +61,12 @@ fn not_over(cancelled: &Cancelled, within: &str) -> String {
     let what = drains.join(", ");
     format!(
         "node {node}: {what} has not ended within {within}; {}",
-        remedy(by, node)
+        advice(by, node)
     )
 }
 
 /// What to do if the process that drained is gone.
-fn remedy(by: &str, node: &str) -> String {
+fn advice(by: &str, node: &str) -> String {
     match Trigger::of(by) {
         Trigger::Command => format!(
             "if the process that drains it is gone, take the drain over and press Ctrl-C: \

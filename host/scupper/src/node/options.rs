@@ -45,17 +45,17 @@ pub(super) fn draining(
     let mut problems = Problems::default();
     let (policies, file) = options::policies(&mut problems, chosen, When::Once);
     let flags = DrainFile {
-        eviction_timeout: options::said(
+        eviction_timeout: options::duration_flag(
             &mut problems,
             "--eviction-timeout",
             args.eviction_timeout.as_ref(),
         ),
-        forbidden_timeout: options::said(
+        forbidden_timeout: options::duration_flag(
             &mut problems,
             "--forbidden-timeout",
             args.forbidden_timeout.as_ref(),
         ),
-        sla: options::said(&mut problems, "--timeout", args.timeout.as_ref()),
+        sla: options::duration_flag(&mut problems, "--timeout", args.timeout.as_ref()),
         grace_period: args.grace_period,
         force: args.force,
         delete_emptydir_data: args.delete_emptydir_data,

@@ -31,7 +31,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
     let node = cluster.node(&options.node).await.map_err(unseen)?;
     let mut removed = Vec::new();
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
-        forget(&cluster, &options.node, node.uid.clone()).await?;
+        remove_annotation(&cluster, &options.node, node.uid.clone()).await?;
         removed.push(format!("the annotation of node {}", options.node));
         // Without the driver, no process could continue the drain or correct the condition.
         let gone = "scupper cleanup has taken away what was known of the drain";
@@ -63,7 +63,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
     Ok(removed)
 }
 
-async fn forget(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), CommandError> {
+async fn remove_annotation(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), CommandError> {
     let what = format!("remove our annotation of node {node}");
     match cluster.perform(node, &Task::Forget { node: uid }).await {
         Answer::Written { .. } | Answer::NodeGone => Ok(()),

@@ -34,7 +34,7 @@ impl DetailReader {
     }
 
     /// Those of the pods that something blocks on this node.
-    pub(super) async fn look(&mut self, status: &NodeStatus) -> StatusDetails {
+    pub(super) async fn read(&mut self, status: &NodeStatus) -> StatusDetails {
         let (controllers, budgets) = status.blocked(self.clock.now());
         if controllers.is_empty() && budgets.is_empty() {
             return StatusDetails::default();

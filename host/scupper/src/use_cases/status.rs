@@ -76,8 +76,8 @@ struct Lookups {
 impl Lookups {
     /// The details last: what blocks a pod depends on whether the process that drains is alive.
     async fn complete(&mut self, status: &mut NodeStatus) {
-        status.lease_holder = self.leases.look(status).await;
-        status.details = self.details.look(status).await;
+        status.lease_holder = self.leases.holder_of(status).await;
+        status.details = self.details.read(status).await;
     }
 }
 

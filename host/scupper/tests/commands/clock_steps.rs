@@ -46,11 +46,11 @@ fn a_clock_set_forward_does_not_end_a_drain() {
     rig.apply(rig.pod("web", "worker-1").stuck());
     let stepped = Stepped::new(&rig);
     let mut drain = stepped.start(&["drain", "worker-1", "--timeout", "10m"]);
-    drain.says("evict    shop/web");
+    drain.prints("evict    shop/web");
     stepped.set(HOUR);
     // The next event makes it check its deadline.
     rig.apply(rig.pod("late", "worker-1"));
-    drain.says("evict    shop/late");
+    drain.prints("evict    shop/late");
     rig.api.store().delete("pods", "shop", "web").unwrap();
     let run = drain.ended();
     assert_eq!(run.code, Some(0), "{run:#?}");
@@ -62,7 +62,7 @@ fn a_clock_set_back_does_not_stop_the_timers_of_a_drain() {
     rig.apply(rig.pod("web", "worker-1").stuck());
     let stepped = Stepped::new(&rig);
     let mut drain = stepped.start(&["drain", "worker-1", "--timeout", "5s"]);
-    drain.says("evict    shop/web");
+    drain.prints("evict    shop/web");
     stepped.set(-HOUR);
     let begun = Instant::now();
     let Run { code, stdout, stderr } = drain.ended();

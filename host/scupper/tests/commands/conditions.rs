@@ -32,7 +32,7 @@ fn held_up(rig: &Rig) -> (Running, Pairs) {
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let pairs = watch(rig);
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     becomes(&pairs, "True/False DrainStarted");
     (drain, pairs)
 }

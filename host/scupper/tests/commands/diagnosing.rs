@@ -54,7 +54,7 @@ fn with_owner(mut object: Value, version: &str, kind: &str, name: &str) -> Value
 /// A drain of worker-1 that reports why it waits.
 fn blocked(rig: &Rig, pod: &str) -> Running {
     let mut drain = rig.start(&["drain", "worker-1", "--local"]);
-    drain.says(&format!("waits    {pod}"));
+    drain.prints(&format!("waits    {pod}"));
     drain
 }
 
@@ -278,7 +278,7 @@ fn a_follower_reads_when_a_pod_outlives_its_grace_period() {
     let agent = Agent::start(&rig, false);
     rig.apply(rig.pod("held", "worker-1").grace(1).finalizer("example.com/hold"));
     let mut drain = rig.start(&asks("drain", &[]));
-    drain.says("Claimed");
+    drain.prints("Claimed");
     until("the pod is being deleted", || {
         rig.objects("pods")[0]["metadata"]["deletionTimestamp"].is_string()
     });

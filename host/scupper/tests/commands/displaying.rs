@@ -190,7 +190,7 @@ fn several_nodes_are_shown_below_one_another() {
 fn outside_a_terminal_output_is_plain_lines_without_escapes() {
     let rig = held();
     let mut piped = rig.start(&["drain", "worker-1"]);
-    piped.says("waits    shop/db");
+    piped.prints("waits    shop/db");
     piped.signal(Signal::INT);
     let run = piped.ended();
     assert!(

@@ -34,7 +34,7 @@ fn uncordoned(rig: &Rig, drain: &mut Running, times: usize) {
 fn held_up(rig: &Rig) -> Running {
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1", "--local"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     drain
 }
 

@@ -19,7 +19,7 @@ fn a_cancel_of_another_drain_stops_nothing() {
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     annotate(&rig, "scupper.dev/cancel", "another");
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     annotate(&rig, "scupper.dev/cancel", "one-more");
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let run = drain.ended();
@@ -31,7 +31,7 @@ fn the_status_of_another_drain_is_not_reported_for_this_one() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     annotate(&rig, "scupper.dev/drain-status", VIEW);
     let run = rig.run(&["status", "worker-1", "--output", "json"]);
     assert!(run.stdout.contains("\"driver\":null"), "{run:#?}");
@@ -96,7 +96,7 @@ fn nothing_is_handed_over_beside_another_drain() {
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut local = rig.start(&asks("drain", &["--local"]));
-    local.says("evict    shop/stuck");
+    local.prints("evict    shop/stuck");
     let run = rig.run(&asks("drain", &[]));
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(

@@ -133,7 +133,7 @@ fn a_drain_without_a_timeout_has_the_operators_deadline() {
         let _agent = Agent::with(&rig, false, &["--sla", sla, "--allow-overrides", allowed]);
         rig.apply(rig.pod("stuck", "worker-1").stuck());
         let mut drain = rig.start(&asks("drain", timeout));
-        drain.says("Claimed");
+        drain.prints("Claimed");
         let event = rig.objects(EVENTS).remove(0);
         let seconds = |time: &Value| {
             let time: Timestamp = time.as_str()?.parse().ok()?;
@@ -185,7 +185,7 @@ fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
         "waits    shop/db: disruption budget keep-db does not allow it",
     ];
     for line in lines {
-        drain.says(line);
+        drain.prints(line);
     }
     let store = rig.api.store();
     store
@@ -291,7 +291,7 @@ fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
         let _agent = Agent::start(&rig, slm);
         rig.apply(rig.pod("stuck", "worker-1").stuck());
         let mut drain = rig.start(&asks("drain", &[]));
-        drain.says("Claimed");
+        drain.prints("Claimed");
         until("the node is cordoned", || rig.is_cordoned("worker-1"));
         drain.signal(Signal::INT);
         let run = drain.ended();
@@ -328,7 +328,7 @@ fn a_followed_drain_reports_a_cancel_by_another_user() {
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&asks("drain", &[]));
-    drain.says("Claimed");
+    drain.prints("Claimed");
     until("the node is cordoned", || rig.is_cordoned("worker-1"));
     let run = rig.run(&asks("cancel", &[]));
     assert_eq!(run.code, Some(0), "{run:#?}");
@@ -376,7 +376,7 @@ fn a_drain_from_a_terminal_is_cancelled_from_another() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     let run = rig.run(&["cancel", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(
@@ -399,7 +399,7 @@ fn cancel_of_a_killed_drain_fails_and_names_take_over() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     drain.kill();
     let run = rig.run(&["cancel", "worker-1", "--wait-timeout", "1s"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
@@ -461,9 +461,9 @@ fn the_second_of_two_requests_names_the_one_it_is_queued_behind() {
         .path("*/lifecycleevents/*");
     rig.api.faults([fault]);
     let mut first = rig.start(&asks("drain", &["--claim-timeout", "5s"]));
-    first.says("handed over to the driver");
+    first.prints("handed over to the driver");
     let mut second = rig.start(&asks("drain", &["--claim-timeout", "5s"]));
-    second.says("handed over to the driver");
+    second.prints("handed over to the driver");
     rig.api.clear_faults();
     until("one of them holds the pod", || {
         [&first, &second]
@@ -473,7 +473,7 @@ fn the_second_of_two_requests_names_the_one_it_is_queued_behind() {
     if second.stdout().contains("waits    shop/db") {
         std::mem::swap(&mut first, &mut second);
     }
-    second.says("queued   behind LifecycleEvent drain-worker-1-");
+    second.prints("queued   behind LifecycleEvent drain-worker-1-");
     // For longer than it may wait without a claimant.
     std::thread::sleep(Duration::from_secs(6));
     let reported = second.stdout();

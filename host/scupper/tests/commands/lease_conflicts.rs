@@ -25,10 +25,10 @@ fn give_away(rig: &Rig) {
     }));
 }
 
-fn stuck(rig: &Rig) -> Running {
+fn drain_of_stuck_pod(rig: &Rig) -> Running {
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     drain
 }
 
@@ -51,7 +51,7 @@ fn deletes_of_stuck(rig: &Rig) -> usize {
 #[test]
 fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     let rig = Rig::new();
-    let drain = stuck(&rig);
+    let drain = drain_of_stuck_pod(&rig);
     let held = lease(&rig).unwrap();
     assert_eq!(
         (&held["metadata"]["name"], &held["metadata"]["namespace"]),
@@ -62,7 +62,7 @@ fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));
     assert_eq!(lease(&rig), None, "the next process need not wait");
-    let drain = stuck(&rig);
+    let drain = drain_of_stuck_pod(&rig);
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(5));
     assert_eq!(lease(&rig), None);
@@ -71,7 +71,7 @@ fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
 #[test]
 fn a_takeover_waits_while_the_holder_of_the_lease_lives() {
     let rig = Rig::new();
-    let first = stuck(&rig);
+    let first = drain_of_stuck_pod(&rig);
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
     let second = beside(&rig);
     assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], holder);
@@ -86,7 +86,7 @@ fn a_takeover_waits_while_the_holder_of_the_lease_lives() {
 #[test]
 fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
     let rig = Rig::new();
-    let first = stuck(&rig);
+    let first = drain_of_stuck_pod(&rig);
     first.kill();
     let second = rig.start(&["drain", "worker-1", "--take-over"]);
     until("the second one has the lease", || {
@@ -102,7 +102,7 @@ fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
 #[test]
 fn a_takeover_stopped_while_it_waits_cancels_the_drain() {
     let rig = Rig::new();
-    let first = stuck(&rig);
+    let first = drain_of_stuck_pod(&rig);
     let second = beside(&rig);
     second.signal(Signal::INT);
     first.kill();
@@ -132,7 +132,7 @@ fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
 #[test]
 fn a_drain_that_waited_uses_the_node_as_it_is_then() {
     let rig = Rig::new();
-    let first = stuck(&rig);
+    let first = drain_of_stuck_pod(&rig);
     let second = beside(&rig);
     first.signal(Signal::INT);
     assert_eq!(first.ended().code, Some(5));
@@ -146,7 +146,7 @@ fn a_drain_that_waited_uses_the_node_as_it_is_then() {
 #[test]
 fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     let rig = Rig::new();
-    let drain = stuck(&rig);
+    let drain = drain_of_stuck_pod(&rig);
     let node = Fault::new(Action::Status(503, None)).path("/api/v1/nodes/*");
     rig.api.faults([node.method("PATCH")]);
     drain.signal(Signal::INT);
@@ -176,10 +176,10 @@ fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
     rig.apply(rig.pod("web", "worker-1").grace(1));
     rig.budget("all", "web");
     let mut first = rig.start(&["drain", "worker-1"]);
-    first.says("disruption budget all does not allow it");
+    first.prints("disruption budget all does not allow it");
     first.signal(Signal::STOP);
     let mut second = rig.start(&["drain", "worker-1", "--take-over"]);
-    second.says("disruption budget all does not allow it");
+    second.prints("disruption budget all does not allow it");
     assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
     first.signal(Signal::CONT);
     until("the first one knows", || {

@@ -91,7 +91,7 @@ fn the_lines_of_a_drain_match_their_schema() {
     let uncordoned = json(&rig, &["uncordon", "worker-1", "--local"]);
     let mut agent = Agent::with(&rig, true, &["--output", "json"]);
     let followed = json(&rig, &asks("drain", &["--timeout", "3s"]));
-    agent.driver.says(r#""kind":"finished""#);
+    agent.driver.prints(r#""kind":"finished""#);
     let driver = objects(&agent.driver.stdout());
     let printed = [local, uncordoned, followed, driver];
     for lines in &printed {
@@ -115,7 +115,7 @@ fn the_status_output_matches_its_schema() {
     let rig = rig();
     let before = json(&rig, &["status", "worker-1", "worker-2"]);
     let mut drain = rig.start(&["drain", "worker-1", "--local"]);
-    drain.says("waits    shop/db");
+    drain.prints("waits    shop/db");
     let during = json(&rig, &["status", "worker-1"]);
     assert_eq!(during[0]["drain"]["phase"], "holding");
     drain.signal(Signal::INT);
@@ -180,7 +180,7 @@ fn a_cancel_has_the_same_values_in_yaml_and_json() {
     let rig = rig();
     let cancelled = |read: fn(&Rig, &[&str]) -> Vec<Value>| {
         let mut drain = rig.start(&["drain", "worker-1", "--local"]);
-        drain.says("waits    shop/db");
+        drain.prints("waits    shop/db");
         let cancelled = read(&rig, &["cancel", "worker-1"]);
         drain.ended();
         cancelled

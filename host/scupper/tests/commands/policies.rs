@@ -36,7 +36,7 @@ fn kubectl_uncordon(rig: &Rig) {
         .unwrap();
 }
 
-fn said(rig: &Rig) -> usize {
+fn event_count(rig: &Rig) -> usize {
     let events = rig.objects("events.events.k8s.io").into_iter();
     events.filter(|event| event["reason"] == REASON).count()
 }
@@ -101,7 +101,7 @@ fn a_policys_message_at_an_uncordon_is_one_line_and_one_event() {
     let run = rig.run(&["uncordon", "worker-1", "--local", "--config", &file]);
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert_eq!(run.stdout.matches(SAYS).count(), 1, "{run:#?}");
-    assert_eq!(said(&rig), 1);
+    assert_eq!(event_count(&rig), 1);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_policys_message_at_a_delegated_uncordon_reaches_the_terminal() {
         let run = rig.run(&asks("uncordon", &[]));
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert_eq!(run.stdout.matches(SAYS).count(), 1, "{run:#?}");
-        assert_eq!(said(&rig), 1);
+        assert_eq!(event_count(&rig), 1);
     }
 }
 
@@ -174,7 +174,7 @@ fn a_driver_undoes_after_a_kubectl_uncordon() {
     assert_eq!(rig.run(&asks("drain", &[])).code, Some(0));
     kubectl_uncordon(&rig);
     until("its policies have been called", || {
-        said(&rig) == 1 && rig.mark("worker-1").is_none()
+        event_count(&rig) == 1 && rig.mark("worker-1").is_none()
     });
     assert!(!rig.run(&["status", "worker-1"]).stdout.contains("undo"));
 }

@@ -41,7 +41,7 @@ fn a_returning_pod_is_evicted_once_and_does_not_block_the_drain() {
         "{plan:#?}"
     );
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("attention: shop/db-0 may come back");
+    drain.prints("attention: shop/db-0 may come back");
     wait_for("db-0 is not evicted", || !rig.pods().contains(&"db-0".to_owned()));
     rig.apply(db());
     let debug = objects::pod("shop", "debug", "worker-1");
@@ -50,8 +50,8 @@ fn a_returning_pod_is_evicted_once_and_does_not_block_the_drain() {
             .with("/spec/tolerations", json!([{"operator": "Exists"}]))
             .build(),
     );
-    drain.says("stays    shop/db-0: StatefulSet db came back to the cordoned node");
-    drain.says(
+    drain.prints("stays    shop/db-0: StatefulSet db came back to the cordoned node");
+    drain.prints(
         "stays    shop/debug: it came to the cordoned node during the drain (it tolerates every taint)",
     );
     wait_for("status does not name it", || {
@@ -91,7 +91,7 @@ fn how_often_it_is_evicted_is_a_setting() {
         wait_for("db-0 is not evicted", || rig.pods() == ["cart"]);
         rig.apply(db());
     }
-    drain.says("stays    shop/db-0: StatefulSet db came back");
+    drain.prints("stays    shop/db-0: StatefulSet db came back");
     rig.inside(|| {
         rig.api
             .store()

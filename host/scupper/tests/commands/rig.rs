@@ -154,7 +154,7 @@ impl Running {
 
     /// Waits for a line of its output with this text.
     #[track_caller]
-    pub(crate) fn says(&mut self, text: &str) {
+    pub(crate) fn prints(&mut self, text: &str) {
         let begun = Instant::now();
         while !self.stdout().contains(text) {
             assert!(

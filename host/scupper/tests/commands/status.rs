@@ -24,15 +24,15 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
         (&json!("none"), &Value::Null)
     );
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("waits    shop/db");
+    drain.prints("waits    shop/db");
     let late = " after its grace period; finalizers: example.com/hold";
-    drain.says(late);
+    drain.prints(late);
     let is_late =
         |line: &str| line.contains("waits    shop/held: still terminating ") && line.ends_with(late);
     assert!(drain.stdout().lines().any(is_late), "{}", drain.stdout());
     tells_what_holds(&status(&rig));
     assert_eq!(status(&rig)["lease"]["state"], "held");
-    let reported = told_by_the_driver(&rig);
+    let reported = fresh_status(&rig);
     tells_what_holds(&reported);
     assert_eq!(reported["pods"][0]["source"], "driver", "{reported}");
     assert_eq!(reported["pods"][0]["wave"], "all", "{reported}");
@@ -64,7 +64,7 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
 }
 
 /// Once the drain has published its status.
-fn told_by_the_driver(rig: &Rig) -> Value {
+fn fresh_status(rig: &Rig) -> Value {
     let begun = Instant::now();
     loop {
         let reported = status(rig);
@@ -121,12 +121,12 @@ fn tells_what_holds(reported: &Value) {
 fn status_watch_prints_changes_as_they_happen() {
     let rig = Rig::new();
     let mut watch = rig.start(&["status", "worker-1", "--watch"]);
-    watch.says("node worker-1: takes pods");
+    watch.prints("node worker-1: takes pods");
     rig.apply(rig.pod("web", "worker-1"));
-    watch.says("1 pod here:");
+    watch.prints("1 pod here:");
     assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(0));
-    watch.says("node worker-1: cordoned by Scupper");
-    watch.says("drain      finished for command drain-worker-1");
+    watch.prints("node worker-1: cordoned by Scupper");
+    watch.prints("drain      finished for command drain-worker-1");
     watch.signal(rustix::process::Signal::INT);
     assert_eq!(watch.ended().code, Some(0));
 }

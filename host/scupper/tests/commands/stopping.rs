@@ -11,7 +11,7 @@ fn the_first_signal_reverts_everything_in_order() {
         let rig = Rig::new();
         rig.apply(rig.pod("stuck", "worker-1").stuck());
         let mut drain = rig.start(&["drain", "worker-1", "worker-2"]);
-        drain.says("evict    shop/stuck");
+        drain.prints("evict    shop/stuck");
         assert!(rig.is_cordoned("worker-1"));
         drain.signal(signal);
         let run = drain.ended();
@@ -30,7 +30,7 @@ fn a_cordon_that_was_there_before_stays() {
     rig.apply(scupper_simulator::api::objects::node("worker-4").cordoned());
     rig.apply(rig.pod("stuck", "worker-4").stuck());
     let mut drain = rig.start(&["drain", "worker-4"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(5));
     assert!(rig.is_cordoned("worker-4"));
@@ -41,7 +41,7 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to()
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     // Nothing can be reverted while the API server does not answer.
     rig.api.pause();
     drain.signal(Signal::INT);
@@ -50,7 +50,7 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to()
     rig.api.resume();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stderr.contains("ended at once"), "{run:#?}");
-    goes_on_if_told(&rig);
+    continues_only_if_asked(&rig);
 }
 
 #[test]
@@ -58,14 +58,14 @@ fn a_killed_drain_is_continued() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.says("evict    shop/stuck");
+    drain.prints("evict    shop/stuck");
     drain.kill();
-    goes_on_if_told(&rig);
+    continues_only_if_asked(&rig);
 }
 
 /// Worker-1 has the checkpoint of another process's drain.
 #[track_caller]
-fn goes_on_if_told(rig: &Rig) {
+fn continues_only_if_asked(rig: &Rig) {
     let mark = rig.mark("worker-1").unwrap();
     assert_eq!(mark["own_cordon"], json!(true), "{mark}");
     for args in [
@@ -82,7 +82,7 @@ fn goes_on_if_told(rig: &Rig) {
         assert!(run.stderr.contains("--take-over"), "{run:#?}");
     }
     let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
-    drain.says("command drain-worker-1");
+    drain.prints("command drain-worker-1");
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let run = drain.ended();
     assert_eq!(run.code, Some(0), "{run:#?}");

@@ -67,7 +67,7 @@ impl Terminal {
             move || {
                 let mut buffer = [0; 4096];
                 while let Ok(length @ 1..) = output.read(&mut buffer) {
-                    seen.lock().unwrap().hear(&buffer[..length]);
+                    seen.lock().unwrap().process(&buffer[..length]);
                 }
             }
         });
@@ -137,7 +137,7 @@ impl Terminal {
 }
 
 impl ScreenState {
-    fn hear(&mut self, bytes: &[u8]) {
+    fn process(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.bytes.extend_from_slice(bytes);
     }

@@ -133,7 +133,7 @@ fn answer(mut stream: TcpStream, known: &Mutex<CloudState>) -> std::io::Result<(
     reader.read_exact(&mut body)?;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut known = known.lock().unwrap();
-    let (code, answer) = said(&mut known, &head, token, &body);
+    let (code, answer) = respond(&mut known, &head, token, &body);
     known.asked.push(format!("{} {code}", head.trim()));
     let answer = answer.to_string();
     let date = jiff::Timestamp::now()
@@ -148,7 +148,7 @@ fn answer(mut stream: TcpStream, known: &Mutex<CloudState>) -> std::io::Result<(
     )
 }
 
-fn said(known: &mut CloudState, head: &str, token: bool, body: &Value) -> (u16, Value) {
+fn respond(known: &mut CloudState, head: &str, token: bool, body: &Value) -> (u16, Value) {
     let path = head.split(' ').nth(1).unwrap();
     let path = path.split('?').next().unwrap().trim_start_matches("/v2.1");
     match (head.split(' ').next().unwrap(), path) {

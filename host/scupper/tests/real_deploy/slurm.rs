@@ -27,7 +27,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     ];
     let there = ["--node", node, "--namespace", "slurm"];
     installed.testbed.make_pods(&[&slurmd[..], &there].concat());
-    say(installed, &["Allocated"]).await;
+    set_states(installed, &["Allocated"]).await;
     let machine = Machine::up(installed, image, node, false);
     let driver = machine.run("scupper").await;
     let drain_event = event("drain-for-slurm", "drain.slm.k8s.io", node);
@@ -37,7 +37,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
     until(reported, || driver.log()).await;
     let reason = installed.get(&path).await["metadata"]["annotations"][REASON].clone();
     assert_eq!(reason, "[S] [Scupper] drain-for-slurm");
-    say(installed, &["Allocated", "Drain"]).await;
+    set_states(installed, &["Allocated", "Drain"]).await;
     let holds = "slurm before-drain, running";
     until(async || driver.log().contains(holds), || driver.log()).await;
     assert_eq!(
@@ -46,7 +46,7 @@ pub(crate) async fn drains(installed: &Installed, image: &Image, node: &str) {
         "{}",
         driver.log()
     );
-    say(installed, &["Idle", "Drain"]).await;
+    set_states(installed, &["Idle", "Drain"]).await;
     is_drained(installed, &driver, &drain_event).await;
     assert_eq!(installed.pods("slurm", node).await, 0);
     last(&driver);
@@ -59,7 +59,7 @@ fn last(driver: &Container) {
 }
 
 /// As slurm-operator does: a condition for each current state, and none for the others.
-async fn say(installed: &Installed, states: &[&str]) {
+async fn set_states(installed: &Installed, states: &[&str]) {
     let pods: Api<Pod> = Api::namespaced(installed.admin.clone(), "slurm");
     for name in WORKERS {
         let all = ["Allocated", "Idle", "Drain"].map(|state| {

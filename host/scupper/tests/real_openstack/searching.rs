@@ -47,7 +47,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     node.apply(pod("cart-2"));
     bed.boot(1, &["--mode", "refuse-dest"]);
     assert_ne!(node.drain("drain-2").await, "Succeeded", "{}", node.reported());
-    told_on_the_node(&node);
+    reported_on_the_node(&node);
     // One with a secret that Keystone rejects.
     let wrong: String = known.chars().rev().collect();
     std::fs::write(&file, &wrong).unwrap();
@@ -78,8 +78,8 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
 }
 
 /// Each change once, after any number of polls.
-fn told_on_the_node(node: &Node) {
-    node.told_so_often(&[
+fn reported_on_the_node(node: &Node) {
+    node.reported_so_often(&[
         (
             "Normal ComputeServiceDisabled: policy openstack: nova-compute on compute-a is disabled for drain-",
             2,

@@ -109,7 +109,7 @@ pub(crate) async fn in_a_terminal(bed: &Testbed) {
 
     awake(&nova, &id).await;
     let mut second = node.types(&["drain", NODE, "--local"]);
-    second.says("openstack before-drain, running").await;
+    second.prints("openstack before-drain, running").await;
     nova.until("it moves", |nova| nova.migrations(&id) == ["running"])
         .await;
     second.interrupt();

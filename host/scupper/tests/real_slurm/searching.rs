@@ -37,8 +37,8 @@ fn policy(url: &str, token: &std::path::Path) -> serde_json::Value {
 }
 
 /// Each change once, after any number of polls: two drains, one of which meets a job that stays.
-fn told_on_the_node(node: &Node) {
-    node.told_so_often(&[
+fn reported_on_the_node(node: &Node) {
+    node.reported_so_often(&[
         (
             "Normal SlurmNodeDraining: policy slurm: Slurm gives no more jobs to slurm-worker-0: ",
             2,
@@ -95,7 +95,7 @@ async fn no_output_contains_a_token() {
     std::fs::write(&file, &wrong).unwrap();
     node.apply(pod("cart-2"));
     node.begin("drain-2");
-    node.tells("Slurm rejects the token").await;
+    node.prints("Slurm rejects the token").await;
     assert_eq!(node.ends("drain-2").await, "Failed", "{}", node.reported());
     let second = testbed.token("slurm", 601);
     std::fs::write(&file, &second).unwrap();
@@ -106,7 +106,7 @@ async fn no_output_contains_a_token() {
         "{}",
         node.reported()
     );
-    told_on_the_node(&node);
+    reported_on_the_node(&node);
 
     let mut secrets = Secrets::default();
     for (name, token) in [
@@ -149,10 +149,10 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     let node = Node::start(setup, Captured::default()).await;
     let job = testbed.submit(600, &[]);
     node.begin("drain-1");
-    node.tells("slurm before-drain, running").await;
+    node.prints("slurm before-drain, running").await;
     std::fs::write(&file, "no.token.at-all").unwrap();
     let begun = Instant::now();
-    node.tells("waiting for a valid token until").await;
+    node.prints("waiting for a valid token until").await;
     assert_eq!(node.ends("drain-1").await, "Failed", "{}", node.reported());
     // The drain has three minutes, and an undo fifteen seconds.
     assert!(

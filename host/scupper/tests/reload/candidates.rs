@@ -116,7 +116,7 @@ async fn a_configuration_alone_is_checked_by_the_component_that_is_there() {
 async fn a_configuration_that_cannot_be_read_changes_nothing() {
     let mut rig = Rig::of("revision_1", still()).await;
     rig.until_active("1").await;
-    rig.say(Err("line 3: policys: did you mean policies?".to_owned()));
+    rig.set_specs(Err("line 3: policys: did you mean policies?".to_owned()));
     for _ in 0..2 {
         rig.rescan().await;
     }
@@ -139,7 +139,7 @@ async fn a_chain_is_accepted_as_a_whole_or_not_at_all() {
     let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));
     replace(&other, b"nothing");
     // `p` is renamed to `r`, and `q` is new but broken: without the rule, nothing would be called at all.
-    rig.say(Ok(vec![named("r", &file, &[]), named("q", &other, &[])]));
+    rig.set_specs(Ok(vec![named("r", &file, &[]), named("q", &other, &[])]));
     rig.rescan().await;
     let names = |rig: &Rig| -> Vec<String> {
         let infos = rig.catalogue.session().infos();
@@ -150,10 +150,10 @@ async fn a_chain_is_accepted_as_a_whole_or_not_at_all() {
     replace(&other, &bytes("revision_2"));
     rig.rescan().await;
     assert_eq!(names(&rig), ["r", "q"]);
-    rig.say(Ok(vec![named("q", &other, &[]), named("r", &file, &[])]));
+    rig.set_specs(Ok(vec![named("q", &other, &[]), named("r", &file, &[])]));
     rig.rescan().await;
     assert_eq!(names(&rig), ["q", "r"], "another order is another chain");
-    rig.say(Ok(vec![named("q", &other, &[]), named("q", &file, &[])]));
+    rig.set_specs(Ok(vec![named("q", &other, &[]), named("q", &file, &[])]));
     rig.rescan().await;
     assert_eq!(names(&rig), ["q", "r"], "names are unique");
 }

@@ -22,7 +22,7 @@ impl Folder {
     fn new(words: &str) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         replace(&folder.path("p.wasm"), &bytes("revision_1"));
-        folder.say(words);
+        folder.write_config(words);
         folder
     }
 
@@ -30,7 +30,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    fn say(&self, words: &str) {
+    fn write_config(&self, words: &str) {
         replace(&self.path("conf"), words.as_bytes());
     }
 
@@ -131,7 +131,7 @@ impl Driver {
 async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
     let folder = Folder::new("note one\n");
     drop(folder.start().await.unwrap());
-    folder.say("note ?\n");
+    folder.write_config("note ?\n");
     let mut driver = folder.start().await.unwrap();
     assert_eq!(
         (driver.answers().await, driver.config_text()),
@@ -152,14 +152,14 @@ async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
     );
     driver.rescan().await;
     assert_eq!(driver.reported(), [], "the same is reported once");
-    folder.say("note two\n");
+    folder.write_config("note two\n");
     driver.rescan().await;
     assert_eq!(
         (driver.answers().await, driver.config_text()),
         ("1 two".to_owned(), "note two\n".to_owned())
     );
     drop(driver);
-    folder.say("note ?\n");
+    folder.write_config("note ?\n");
     assert_eq!(
         folder.start().await.unwrap().answers().await,
         "1 two",
@@ -171,7 +171,7 @@ async fn the_last_good_configuration_replaces_a_broken_one_until_it_is_fixed() {
 async fn a_configuration_that_a_policy_refuses_is_broken_and_one_with_another_pin_is_not() {
     let folder = Folder::new("note one\n");
     drop(folder.start().await.unwrap());
-    folder.say("refuse yes\n");
+    folder.write_config("refuse yes\n");
     let driver = folder.start().await.unwrap();
     assert_eq!(driver.answers().await, "1 one");
     drop(driver);
@@ -180,7 +180,7 @@ async fn a_configuration_that_a_policy_refuses_is_broken_and_one_with_another_pi
         "what was refused takes no place"
     );
     // The module is at fault, not the configuration: the last good configuration must not hide that.
-    folder.say("note two\n");
+    folder.write_config("note two\n");
     fs::remove_file(folder.path("p.wasm")).unwrap();
     for module in folder.kept("wasm") {
         fs::remove_file(module).unwrap();
@@ -192,11 +192,11 @@ async fn a_configuration_that_a_policy_refuses_is_broken_and_one_with_another_pi
 async fn only_a_completely_good_configuration_is_saved() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
-    folder.say("refuse yes\n");
+    folder.write_config("refuse yes\n");
     driver.rescan().await;
     assert_eq!(driver.answers().await, "1 one");
     drop(driver);
-    folder.say("note ?\n");
+    folder.write_config("note ?\n");
     assert_eq!(folder.start().await.unwrap().answers().await, "1 one");
 }
 
@@ -204,7 +204,7 @@ async fn only_a_completely_good_configuration_is_saved() {
 async fn the_saved_configuration_is_private_and_not_used_if_modified() {
     let folder = Folder::new("note one\n");
     let driver = folder.start().await.unwrap();
-    folder.say("note two\n");
+    folder.write_config("note two\n");
     driver.rescan().await;
     drop(driver);
     let [kept] = &folder.kept("yaml")[..] else {
@@ -212,7 +212,7 @@ async fn the_saved_configuration_is_private_and_not_used_if_modified() {
     };
     assert_eq!(fs::read_to_string(kept).unwrap(), "note two\n");
     assert_eq!(fs::metadata(kept).unwrap().permissions().mode() & 0o7777, 0o400);
-    folder.say("note ?\n");
+    folder.write_config("note ?\n");
     fs::remove_file(kept).unwrap();
     fs::write(kept, "note three\n").unwrap();
     assert!(!has_saved_configuration(&folder.state()));

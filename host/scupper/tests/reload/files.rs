@@ -51,7 +51,7 @@ async fn deleted_and_back_with_its_directory() {
     let file = dir.join("p.wasm");
     fs::create_dir(&dir).unwrap();
     replace(&file, &bytes("revision_1"));
-    rig.say(Ok(vec![named("p", &file, &[("note", "moved")])]));
+    rig.set_specs(Ok(vec![named("p", &file, &[("note", "moved")])]));
     rig.rescan().await;
     rig.until_active("1").await;
     for (guest, version) in [("revision_2", "2"), ("revision_3", "3")] {

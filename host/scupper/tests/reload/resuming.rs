@@ -125,7 +125,7 @@ async fn a_pin_is_more_than_an_earlier_revision() {
     let rig = restarted(state.path(), &["revision_1"], "revision_3").await;
     let mut pinned = crate::rig::named("p", &rig.file(), TELLS);
     pinned.sha256 = Some(rig.slot().digest);
-    rig.say(Ok(vec![pinned.clone()]));
+    rig.set_specs(Ok(vec![pinned.clone()]));
     let dir = rig.end();
     let restarted = Rig::with_specs(dir, vec![pinned], keeping(state.path()))
         .await

@@ -270,13 +270,13 @@ impl Rig {
     }
 
     /// Changes the configuration of the policies.
-    pub(crate) fn say(&self, specs: Result<Vec<PolicySpec>, String>) {
+    pub(crate) fn set_specs(&self, specs: Result<Vec<PolicySpec>, String>) {
         *self.specs.lock().unwrap() = specs;
     }
 
     /// Changes the configuration of `p`.
     pub(crate) fn configure(&self, config: &[(&str, &str)]) {
-        self.say(Ok(vec![named("p", &self.file(), config)]));
+        self.set_specs(Ok(vec![named("p", &self.file(), config)]));
     }
 
     /// Scans everything now.

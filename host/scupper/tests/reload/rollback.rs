@@ -182,7 +182,7 @@ async fn an_unresponsive_server_does_not_count_against_the_revision() {
         },
         ..named("p", &rig.file(), &[("look", "yes")])
     };
-    rig.say(Ok(vec![looking]));
+    rig.set_specs(Ok(vec![looking]));
     rig.put("revision_2");
     rig.rescan().await;
     rig.reported();

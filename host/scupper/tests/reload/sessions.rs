@@ -61,7 +61,7 @@ async fn stays_with_the_old_code_where_the_new_one_lacks_a_phase() {
 async fn keeps_a_policy_that_was_removed() {
     let rig = Rig::of("revision_1", still()).await;
     let session = rig.catalogue.session();
-    rig.say(Ok(Vec::new()));
+    rig.set_specs(Ok(Vec::new()));
     rig.rescan().await;
     assert_eq!(rig.catalogue.session().infos(), []);
     assert_eq!(step(&session).await, "1");
@@ -73,7 +73,7 @@ async fn keeps_a_policy_that_was_removed() {
 #[tokio::test]
 async fn a_session_does_not_see_a_policy_that_was_added_later() {
     let rig = Rig::of("revision_1", still()).await;
-    rig.say(Ok(Vec::new()));
+    rig.set_specs(Ok(Vec::new()));
     rig.rescan().await;
     let session = rig.catalogue.session();
     rig.configure(&[]);

@@ -45,7 +45,7 @@ impl Mounted {
         let built = policies::argument("priority");
         let (_, built) = built.split_once('=').unwrap();
         fs::copy(built, mounted.module()).unwrap();
-        mounted.say(rest);
+        mounted.write_config(rest);
         mounted
     }
 
@@ -67,7 +67,7 @@ impl Mounted {
         digest[..8].to_owned()
     }
 
-    fn say(&mut self, rest: &str) {
+    fn write_config(&mut self, rest: &str) {
         self.generation += 1;
         let text = format!("{HEAD}{rest}");
         match self.place {
@@ -165,7 +165,7 @@ async fn a_log_beside_the_configuration_does_not_feed_itself() {
     let arguments: Vec<&str> = everything.chain(arguments.iter().map(String::as_str)).collect();
     let driver = rig.spawn_into(mounted.dir.path(), &arguments);
     until_named(&rig, &["first"]).await;
-    mounted.say(&loads(&["second"]));
+    mounted.write_config(&loads(&["second"]));
     until_named(&rig, &["second"]).await;
     let log = driver.log();
     assert!(log.contains(" TRACE "), "not everything is logged");
@@ -186,7 +186,7 @@ async fn changes(place: Place) {
     until_named(&rig, &["first"]).await;
     assert_eq!(drain(&rig, "one").await, "Failed", "force is not set");
     // Broken: everything stays, and all problems are reported once.
-    mounted.say(BROKEN);
+    mounted.write_config(BROKEN);
     rig.until("the broken file is reported", || {
         !notes(&rig, "PolicyRejected").is_empty()
     })
@@ -197,17 +197,17 @@ async fn changes(place: Place) {
     }
     assert_eq!(names(&rig), ["first"]);
     // Fixed, with one policy more and other drain settings: the next drain uses them.
-    mounted.say(&format!("{}{FORCE}", loads(&["first", "second"])));
+    mounted.write_config(&format!("{}{FORCE}", loads(&["first", "second"])));
     until_named(&rig, &["first", "second"]).await;
     assert_eq!(notes(&rig, "PolicyRejected").len(), 1, "it is reported once");
     assert_eq!(drain(&rig, "two").await, "Succeeded");
     assert!(rig.pod_names().is_empty());
     // Removed, and added again.
-    mounted.say(&loads(&["second"]));
+    mounted.write_config(&loads(&["second"]));
     until_named(&rig, &["second"]).await;
     rig.until("it is reported", || rig.reported("PolicyRemoved"))
         .await;
-    mounted.say(&loads(&["first", "second"]));
+    mounted.write_config(&loads(&["first", "second"]));
     until_named(&rig, &["first", "second"]).await;
     rig.event("back", UNCORDON);
     assert_eq!(rig.end_of("back").await, "Succeeded");
@@ -295,7 +295,7 @@ async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken
     })
     .await;
     driver.kill();
-    mounted.say(BROKEN);
+    mounted.write_config(BROKEN);
     let driver = mounted.driver(&rig).await;
     rig.until("it is reported", || !notes(&rig, "PolicyDegraded").is_empty())
         .await;
@@ -316,7 +316,7 @@ async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken
         "Succeeded",
         "the last good one said force"
     );
-    mounted.say(&loads(&["first", "second"]));
+    mounted.write_config(&loads(&["first", "second"]));
     until_named(&rig, &["first", "second"]).await;
     assert_eq!(notes(&rig, "PolicyDegraded").len(), 1);
 }

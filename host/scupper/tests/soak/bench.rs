@@ -53,7 +53,7 @@ impl Bench {
         let hears = Arc::clone(&reported);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                hear(&hears, &line);
+                record(&hears, &line);
             }
         });
         let mut bench = Self {
@@ -286,7 +286,7 @@ impl Drop for Bench {
     }
 }
 
-fn hear(reported: &Reported, line: &str) {
+fn record(reported: &Reported, line: &str) {
     let Ok(notice) = serde_json::from_str::<Value>(line) else {
         return;
     };

@@ -100,7 +100,7 @@ impl DriverMode {
             "--kubelet-root",
             self.kubelet.root().to_str().unwrap(),
         ];
-        let (out, err) = (self.said("out"), self.said("err"));
+        let (out, err) = (self.output_file("out"), self.output_file("err"));
         let driver = self.spawn(&args, &out, &err);
         self.driver = Some(driver);
         self.until("the driver offers its transitions", || {
@@ -170,8 +170,8 @@ impl DriverMode {
     pub(crate) fn types(&mut self, args: &[&str]) -> Typed {
         self.commands += 1;
         let (out, err) = (
-            self.said(&format!("out-{}", self.commands)),
-            self.said(&format!("err-{}", self.commands)),
+            self.output_file(&format!("out-{}", self.commands)),
+            self.output_file(&format!("err-{}", self.commands)),
         );
         Typed {
             child: self.spawn(args, &out, &err),
@@ -204,13 +204,13 @@ impl DriverMode {
             .unwrap()
     }
 
-    fn said(&self, file: &str) -> PathBuf {
+    fn output_file(&self, file: &str) -> PathBuf {
         self.folder.path().join("said").join(file)
     }
 
     /// The driver's output, followed by its log.
     pub(crate) fn reported(&self) -> String {
-        let read = |file| std::fs::read_to_string(self.said(file)).unwrap_or_default();
+        let read = |file| std::fs::read_to_string(self.output_file(file)).unwrap_or_default();
         format!("{}{}", read("out"), read("err"))
     }
 
@@ -276,7 +276,7 @@ impl Typed {
     }
 
     /// Waits until it prints this.
-    pub(crate) async fn says(&mut self, words: &str) {
+    pub(crate) async fn prints(&mut self, words: &str) {
         let begun = Instant::now();
         while !self.stdout().contains(words) {
             let runs = self.child.try_wait().unwrap().is_none();

@@ -35,7 +35,7 @@ impl Pairs {
                 if let Ok(Event::Apply(found) | Event::InitApply(found)) = event
                     && found.metadata.name.as_deref() == Some(node)
                 {
-                    keep.lock().unwrap().hear(&found);
+                    keep.lock().unwrap().observe(&found);
                 }
             }
         });
@@ -58,7 +58,7 @@ impl Pairs {
 }
 
 impl ObservedPairs {
-    fn hear(&mut self, node: &Node) {
+    fn observe(&mut self, node: &Node) {
         let conditions = node.status.as_ref().and_then(|it| it.conditions.as_deref());
         let of = |kind: &str| conditions.into_iter().flatten().find(|it| it.type_ == kind);
         let pair = match (of("DrainInProgress"), of("Drained")) {

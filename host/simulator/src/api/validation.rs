@@ -27,7 +27,7 @@ pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<
             series(object, &mut causes);
             match old {
                 None => reported(object, &mut causes),
-                Some(old) => told_again(object, old, &mut causes),
+                Some(old) => repeated_event(object, old, &mut causes),
             }
         }
         "LifecycleTransition" => transition(object, old, &mut causes),
@@ -149,7 +149,7 @@ fn reported(object: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Only the series of an Event may change. The response uses the core's field names.
-fn told_again(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
+fn repeated_event(object: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for (field, name) in [
         ("regarding", "involvedObject"),
         ("reason", "reason"),

@@ -164,14 +164,14 @@ impl Watcher {
                 return false;
             };
             for change in changes {
-                self.tell(change);
+                self.send(change);
             }
             self.seen = table.version;
             true
         })
     }
 
-    fn tell(&mut self, change: &Arc<Change>) {
+    fn send(&mut self, change: &Arc<Change>) {
         let key = &change.key;
         if key.resource != self.target.kind.resource()
             || self

@@ -15,7 +15,7 @@ use super::plugins::Registered;
 use super::record::{Answer, Call, Entry, Kind, Outcome};
 
 /// Continues a claimed event for one pass.
-pub(super) async fn drive(inner: &Inner, name: &str) -> Outcome {
+pub(super) async fn handle_claimed(inner: &Inner, name: &str) -> Outcome {
     let event = match inner.objects.update(name, hold).await {
         Ok(event) => event,
         Err(error) => return Outcome::Unchanged(format!("the finalizer: {error}")),

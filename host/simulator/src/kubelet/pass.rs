@@ -59,7 +59,7 @@ async fn pass(inner: &Inner, cache: &Store<DynamicObject>) -> Pass {
         };
     };
     let outcome = match step {
-        Step::Drive => drive::drive(inner, name(&event)).await,
+        Step::Drive => drive::handle_claimed(inner, name(&event)).await,
         Step::Claim => claim::claim(inner, &event).await,
         Step::CleanUp | Step::Nothing => finish::remove(inner, name(&event)).await,
     };

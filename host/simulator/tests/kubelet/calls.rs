@@ -42,7 +42,7 @@ async fn a_restarted_kubelet_resumes_by_the_reason() {
         .unwrap();
     world.kubelet.restart().await.unwrap();
     front.wait_notified(2).await;
-    service.say(Reply::Condition(END));
+    service.reply_next(Reply::Condition(END));
     assert_eq!(ended(&world, "e").await, "Succeeded");
     assert_eq!(kinds(&service).iter().filter(|kind| **kind == "start").count(), 1);
     assert_eq!(
@@ -114,7 +114,7 @@ async fn stale_reasons_skip_calls() {
         cluster.set_reason(stale).await;
         let (service, _front) = driver(&world, []).await;
         for call in calls {
-            service.say(Reply::Condition(if *call == "start" { START } else { END }));
+            service.reply_next(Reply::Condition(if *call == "start" { START } else { END }));
         }
         cluster.event("e", DRAIN).await;
         assert_eq!(ended(&world, "e").await, "Succeeded", "{stale}");
@@ -133,7 +133,7 @@ async fn the_newest_endpoint_is_called_and_the_older_one_after_it() {
         .wait_for(|record| record.calls().len() >= 2, LIMIT)
         .await
         .unwrap();
-    assert!(old.heard().is_empty());
+    assert!(old.calls().is_empty());
     new_front.remove();
     let gone = Entry::Deregistered {
         driver: DRIVER.into(),
@@ -144,7 +144,7 @@ async fn the_newest_endpoint_is_called_and_the_older_one_after_it() {
         .wait_for(|record| record.entries().contains(&gone), LIMIT)
         .await
         .unwrap();
-    old.say(Reply::Condition(END));
+    old.reply_next(Reply::Condition(END));
     assert_eq!(ended(&world, "e").await, "Succeeded");
     assert_eq!(kinds(&old), ["end"]);
 }

@@ -48,7 +48,7 @@ async fn the_full_flow_takes_three_passes_after_the_claim() {
     assert_eq!(ended(&world, "e").await, "Succeeded");
     assert_eq!(kinds(&service), ["start", "end"]);
     assert_eq!(world.kubelet.record().reasons(), [START, END]);
-    let first = &service.heard()[0];
+    let first = &service.calls()[0];
     assert_eq!(
         (
             first.transition.as_str(),
@@ -120,10 +120,10 @@ async fn never_two_events_are_claimed() {
     let (service, _front) = driver(&world, []).await;
     for event in ["a", "b", "c"] {
         cluster.event(event, DRAIN).await;
-        service.say(Reply::Condition(START));
-        service.say(Reply::Condition(END));
+        service.reply_next(Reply::Condition(START));
+        service.reply_next(Reply::Condition(END));
         // The stale end of the previous event would end the next one at once.
-        service.say(Reply::Condition("other"));
+        service.reply_next(Reply::Condition("other"));
     }
     for event in ["a", "b", "c"] {
         cluster.gone(event).await;
@@ -218,7 +218,7 @@ async fn a_pending_event_in_deletion_is_never_claimed() {
     let (service, _front) = driver(&world, []).await;
     passes(&world, 3).await;
     assert_eq!(status(&cluster.get("e").await.unwrap()), "Pending");
-    assert!(service.heard().is_empty());
+    assert!(service.calls().is_empty());
 }
 
 #[tokio::test]

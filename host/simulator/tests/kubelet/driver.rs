@@ -245,11 +245,11 @@ impl Service {
         }
     }
 
-    pub(crate) fn heard(&self) -> Vec<ReceivedCall> {
+    pub(crate) fn calls(&self) -> Vec<ReceivedCall> {
         self.script.heard.lock().unwrap().clone()
     }
 
-    pub(crate) fn say(&self, reply: Reply) {
+    pub(crate) fn reply_next(&self, reply: Reply) {
         self.script.replies.lock().unwrap().push_back(reply);
     }
 

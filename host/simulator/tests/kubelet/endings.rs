@@ -22,13 +22,13 @@ async fn an_expired_event_ends_without_a_call() {
         .wait_for(|record| record.calls().len() >= 3, LIMIT)
         .await
         .unwrap();
-    let before = service.heard().len();
+    let before = service.calls().len();
     hands.forward(Duration::from_secs(35));
     assert_eq!(ended(&world, "e").await, "SlaExpired");
     cluster.gone("e").await;
     passes(&world, 2).await;
     assert!(
-        service.heard().len() <= before + 1,
+        service.calls().len() <= before + 1,
         "only a call that was under way"
     );
     assert_eq!(reason(&cluster.node().await), START, "the condition stays");
@@ -57,7 +57,7 @@ async fn by_the_proposal_the_driver_learns_of_expiry() {
     );
     hands.forward(Duration::from_secs(40));
     assert_eq!(ended(&world, "e").await, "SLAExpired");
-    let last = service.heard().pop().unwrap();
+    let last = service.calls().pop().unwrap();
     assert_eq!((last.call, last.sla_expired), ("end", true));
 }
 
@@ -76,7 +76,7 @@ async fn an_error_fails_the_event_for_good() {
         cluster.event("e", DRAIN).await;
         assert_eq!(ended(&world, "e").await, "Failed", "{replies:?}");
         cluster.gone("e").await;
-        assert_eq!(service.heard().len(), replies.len(), "{replies:?}");
+        assert_eq!(service.calls().len(), replies.len(), "{replies:?}");
         assert_ne!(reason(&cluster.node().await), END, "an error is not patched");
     }
 }
@@ -140,7 +140,7 @@ async fn a_cut_connection_fails_the_call_under_way() {
         )
         .await
         .unwrap();
-    while service.heard().is_empty() {
+    while service.calls().is_empty() {
         tokio::task::yield_now().await;
     }
     world.kubelet.drop_connections();
@@ -188,7 +188,7 @@ async fn a_deleted_event_is_driven_on_and_a_foreign_finalizer_keeps_it_visible()
         .wait_for(|record| record.calls().len() >= calls + 2, LIMIT)
         .await
         .unwrap();
-    service.say(Reply::Condition(END));
+    service.reply_next(Reply::Condition(END));
     assert_eq!(ended(&world, "e").await, "Succeeded");
     passes(&world, 1).await;
     let event = cluster.get("e").await.unwrap();

@@ -46,7 +46,7 @@ pub(crate) async fn driver_at(
 }
 
 pub(crate) fn kinds(service: &Service) -> Vec<&'static str> {
-    service.heard().iter().map(|heard| heard.call).collect()
+    service.calls().iter().map(|heard| heard.call).collect()
 }
 
 /// Waits until the kubelet has written a terminal status, and returns it.

@@ -33,9 +33,9 @@ async fn a_transition_that_went_or_changed_counts_at_the_next_pass() {
     // Its driver is the claim's, whatever the transition says now; its reasons are read again.
     let anew = json!({"driver": "another.example", "start": "begun", "end": "over", "allNodes": true});
     cluster.transition(DRAIN, anew).await;
-    service.say(Reply::Condition("over"));
+    service.reply_next(Reply::Condition("over"));
     assert_eq!(ended(&world, "e").await, "Succeeded");
-    assert_eq!(service.heard().pop().unwrap().call, "start");
+    assert_eq!(service.calls().pop().unwrap().call, "start");
 }
 
 #[tokio::test]

@@ -394,7 +394,7 @@ async fn an_event_that_lacks_something(on: Subject) {
 }
 
 /// An Event that has happened once, and its path.
-async fn told_once(on: &Subject) -> String {
+async fn new_event(on: &Subject) -> String {
     let reply = on.post(EVENTS, reported(on)).await.is(201);
     format!("{EVENTS}/{}", reply.at("/metadata/name").as_str().unwrap())
 }
@@ -407,7 +407,7 @@ fn causes(reply: &Reply) -> Value {
 }
 
 async fn an_event_is_counted_up(on: Subject) {
-    let event = told_once(&on).await;
+    let event = new_event(&on).await;
     for (count, minute) in [(2, 1), (5, 9)] {
         let series =
             json!({"count": count, "lastObservedTime": format!("2026-01-01T00:0{minute}:00.000001Z")});
@@ -445,7 +445,7 @@ async fn an_event_is_counted_up(on: Subject) {
 }
 
 async fn an_event_says_what_it_said(on: Subject) {
-    let event = told_once(&on).await;
+    let event = new_event(&on).await;
     for (field, name) in [
         ("note", "message"),
         ("reason", "reason"),
@@ -468,7 +468,7 @@ async fn an_event_says_what_it_said(on: Subject) {
 }
 
 async fn an_event_that_has_expired(on: Subject) {
-    let event = told_once(&on).await;
+    let event = new_event(&on).await;
     on.delete(&event, Value::Null).await.is(200);
     let series = json!({"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000001Z"});
     let reply = on.merge(&event, json!({ "series": series })).await;

@@ -12,7 +12,9 @@ pub enum SlmError {
     #[error("invalid options of the SLM driver")]
     Options(#[from] OptionsError),
     /// The kubelet's directory does not exist.
-    #[error("the directory {path} does not exist: check that a kubelet runs here and that --kubelet-root is its root directory")]
+    #[error(
+        "the directory {path} does not exist: check that a kubelet runs here and that --kubelet-root is its root directory"
+    )]
     NoDirectory {
         /// The directory.
         path: PathBuf,

@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    fn seen(monotonic_deadlines: &mut MonotonicDeadlines, sla_secs: u64) -> u64 {
+    fn translated(monotonic_deadlines: &mut MonotonicDeadlines, sla_secs: u64) -> u64 {
         match monotonic_deadlines.change(LifecycleChange::Applied(event(sla_secs))) {
             LifecycleChange::Applied(event) => event.sla.unwrap().as_millis() / 1000,
             other => panic!("{other:?}"),
@@ -119,22 +119,22 @@ mod tests {
     async fn a_deadline_is_translated_once() {
         let clock = Clock::starting_at(Time::from_millis(100_000_000));
         let mut monotonic_deadlines = MonotonicDeadlines::new(clock);
-        assert_eq!(seen(&mut monotonic_deadlines, 100_060), 100_060);
+        assert_eq!(translated(&mut monotonic_deadlines, 100_060), 100_060);
         clock.step_wall(3_600_000);
         assert_eq!(
-            seen(&mut monotonic_deadlines, 100_060),
+            translated(&mut monotonic_deadlines, 100_060),
             100_060,
             "seen before the clock was set"
         );
         assert_eq!(
-            seen(&mut monotonic_deadlines, 103_660),
+            translated(&mut monotonic_deadlines, 103_660),
             100_060,
             "another deadline, by the clock as it is"
         );
         monotonic_deadlines.change(LifecycleChange::Gone {
             uid: "u-1".to_owned(),
         });
-        assert_eq!(seen(&mut monotonic_deadlines, 103_661), 100_061);
+        assert_eq!(translated(&mut monotonic_deadlines, 103_661), 100_061);
     }
 
     #[tokio::test(start_paused = true)]

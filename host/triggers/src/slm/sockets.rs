@@ -211,9 +211,7 @@ mod tests {
             let error = failed("/k/plugins".into(), "/k/plugins/d/one.sock".into(), kind.into());
             assert!(matches!(error, SlmError::NotWritable { .. }), "{error:?}");
             assert!(
-                error
-                    .to_string()
-                    .contains("/k/plugins: mount it writable"),
+                error.to_string().contains("/k/plugins: mount it writable"),
                 "{error}"
             );
         }

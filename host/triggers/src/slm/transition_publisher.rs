@@ -40,7 +40,7 @@ pub(super) async fn publish_transitions(
         }
         let now = Instant::now();
         if let Some(action) = transitions.due(now, busy) {
-            act(&mut transitions, &transition_api, &action, &mut refused).await;
+            apply(&mut transitions, &transition_api, &action, &mut refused).await;
             continue;
         }
         let next = transitions.next(now);
@@ -57,7 +57,7 @@ pub(super) async fn publish_transitions(
     }
 }
 
-async fn act(
+async fn apply(
     transitions: &mut TransitionSync,
     transition_api: &Arc<dyn TransitionApi>,
     action: &TransitionAction,

@@ -161,7 +161,7 @@ impl<'a> Decider<'a> {
                     self.decision.kept.push(format!("{}: {state}", server.title()));
                 } else {
                     self.decision.present += 1;
-                    self.stuck(server, StayReason::State(state));
+                    self.keep_server(server, StayReason::State(state));
                 };
             }
         };
@@ -189,7 +189,7 @@ impl<'a> Decider<'a> {
         let refusals = usize::try_from(hook_state.refusals(&server.id)).unwrap_or(usize::MAX);
         let Some(last) = attempts.first() else {
             return if refusals >= self.moves.attempts {
-                self.stuck(server, StayReason::Refused);
+                self.keep_server(server, StayReason::Refused);
             } else {
                 self.candidates.push((server, operation));
             };
@@ -199,21 +199,21 @@ impl<'a> Decider<'a> {
             return if age < JUST_ENDED {
                 self.wait(server, last.describe(), Some(last.created()));
             } else {
-                self.stuck(server, StayReason::CompletedHere { migration: last.id });
+                self.keep_server(server, StayReason::CompletedHere { migration: last.id });
             };
         }
         let took = last.changed().saturating_sub(last.created());
         let overdue = hook_state.overdue.contains(&last.id)
             || (self.moves.on_deadline == OnDeadline::Abort && took >= self.moves.deadline);
         if last.status == "cancelled" && overdue {
-            return self.stuck(server, StayReason::Deadline);
+            return self.keep_server(server, StayReason::Deadline);
         }
         if attempts.len() + refusals >= self.moves.attempts {
             let why = StayReason::Failed {
                 migration: last.id,
                 status: last.status.clone(),
             };
-            return self.stuck(server, why);
+            return self.keep_server(server, why);
         }
         let doublings = u32::try_from(attempts.len() - 1).unwrap_or(u32::MAX).min(10);
         let pause = self.moves.retry_after.saturating_mul(1 << doublings);
@@ -406,7 +406,7 @@ impl<'a> Decider<'a> {
         });
     }
 
-    fn stuck(&mut self, server: &Server, why: StayReason) {
+    fn keep_server(&mut self, server: &Server, why: StayReason) {
         self.decision.stuck.push(BlockedServer {
             id: server.id.clone(),
             title: server.title(),

@@ -25,7 +25,7 @@ pub(super) fn disabled(host: &str, drain: &str) -> bool {
 pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
     let note = format!(
         "nova-compute on {host} was already disabled: {}; drain and uncordon keep it disabled",
-        given(reason)
+        reason_text(reason)
     );
     emit("ComputeServiceFoundDisabled", &note)
 }
@@ -34,7 +34,7 @@ pub(super) fn found_disabled(host: &str, reason: &str) -> bool {
 pub(super) fn stays_disabled(host: &str, reason: &str) {
     let note = format!(
         "nova-compute on {host} stays disabled: {}; Scupper did not disable it; to enable it: `openstack compute service set --enable {host} nova-compute`",
-        given(reason)
+        reason_text(reason)
     );
     warn("ComputeServiceStaysDisabled", &note);
 }
@@ -44,7 +44,7 @@ pub(super) fn kept_disabled(host: &str, reason: &str) {
     log::info!("nova-compute on {host} stays disabled, as this drain found it: {reason}");
 }
 
-const fn given(reason: &str) -> &str {
+const fn reason_text(reason: &str) -> &str {
     if reason.is_empty() {
         "no reason given"
     } else {

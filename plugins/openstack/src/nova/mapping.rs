@@ -22,7 +22,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// The service of the node, or why it cannot be determined.
     pub(crate) fn find<'s>(&self, node: &Node, services: &'s [Service]) -> Result<&'s Service, String> {
-        if let Some((host, whence)) = self.said(node) {
+        if let Some((host, whence)) = self.configured(node) {
             let exact: Vec<_> = services.iter().filter(|service| service.host == host).collect();
             return one(&exact).ok_or_else(|| {
                 format!(
@@ -56,7 +56,7 @@ impl Mapping {
     }
 
     /// The configured host, and where it is configured.
-    fn said<'a>(&'a self, node: &'a Node) -> Option<(&'a str, String)> {
+    fn configured<'a>(&'a self, node: &'a Node) -> Option<(&'a str, String)> {
         let entry = self.table.iter().find(|(name, _)| *name == node.name);
         if let Some((_, host)) = entry {
             return Some((host, "`host-table`".to_owned()));

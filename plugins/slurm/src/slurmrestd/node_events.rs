@@ -22,7 +22,7 @@ pub(super) fn found_drained(node: &SlurmNode) {
     let note = format!(
         "{} was already drained in Slurm, {}; drain and uncordon keep it drained",
         node.name,
-        given(node, &node.reason)
+        reason_text(node, &node.reason)
     );
     emit_or_log("SlurmNodeFoundDrained", events::emit_for_node, &note);
 }
@@ -32,13 +32,13 @@ pub(super) fn stays_out(node: &SlurmNode, state: &str, reason: &str) {
     let note = format!(
         "{} stays {state} in Slurm, {}; Scupper did not do this; to resume it: \"scontrol update nodename={} state=resume\"",
         node.name,
-        given(node, reason),
+        reason_text(node, reason),
         node.name
     );
     emit_or_log("SlurmNodeStaysOut", events::warn_for_node, &note);
 }
 
-fn given(node: &SlurmNode, reason: &str) -> String {
+fn reason_text(node: &SlurmNode, reason: &str) -> String {
     let by = if node.set_by.is_empty() || reason != node.reason {
         String::new()
     } else {

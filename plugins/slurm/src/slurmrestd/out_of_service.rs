@@ -14,7 +14,7 @@ pub(super) fn report(call: &Call, settings: &Settings, workers: &[&Pod], all: &[
     };
     for node in all.iter().filter(|node| names.contains(&node.name)) {
         let ours = reason::is_of_this_node(call, node);
-        let revived = ours && reason::says_down(node);
+        let revived = ours && reason::records_down(node);
         let words = ["DRAIN", "DOWN", "FAIL"].into_iter().filter(|word| match *word {
             "DRAIN" => node.is_draining() && !ours,
             "DOWN" => node.has("DOWN") && !revived,

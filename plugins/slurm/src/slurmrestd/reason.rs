@@ -49,7 +49,7 @@ pub(crate) fn set_down(node: &SlurmNode) -> String {
 /// The reason after the undrain. It is never one of our drains', because a drain without a reason inherits it. A node that
 /// is still down gets back its former reason.
 pub(crate) fn after(call: &Call, node: &SlurmNode) -> String {
-    if node.has("DOWN") && !says_down(node) {
+    if node.has("DOWN") && !records_down(node) {
         match former(node) {
             Some(former) if !former.starts_with(SILENT) => return former.to_owned(),
             None if !node.reason.ends_with(SILENT) => {}
@@ -82,7 +82,7 @@ pub(crate) fn names_this_node(call: &Call, node: &SlurmNode) -> bool {
 }
 
 /// Whether the reason says that a ladder has set the node down.
-pub(crate) fn says_down(node: &SlurmNode) -> bool {
+pub(crate) fn records_down(node: &SlurmNode) -> bool {
     id(node).is_some_and(|(_, id, _)| id.ends_with(DOWN))
 }
 

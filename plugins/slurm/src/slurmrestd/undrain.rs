@@ -47,7 +47,7 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
 
 /// `UNDRAIN` only lifts the drain. `RESUME` also revives a node that is down, so it is used only if we set the node down.
 fn state(node: &SlurmNode) -> &'static str {
-    if reason::says_down(node) && node.has("DOWN") && !node.has("NOT_RESPONDING") {
+    if reason::records_down(node) && node.has("DOWN") && !node.has("NOT_RESPONDING") {
         "RESUME"
     } else {
         "UNDRAIN"

@@ -123,15 +123,15 @@ fn rows_are_applied_side_by_side_and_those_that_do_not_match_are_reported() {
         broken["a.rs"],
         "(crate::mutation::is(1) || one) && two && two && !crate::mutation::is(2) && three"
     );
-    let said = |rows: &[Mutation]| with_all(rows, sources()).unwrap_err();
+    let fault = |rows: &[Mutation]| with_all(rows, sources()).unwrap_err();
     let elsewhere = Mutation {
         file: "b.rs",
         ..row("one", "BROKEN")
     };
-    assert!(said(&[row("four", "BROKEN")]).contains("occurs 0 times"));
-    assert!(said(&[row("two", "BROKEN")]).contains("occurs 2 times"));
-    assert!(said(&[row("one", "true")]).contains("nothing in it is switched"));
-    assert!(said(&[elsewhere]).contains("no such file"));
+    assert!(fault(&[row("four", "BROKEN")]).contains("occurs 0 times"));
+    assert!(fault(&[row("two", "BROKEN")]).contains("occurs 2 times"));
+    assert!(fault(&[row("one", "true")]).contains("nothing in it is switched"));
+    assert!(fault(&[elsewhere]).contains("no such file"));
     let overlapping = [row("one && two && two", "BROKEN"), row("two && three", "BROKEN")];
-    assert!(said(&overlapping).contains("overlaps that of row 1"));
+    assert!(fault(&overlapping).contains("overlaps that of row 1"));
 }

@@ -60,7 +60,7 @@ impl Copy {
         } else {
             Err(format!(
                 "with the mutations in it the engine does not build; is(…) says the row to mend: {}",
-                said(&output)
+                output_end(&output)
             ))
         }
     }
@@ -135,7 +135,7 @@ fn read_sources(folder: &Path) -> Sources {
 }
 
 /// The end of a program's output.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn output_end(output: &Output) -> String {
     let end = |bytes: &[u8]| {
         let words = String::from_utf8_lossy(bytes).into_owned();
         let lines: Vec<&str> = words.lines().collect();

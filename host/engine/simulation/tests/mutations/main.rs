@@ -19,7 +19,7 @@ mod table;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::copy::{Copy, said};
+use crate::copy::{Copy, output_end};
 use crate::table::{MUTATIONS, Mutation};
 
 /// The violation must be found within this many worlds.
@@ -73,7 +73,10 @@ fn is_sound(copy: &Copy) -> Result<(), String> {
     if output.status.success() {
         Ok(())
     } else {
-        Err(format!("the engine with no row switched on: {}", said(&output)))
+        Err(format!(
+            "the engine with no row switched on: {}",
+            output_end(&output)
+        ))
     }
 }
 
@@ -90,7 +93,7 @@ fn is_found(copy: &Copy, number: usize, row: &Mutation) -> Result<(), String> {
         let name = breaking::name(number, row);
         Err(format!(
             "{name} was not found in {WORLDS} worlds: {}",
-            said(&output)
+            output_end(&output)
         ))
     }
 }

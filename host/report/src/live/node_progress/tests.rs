@@ -50,7 +50,7 @@ fn progress() -> NodeProgress {
 }
 
 fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSnapshot {
-    progress.seen("drain-1", &Uid(uid.into()), status);
+    progress.observe("drain-1", &Uid(uid.into()), status);
     progress.snapshot(NOW)
 }
 

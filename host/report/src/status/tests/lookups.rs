@@ -5,7 +5,7 @@ use super::*;
 /// The event ends later than the drain, which needs time to roll back: one deadline is enough.
 #[test]
 fn one_deadline_is_shown_and_the_other_relative_to_it() {
-    let mut status = stuck();
+    let mut status = blocked();
     let event = |deadline| LifecycleEventStatus {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
@@ -35,7 +35,7 @@ fn one_deadline_is_shown_and_the_other_relative_to_it() {
 
 #[test]
 fn a_drain_that_has_ended_runs_no_hook() {
-    let mut status = stuck();
+    let mut status = blocked();
     let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
     status.node = fixture::node(mark(Phase::Finished, vec![hook]));
     let hooks = |status: &NodeStatus| -> Vec<String> {
@@ -47,7 +47,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
     assert_eq!(hooks(&status), [""; 0], "it has said nothing at its end");
     status.driver = Some(DrainStatus {
         ended: Some("DeadlineExceeded: the deadline passed".into()),
-        ..view()
+        ..driver_status()
     });
     let expected = [
         "  hook       slurm had not finished before-evict of shop/db when the drain ended, after 56s: \
@@ -62,7 +62,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
 /// The kubelet never clears this condition.
 #[test]
 fn a_transition_without_an_event_is_reported_as_left_over() {
-    let mut status = stuck();
+    let mut status = blocked();
     status.node.conditions = vec![scupper_engine::Condition {
         kind: "LifecycleTransition".into(),
         status: "True".into(),
@@ -93,7 +93,7 @@ fn a_transition_without_an_event_is_reported_as_left_over() {
 
 #[test]
 fn overlapping_budgets_are_named_whatever_the_source() {
-    let mut status = stuck();
+    let mut status = blocked();
     let refused = PodStatus {
         uid: Uid("twice".into()),
         wave: String::new(),
@@ -104,7 +104,7 @@ fn overlapping_budgets_are_named_whatever_the_source() {
     };
     status.driver = Some(DrainStatus {
         pods: vec![refused],
-        ..view()
+        ..driver_status()
     });
     let words = "two disruption budgets select it: one and two, for 1m00s";
     let lines = status_lines(&status, NOW);
@@ -118,7 +118,7 @@ fn overlapping_budgets_are_named_whatever_the_source() {
 
 #[test]
 fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
-    let mut status = stuck();
+    let mut status = blocked();
     let controller = Controller {
         api_version: "apps/v1".into(),
         kind: "ReplicaSet".into(),

@@ -9,7 +9,7 @@ fn table(nodes: &[NodeStatus], columns: usize, rows: usize) -> Vec<String> {
 
 #[test]
 fn where_there_is_room_nothing_differs_from_the_lines() {
-    let status = stuck();
+    let status = blocked();
     let lines = status_lines(&status, NOW);
     assert_eq!(table(std::slice::from_ref(&status), 400, lines.len()), lines);
     // Folding adds lines, and loses no text.
@@ -34,19 +34,19 @@ fn stuck_pods_come_first_where_there_is_no_room() {
         "    shop/cart   BudgetExhausted       disruption budget cart does not allow it: it needs 2 healthy pods and has 2",
         "    and 5 more",
     ];
-    assert_eq!(table(&[stuck()], 400, 9), expected);
-    assert_eq!(table(&[stuck()], 400, 8), expected);
-    assert_eq!(table(&[stuck()], 400, 7)[6], "    and 6 more");
+    assert_eq!(table(&[blocked()], 400, 9), expected);
+    assert_eq!(table(&[blocked()], 400, 8), expected);
+    assert_eq!(table(&[blocked()], 400, 7)[6], "    and 6 more");
     assert_eq!(
-        table(&[stuck()], 400, 5)[3..],
+        table(&[blocked()], 400, 5)[3..],
         ["  6 pods here:", "    and 6 more"]
     );
-    assert_eq!(table(&[stuck()], 400, 2), expected[..2]);
+    assert_eq!(table(&[blocked()], 400, 2), expected[..2]);
 }
 
 #[test]
 fn several_nodes_share_the_room_and_nothing_is_wider_or_higher_than_it() {
-    let nodes = vec![stuck(); 5];
+    let nodes = vec![blocked(); 5];
     let heads = |lines: &[String]| lines.iter().filter(|line| line.starts_with("node ")).count();
     assert_eq!(heads(&table(&nodes, 120, 20)), 5);
     assert_eq!(table(&nodes, 120, 3).last().unwrap(), "and 3 more nodes");

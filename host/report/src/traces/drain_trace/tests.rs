@@ -29,7 +29,7 @@ fn names(spans: &[OtlpSpan]) -> Vec<&str> {
     spans.iter().map(|span| span.name.as_str()).collect()
 }
 
-fn said<'a>(span: &'a OtlpSpan, key: &str) -> Option<&'a Value> {
+fn attribute<'a>(span: &'a OtlpSpan, key: &str) -> Option<&'a Value> {
     let found = span.attributes.iter().find(|it| it.key == key)?;
     found.value.as_ref()?.value.as_ref()
 }
@@ -83,10 +83,10 @@ fn a_pod_is_a_span_over_its_evictions_and_waits() {
         reason,
     };
     trace.asked(at(2), &evict(1));
-    trace.heard(at(3), &answer(1, refused));
+    trace.observe(at(3), &answer(1, refused));
     trace.notice(at(3), &waits(Reason::BudgetExhausted { budget, message }));
     trace.asked(at(8), &evict(2));
-    trace.heard(at(9), &answer(2, EvictAnswer::Accepted));
+    trace.observe(at(9), &answer(2, EvictAnswer::Accepted));
     trace.notice(at(9), &waits(Reason::Terminating { until: at(30) }));
     let gone = Notice::PodGone {
         pod: pod("web-1"),
@@ -106,11 +106,14 @@ fn a_pod_is_a_span_over_its_evictions_and_waits() {
     let times = |span: &OtlpSpan| (span.start_time_unix_nano, span.end_time_unix_nano);
     assert_eq!(times(wait), (3_000_000_000, 9_000_000_000));
     assert_eq!(times(stay), (2_000_000_000, 9_000_000_000));
-    assert_eq!(said(first, "scupper.answer"), Some(&"budget-exhausted".into()));
-    assert_eq!(said(first, "scupper.budget"), Some(&"web".into()));
+    assert_eq!(
+        attribute(first, "scupper.answer"),
+        Some(&"budget-exhausted".into())
+    );
+    assert_eq!(attribute(first, "scupper.budget"), Some(&"web".into()));
     assert_eq!(first.status, None, "a budget that is kept is no error");
-    assert_eq!(said(second, "k8s.pod.name"), Some(&"web-1".into()));
-    assert_eq!(said(stay, "scupper.pod.requests"), Some(&2_u32.into()));
+    assert_eq!(attribute(second, "k8s.pod.name"), Some(&"web-1".into()));
+    assert_eq!(attribute(stay, "scupper.pod.requests"), Some(&2_u32.into()));
 }
 
 #[test]
@@ -127,14 +130,14 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         outcome: failed,
         state_version: None,
     };
-    first.heard(at(3), &Event::Answer(CommandId(1), failed));
-    first.heard(at(3), &answer(2, EvictAnswer::Accepted));
+    first.observe(at(3), &Event::Answer(CommandId(1), failed));
+    first.observe(at(3), &answer(2, EvictAnswer::Accepted));
     drop(first);
     let before = taken(&mut queue);
     assert_eq!(names(&before), ["step slurm before-drain", "evict", "holding"]);
     assert_eq!(before[0].status.as_ref().unwrap().code(), StatusCode::Error);
     assert_eq!(before[0].status.as_ref().unwrap().message, "no route");
-    assert_eq!(said(&before[2], "scupper.interrupted"), Some(&true.into()));
+    assert_eq!(attribute(&before[2], "scupper.interrupted"), Some(&true.into()));
     assert!(!format!("{before:?}").contains("secret"), "{before:?}");
 
     let left = Checkpoint {
@@ -203,11 +206,14 @@ fn how_it_ended_is_its_status() {
     let spans = taken(&mut queue);
     assert_eq!(names(&spans), ["evicting", "pod", "drain"]);
     let drain = &spans[2];
-    assert_eq!(said(drain, "scupper.outcome"), Some(&"DeadlineExceeded".into()));
+    assert_eq!(
+        attribute(drain, "scupper.outcome"),
+        Some(&"DeadlineExceeded".into())
+    );
     let status = drain.status.as_ref().unwrap();
     assert_eq!(status.code(), StatusCode::Error);
     assert!(status.message.contains("web-1"), "{status:?}");
-    assert_eq!(said(&spans[1], "scupper.pod.remains"), Some(&true.into()));
+    assert_eq!(attribute(&spans[1], "scupper.pod.remains"), Some(&true.into()));
     // No span follows the end, and dropping the trace adds none.
     drop(trace);
     assert!(taken(&mut queue).is_empty());
@@ -227,11 +233,14 @@ fn a_task_repeated_for_a_day_is_counted_and_not_traced_each_time() {
             },
             state_version: None,
         };
-        trace.heard(at(number), &Event::Answer(CommandId(number), pending));
+        trace.observe(at(number), &Event::Answer(CommandId(number), pending));
     }
     trace.notice(at(5000), &finished(Outcome::Drained));
     let spans = taken(&mut queue);
     assert!(spans.len() < 40, "{}", spans.len());
     let hook = spans.iter().find(|span| span.name.starts_with("hook"));
-    assert_eq!(said(hook.unwrap(), "scupper.hook.steps"), Some(&5000_u32.into()));
+    assert_eq!(
+        attribute(hook.unwrap(), "scupper.hook.steps"),
+        Some(&5000_u32.into())
+    );
 }

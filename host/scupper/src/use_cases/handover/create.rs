@@ -118,7 +118,7 @@ impl HandOver<'_> {
     async fn one(self, node: String) -> (String, Result<Option<HandOverEnd>, CommandError>) {
         let result = self.try_one(&node).await;
         if let Some(board) = &self.options.board {
-            board.over(&node);
+            board.finish(&node);
         }
         (node, result)
     }

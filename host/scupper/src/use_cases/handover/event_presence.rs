@@ -20,7 +20,7 @@ pub(super) enum Presence<'a> {
 }
 
 impl EventPresence {
-    pub(super) fn look<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Presence<'a> {
+    pub(super) fn observe<'a>(&mut self, event: &str, status: &'a NodeStatus) -> Presence<'a> {
         match status.lifecycle_events.iter().find(|known| known.name == event) {
             Some(known) => {
                 self.was_there = true;
@@ -57,15 +57,15 @@ mod tests {
     fn an_event_not_yet_visible_is_not_gone() {
         let mut presence = EventPresence::default();
         for before in [&[][..], &["another"]] {
-            assert_eq!(presence.look("ours", &status(before)), Presence::NotYet);
+            assert_eq!(presence.observe("ours", &status(before)), Presence::NotYet);
         }
         let both = status(&["another", "ours"]);
         assert_eq!(
-            presence.look("ours", &both),
+            presence.observe("ours", &both),
             Presence::Here(&both.lifecycle_events[1])
         );
         for after in [&[][..], &["another"]] {
-            assert_eq!(presence.look("ours", &status(after)), Presence::Gone);
+            assert_eq!(presence.observe("ours", &status(after)), Presence::Gone);
         }
     }
 }

@@ -104,7 +104,7 @@ impl<'a> Follower<'a> {
             let timer = self.timer;
             tokio::select! {
                 Some(status) = statuses.next() => if let Some(last) = self.observe(&status) {
-                    self.hear_out(&mut statuses).await;
+                    self.observe_last_changes(&mut statuses).await;
                     return Ok(self.ended(last).await);
                 },
                 () = self.hand_over.left.cancelled(), if !matches!(self.stage, ClaimStage::TakenBack { .. }) => {
@@ -116,11 +116,11 @@ impl<'a> Follower<'a> {
                 }
                 () = sleep_until(look) => {
                     look = Instant::now() + LOOK;
-                    if let Some(last) = self.look().await? {
+                    if let Some(last) = self.read_event().await? {
                         return Ok(self.ended(last).await);
                     }
                 }
-                () = sleep(TICK), if self.is_pod_terminating() => self.tell_again(),
+                () = sleep(TICK), if self.is_pod_terminating() => self.report_progress(),
                 () = sleep_until(timer.unwrap_or(look)), if timer.is_some() => {
                     if let Some(end) = self.overdue().await? {
                         return Ok(end);
@@ -134,7 +134,7 @@ impl<'a> Follower<'a> {
         (self.hand_over.report)(self.node, seen);
     }
 
-    fn tell_news(&mut self, status: &NodeStatus) {
+    fn report_changes(&mut self, status: &NodeStatus) {
         let now = self.hand_over.options.clock.now();
         for seen in self.diff.observe(&self.event, status, now) {
             self.report(&seen);
@@ -148,14 +148,14 @@ impl<'a> Follower<'a> {
     }
 
     /// The same node at a later time.
-    fn tell_again(&mut self) {
+    fn report_progress(&mut self) {
         if let Some(last) = self.last.take() {
-            self.tell_news(&last);
+            self.report_changes(&last);
         }
     }
 
     /// Reports the pods that were not evicted, each with its reason, unless that was reported before.
-    fn tell_remaining(&self) {
+    fn report_remaining(&self) {
         let now = self.hand_over.options.clock.now();
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));
         for (pod, reason) in remaining.filter(|(pod, _)| !self.diff.is_waiting(pod)) {
@@ -165,24 +165,24 @@ impl<'a> Follower<'a> {
     }
 
     /// The other watch may still bring changes of the node from before the end.
-    async fn hear_out(&mut self, statuses: &mut (impl Stream<Item = NodeStatus> + Unpin)) {
+    async fn observe_last_changes(&mut self, statuses: &mut (impl Stream<Item = NodeStatus> + Unpin)) {
         let until = Instant::now() + LINGER;
         while let Ok(Some(status)) = timeout_at(until.min(Instant::now() + QUIET), statuses.next()).await {
-            self.tell_news(&status);
+            self.report_changes(&status);
         }
     }
 
     /// What it was last, when it is over; that is nothing when it was not seen to end.
     fn observe(&mut self, status: &NodeStatus) -> Option<Option<String>> {
         let was_queued = self.diff.is_queued();
-        self.tell_news(status);
+        self.report_changes(status);
         if was_queued && !self.diff.is_queued() && self.stage == ClaimStage::Requested {
             self.timer = Some(Instant::now() + self.hand_over.options.claim_timeout);
         }
         if let Some(board) = &self.hand_over.options.board {
-            board.seen(&self.event.name, &self.event.uid, status);
+            board.observe(&self.event.name, &self.event.uid, status);
         }
-        match self.presence.look(&self.event.name, status) {
+        match self.presence.observe(&self.event.name, status) {
             Presence::Here(event) => {
                 if let Some(seen) = self.limit.observe(event) {
                     self.report(&seen);
@@ -195,7 +195,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    async fn look(&mut self) -> Result<Option<Option<String>>, HandOverError> {
+    async fn read_event(&mut self) -> Result<Option<Option<String>>, HandOverError> {
         let found = self.hand_over.cluster.stored_event(&self.event.name).await;
         match found {
             Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim_status)),
@@ -283,7 +283,7 @@ impl<'a> Follower<'a> {
             } if last.is_none() => EventResult::untouched(end.clone()),
             stage => {
                 let (reported, notes) = self.words(last.as_deref()).await;
-                self.tell_said(&notes);
+                self.report_policy_messages(&notes);
                 match stage {
                     ClaimStage::TakenBack { end, .. } if reported.end == HandOverEnd::Cancelled => {
                         EventResult {
@@ -299,7 +299,7 @@ impl<'a> Follower<'a> {
             reported.end,
             HandOverEnd::Failed | HandOverEnd::Policy | HandOverEnd::Deadline
         ) {
-            self.tell_remaining();
+            self.report_remaining();
         }
         self.report(&FollowEvent::Ended {
             outcome: reported.outcome,
@@ -335,7 +335,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Events that policies emitted about the node since the request.
-    fn tell_said(&self, notes: &[ObservedEvent]) {
+    fn report_policy_messages(&self, notes: &[ObservedEvent]) {
         let since = self.event.created.unwrap_or_default();
         let ours =
             |note: &&ObservedEvent| note.action == POLICY_ACTION && note.at.is_some_and(|at| at >= since);

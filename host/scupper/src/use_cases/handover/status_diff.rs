@@ -211,7 +211,7 @@ impl StatusDiff {
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
         let mut diff = Vec::new();
         let mut waits = BTreeMap::new();
-        for (pod, reason) in status.stuck(now) {
+        for (pod, reason) in status.blocked_pods(now) {
             waits.insert(pod.uid.clone(), reason.name());
             if self.waits.get(&pod.uid) != Some(&reason.name()) {
                 let pod = pod.clone();

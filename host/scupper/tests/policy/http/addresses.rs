@@ -43,16 +43,16 @@ async fn every_address_of_a_name_is_checked_before_one_is_used() {
         &["::"],
     ] {
         rig.names.set("name.test", addresses);
-        let reported = loaded.tell(&[&get, "send"]).await;
+        let reported = loaded.step(&[&get, "send"]).await;
         assert!(
             reported.starts_with("not granted: name.test has the address "),
             "{addresses:?}: {reported}"
         );
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
     // The name was granted all the time; now its addresses are.
     rig.names.set("name.test", &["127.0.0.1", "::ffff:127.0.0.1"]);
-    assert!(loaded.tell(&[&get, "send"]).await.starts_with("200 "));
+    assert!(loaded.step(&[&get, "send"]).await.starts_with("200 "));
 }
 
 #[tokio::test]
@@ -89,10 +89,10 @@ async fn loopback_and_private_addresses_need_a_grant_each() {
     ] {
         let origin = format!("http://{host}:{}", server.port);
         let loaded = granted(&origin, networks).load().await;
-        let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+        let reported = loaded.step(&[&format!("GET {origin}/"), "send"]).await;
         assert!(reported.starts_with(wrong), "{reported}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -116,11 +116,11 @@ async fn the_api_server_is_closed_under_every_name() {
     ] {
         let mut rig = Rig::new().origin(&origin);
         rig.forbidden = vec![endpoint("192.168.0.1", 1), endpoint(host, port)];
-        let reported = rig.load().await.tell(&[&get, "send"]).await;
+        let reported = rig.load().await.step(&[&get, "send"]).await;
         let closed = format!("not granted: {origin} is the API server, which only the driver talks to");
         assert_eq!(reported == closed, !open, "{host}:{port}: {reported}");
     }
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_request_line_is_unambiguous() {
         ("/http://evil.test/v1/", "invalid request: "),
         ("@127.0.0.1/v1/", "invalid request: "),
     ] {
-        let reported = loaded.tell(&[&format!("GET {origin}{path}"), "send"]).await;
+        let reported = loaded.step(&[&format!("GET {origin}{path}"), "send"]).await;
         assert!(reported.starts_with(wrong), "{path}: {reported}");
     }
     for url in [
@@ -168,18 +168,18 @@ async fn a_request_line_is_unambiguous() {
         format!("https://jobs.test:{port}/v1/"),
         "http://jobs.test/v1/".to_owned(),
     ] {
-        let reported = loaded.tell(&[&format!("GET {url}"), "send"]).await;
+        let reported = loaded.step(&[&format!("GET {url}"), "send"]).await;
         assert!(
             reported.starts_with("invalid request: ") || reported.starts_with("not granted: "),
             "{url}: {reported}"
         );
     }
     for method in ["HEAD", "POST", "PUT", "PATCH", "DELETE"] {
-        let reported = loaded.tell(&[&format!("{method} {origin}/v1/"), "send"]).await;
+        let reported = loaded.step(&[&format!("{method} {origin}/v1/"), "send"]).await;
         assert!(
             reported.starts_with(&format!("not granted: {method} {origin}/v1/ is ")),
             "{reported}"
         );
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }

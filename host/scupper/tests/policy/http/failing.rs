@@ -13,16 +13,16 @@ async fn reported(answer: impl Fn(&str) -> Vec<Act> + Send + Sync + 'static) -> 
     rig.spec.limits.request_wall = Duration::from_millis(700);
     rig.spec.limits.response_bytes = 1000;
     let loaded = rig.load().await;
-    let reported = loaded.tell(&[&format!("POST {origin}/"), "send"]).await;
+    let reported = loaded.step(&[&format!("POST {origin}/"), "send"]).await;
     server.only();
     reported
 }
 
-fn say(text: impl Into<Vec<u8>>) -> Vec<Act> {
+fn respond(text: impl Into<Vec<u8>>) -> Vec<Act> {
     vec![Act::Say(text.into())]
 }
 
-fn say_and_stall(text: &str) -> Vec<Act> {
+fn respond_and_stall(text: &str) -> Vec<Act> {
     vec![Act::Say(text.into()), Act::Stall]
 }
 
@@ -37,7 +37,7 @@ async fn an_incomplete_response_is_reported_as_sent() {
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
     ] {
-        let reported = reported(move |_| say(text)).await;
+        let reported = reported(move |_| respond(text)).await;
         let why = reported.strip_prefix("incomplete response: ");
         assert!(
             why.is_some_and(|why| !why.is_empty() && !why.contains("whole")),
@@ -54,7 +54,7 @@ async fn a_slow_response_is_reported_as_sent() {
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
         "HTTP/1.1 100 Continue\r\n\r\n",
     ] {
-        let reported = reported(move |_| say_and_stall(text)).await;
+        let reported = reported(move |_| respond_and_stall(text)).await;
         assert_eq!(reported, "timed out: not complete within 0.7 s", "{text:?}");
     }
 }
@@ -64,7 +64,7 @@ async fn a_long_answer_is_cut_off() {
     let long = "x".repeat(1001);
     let chunks = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n{long}");
     let whole = ok(&long);
-    for answer in [say(chunks.clone()), whole] {
+    for answer in [respond(chunks.clone()), whole] {
         let bytes: Vec<u8> = answer
             .into_iter()
             .flat_map(|act| match act {
@@ -88,7 +88,7 @@ async fn a_long_head_is_cut_off() {
     let many = "X-A: b\r\n".repeat(101);
     let long = format!("X-A: {}\r\n", "b".repeat(200_000));
     for headers in [many, long] {
-        let reported = reported(move |_| say(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
+        let reported = reported(move |_| respond(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))).await;
         assert!(reported.starts_with("incomplete response: "), "{reported}");
     }
 }
@@ -127,7 +127,7 @@ async fn without_a_listener_the_request_is_reported_as_not_sent() {
             "unreachable: no connection within 0.3 s; nothing was sent",
         ),
     ] {
-        let reported = loaded.tell(&[&format!("GET {}/", origin(name)), "send"]).await;
+        let reported = loaded.step(&[&format!("GET {}/", origin(name)), "send"]).await;
         assert!(reported.starts_with(wrong), "{reported}");
     }
 }
@@ -143,7 +143,7 @@ async fn a_connection_that_closes_at_once_is_not_reported_as_a_response() {
     });
     let origin = format!("http://jobs.test:{port}");
     let loaded = Rig::new().origin(&origin).load().await;
-    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/"), "send"]).await;
     // Either may be true: the two race.
     assert!(
         reported.starts_with("incomplete response: ") || reported.starts_with("unreachable: "),
@@ -160,11 +160,11 @@ async fn a_policy_may_wait_shorter_but_not_longer() {
     rig.spec.limits.request_wall = Duration::from_millis(600);
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
-    let reported = loaded.tell(&[&get, "timeout 250", "send"]).await;
+    let reported = loaded.step(&[&get, "timeout 250", "send"]).await;
     assert_eq!(reported, "timed out: not complete within 0.25 s");
-    let reported = loaded.tell(&[&get, "timeout 60000", "send"]).await;
+    let reported = loaded.step(&[&get, "timeout 60000", "send"]).await;
     assert_eq!(reported, "timed out: not complete within 0.6 s");
-    let reported = loaded.tell(&[&get, "timeout 0", "send"]).await;
+    let reported = loaded.step(&[&get, "timeout 0", "send"]).await;
     assert_eq!(reported, "invalid request: a timeout of nothing leaves no time");
 }
 
@@ -175,7 +175,7 @@ async fn a_step_that_ends_cancels_its_request() {
     let mut rig = Rig::new().origin(&origin);
     rig.spec.limits.step_wall = Duration::from_millis(500);
     let loaded = rig.load().await;
-    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/"), "send"]).await;
     assert!(
         reported.contains("failed in step: it did not answer within 0.5 s"),
         "{reported}"
@@ -193,12 +193,12 @@ async fn a_step_sends_a_limited_number_of_requests() {
     let get = format!("GET {origin}/");
     let answers = "200 [] [] ; 200 [] [] ; 200 [] [] ";
     let many = "too many requests in one step: one step may send 3; go on in the next";
-    let reported = loaded.tell(&[&get, "send 5"]).await;
+    let reported = loaded.step(&[&get, "send 5"]).await;
     assert_eq!(reported, format!("{answers}; {many}; {many}"));
     // Requests that were not sent also count: a policy cannot retry for ever.
-    let reported = loaded.tell(&["GET nonsense", "send 3", &get, "send"]).await;
+    let reported = loaded.step(&["GET nonsense", "send 3", &get, "send"]).await;
     assert!(reported.ends_with(many), "{reported}");
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
@@ -207,12 +207,12 @@ async fn a_policy_has_a_limited_number_of_requests_in_flight() {
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = std::sync::Arc::new(Rig::new().origin(&origin).load().await);
     let send =
-        |loaded: std::sync::Arc<Loaded>, get: String| async move { loaded.tell(&[&get, "send"]).await };
+        |loaded: std::sync::Arc<Loaded>, get: String| async move { loaded.step(&[&get, "send"]).await };
     let get = format!("GET {origin}/");
     let waiting: Vec<_> = (0..4)
         .map(|_| tokio::spawn(send(std::sync::Arc::clone(&loaded), get.clone())))
         .collect();
-    wait(|| server.seen().len() == 4).await;
+    wait(|| server.requests().len() == 4).await;
     let reported = send(std::sync::Arc::clone(&loaded), get.clone()).await;
     assert_eq!(
         reported,
@@ -268,14 +268,14 @@ async fn a_request_has_size_limits() {
             "invalid request: only the driver sets the header `range`",
         ),
     ] {
-        let reported = loaded.tell(&[&post, line, "send"]).await;
+        let reported = loaded.step(&[&post, line, "send"]).await;
         assert!(
             reported.starts_with(wrong) || reported.starts_with("invalid request: `X-A"),
             "{line}: {reported}"
         );
     }
-    assert!(server.seen().is_empty());
-    let reported = loaded.tell(&[&post, "long-body 262144", "length"]).await;
+    assert!(server.requests().is_empty());
+    let reported = loaded.step(&[&post, "long-body 262144", "length"]).await;
     assert!(
         reported.parse::<usize>().is_ok_and(|bytes| bytes > 262_144),
         "{reported}"

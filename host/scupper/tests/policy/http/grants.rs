@@ -193,19 +193,19 @@ async fn grants_that_a_policy_did_not_request_are_not_given() {
         .insert("wants".to_owned(), format!("http GET {origin}/v1/"));
     rig.spec.secrets = vec![secret("password", file(), &[&origin])];
     let loaded = rig.load().await;
-    let reported = loaded.tell(&[&format!("GET {origin}/v2/"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/v2/"), "send"]).await;
     assert!(
         reported.ends_with("is granted, but `describe` does not say that the policy wants it"),
         "{reported}"
     );
     let reported = loaded
-        .tell(&[&format!("GET {origin}/v1/"), "bearer password", "send"])
+        .step(&[&format!("GET {origin}/v1/"), "bearer password", "send"])
         .await;
     assert_eq!(
         reported,
         "not granted: the secret `password` is granted, but `describe` does not say that the policy wants it"
     );
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]

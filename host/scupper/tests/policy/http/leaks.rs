@@ -107,13 +107,13 @@ async fn no_output_contains_a_secret() {
         "send",
     ];
     script.push("shout");
-    let told_first = loaded.tell(&script).await;
+    let first = loaded.step(&script).await;
     script.extend(searches.iter().map(String::as_str));
-    let reported = loaded.tell(&script).await;
+    let reported = loaded.step(&script).await;
     drop(listening);
 
     // It really was sent, and really came back.
-    let seen = server.seen().join("\n");
+    let seen = server.requests().join("\n");
     assert!(seen.contains(&serde_json::to_string(PASSWORD).unwrap()), "{seen}");
     assert!(seen.contains(TOKEN), "{seen}");
 
@@ -137,7 +137,7 @@ async fn no_output_contains_a_secret() {
     let debugged = format!("{:?} {:?}", rig.memory, rig.spec);
     for (place, text) in [
         ("what it reported", &reported),
-        ("what it reported before", &told_first),
+        ("what it reported before", &first),
         ("what it wrote", &written),
         ("the log", &logged),
         ("what is printed of it", &debugged),
@@ -182,7 +182,7 @@ async fn no_secret_is_in_the_memory_of_a_policy() {
         "length",
     ];
     script.extend(searches.iter().map(String::as_str));
-    let reported = loaded.tell(&script).await;
+    let reported = loaded.step(&script).await;
     let found: Vec<&str> = reported.split("; ").skip(2).collect();
     let expected: Vec<String> = questions
         .iter()

@@ -154,12 +154,12 @@ impl Rig {
 
 impl Loaded {
     /// Takes a step with these lines, and returns the policy's answer.
-    pub(crate) async fn tell(&self, lines: &[&str]) -> String {
-        self.told_as("p", lines).await
+    pub(crate) async fn step(&self, lines: &[&str]) -> String {
+        self.step_as("p", lines).await
     }
 
     /// The same for a policy with another name.
-    pub(crate) async fn told_as(&self, policy: &str, lines: &[&str]) -> String {
+    pub(crate) async fn step_as(&self, policy: &str, lines: &[&str]) -> String {
         let lines = lines.join("\n");
         match step_of(policy, &self.policies, HookPhase::BeforeDrain, lines.as_bytes()).await {
             StepOutcome::Failed { message, .. } => message,

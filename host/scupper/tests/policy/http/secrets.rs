@@ -38,7 +38,7 @@ async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
         .load()
         .await;
     let reported = loaded
-        .tell(&[
+        .step(&[
             &format!("POST {from}/v3/auth/tokens"),
             "body {\"auth\": {\"user\": \"me\", \"password\": \"\"}}",
             "field /auth/password password",
@@ -54,7 +54,7 @@ async fn a_password_goes_into_a_body_and_a_captured_token_to_another_origin() {
     );
     // In the next step, and at another origin.
     let reported = loaded
-        .tell(&[
+        .step(&[
             &format!("GET {to}/servers"),
             "secret-header X-Auth-Token token",
             "send",
@@ -75,7 +75,7 @@ async fn a_header_that_is_a_secret_is_never_shown_whether_it_is_captured_or_not(
         .load()
         .await;
     let reported = loaded
-        .tell(&[
+        .step(&[
             &format!("POST {origin}/v3/auth/tokens"),
             "send",
             &format!("GET {origin}/"),
@@ -115,7 +115,7 @@ async fn a_secret_is_sent_to_no_other_target() {
             .chain(lines.iter().copied())
             .chain(["send"])
             .collect();
-        let reported = loaded.tell(&script).await;
+        let reported = loaded.step(&script).await;
         assert!(reported.starts_with("not granted: the secret `"), "{reported}");
         assert!(reported.contains(&b), "{reported}");
     }
@@ -135,11 +135,11 @@ async fn a_secret_is_sent_to_no_other_target() {
         ),
     ] {
         let reported = loaded
-            .tell(&[&format!("POST {a}/v3/auth/tokens"), line, "send"])
+            .step(&[&format!("POST {a}/v3/auth/tokens"), line, "send"])
             .await;
         assert!(reported.starts_with(wrong), "{reported}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -155,15 +155,15 @@ async fn a_secret_file_is_reread_and_its_old_content_is_still_redacted() {
     let (get, send) = (format!("GET {origin}/"), ["bearer password", "send"]);
     let script = [get.as_str(), send[0], send[1]];
     assert_eq!(
-        loaded.tell(&script).await,
+        loaded.step(&script).await,
         "200 [] [] [secret password] and new-password"
     );
     std::fs::write(&file, "new-password\n").unwrap();
     assert_eq!(
-        loaded.tell(&script).await,
+        loaded.step(&script).await,
         "200 [] [] [secret password] and [secret password]"
     );
-    let seen = server.seen();
+    let seen = server.requests();
     assert!(
         seen[0].contains("authorization: Bearer old-password\r\n"),
         "{seen:?}"
@@ -173,7 +173,7 @@ async fn a_secret_file_is_reread_and_its_old_content_is_still_redacted() {
         "{seen:?}"
     );
     std::fs::remove_file(&file).unwrap();
-    let reported = loaded.tell(&script).await;
+    let reported = loaded.step(&script).await;
     assert!(
         reported.starts_with("no secret: `password`: cannot read /"),
         "{reported}"
@@ -208,7 +208,7 @@ async fn a_file_that_holds_no_secret_is_refused() {
         ),
     ] {
         std::fs::write(&file, bytes).unwrap();
-        let reported = loaded.tell(&[&get, "bearer password", "send"]).await;
+        let reported = loaded.step(&[&get, "bearer password", "send"]).await;
         assert!(
             reported.starts_with("no secret: ") && reported.contains(wrong),
             "{reported}"
@@ -216,10 +216,10 @@ async fn a_file_that_holds_no_secret_is_refused() {
         assert!(!reported.contains("hunter"), "{reported}");
     }
     for name in ["directory", "device"] {
-        let reported = loaded.tell(&[&get, &format!("bearer {name}"), "send"]).await;
+        let reported = loaded.step(&[&get, &format!("bearer {name}"), "send"]).await;
         assert!(reported.contains("is not a regular file"), "{reported}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -243,14 +243,14 @@ async fn a_kubernetes_secret_is_read_from_the_cluster() {
     let loaded = rig.load().await;
     let get = format!("GET {origin}/");
     let reported = loaded
-        .tell(&[&get, "secret-header X-SLURM-USER-TOKEN token", "send"])
+        .step(&[&get, "secret-header X-SLURM-USER-TOKEN token", "send"])
         .await;
     assert!(server.only().contains("x-slurm-user-token: token-of-slurm\r\n"));
     assert!(
         reported.contains("x-slurm-user-token: [secret token]"),
         "{reported}"
     );
-    let reported = loaded.tell(&[&get, "bearer other", "send"]).await;
+    let reported = loaded.step(&[&get, "bearer other", "send"]).await;
     assert_eq!(reported, "no secret: `other`: not found: secret");
 }
 
@@ -265,11 +265,11 @@ async fn a_captured_token_outlives_the_policy_that_captured_it() {
     let reported = rig
         .load()
         .await
-        .tell(&[&post, "capture X-Subject-Token token", "send"])
+        .step(&[&post, "capture X-Subject-Token token", "send"])
         .await;
     assert_eq!(reported, "201 [] [token] {\"token\": {}}");
     let get = format!("GET {origin}/");
-    let reported = rig.load().await.tell(&[&get, "bearer token", "send"]).await;
+    let reported = rig.load().await.step(&[&get, "bearer token", "send"]).await;
     assert!(
         reported.contains("authorization: Bearer [secret token]"),
         "{reported}"
@@ -280,7 +280,7 @@ async fn a_captured_token_outlives_the_policy_that_captured_it() {
     let error = other
         .load()
         .await
-        .told_as("q", &[&get, "bearer token", "send"])
+        .step_as("q", &[&get, "bearer token", "send"])
         .await;
     assert_eq!(error, "no secret: `token`: it was not captured yet");
 }

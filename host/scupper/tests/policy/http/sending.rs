@@ -9,7 +9,7 @@ async fn a_request_goes_out_as_it_was_written_and_its_answer_comes_back() {
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
     let reported = loaded
-        .tell(&[
+        .step(&[
             &format!("POST {origin}/v1/jobs?all=1&name=a%20b"),
             "header X-One 1",
             "body {\"name\": \"a\"}",
@@ -42,12 +42,12 @@ async fn a_post_of_nothing_says_so_and_a_get_says_nothing() {
     let server = Server::echo().await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let reported = loaded.tell(&[&format!("POST {origin}"), "send"]).await;
+    let reported = loaded.step(&[&format!("POST {origin}"), "send"]).await;
     assert!(
         reported.contains("POST / HTTP/1.1") && reported.contains("content-length: 0"),
         "{reported}"
     );
-    let reported = loaded.tell(&[&format!("GET {origin}"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}"), "send"]).await;
     assert!(
         reported.contains("GET / HTTP/1.1") && !reported.contains("content-length"),
         "{reported}"
@@ -59,7 +59,7 @@ async fn a_redirect_is_returned_and_not_followed() {
     let server = Server::start(|_| response("302 Found\r\nLocation: http://jobs.test/elsewhere", "")).await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/"), "send"]).await;
     assert_eq!(reported, "302 [location=http://jobs.test/elsewhere] [] ");
     server.only();
 }
@@ -76,7 +76,7 @@ async fn only_a_step_may_send() {
         matches!(&answer, scupper_engine::PlanAnswer::Refused { message } if message.contains("only `step` and `check` may send")),
         "{answer:?}"
     );
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -93,9 +93,9 @@ async fn a_body_may_arrive_in_pieces_and_without_a_length() {
     .await;
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
-    let reported = loaded.tell(&[&format!("GET {origin}/chunked"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/chunked"), "send"]).await;
     assert_eq!(reported, "200 [transfer-encoding=chunked] [] one two");
-    let reported = loaded.tell(&[&format!("GET {origin}/old"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/old"), "send"]).await;
     assert_eq!(reported, "200 [] [] to the end");
 }
 
@@ -105,7 +105,7 @@ async fn a_proxy_in_the_environment_is_not_asked() {
     let origin = format!("http://jobs.test:{}", server.port);
     let loaded = Rig::new().origin(&origin).load().await;
     // The name exists only for the resolver of this test, so a proxy could not know it either.
-    let reported = loaded.tell(&[&format!("GET {origin}/"), "send"]).await;
+    let reported = loaded.step(&[&format!("GET {origin}/"), "send"]).await;
     assert_eq!(reported, "200 [] [] here");
     let request = server.only();
     assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request}");

@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// All requests so far, as received.
-    pub(crate) fn seen(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -92,7 +92,7 @@ impl Server {
 
     /// The only request so far.
     pub(crate) fn only(&self) -> String {
-        let seen = self.seen();
+        let seen = self.requests();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen.concat()
     }

@@ -67,7 +67,7 @@ async fn an_origin_is_trusted_by_the_certificate_that_the_operator_named() {
     let port = server.port;
     let get = format!("GET https://secure.test:{port}/");
     let loaded = rig(&format!("https://secure.test:{port}"), Some(ca)).load().await;
-    assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
+    assert_eq!(loaded.step(&[&get, "send"]).await, "200 [] [] whispered");
     assert!(server.only().contains(&format!("host: secure.test:{port}\r\n")));
 }
 
@@ -88,7 +88,7 @@ async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
         let reported = rig(&origin, ca)
             .load()
             .await
-            .tell(&[&format!("GET {origin}/"), "send"])
+            .step(&[&format!("GET {origin}/"), "send"])
             .await;
         assert!(
             reported.starts_with(&format!("unreachable: TLS with {origin} failed: ")),
@@ -96,14 +96,14 @@ async fn no_other_certificate_is_trusted_and_nothing_is_sent() {
         );
         assert!(reported.contains("certificate"), "{reported}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
     // A server without TLS is not trusted either.
     let plain = Server::echo().await;
     let origin = format!("https://secure.test:{}", plain.port);
     let reported = rig(&origin, None)
         .load()
         .await
-        .tell(&[&format!("GET {origin}/"), "timeout 2000", "send"])
+        .step(&[&format!("GET {origin}/"), "timeout 2000", "send"])
         .await;
     assert!(reported.starts_with("unreachable: "), "{reported}");
 }
@@ -116,15 +116,15 @@ async fn certificates_can_be_exchanged_while_the_policy_runs() {
     let ca = secret_file(&old.pem);
     let loaded = rig(&origin, Some(ca.clone())).load().await;
     let get = format!("GET {origin}/");
-    let reported = loaded.tell(&[&get, "send"]).await;
+    let reported = loaded.step(&[&get, "send"]).await;
     assert!(
         reported.starts_with("unreachable: TLS with https://"),
         "{reported}"
     );
     std::fs::write(&ca, format!("{}{}", old.pem, new.pem)).unwrap();
-    assert_eq!(loaded.tell(&[&get, "send"]).await, "200 [] [] whispered");
+    assert_eq!(loaded.step(&[&get, "send"]).await, "200 [] [] whispered");
     std::fs::remove_file(&ca).unwrap();
-    let reported = loaded.tell(&[&get, "send"]).await;
+    let reported = loaded.step(&[&get, "send"]).await;
     assert!(reported.starts_with("unreachable: cannot read /"), "{reported}");
 }
 

@@ -55,7 +55,7 @@ struct CapturedData {
 
 impl Captured {
     /// Captures the API server's objects and the policies' memories, while a policy's request is under way.
-    pub(crate) fn look(&self) {
+    pub(crate) fn capture(&self) {
         let mut seen = self.0.lock().unwrap();
         if let Some(store) = seen.store.clone() {
             let objects = KINDS.into_iter().flat_map(|kind| store.list(kind));
@@ -155,7 +155,7 @@ impl Node {
         let ended = |record: &kubelet::Record| record.finished().iter().any(|(name, _)| name == event);
         let waited = self.kubelet.wait_for(ended, LIMIT).await;
         waited.unwrap_or_else(|why| panic!("{why}\n{}", self.reported()));
-        self.captured.look();
+        self.captured.capture();
         let finished = self.kubelet.record().finished();
         finished.into_iter().find(|(name, _)| name == event).unwrap().1
     }
@@ -165,13 +165,13 @@ impl Node {
         self.api.store().apply(object).unwrap();
     }
 
-    fn said(&self, file: &str) -> PathBuf {
+    fn output_file(&self, file: &str) -> PathBuf {
         self.folder.path().join(SAID).join(file)
     }
 
     /// Its standard output.
     pub(crate) fn reported(&self) -> String {
-        std::fs::read_to_string(self.said("out")).unwrap()
+        std::fs::read_to_string(self.output_file("out")).unwrap()
     }
 
     /// All Events: `Type Reason: Note`.
@@ -188,7 +188,7 @@ impl Node {
     }
 
     /// This many Events begin like this, after any number of polls.
-    pub(crate) fn told_so_often(&self, wanted: &[(&str, usize)]) {
+    pub(crate) fn reported_so_often(&self, wanted: &[(&str, usize)]) {
         let events = self.events();
         for (event, count) in wanted {
             let found = events
@@ -206,7 +206,7 @@ impl Node {
     }
 
     /// It has printed this.
-    pub(crate) async fn tells(&self, words: &str) {
+    pub(crate) async fn prints(&self, words: &str) {
         self.until(words, || self.reported().contains(words)).await;
     }
 
@@ -225,11 +225,11 @@ impl Node {
     /// Everything, with names. Each of these words must be there, which proves that the place was searched: the log, an
     /// object of the API server, the metrics, a policy's memory.
     pub(crate) fn everything(&self, [logged, written, counted, kept]: [&str; 4]) -> Vec<(String, Vec<u8>)> {
-        self.captured.look();
+        self.captured.capture();
         let mut all = Vec::new();
         let folder = self.folder.path();
         for file in ["out", "err"] {
-            all.push((file.to_owned(), std::fs::read(self.said(file)).unwrap()));
+            all.push((file.to_owned(), std::fs::read(self.output_file(file)).unwrap()));
         }
         assert!(contains(&all[1].1, logged), "`{logged}` was not logged");
         let metrics = self.metrics();
@@ -257,7 +257,7 @@ impl Node {
     }
 
     fn metrics(&self) -> Vec<u8> {
-        let log = std::fs::read_to_string(self.said("err")).unwrap();
+        let log = std::fs::read_to_string(self.output_file("err")).unwrap();
         let line = log.lines().find(|line| line.contains("metrics are served"));
         let address = line.unwrap().rsplit_once("address=").unwrap().1.trim();
         let mut stream = TcpStream::connect(address).unwrap();

@@ -7,7 +7,7 @@ use crate::proxy::{Fault, Proxy};
 pub(crate) fn traitor(upstream: &str, captured: &Captured, echoes: &'static [usize]) -> Proxy {
     let (captured, mut number) = (captured.clone(), 0);
     Proxy::start(upstream, move |_| {
-        captured.look();
+        captured.capture();
         number += 1;
         match echoes.contains(&number) {
             true => Fault::Echo,

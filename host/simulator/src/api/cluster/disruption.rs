@@ -254,15 +254,15 @@ fn write_counts(
     } else {
         ("False", "InsufficientPods")
     };
-    say(table, budget, status, reason, "");
+    write_condition(table, budget, status, reason, "");
 }
 
 fn write_failure(table: &Table, budget: &mut Value, why: &str) {
     fields::set(budget, "/status/disruptionsAllowed", 0.into());
-    say(table, budget, "False", "SyncFailed", why);
+    write_condition(table, budget, "False", "SyncFailed", why);
 }
 
-fn say(table: &Table, budget: &mut Value, status: &str, reason: &str, message: &str) {
+fn write_condition(table: &Table, budget: &mut Value, status: &str, reason: &str, message: &str) {
     let generation = number(budget, "/metadata/generation").unwrap_or(0);
     fields::set(budget, "/status/observedGeneration", generation.into());
     let condition = json!({"type": "DisruptionAllowed", "status": status, "reason": reason, "message": message,

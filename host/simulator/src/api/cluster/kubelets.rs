@@ -29,7 +29,7 @@ pub(super) async fn run(store: Store, mut gate: Gate, takes: Duration) {
     while gate.open().await {
         latest.mark_unchanged();
         pods.catch_up(&store);
-        pods.act(&store);
+        pods.run_due(&store);
         let next = pods.queue.first().map(|(at, _)| *at);
         tokio::select! {
             biased;
@@ -78,14 +78,14 @@ impl Pods {
                 _ => table.list("pods", None).map(|(key, _)| key.clone()).collect(),
             };
             for key in keys.into_iter().filter(|it| it.resource == "pods") {
-                self.look(table, key);
+                self.schedule(table, key);
             }
             self.seen = table.version;
         });
     }
 
     /// Decides again on a pod's next action.
-    fn look(&mut self, table: &Table, key: Key) {
+    fn schedule(&mut self, table: &Table, key: Key) {
         if let Some((at, _)) = self.lives.get(&key).and_then(|it| it.due) {
             self.queue.remove(&(at, key.clone()));
         }
@@ -116,7 +116,7 @@ impl Pods {
     }
 
     /// Performs due actions.
-    fn act(&mut self, store: &Store) {
+    fn run_due(&mut self, store: &Store) {
         let now = Instant::now();
         while let Some((at, key)) = self.queue.first().cloned().filter(|(at, _)| *at <= now) {
             self.queue.remove(&(at, key.clone()));

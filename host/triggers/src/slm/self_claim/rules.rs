@@ -61,7 +61,7 @@ impl ClaimRules {
         };
         match &seen.event.claim {
             ClaimStatus::Pending => self.claim(seen, snapshot, now),
-            ClaimStatus::Claimed => self.drive(seen, snapshot, foreign_condition, now),
+            ClaimStatus::Claimed => self.handle_claimed(seen, snapshot, foreign_condition, now),
             ClaimStatus::Other(report) => NextStep::Wait(format!("its claim status `{report}` is not known")),
             ClaimStatus::Failed | ClaimStatus::SlaExpired => {
                 self.clean_up_failed(seen, snapshot, foreign_condition)
@@ -98,7 +98,7 @@ impl ClaimRules {
         write(seen, EventUpdate::Claim { driver, sla })
     }
 
-    fn drive(
+    fn handle_claimed(
         &self,
         seen: &VersionedEvent,
         snapshot: &EventSnapshot,

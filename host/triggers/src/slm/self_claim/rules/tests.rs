@@ -17,7 +17,7 @@ fn rules() -> ClaimRules {
     }
 }
 
-fn seen(claim: ClaimStatus, finalizers: &[&str]) -> VersionedEvent {
+fn versioned(claim: ClaimStatus, finalizers: &[&str]) -> VersionedEvent {
     let driver = (claim != ClaimStatus::Pending).then(|| "drain".to_owned());
     VersionedEvent {
         event: LifecycleEvent {
@@ -38,11 +38,11 @@ fn seen(claim: ClaimStatus, finalizers: &[&str]) -> VersionedEvent {
 }
 
 fn pending() -> VersionedEvent {
-    seen(ClaimStatus::Pending, &[FINALIZER])
+    versioned(ClaimStatus::Pending, &[FINALIZER])
 }
 
 fn claimed() -> VersionedEvent {
-    seen(ClaimStatus::Claimed, &[FINALIZER])
+    versioned(ClaimStatus::Claimed, &[FINALIZER])
 }
 
 fn transition() -> Transition {
@@ -89,7 +89,7 @@ fn calls(snapshot: &EventSnapshot, method: Method) {
 }
 
 #[track_caller]
-fn left(snapshot: &EventSnapshot, reports: &str) {
+fn waits_for(snapshot: &EventSnapshot, reports: &str) {
     let NextStep::Wait(why) = next(snapshot) else {
         panic!("not left: {:?}", next(snapshot))
     };
@@ -100,7 +100,7 @@ fn left(snapshot: &EventSnapshot, reports: &str) {
 
 #[test]
 fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
-    let bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
+    let bare = versioned(ClaimStatus::Pending, &["example.com/hold"]);
     let finalizers = vec!["example.com/hold".to_owned(), FINALIZER.to_owned()];
     assert_eq!(
         next(&snapshot(&bare, "")),
@@ -151,7 +151,7 @@ fn a_condition_of_an_earlier_event_is_reset_before_the_claim() {
 fn claims_only_its_own_events() {
     let mut missing = snapshot(&pending(), "");
     missing.transition = None;
-    left(&missing, "no LifecycleTransition t");
+    waits_for(&missing, "no LifecycleTransition t");
     let mut foreign = snapshot(&pending(), "");
     foreign.transition = Some(Transition {
         driver: "other".to_owned(),
@@ -161,16 +161,16 @@ fn claims_only_its_own_events() {
     let mut elsewhere = pending();
     elsewhere.event.node = "worker-2".to_owned();
     assert_eq!(next(&snapshot(&elsewhere, "")), NextStep::NotOurs);
-    let unknown = seen(ClaimStatus::Other("Paused".to_owned()), &[]);
-    left(&snapshot(&unknown, ""), "Paused");
+    let unknown = versioned(ClaimStatus::Other("Paused".to_owned()), &[]);
+    waits_for(&snapshot(&unknown, ""), "Paused");
     assert_eq!(next(&EventSnapshot::default()), NextStep::Gone);
 }
 
 #[test]
 fn an_event_that_is_being_deleted_is_claimed_only_if_it_is_held() {
-    let mut bare = seen(ClaimStatus::Pending, &["example.com/hold"]);
+    let mut bare = versioned(ClaimStatus::Pending, &["example.com/hold"]);
     bare.event.deleting = true;
-    left(&snapshot(&bare, ""), "deleted");
+    waits_for(&snapshot(&bare, ""), "deleted");
     let mut held = pending();
     held.event.deleting = true;
     assert!(matches!(
@@ -225,7 +225,7 @@ fn another_events_end_reason_ends_no_event() {
 
 #[test]
 fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
-    let mut bare = seen(ClaimStatus::Claimed, &[]);
+    let mut bare = versioned(ClaimStatus::Claimed, &[]);
     bare.event.sla = Some(NOW);
     let mut blind = snapshot(&bare, "x");
     blind.transition = None;
@@ -236,7 +236,7 @@ fn the_finalizer_comes_first_then_the_deadline_then_the_transition() {
     assert_eq!(next(&blind), finished(&bare, ClaimStatus::SlaExpired));
     bare.event.sla = Some(Time::from_millis(NOW.as_millis() + 1));
     blind.event = Some(bare);
-    left(&blind, "no LifecycleTransition t");
+    waits_for(&blind, "no LifecycleTransition t");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_deadline_is_checked_before_the_condition() {
 
 #[test]
 fn an_event_deleted_without_our_finalizer_is_driven_to_its_end() {
-    let mut deleted = seen(ClaimStatus::Claimed, &["example.com/hold"]);
+    let mut deleted = versioned(ClaimStatus::Claimed, &["example.com/hold"]);
     deleted.event.deleting = true;
     calls(&snapshot(&deleted, "s"), Method::End { expired: false });
 }
@@ -260,7 +260,7 @@ fn an_event_deleted_without_our_finalizer_is_driven_to_its_end() {
 fn an_event_claimed_by_another_driver_stays_unchanged() {
     for driver in [Some("other".to_owned()), None] {
         for claim in [ClaimStatus::Claimed, ClaimStatus::Failed] {
-            let mut foreign = seen(claim, &[FINALIZER]);
+            let mut foreign = versioned(claim, &[FINALIZER]);
             foreign.event.driver.clone_from(&driver);
             assert_eq!(next(&snapshot(&foreign, "x")), NextStep::NotOurs, "{driver:?}");
         }
@@ -299,16 +299,16 @@ fn an_ended_event_is_released_and_then_deleted() {
         ClaimStatus::SlaExpired,
         ClaimStatus::Succeeded,
     ] {
-        let held = seen(claim.clone(), &["example.com/hold", FINALIZER]);
+        let held = versioned(claim.clone(), &["example.com/hold", FINALIZER]);
         let others = EventUpdate::Finalizers(vec!["example.com/hold".to_owned()]);
         assert_eq!(next(&snapshot(&held, "")), write(&held, others));
-        let mut bare = seen(claim, &["example.com/hold"]);
+        let mut bare = versioned(claim, &["example.com/hold"]);
         assert_eq!(
             next(&snapshot(&bare, "")),
             NextStep::Do(ClaimAction::Delete(bare.clone()))
         );
         bare.event.deleting = true;
-        left(&snapshot(&bare, ""), "a finalizer that is not ours");
+        waits_for(&snapshot(&bare, ""), "a finalizer that is not ours");
         bare.finalizers.clear();
         assert_eq!(next(&snapshot(&bare, "")), NextStep::Gone);
     }
@@ -353,7 +353,7 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
 #[test]
 fn a_failed_event_leaves_no_start_in_the_condition() {
     for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
-        let over = seen(claim.clone(), &[FINALIZER]);
+        let over = versioned(claim.clone(), &[FINALIZER]);
         let released = write(&over, over.remove_finalizer());
         assert_eq!(next(&snapshot(&over, "s")), reset(&transition()), "{claim:?}");
         for reason in ["", "x", "another"] {
@@ -362,12 +362,12 @@ fn a_failed_event_leaves_no_start_in_the_condition() {
         // By now the condition may belong to the next event.
         assert_eq!(rules().next(&snapshot(&over, "s"), true, NOW), released);
         // A released event is not read again.
-        let bare = seen(claim, &[]);
+        let bare = versioned(claim, &[]);
         assert_eq!(
             next(&snapshot(&bare, "s")),
             NextStep::Do(ClaimAction::Delete(bare.clone()))
         );
     }
-    let done = seen(ClaimStatus::Succeeded, &[FINALIZER]);
+    let done = versioned(ClaimStatus::Succeeded, &[FINALIZER]);
     assert_eq!(next(&snapshot(&done, "s")), write(&done, done.remove_finalizer()));
 }
