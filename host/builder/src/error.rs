@@ -26,7 +26,7 @@ pub enum BuildError {
         package: String,
     },
     /// Cargo cannot be started.
-    #[error("cannot start cargo; is Rust installed?")]
+    #[error("cannot start cargo; install Rust with rustup")]
     Start(#[source] io::Error),
     /// Cargo rejects the manifest and has printed why.
     #[error("cargo cannot read the manifest: {0}")]

@@ -26,7 +26,7 @@ struct Shared {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Its `apiVersion` and `kind` are not served.
-    #[error("{api_version:?} {kind:?} is not a kind that this server serves")]
+    #[error("this server does not serve {api_version:?} {kind:?}")]
     UnknownKind {
         /// The value in the object.
         api_version: String,
@@ -34,7 +34,7 @@ pub enum StoreError {
         kind: String,
     },
     /// A resource name (`pods`, `leases.coordination.k8s.io`) that is not served.
-    #[error("{0:?} is not a resource that this server serves")]
+    #[error("this server does not serve the resource {0:?}")]
     UnknownResource(String),
     /// The object does not exist.
     #[error("{0} does not exist")]
