@@ -151,21 +151,25 @@ pub fn step(
     };
     let left = hold.left(&call.drain);
     let mut known = Known::read(&call.state);
-    let mut waiting_for = Vec::new();
-    for pod in call.pods.iter().filter(|pod| can_be_held(pod)) {
-        let is_held = match known.get(pod) {
-            Some(is_held) => is_held,
-            None if left.is_zero() => false,
-            None => match hold_of(pod) {
-                Ok(its) => known.add(pod, its == Some(hold)),
-                Err(error) => return error.into(),
-            },
-        };
-        if let Some(detail) = is_held.then(|| awaits(pod)).flatten() {
-            let (what, since) = (pod.full_name(), Some(call.drain.started));
-            waiting_for.push(WaitingOn { what, detail, since });
-        }
-    }
+    let held = if left.is_zero() {
+        // No question that cannot be answered now delays the wave any longer.
+        held(call, hold, &mut known, |_| Ok(None))
+    } else {
+        held(call, hold, &mut known, hold_of)
+    };
+    let held = match held {
+        Ok(held) => held,
+        Err(error) => return error.into(),
+    };
+    let running = held
+        .into_iter()
+        .filter(|pod| !pod.is_finished() && pod.deletion_timestamp.is_none());
+    let since = Some(call.drain.started);
+    let waiting = running.filter_map(|pod| {
+        let (what, detail) = (pod.full_name(), awaits(pod)?);
+        Some(WaitingOn { what, detail, since })
+    });
+    let waiting_for: Vec<_> = waiting.collect();
     if left.is_zero() {
         report_over(hold, &waiting_for);
     }
@@ -184,10 +188,38 @@ pub fn step(
         .into()
 }
 
-/// Pods that no plan evicts are never waited for.
-fn can_be_held(pod: &Pod) -> bool {
-    let stays = pod.mirror || pod.driver || pod.is_controlled_by("DaemonSet");
-    !stays && !pod.is_finished() && pod.deletion_timestamp.is_none()
+/// The wave's pods: those that the hook's state names, and newer ones with this hold.
+///
+/// If none has it at the first step, the configuration has changed since the plan was made. Then every pod with a hold
+/// counts: none leaves before its time.
+fn held<'c>(
+    call: &'c Call,
+    hold: Hold,
+    known: &mut Known,
+    hold_of: impl Fn(&Pod) -> Result<Option<Hold>, facts::Error>,
+) -> Result<Vec<&'c Pod>, facts::Error> {
+    let (mut held, mut unknown) = (Vec::new(), Vec::new());
+    // No plan of a policy evicts these.
+    let stays = |pod: &&Pod| pod.mirror || pod.driver || pod.is_controlled_by("DaemonSet");
+    for pod in call.pods.iter().filter(|pod| !stays(pod)) {
+        match known.get(pod) {
+            Some(true) => held.push(pod),
+            Some(false) => {}
+            None => unknown.push((pod, hold_of(pod)?)),
+        }
+    }
+    let is_changed = call.state.is_empty() && unknown.iter().all(|(_, its)| *its != Some(hold));
+    for (pod, its) in unknown {
+        let is_held = if is_changed {
+            its.is_some()
+        } else {
+            its == Some(hold)
+        };
+        if known.add(pod, is_held) {
+            held.push(pod);
+        }
+    }
+    Ok(held)
 }
 
 fn report_over(hold: Hold, waiting_for: &[WaitingOn]) {

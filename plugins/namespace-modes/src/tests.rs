@@ -205,6 +205,28 @@ fn the_time_counts_from_the_start_of_the_drain() {
 }
 
 #[test]
+fn a_changed_time_makes_no_wave_of_a_running_drain_begin_earlier() {
+    for rules in ["batch AllowCompletion 1h", "batch AllowCompletion 5m"] {
+        let host = host("batch AllowCompletion 10m", &["shop/cart", "batch/report"]);
+        assert!(host.plan::<NamespaceModes>().unwrap().wave("after 10m").is_some());
+        host.config("rules", rules);
+        let run = host.run_hook::<NamespaceModes>(Phase::BeforeWave, wave("after 10m"), 1_000);
+        assert_eq!(
+            (run.outcome(), run.took),
+            (Some(&Outcome::Done), TEN_MINUTES),
+            "{rules}"
+        );
+    }
+}
+
+#[test]
+fn a_finished_pod_of_a_wave_does_not_make_it_wait_for_others() {
+    let host = host("batch AllowCompletion 10m, logs AllowCompletion 1h", &[]);
+    host.pods([finished(pod("batch/report")), pod("logs/index")]);
+    assert_eq!(step(&host, "after 10m"), Outcome::Done);
+}
+
+#[test]
 fn an_outage_delays_no_wave_whose_namespaces_are_known() {
     let host = host("tier=batch AllowCompletion 10m", &["reports/daily", "shop/cart"]);
     host.namespaces([namespace("reports").with_label("tier", "batch")]);
