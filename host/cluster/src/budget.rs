@@ -1,6 +1,6 @@
 //! Converts PodDisruptionBudgets from the API's form to the engine's.
 
-use scupper_engine::{Budget, Operator, Requirement, Selector, UnhealthyPods};
+use scupper_engine::{Amount, Budget, BudgetLimit, Operator, Requirement, Selector, UnhealthyPods};
 use serde::Deserialize;
 
 use super::wire::{Meta, Object, Texts, nullable};
@@ -21,6 +21,16 @@ pub(super) struct WireBudget {
 struct Spec {
     selector: Option<WireSelector>,
     unhealthy_pod_eviction_policy: Option<String>,
+    min_available: Option<WireAmount>,
+    max_unavailable: Option<WireAmount>,
+}
+
+/// An `IntOrString`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum WireAmount {
+    Pods(i32),
+    Percent(String),
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -75,6 +85,7 @@ impl WireBudget {
             Some("AlwaysAllow") => UnhealthyPods::AlwaysAllow,
             _ => UnhealthyPods::IfHealthyBudget,
         };
+        let limit = spec.limit();
         Budget {
             namespace: meta.namespace,
             name: meta.name,
@@ -83,7 +94,27 @@ impl WireBudget {
             disruptions_allowed: status.disruptions_allowed,
             current_healthy: status.current_healthy,
             desired_healthy: status.desired_healthy,
+            expected_pods: status.expected_pods,
+            limit,
             observed,
+        }
+    }
+}
+
+impl Spec {
+    fn limit(&self) -> Option<BudgetLimit> {
+        let amount = |amount: &Option<WireAmount>| amount.as_ref().and_then(WireAmount::to_engine);
+        let most = || amount(&self.max_unavailable).map(BudgetLimit::MaxUnavailable);
+        let least = || amount(&self.min_available).map(BudgetLimit::MinAvailable);
+        most().or_else(least)
+    }
+}
+
+impl WireAmount {
+    fn to_engine(&self) -> Option<Amount> {
+        match self {
+            Self::Pods(pods) => u32::try_from(*pods).ok().map(Amount::Pods),
+            Self::Percent(text) => text.strip_suffix('%')?.parse().ok().map(Amount::Percent),
         }
     }
 }

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{Pod, PodPhase};
 
@@ -23,8 +24,30 @@ pub struct Budget {
     pub current_healthy: i32,
     /// `status.desiredHealthy`
     pub desired_healthy: i32,
+    /// `status.expectedPods`
+    pub expected_pods: i32,
+    /// `spec.minAvailable` or `spec.maxUnavailable`; `None`: neither, or unreadable.
+    pub limit: Option<BudgetLimit>,
     /// `status.observedGeneration` has caught up with `metadata.generation`
     pub observed: bool,
+}
+
+/// What a budget demands of its pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetLimit {
+    /// So many stay healthy.
+    MinAvailable(Amount),
+    /// No more than so many are unhealthy.
+    MaxUnavailable(Amount),
+}
+
+/// A number of pods, or a share of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// A number.
+    Pods(u32),
+    /// A share in percent.
+    Percent(u32),
 }
 
 /// Whether pods that are not ready may go although the budget is not met.
@@ -168,5 +191,24 @@ impl Budget {
     /// Whether this budget counts the pod.
     pub fn selects(&self, pod: &Pod) -> bool {
         self.namespace == pod.id.namespace && self.selector.matches(&pod.labels)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(pods) => write!(f, "{pods}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl fmt::Display for BudgetLimit {
+    /// `minAvailable: 1`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MinAvailable(amount) => write!(f, "minAvailable: {amount}"),
+            Self::MaxUnavailable(amount) => write!(f, "maxUnavailable: {amount}"),
+        }
     }
 }

@@ -50,7 +50,8 @@ mod writes;
 use alloc::vec::Vec;
 
 use crate::{
-    Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request, Time,
+    Budget, Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request,
+    Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -159,6 +160,11 @@ impl Drain {
     /// All pods of the node as the engine knows them.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
         self.cluster.pods().values()
+    }
+
+    /// All budgets as the engine knows them.
+    pub fn budgets(&self) -> impl Iterator<Item = &Budget> {
+        self.cluster.all_budgets().map(|(_, budget)| budget)
     }
 
     /// Its phase.

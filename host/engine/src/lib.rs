@@ -32,6 +32,7 @@ mod outcome;
 mod phase;
 mod plan;
 mod pod;
+pub mod pre_flight;
 mod reason;
 mod request;
 mod time;
@@ -39,7 +40,9 @@ mod timeline;
 mod trigger;
 
 pub use authors::signed;
-pub use budget::{Budget, GoverningBudget, Operator, Requirement, Selector, UnhealthyPods};
+pub use budget::{
+    Amount, Budget, BudgetLimit, GoverningBudget, Operator, Requirement, Selector, UnhealthyPods,
+};
 pub use check::check;
 pub use checkpoint::{Checkpoint, Counts, SavedHook};
 pub use command::{Command, CommandId, Task};

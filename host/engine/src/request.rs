@@ -79,6 +79,8 @@ pub struct Settings {
     /// least 1, and at least [`LEAST_RACES`] for pods that do not tolerate the cordon and were bound to the node before
     /// the scheduler had seen it.
     pub returning_pod_evictions: u32,
+    /// Pods that are certain to stay ([`pre_flight`](crate::pre_flight)) refuse the drain before anything changes.
+    pub refuse_certain: bool,
     /// How long the API server may keep refusing writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
@@ -139,6 +141,7 @@ impl Default for Settings {
             own_pod: None,
             uncordon_on_failure: false,
             returning_pod_evictions: 1,
+            refuse_certain: false,
             forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
         }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scupper_engine::{
-    Budget, Controller, Deletion, Operator, PodPhase, PodRef, Requirement, Selector, Time, Uid, UnhealthyPods,
+    Amount, Budget, BudgetLimit, Controller, Deletion, Operator, PodPhase, PodRef, Requirement, Selector,
+    Time, Uid, UnhealthyPods,
 };
 use serde_json::{Value, json};
 
@@ -189,7 +190,7 @@ fn budgets() {
         "disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3, "observedGeneration": 2,
     });
     let found = budget(
-        json!({"selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"}),
+        json!({"selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow", "minAvailable": "50%"}),
         status,
     );
     let requirement = |key: &str, operator, values: &[&str]| Requirement {
@@ -213,9 +214,32 @@ fn budgets() {
         disruptions_allowed: 1,
         current_healthy: 3,
         desired_healthy: 2,
+        expected_pods: 3,
+        limit: Some(BudgetLimit::MinAvailable(Amount::Percent(50))),
         observed: true,
     };
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn limits_of_budgets() {
+    use BudgetLimit::{MaxUnavailable, MinAvailable};
+    for (spec, limit) in [
+        (json!({"minAvailable": 2}), Some(MinAvailable(Amount::Pods(2)))),
+        (
+            json!({"minAvailable": null, "maxUnavailable": 0}),
+            Some(MaxUnavailable(Amount::Pods(0))),
+        ),
+        (
+            json!({"maxUnavailable": "30%"}),
+            Some(MaxUnavailable(Amount::Percent(30))),
+        ),
+        (json!({"maxUnavailable": "all"}), None),
+        (json!({"minAvailable": -1}), None),
+        (json!({}), None),
+    ] {
+        assert_eq!(budget(spec.clone(), json!({})).limit, limit, "{spec}");
+    }
 }
 
 #[test]

@@ -284,6 +284,8 @@ fn budgets(rng: &mut Rng, mood: Mood, pods: &[InitialPod]) -> Vec<(Budget, i32, 
             disruptions_allowed: 0,
             current_healthy: 0,
             desired_healthy: 0,
+            expected_pods: 0,
+            limit: None,
             observed: !rng.chance(150),
         };
         let here = pods

@@ -48,6 +48,11 @@ impl Drain {
         self.chains_begun
     }
 
+    /// Nothing has been changed, by this process or by a former one of this drain, and no plan has been agreed on.
+    pub fn is_untouched(&self) -> bool {
+        self.phase == Phase::Planning && !self.was_cordoned()
+    }
+
     /// Plans the drain once the node, its pods and their budgets are known. Nothing has been changed before.
     pub(super) fn plan_first(&mut self) {
         if self.request.intent == Intent::Uncordon {

@@ -48,6 +48,8 @@ fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
         disruptions_allowed: allowed,
         current_healthy: 2,
         desired_healthy: 2,
+        expected_pods: 2,
+        limit: None,
         observed,
     }
 }

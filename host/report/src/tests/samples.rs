@@ -287,6 +287,8 @@ pub(super) fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budg
         disruptions_allowed: allowed,
         current_healthy: 2,
         desired_healthy: 2,
+        expected_pods: 2,
+        limit: None,
         observed,
     }
 }

@@ -329,6 +329,8 @@ impl BudgetForm {
             disruptions_allowed: self.allowed,
             current_healthy: pods,
             desired_healthy: pods - self.allowed.clamp(0, pods),
+            expected_pods: pods,
+            limit: None,
             observed: true,
         })
     }

@@ -124,6 +124,8 @@ pub(crate) fn budget(allowed: i32) -> Budget {
         disruptions_allowed: allowed,
         current_healthy: 2 + allowed,
         desired_healthy: 2,
+        expected_pods: 2,
+        limit: None,
         observed: true,
     }
 }

@@ -84,6 +84,8 @@ fn with_everything() -> Planned {
         disruptions_allowed: 0,
         current_healthy: 2,
         desired_healthy: 2,
+        expected_pods: 2,
+        limit: None,
         observed: true,
     };
     let refused = EvictAnswer::BudgetExhausted {

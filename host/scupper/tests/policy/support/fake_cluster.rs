@@ -184,6 +184,8 @@ impl FactSource for FakeCluster {
                 disruptions_allowed: 0,
                 current_healthy: 2,
                 desired_healthy: 3,
+                expected_pods: 3,
+                limit: None,
                 observed: true,
             },
         };

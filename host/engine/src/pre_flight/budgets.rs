@@ -1,0 +1,105 @@
+//! Findings about disruption budgets.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::arithmetic::{Reach, opening};
+use super::{Certainty, Concern, Finding, Input};
+use crate::{Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
+
+/// Budgets that allow no eviction even when all their pods are healthy.
+pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
+    let mut held: BTreeMap<(&str, &str), (&Budget, Vec<&Pod>)> = BTreeMap::new();
+    for (pod, governing) in input.evicted() {
+        if let GoverningBudget::One(budget) = governing {
+            let key = (budget.namespace.as_str(), budget.name.as_str());
+            held.entry(key).or_insert((budget, Vec::new())).1.push(pod);
+        }
+    }
+    for (budget, pods) in held.into_values() {
+        let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= 0) else {
+            continue;
+        };
+        let state = input.namespaces.get(&budget.namespace);
+        let reach = state.and_then(|state| Reach::of(budget, state));
+        let is_closed = reach.as_ref().is_some_and(|reach| reach.is_closed(limit));
+        let seems_closed = budget.observed && budget.desired_healthy >= budget.expected_pods;
+        if !is_closed && !seems_closed {
+            continue;
+        }
+        let spares_unready = budget.unhealthy_pods == UnhealthyPods::AlwaysAllow;
+        let is_certain = |pod: &&Pod| is_closed && !spares_unready && input.runs_until_evicted(pod);
+        let (certain, likely): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_certain);
+        for (certainty, pods) in [(Certainty::Certain, certain), (Certainty::Likely, likely)] {
+            if !pods.is_empty() {
+                findings.push(of_closed(budget, limit, reach.as_ref(), (certainty, &pods)));
+            }
+        }
+    }
+}
+
+fn of_closed(
+    budget: &Budget,
+    limit: BudgetLimit,
+    reach: Option<&Reach<'_>>,
+    (certainty, pods): (Certainty, &[&Pod]),
+) -> Finding {
+    let Budget { namespace, name, .. } = budget;
+    let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
+    let change = if expected == 0 {
+        // The disruption controller finds no replicas to take a share of.
+        String::from("set minAvailable to a number: the pods have no controller that counts replicas")
+    } else {
+        opening(limit, expected, reach)
+    };
+    Finding {
+        certainty,
+        concern: Concern::ClosedBudget,
+        pods: pods.iter().map(|pod| pod.id.clone()).collect(),
+        budgets: Vec::from([format!("{namespace}/{name}")]),
+        reason: format!(
+            "budget {namespace}/{name} ({limit}) allows no eviction even when all its pods are healthy"
+        ),
+        change,
+    }
+}
+
+/// Pods under more than one budget.
+pub(super) fn several(input: &Input<'_>, findings: &mut Vec<Finding>) {
+    let mut held: BTreeMap<(Certainty, Vec<String>), Vec<&Pod>> = BTreeMap::new();
+    for (pod, governing) in input.evicted() {
+        if !matches!(governing, GoverningBudget::Several(..)) {
+            continue;
+        }
+        let certainty = if input.runs_until_evicted(pod) {
+            Certainty::Certain
+        } else {
+            Certainty::Likely
+        };
+        let selecting = input.budgets.iter().filter(|budget| budget.selects(pod));
+        let mut names: Vec<_> = selecting
+            .map(|budget| format!("{}/{}", budget.namespace, budget.name))
+            .collect();
+        names.sort();
+        held.entry((certainty, names)).or_default().push(pod);
+    }
+    for ((certainty, budgets), pods) in held {
+        findings.push(Finding {
+            certainty,
+            concern: Concern::SeveralBudgets,
+            pods: pods.iter().map(|pod| pod.id.clone()).collect(),
+            reason: format!(
+                "{} budgets select the pod ({}), and the API server refuses evictions under more than one",
+                budgets.len(),
+                budgets.join(", ")
+            ),
+            change: format!(
+                "delete {} of these budgets, or narrow their selectors",
+                budgets.len() - 1
+            ),
+            budgets,
+        });
+    }
+}

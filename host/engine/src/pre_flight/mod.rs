@@ -1,0 +1,164 @@
+//! Pre-flight arithmetic: what keeps pods of a plan on the node, or hurts when they go, found before anything changes.
+//!
+//! A finding is [`Certainty::Certain`] when waiting cannot help: its pods stay as long as nobody changes a budget,
+//! scales or rolls out a workload, adds other pods to a budget, or deletes or breaks the pods themselves. Whatever else
+//! happens (pods elsewhere fail, recover, finish, are replaced), they stay. That needs to be known of the whole
+//! namespace ([`NamespaceState`]); without it a finding is [`Certainty::Likely`].
+
+mod arithmetic;
+mod budgets;
+mod namespace;
+mod pods;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use crate::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
+
+pub use namespace::{NamespaceState, Owner};
+
+/// What is known before a drain.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The pods on the node.
+    pub pods: &'a [Pod],
+    /// What becomes of them.
+    pub plan: &'a Plan,
+    /// How they are evicted.
+    pub settings: &'a Settings,
+    /// All budgets.
+    pub budgets: &'a [Budget],
+    /// How long the drain may take; `None`: without limit.
+    pub time_left: Option<Duration>,
+    /// The namespaces that have been read, by name.
+    pub namespaces: &'a BTreeMap<String, NamespaceState>,
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// As things stand the pods cannot leave.
+    Certain,
+    /// It may end by itself, or not enough is known.
+    Likely,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Concern {
+    /// A budget allows no eviction even when all its pods are healthy.
+    ClosedBudget,
+    /// More than one budget selects the pod, so the API server refuses its eviction.
+    SeveralBudgets,
+    /// The pod's namespace is being deleted, so the API server refuses its eviction.
+    TerminatingNamespace,
+    /// Finalizers keep the pod after its containers have ended.
+    Finalizers,
+    /// The pod's grace period is longer than the drain may take.
+    GracePeriod,
+    /// The pod is the only one of its workload.
+    SingleReplica,
+    /// The pod's data on the node is lost.
+    LocalData,
+}
+
+/// Something that is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// What it is about.
+    pub concern: Concern,
+    /// The pods, by name.
+    pub pods: Vec<PodRef>,
+    /// The budgets, as `namespace/name`.
+    pub budgets: Vec<String>,
+    /// Why.
+    pub reason: String,
+    /// The smallest change that helps; empty: none is known.
+    pub change: String,
+}
+
+/// Examines a plan. Certain findings come first.
+pub fn examine(input: &Input<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    budgets::closed(input, &mut findings);
+    budgets::several(input, &mut findings);
+    pods::examine(input, &mut findings);
+    findings.sort_by_key(|finding| (finding.certainty, finding.concern));
+    findings
+}
+
+/// The namespaces whose state decides whether pods are certain to stay. None if budgets let all pods go by and by.
+pub fn namespaces_in_doubt(input: &Input<'_>) -> BTreeSet<String> {
+    let blind = Input {
+        namespaces: &BTreeMap::new(),
+        ..*input
+    };
+    let mut findings = Vec::new();
+    budgets::closed(&blind, &mut findings);
+    budgets::several(&blind, &mut findings);
+    let pods = findings.into_iter().flat_map(|finding| finding.pods);
+    pods.map(|pod| pod.namespace).collect()
+}
+
+impl Input<'_> {
+    /// The pods that are to leave, by name.
+    fn leaving(&self) -> Vec<&Pod> {
+        let leaves = |pod: &&Pod| {
+            let decision = self.plan.decision(&pod.id.uid);
+            decision.is_some_and(|decision| decision.verdict.leaves())
+        };
+        let mut pods: Vec<&Pod> = self.pods.iter().filter(leaves).collect();
+        pods.sort_by(|one, other| one.id.cmp(&other.id));
+        pods
+    }
+
+    /// Of these, the ones whose eviction budgets decide on.
+    fn evicted(&self) -> Vec<(&Pod, GoverningBudget<'_>)> {
+        let mut pods = self.leaving();
+        pods.retain(|pod| {
+            let decision = self.plan.decision(&pod.id.uid);
+            decision.is_some_and(|decision| decision.verdict == Verdict::Evict)
+        });
+        let governed = |pod| (pod, GoverningBudget::of(pod, self.budgets));
+        pods.into_iter().map(governed).collect()
+    }
+
+    fn namespace(&self, pod: &Pod) -> Option<&NamespaceState> {
+        self.namespaces.get(&pod.id.namespace)
+    }
+
+    /// Nothing but its eviction ends this pod: it runs, and its workload neither finishes nor removes it.
+    fn runs_until_evicted(&self, pod: &Pod) -> bool {
+        let is_kept = |state: &NamespaceState| !state.terminating && state.keeps(pod);
+        pod.phase == PodPhase::Running && pod.deletion.is_none() && self.namespace(pod).is_some_and(is_kept)
+    }
+}
+
+impl fmt::Display for Certainty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Certain => "certain",
+            Self::Likely => "likely",
+        })
+    }
+}
+
+impl Concern {
+    /// In one CamelCase word, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClosedBudget => "ClosedBudget",
+            Self::SeveralBudgets => "SeveralBudgets",
+            Self::TerminatingNamespace => "TerminatingNamespace",
+            Self::Finalizers => "Finalizers",
+            Self::GracePeriod => "GracePeriod",
+            Self::SingleReplica => "SingleReplica",
+            Self::LocalData => "LocalData",
+        }
+    }
+}
