@@ -15,29 +15,18 @@
 //! It must not know where drains come from, how to reach the API server, or what a plan means.
 #![deny(missing_docs)]
 
-mod compile;
-mod files;
 mod imports;
 mod load;
 mod runtime;
 mod wit;
 
-pub use compile::cache::CacheError;
-pub use compile::child::{CompileTask, compile_child};
-pub use compile::compiled::{Compilation, precompile, time_compiling};
-pub use compile::compiler::{CompileError, compiler_lacks, own_program};
-pub use compile::engine_config::Processor;
-pub use compile::interfaces::VERSION as WIT_VERSION;
-pub use compile::limits::{CompileLimit, CompileLimits};
-pub use compile::wasm_file::{SourceError, WasmFile};
-pub use files::digest::sha256;
-pub use files::private_dir::{PrivateDir, PrivateDirError};
 pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
 pub use imports::facts::answers::{DrainFacts, Facts};
 pub use imports::facts::source::{BudgetFact, FactSource, Marks, NamespaceFact, OwnerFact};
 pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;
 pub use imports::secret::Secrets;
+pub use load::compiled::{Compilation, precompile, time_compiling};
 pub use load::error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 pub use load::examine::{Examined, examine};
 pub use load::flaws::Flaw;
@@ -49,3 +38,8 @@ pub use runtime::fault::{CallError, CallFault, Overrun};
 pub use runtime::observer::{EmitResult, Observation, Observer};
 pub use runtime::usage::{CallResult, Measure, PolicyUsage, Usage};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
+pub use scupper_policy_compile::{
+    CacheError, CompileError, CompileLimit, CompileLimits, CompileTask, PrivateDir, PrivateDirError,
+    Processor, SourceError, VERSION as WIT_VERSION, WasmFile, compile_child, compiler_lacks, own_program,
+    sha256,
+};

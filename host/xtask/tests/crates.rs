@@ -9,15 +9,21 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("scupper-engine", &[]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
     ("scupper-cluster", &["scupper-common", "scupper-engine"]),
     ("scupper-policy-spec", &["scupper-common"]),
+    ("scupper-policy-compile", &["scupper-common"]),
     (
         "scupper-policy",
-        &["scupper-common", "scupper-engine", "scupper-policy-spec"],
+        &[
+            "scupper-common",
+            "scupper-engine",
+            "scupper-policy-compile",
+            "scupper-policy-spec",
+        ],
     ),
     (
         "scupper-policy-reload",
@@ -88,7 +94,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
 /// Libraries restricted to a few crates: `kube` writes to API servers, `wasmtime` runs foreign code.
 const AT_HOME: [(&str, &[&str]); 3] = [
     ("kube", &["scupper-cluster", "scupper-dev", "scupper-simulator"]),
-    ("wasmtime", &["scupper-policy"]),
+    ("wasmtime", &["scupper-policy", "scupper-policy-compile"]),
     ("clap", &["scupper", "scupper-dev", "xtask"]),
 ];
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use scupper_policy_compile::{CacheError, CompileError, CompileFault, SourceError};
 use scupper_policy_spec::{
     Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PrefixError, SecretGrantError,
     SpecSource,
@@ -11,9 +12,6 @@ use scupper_policy_spec::{
 use thiserror::Error;
 
 use super::flaws::Flaw;
-use crate::compile::cache::CacheError;
-use crate::compile::compiler::CompileError;
-use crate::compile::wasm_file::SourceError;
 use crate::imports::http::HttpSetupError;
 use crate::runtime::fault::CallError;
 
@@ -136,6 +134,17 @@ pub enum LoadFault {
     /// The task that loaded it died.
     #[error("loading it was interrupted")]
     BrokenOff,
+}
+
+impl From<CompileFault> for LoadFault {
+    fn from(fault: CompileFault) -> Self {
+        match fault {
+            CompileFault::Source(error) => Self::Source(error),
+            CompileFault::Compile(error) => Self::Compile(error),
+            CompileFault::Cache(error) => Self::Cache(error),
+            CompileFault::BrokenOff => Self::BrokenOff,
+        }
+    }
 }
 
 impl LoadFault {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
+use scupper_policy_compile::{CacheError, CompileError, PrivateDirError, SourceError};
 use scupper_policy_spec::{
     Capability, Grant, GrantError, HttpGrantError, HttpTargetError, NameError, PrefixError, SecretGrantError,
     SpecSource,
@@ -14,10 +15,6 @@ use wasmtime::Trap;
 
 use super::error::{ConfigProblem, LoadError, LoadFault, MissingGrant, WantError};
 use super::flaws::Flaw;
-use crate::compile::cache::CacheError;
-use crate::compile::compiler::CompileError;
-use crate::compile::wasm_file::SourceError;
-use crate::files::private_dir::PrivateDirError;
 use crate::imports::http::HttpSetupError;
 use crate::runtime::RuntimeError;
 use crate::runtime::fault::{CallError, CallFault, Frames, Overrun};

@@ -9,8 +9,8 @@ use scupper_policy_spec::PolicySpec;
 use super::error::LoadFault;
 use super::flaws;
 use super::loaded::blank_node;
-use crate::compile::compiled::{self, Compiled};
 use crate::imports::granted::Wants;
+use crate::load::compiled::{self, Compiled};
 use crate::runtime::guest::Guest;
 use crate::{ClusterAccess, Description, DrainInfo, Facts, Flaw, PolicyUsage, Runtime, StepCall, load};
 
@@ -43,7 +43,7 @@ async fn through(
     examined: &mut Examined,
 ) -> Result<(), LoadFault> {
     let wasm = compiled::read(&spec.file).await?;
-    examined.bytes = wasm.bytes().length();
+    examined.bytes = wasm.length();
     let (given, faults) = load::sound(spec).await?;
     examined.faults.extend(faults);
     let Compiled { component, digest } = compiled::compile(runtime, spec, wasm).await?;

@@ -8,8 +8,8 @@ use scupper_policy_spec::{OnFailure, PolicySpec};
 
 use super::error::LoadFault;
 use super::{failure_policy, settle};
-use crate::compile::compiled::{Compiled, compile};
-use crate::compile::wasm_file::WasmFile;
+use crate::WasmFile;
+use crate::load::compiled::{Compiled, compile};
 use crate::runtime::guest::Guest;
 use crate::{CallError, ClusterAccess, Description, DrainInfo, Facts, PlanCall, Runtime, StepCall};
 

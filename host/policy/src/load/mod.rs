@@ -1,5 +1,6 @@
 //! From a file to a policy ready to call, step by step; the error of the first failed step says what to do.
 
+pub(crate) mod compiled;
 pub(crate) mod error;
 #[cfg(test)]
 mod error_texts;
@@ -13,17 +14,17 @@ pub(crate) mod surroundings;
 use std::sync::{Arc, Mutex};
 
 use scupper_common::text::{into_line, one_line};
+use scupper_policy_compile::check_system;
 use scupper_policy_spec::{Grant, Limits, PolicySpec};
 use tokio::task::spawn_blocking;
 use wasmtime::component::Component;
 
-use crate::compile::compiled::{Compiled, check_pin, compile, read};
-use crate::compile::interfaces::check_system;
 use crate::imports::events::EventLimiter;
 use crate::imports::granted::GrantedCapabilities;
 use crate::imports::http::RequestDeps;
 use crate::imports::log::LogLimiter;
 use crate::imports::store_data::PolicyContext;
+use crate::load::compiled::{Compiled, check_pin, compile, read};
 use crate::load::error::{ConfigProblem, LoadFault};
 use crate::load::flaws::{is_name, is_schema};
 use crate::load::loaded::LoadedPolicy;

@@ -5,7 +5,6 @@ pub(crate) mod call;
 pub(crate) mod cpu;
 pub(crate) mod fault;
 pub(crate) mod guest;
-pub(crate) mod limits;
 pub(crate) mod meter;
 pub(crate) mod observer;
 pub(crate) mod ticker;
@@ -16,15 +15,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use scupper_common::clock::Clock;
+use scupper_policy_compile::{CompileLimits, Compiler, hex, loading_engine, rules};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
-use crate::compile::compiler::Compiler;
-use crate::compile::limits::CompileLimits;
-use crate::compile::{engine_config, interfaces};
-use crate::files::digest::hex;
 use crate::imports::store_data::{self, StoreData};
 use crate::imports::wasi;
 use crate::runtime::observer::{NoObserver, Observer};
@@ -82,7 +78,7 @@ impl Runtime {
     /// Sets up everything that policies share.
     pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
         let failed = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
-        let engine = engine_config::loading().map_err(failed)?;
+        let engine = loading_engine().map_err(failed)?;
         let mut linker = Linker::new(&engine);
         store_data::link(&mut linker).map_err(failed)?;
         let mut wasi_linker = linker.clone();
@@ -132,7 +128,7 @@ impl Runtime {
 fn fingerprint(engine: &Engine) -> String {
     let mut hasher = Fingerprint(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    interfaces::rules().hash(&mut hasher);
+    rules().hash(&mut hasher);
     let mut hex = hex(&hasher.0.finalize());
     // Long enough to distinguish configurations; the names of files are long enough as it is.
     hex.truncate(16);

@@ -2,11 +2,13 @@
 //! guests occupy all workers; it sleeps while no guest runs.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{io, thread};
 
 use wasmtime::EngineWeak;
 
-use super::limits::TICK;
+/// How often the driver interrupts a running guest: no guest occupies a worker thread for longer.
+const TICK: Duration = Duration::from_millis(10);
 
 /// Ticks while guests run; ends when dropped, or with its engine.
 pub(crate) struct Ticker {

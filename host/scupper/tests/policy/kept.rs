@@ -169,7 +169,10 @@ async fn only_so_many_files_are_kept() {
 #[tokio::test]
 async fn a_compiler_that_refuses_is_quoted() {
     let dir = private_dir();
-    let refuses = concat!(env!("CARGO_MANIFEST_DIR"), "/../policy/tests/compilers/refuses");
+    let refuses = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../policy-compile/tests/compilers/refuses"
+    );
     let Err((fault, text)) = load_from(dir.path(), Some(refuses)).await else {
         panic!("it compiled")
     };

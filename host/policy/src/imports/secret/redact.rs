@@ -276,7 +276,7 @@ fn base64(value: &str) -> Vec<String> {
 }
 
 fn hex(value: &str) -> String {
-    crate::files::digest::hex(value.as_bytes())
+    scupper_policy_compile::hex(value.as_bytes())
 }
 
 #[cfg(test)]

@@ -10,4 +10,4 @@ mod output;
 mod time;
 
 pub(crate) use context::{Occasion, Wasi};
-pub(crate) use link::{HARMLESS, is_harmless, link};
+pub(crate) use link::link;

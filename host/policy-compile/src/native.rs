@@ -7,7 +7,7 @@ use crate::files::sealed::Sealed;
 
 /// Native code that our own compiler made, in sealed memory. It has two sources: our child process, or our private
 /// directory, where it still has the digest it had when stored.
-pub(crate) struct Native(Sealed);
+pub struct Native(Sealed);
 
 impl Native {
     /// The compiler child's output, sealed after the child's end.
@@ -18,6 +18,11 @@ impl Native {
     /// A copy of stored code, if it is unchanged.
     pub(crate) fn kept(code: Sealed, digest: &str) -> Option<Self> {
         (code.digest() == digest).then_some(Self(code))
+    }
+
+    /// Its bytes.
+    pub fn length(&self) -> u64 {
+        self.0.length()
     }
 
     /// The code.
@@ -34,7 +39,7 @@ impl Native {
     unsafe_code,
     reason = "wasmtime cannot check native code; its origin is checked here instead"
 )]
-pub(crate) fn load(engine: &Engine, native: &Native) -> wasmtime::Result<Component> {
+pub fn load_native(engine: &Engine, native: &Native) -> wasmtime::Result<Component> {
     // SAFETY: `deserialize_file` requires a file that `Engine::precompile_component` made and that does not change any
     // more. A `Native` is only made of the output of our own child process, or of a copy whose SHA-256 equals that of
     // such output; both digests were taken after sealing. The kernel refuses every write to a sealed file, every

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use wasmtime::{Config, Engine, WasmBacktraceDetails, WasmFeatures};
 
-use crate::runtime::limits::{BACKTRACE_FRAMES, WASM_STACK};
+use crate::limits::{BACKTRACE_FRAMES, WASM_STACK};
 
 /// Features of wasm and of components that policies do not need. They enlarge the attack surface, and 64-bit memories
 /// would break the limit that a bounded memory sets on the time of one instruction.
@@ -36,7 +36,7 @@ pub(crate) fn compiling(processor: Processor) -> wasmtime::Result<Engine> {
 }
 
 /// An engine that can only load.
-pub(crate) fn loading() -> wasmtime::Result<Engine> {
+pub fn loading_engine() -> wasmtime::Result<Engine> {
     Engine::new(shared().enable_compiler(false))
 }
 

@@ -20,17 +20,14 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::attempt::{Attempt, Marked};
-use super::cache::CacheError;
-use super::compile_error::{ChildReport, REPORT_BYTES, split_unconfined};
-use super::engine_config::Processor;
-use super::limits::{Allotment, CompileLimit, CompileLimits};
-use super::memory_room::{MemoryRoom, memory_room};
-use super::native::Native;
-use super::wasm_file::WasmFile;
+use crate::attempt::{Attempt, Marked};
+use crate::compile_error::{ChildReport, CompileFault, REPORT_BYTES, split_unconfined};
+use crate::engine_config::Processor;
 use crate::files::sealed::Draft;
-use crate::load::blocking;
-use crate::load::error::LoadFault;
+use crate::limits::{Allotment, CompileLimit, CompileLimits};
+use crate::memory_room::{MemoryRoom, memory_room};
+use crate::native::Native;
+use crate::wasm_file::WasmFile;
 
 /// The running program as the compiler. An upgrade may replace or delete its file meanwhile; the kernel starts the code
 /// that runs here all the same, so that parent and child always have the same version.
@@ -39,20 +36,20 @@ pub fn own_program() -> PathBuf {
 }
 
 /// Compiles one policy at a time: the largest needs 450 MB while it is compiled.
-pub(crate) struct Compiler {
+pub struct Compiler {
     program: PathBuf,
     turn: Semaphore,
     limits: CompileLimits,
 }
 
 /// Where to mark the component being compiled.
-pub(crate) struct Mark<'a> {
+pub struct Mark<'a> {
     /// The directory of compiled policies.
-    pub(crate) dir: &'a Path,
+    pub dir: &'a Path,
     /// Identifies the component and the engine.
-    pub(crate) key: &'a str,
+    pub key: &'a str,
     /// The UID of the driver's pod; empty outside of pods.
-    pub(crate) pod: &'a str,
+    pub pod: &'a str,
 }
 
 /// The confinement mechanisms that the kernel lacks, as reported by a child.
@@ -107,7 +104,8 @@ pub enum CompileError {
 }
 
 impl Compiler {
-    pub(crate) fn new(program: &Path, limits: CompileLimits) -> Self {
+    /// With the program whose subcommand `compile-policy` compiles.
+    pub fn new(program: &Path, limits: CompileLimits) -> Self {
         Self {
             program: program.to_owned(),
             turn: Semaphore::new(1),
@@ -117,16 +115,17 @@ impl Compiler {
 
     /// Scans and compiles in a child process, which has ended when this returns. `wasi`: the component may import the
     /// harmless part of WASI.
-    pub(crate) async fn compile(
+    pub async fn compile(
         &self,
         source: &WasmFile,
         (wasi, processor): (bool, Processor),
         mark: Option<Mark<'_>>,
-    ) -> Result<Native, LoadFault> {
+    ) -> Result<Native, CompileFault> {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
         // Measured only now: the previous compilation has released its memory.
-        let room = blocking(|| Ok(memory_room())).await?;
+        let room = spawn_blocking(memory_room).await;
+        let room = room.map_err(|_panicked| CompileFault::BrokenOff)?;
         let allotment = self.limits.within(room, source.bytes().length());
         let allotment = allotment.map_err(CompileError::Limit)?;
         let _attempt = match mark {
@@ -148,7 +147,7 @@ impl Compiler {
         }
         let native_bytes = allotment.limits.native_bytes;
         let sealed = spawn_blocking(move || draft.seal(native_bytes)).await;
-        let sealed = sealed.map_err(|_panicked| LoadFault::BrokenOff)?;
+        let sealed = sealed.map_err(|_panicked| CompileFault::BrokenOff)?;
         let code = sealed.map_err(CompileError::Take)?;
         Ok(Native::from_child(
             code.ok_or_else(|| CompileError::Limit(allotment.native()))?,
@@ -214,11 +213,11 @@ impl Started {
 }
 
 /// Marks the component. `None`: another process is compiling it.
-async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attempt>, LoadFault> {
+async fn begin(mark: &Mark<'_>, room: Option<MemoryRoom>) -> Result<Option<Attempt>, CompileFault> {
     let (dir, key, pod) = (mark.dir.to_owned(), mark.key.to_owned(), mark.pod.to_owned());
     let limit = room.map(|room| room.limit);
-    let cannot = |error: CacheError| LoadFault::Cache(error);
-    match blocking(move || Attempt::begin(&dir, &key, &pod, limit).map_err(cannot)).await? {
+    let marked = spawn_blocking(move || Attempt::begin(&dir, &key, &pod, limit)).await;
+    match marked.map_err(|_panicked| CompileFault::BrokenOff)?? {
         Marked::Begun(attempt) => Ok(Some(attempt)),
         Marked::Elsewhere => Ok(None),
         Marked::DiedOf(mark) => Err(CompileError::Killed { mark }.into()),
@@ -242,19 +241,19 @@ async fn end(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
 }
 
 /// Why there is no native code, from the child's report. The report of a killed child may be incomplete.
-fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> LoadFault {
+fn refused(status: ExitStatus, report: &[u8], allotment: &Allotment) -> CompileFault {
     if let Some(limit) = allotment.reached(status, report) {
         return CompileError::Limit(limit).into();
     }
     let said = match ChildReport::read(report) {
-        Some(ChildReport::Source(error)) => return LoadFault::Source(error.in_one_line()),
+        Some(ChildReport::Source(error)) => return CompileFault::Source(error.in_one_line()),
         Some(ChildReport::TooLarge) => {
             return CompileError::Limit(allotment.native()).into();
         }
         Some(ChildReport::Other(text)) => text,
         None => String::from_utf8_lossy(report).into_owned(),
     };
-    LoadFault::Compile(CompileError::Refused {
+    CompileFault::Compile(CompileError::Refused {
         status: ended(status),
         report: one_line(said.trim(), 1024),
     })
@@ -355,11 +354,11 @@ mod tests {
         let fault = |said: &str| refused(failed, said.as_bytes(), &usual());
         assert!(matches!(
             fault(r#"{"source":"core-module"}"#),
-            LoadFault::Source(SourceError::CoreModule)
+            CompileFault::Source(SourceError::CoreModule)
         ));
         assert!(matches!(
             fault("\"too-large\"\n"),
-            LoadFault::Compile(CompileError::Limit(CompileLimit::Native(_)))
+            CompileFault::Compile(CompileError::Limit(CompileLimit::Native(_)))
         ));
         for said in [r#"{"other":"no\nway"}"#, "no\nway"] {
             assert_eq!(reported(&fault(said)), r"the compiler refused it: no\nway");
@@ -373,7 +372,8 @@ mod tests {
             r#"{{"source":{{"imports":{{"imports":"\u001b[2J{}"}}}}}}"#,
             "x".repeat(3000)
         );
-        let LoadFault::Source(SourceError::Imports { imports }) = refused(failed, long.as_bytes(), &usual())
+        let CompileFault::Source(SourceError::Imports { imports }) =
+            refused(failed, long.as_bytes(), &usual())
         else {
             panic!("{long}")
         };
@@ -383,8 +383,8 @@ mod tests {
         );
     }
 
-    fn reported(fault: &LoadFault) -> String {
-        let LoadFault::Compile(error) = fault else {
+    fn reported(fault: &CompileFault) -> String {
+        let CompileFault::Compile(error) = fault else {
             panic!("{fault}")
         };
         error.to_string()

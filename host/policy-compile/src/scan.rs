@@ -9,18 +9,17 @@ use std::io::Read;
 use scupper_common::text::one_line;
 use wasmparser::{BinaryReaderError, Validator, WasmFeatures};
 
-use super::interfaces::Names;
-use crate::SourceError;
-use crate::files::sealed::Sealed;
+use crate::interfaces::Names;
+use crate::{SourceError, WasmFile};
 
 const COMPONENT_MAGIC: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
 /// Checks that the header declares a component. Blocks for a moment.
-pub(crate) fn glance(bytes: &Sealed) -> Result<(), SourceError> {
+pub fn glance(wasm: &WasmFile) -> Result<(), SourceError> {
     let mut first = Vec::with_capacity(COMPONENT_MAGIC.len());
-    bytes
+    wasm.bytes()
         .reader()
         .take(COMPONENT_MAGIC.len() as u64)
         .read_to_end(&mut first)

@@ -10,10 +10,10 @@ use scupper_common::text::into_line;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::interfaces::VERSION;
 use crate::files::digest::sha256_of;
 use crate::files::sealed::Sealed;
-use crate::runtime::limits::SOURCE_BYTES;
+use crate::interfaces::VERSION;
+use crate::limits::SOURCE_BYTES;
 
 /// How to build a policy without imports from WASI.
 const WITHOUT_WASI: &str = "build it without WASI (Rust: --target wasm32-unknown-unknown, as `scupper policy build` does; \
@@ -134,6 +134,11 @@ impl WasmFile {
     /// Reads the component from its beginning.
     pub fn reader(&self) -> impl Read + '_ {
         self.0.reader()
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u64 {
+        self.0.length()
     }
 
     /// The component.

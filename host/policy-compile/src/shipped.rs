@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::cache::{ENDING, digest_in};
-use super::native::Native;
+use crate::cache::{ENDING, digest_in};
 use crate::files::sealed::Sealed;
-use crate::runtime::limits::NATIVE_BYTES;
+use crate::limits::NATIVE_BYTES;
+use crate::native::Native;
 
 /// Group and others must not write.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
 /// The native code for a key, if it exists and is as trustworthy as the program itself: the owner of the program's file
 /// also owns directory and file, and only this owner may write to them. Blocks.
-pub(super) fn fetch(dir: &Path, key: &str) -> io::Result<Option<Native>> {
+pub fn fetch_shipped(dir: &Path, key: &str) -> io::Result<Option<Native>> {
     let owner = fs::metadata("/proc/self/exe")?.uid();
     let is_trusted = |meta: &fs::Metadata| meta.uid() == owner && meta.mode() & OTHERS_MAY_WRITE == 0;
     if !is_trusted(&fs::symlink_metadata(dir)?) {
@@ -47,7 +47,7 @@ pub(super) fn fetch(dir: &Path, key: &str) -> io::Result<Option<Native>> {
 }
 
 /// Writes native code for a key, readable by all users. Blocks.
-pub(super) fn write(dir: &Path, key: &str, native: &Native) -> io::Result<PathBuf> {
+pub fn write_shipped(dir: &Path, key: &str, native: &Native) -> io::Result<PathBuf> {
     fs::create_dir_all(dir)?;
     let code = native.code();
     let path = dir.join(format!("{key}-{}{ENDING}", code.digest()));

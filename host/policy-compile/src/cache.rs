@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use thiserror::Error;
 
-use super::native::Native;
 use crate::files::private_dir::{PrivateDir, PrivateDirError};
 use crate::files::sealed::Sealed;
-use crate::runtime::limits::NATIVE_BYTES;
+use crate::limits::NATIVE_BYTES;
+use crate::native::Native;
 
 /// More than a node has: all its policies, in every version that one day's updates bring.
 const FILES: usize = 64;
 
 /// The suffix of compiled policies.
-pub(super) const ENDING: &str = ".cwasm";
+pub(crate) const ENDING: &str = ".cwasm";
 
 /// The private directory.
-pub(crate) struct Cache {
+pub struct Cache {
     dir: PrivateDir,
 }
 
@@ -50,13 +50,13 @@ pub enum CacheError {
 
 impl Cache {
     /// Opens the directory, and creates it if necessary.
-    pub(crate) fn open(path: &Path) -> Result<Self, CacheError> {
+    pub fn open(path: &Path) -> Result<Self, CacheError> {
         let dir = PrivateDir::open(path).map_err(CacheError::Directory)?;
         Ok(Self { dir })
     }
 
     /// The native code for a key, if the cache has it unchanged. Blocks.
-    pub(crate) fn fetch(&self, key: &str) -> Result<Option<Native>, CacheError> {
+    pub fn fetch(&self, key: &str) -> Result<Option<Native>, CacheError> {
         for (name, _) in self.dir.list(ENDING).map_err(self.failed("list", "the files"))? {
             let Some(digest) = digest_in(&name, key) else {
                 continue;
@@ -65,7 +65,7 @@ impl Cache {
             if native.is_some() {
                 return Ok(native);
             }
-            tracing::warn!(file = %name, directory = %self.dir.path().display(), "a compiled policy was changed: deleted");
+            tracing::warn!(target: "scupper_policy::compile::cache", file = %name, directory = %self.dir.path().display(), "a compiled policy was changed: deleted");
             self.delete(&name)?;
         }
         Ok(None)
@@ -80,7 +80,7 @@ impl Cache {
     }
 
     /// Stores native code for a key. Blocks.
-    pub(crate) fn keep(&self, key: &str, native: &Native) -> Result<(), CacheError> {
+    pub fn keep(&self, key: &str, native: &Native) -> Result<(), CacheError> {
         let code = native.code();
         let name = format!("{key}-{}{ENDING}", code.digest());
         self.dir
@@ -90,7 +90,7 @@ impl Cache {
     }
 
     /// Deletes the native code for a key, because the engine rejected it. Blocks.
-    pub(crate) fn forget(&self, key: &str) -> Result<(), CacheError> {
+    pub fn forget(&self, key: &str) -> Result<(), CacheError> {
         let files = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
         files
             .iter()
@@ -127,6 +127,6 @@ impl Cache {
 }
 
 /// The digest of native code in a file's name, if the file is for this key.
-pub(super) fn digest_in<'a>(name: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn digest_in<'a>(name: &'a str, key: &str) -> Option<&'a str> {
     name.strip_prefix(key)?.strip_prefix('-')?.strip_suffix(ENDING)
 }

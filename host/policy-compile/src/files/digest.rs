@@ -18,7 +18,7 @@ pub(crate) fn sha256_of(mut from: impl Read) -> io::Result<String> {
 }
 
 /// Lowercase hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _written = write!(hex, "{byte:02x}").is_ok();

@@ -5,8 +5,8 @@ use std::hash::Hash;
 use scupper_common::text::one_line;
 use wasmparser::{Parser, Payload};
 
-use super::wasm_file::SourceError;
-use crate::imports::wasi;
+use crate::wasi;
+use crate::wasm_file::SourceError;
 
 /// Our WIT package.
 const PACKAGE: &str = "scupper:drain/";
@@ -107,7 +107,7 @@ impl<'a> Names<'a> {
 }
 
 /// Refuses imports that need the grant `wasi`, if the policy does not have it.
-pub(crate) fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), SourceError> {
+pub fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result<(), SourceError> {
     let system: Vec<&str> = imports.filter(|name| name.starts_with("wasi:")).collect();
     if system.is_empty() {
         return Ok(());
@@ -117,7 +117,7 @@ pub(crate) fn check_system<'a>(imports: impl Iterator<Item = &'a str>) -> Result
 }
 
 /// The rules of the scan as one value. Code compiled under other rules was also scanned under other rules.
-pub(crate) fn rules() -> impl Hash {
+pub fn rules() -> impl Hash {
     (VERSION, IMPORTS, wasi::HARMLESS)
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::CacheError;
+use crate::cache::CacheError;
 use crate::files::private_dir::PrivateDir;
 
 /// The suffix of marks.

@@ -3,8 +3,26 @@
 
 use scupper_common::text::one_line;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::SourceError;
+use crate::{CacheError, CompileError, SourceError};
+
+/// Why there is no native code.
+#[derive(Debug, Error)]
+pub enum CompileFault {
+    /// The file is not a policy.
+    #[error(transparent)]
+    Source(SourceError),
+    /// It cannot be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The attempt cannot be marked.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The task died.
+    #[error("compiling it was interrupted")]
+    BrokenOff,
+}
 
 /// Longest description of the kernel's missing mechanisms, in bytes.
 const LACKING_BYTES: usize = 512;

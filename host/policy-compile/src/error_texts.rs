@@ -7,15 +7,17 @@ use std::time::Duration;
 use scupper_common::samples::errors;
 use scupper_common::variants;
 
-use super::cache::CacheError;
-use super::child::ChildError;
-use super::compiler::CompileError;
-use super::limits::CompileLimit;
-use super::wasm_file::SourceError;
+use crate::cache::CacheError;
+use crate::child::ChildError;
+use crate::compile_error::CompileFault;
+use crate::compiler::CompileError;
 use crate::files::private_dir::PrivateDirError;
+use crate::limits::CompileLimit;
+use crate::wasm_file::SourceError;
 
 variants!(SourceError: Read NotAFile TooLarge NotWasm Native CoreModule Invalid NotAPolicy Version Idle Wasi System
     Imports);
+variants!(CompileFault: Source Compile Cache BrokenOff);
 variants!(CompileError: Start Talk Take Limit Killed Refused);
 variants!(CacheError: Directory File);
 variants!(PrivateDirError: Open NotPrivate);
@@ -93,6 +95,21 @@ fn compiling() -> Vec<CompileError> {
     all
 }
 
+fn faults() -> Vec<CompileFault> {
+    let cache = CacheError::File {
+        what: "write the mark",
+        name: "0a1b2c3d.compiling".to_owned(),
+        path: dir(),
+        source: denied(),
+    };
+    vec![
+        CompileFault::Source(SourceError::NotWasm),
+        CompileFault::Compile(CompileError::Limit(CompileLimit::Cpu(59))),
+        CompileFault::Cache(cache),
+        CompileFault::BrokenOff,
+    ]
+}
+
 fn child() -> Vec<ChildError> {
     vec![
         ChildError::Limit("open files", denied()),
@@ -132,6 +149,7 @@ fn every_error() {
     let all = [
         errors("SourceError", &sources()),
         errors("CompileError", &compiling()),
+        errors("CompileFault", &faults()),
         errors("ChildError", &child()),
         errors("CacheError", &cache),
         errors("PrivateDirError", &directory),

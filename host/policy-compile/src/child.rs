@@ -15,12 +15,12 @@ use scupper_common::text::one_line;
 use thiserror::Error;
 use wasmtime::Engine;
 
-use super::compile_error::{ChildReport, unconfined_line};
-use super::engine_config::Processor;
-use super::limits::CompileLimits;
-use super::{confine, engine_config, scan};
 use crate::SourceError;
-use crate::runtime::limits::SOURCE_BYTES;
+use crate::compile_error::{ChildReport, unconfined_line};
+use crate::engine_config::Processor;
+use crate::limits::CompileLimits;
+use crate::limits::SOURCE_BYTES;
+use crate::{confine, engine_config, scan};
 
 /// Standard input, output and error, and one spare.
 const OPEN_FILES: u64 = 4;
@@ -47,7 +47,7 @@ pub struct CompileTask {
 }
 
 #[derive(Debug, Error)]
-pub(super) enum ChildError {
+pub(crate) enum ChildError {
     #[error("cannot limit the compiler's {0}: {1}")]
     Limit(&'static str, io::Error),
     #[error("cannot arrange to end with the driver: {0}")]

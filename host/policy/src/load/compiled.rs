@@ -5,18 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use scupper_common::text::one_line;
+use scupper_policy_compile::{
+    Cache, CacheError, Mark, Native, Processor, WasmFile, fetch_shipped, glance, load_native, write_shipped,
+};
 use scupper_policy_spec::PolicySpec;
 use wasmtime::component::Component;
 
-use super::cache::{Cache, CacheError};
-use super::compiler::Mark;
-use super::engine_config::Processor;
-use super::native::{self, Native};
-use super::wasm_file::WasmFile;
-use super::{scan, shipped};
+use super::blocking;
+use super::error::LoadFault;
 use crate::Runtime;
-use crate::load::blocking;
-use crate::load::error::LoadFault;
 
 /// A component that was scanned and compiled but not called yet.
 pub(crate) struct Compiled {
@@ -45,8 +42,8 @@ pub async fn time_compiling(runtime: &Runtime, spec: &PolicySpec) -> Result<Comp
         .compile(&wasm, (spec.wasi, Processor::This), None)
         .await?;
     Ok(Compilation {
-        bytes: wasm.bytes().length(),
-        native: native.code().length(),
+        bytes: wasm.length(),
+        native: native.length(),
         took: began.elapsed(),
     })
 }
@@ -69,7 +66,7 @@ pub async fn precompile(runtime: &Runtime, file: &Path, dir: &Path) -> Result<Pa
             path: dir.clone(),
             source,
         };
-        shipped::write(&dir, &key, &native).map_err(|error| LoadFault::Cache(failed(error)))
+        write_shipped(&dir, &key, &native).map_err(|error| LoadFault::Cache(failed(error)))
     })
     .await
 }
@@ -117,7 +114,7 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         let (dir, shipped) = (runtime.options.cache.clone(), runtime.options.shipped.clone());
         let (engine, wasm, key) = (runtime.engine.clone(), wasm.clone(), key.clone());
         blocking(move || {
-            scan::glance(wasm.bytes())?;
+            glance(&wasm)?;
             kept(&dir, shipped.as_deref(), &engine, &key)
         })
         .await?
@@ -136,7 +133,7 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         .await?;
     let engine = runtime.engine.clone();
     blocking(move || {
-        let component = load_native(&engine, &native)?;
+        let component = loaded(&engine, &native)?;
         cache.keep(&key, &native).map_err(LoadFault::Cache)?;
         Ok(component)
     })
@@ -154,7 +151,7 @@ fn kept(
         let shipped = shipped_in.and_then(|dir| shipped(dir, engine, key));
         return Ok((cache, shipped));
     };
-    match load_native(engine, &native) {
+    match loaded(engine, &native) {
         Ok(component) => Ok((cache, Some(component))),
         Err(_other_machine) => {
             cache.forget(key).map_err(LoadFault::Cache)?;
@@ -165,21 +162,20 @@ fn kept(
 
 /// Native code from the image. Any error only means that the policy must be compiled here.
 fn shipped(dir: &Path, engine: &wasmtime::Engine, key: &str) -> Option<Component> {
-    let native = match shipped::fetch(dir, key) {
+    let native = match fetch_shipped(dir, key) {
         Ok(native) => native?,
         Err(error) => {
             tracing::debug!(target: "scupper::policy", directory = %dir.display(), %error, "no native code of the image is used");
             return None;
         }
     };
-    let loaded = load_native(engine, &native);
-    loaded
+    loaded(engine, &native)
         .inspect_err(|error| {
             tracing::warn!(target: "scupper::policy", %error, "the image's native code does not fit this program; it is compiled again");
         })
         .ok()
 }
 
-fn load_native(engine: &wasmtime::Engine, native: &Native) -> Result<Component, LoadFault> {
-    native::load(engine, native).map_err(|error| LoadFault::Native(one_line(&format!("{error:#}"), 300)))
+fn loaded(engine: &wasmtime::Engine, native: &Native) -> Result<Component, LoadFault> {
+    load_native(engine, native).map_err(|error| LoadFault::Native(one_line(&format!("{error:#}"), 300)))
 }
