@@ -42,7 +42,10 @@ use std::fmt;
 
 use crate::{Pod, bindings::imports::scupper::drain::facts as generated, host, objects::value};
 
-pub use generated::{Budget, Namespace, Owner, Request, UnhealthyPodEvictionPolicy};
+pub use generated::{
+    Budget, Device, DeviceSource, Namespace, Owner, Request, ResourceRequest, Resources,
+    UnhealthyPodEvictionPolicy,
+};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +83,38 @@ pub fn owners(pod: &Pod) -> Result<Vec<Owner>, Error> {
         return Ok(Vec::new());
     }
     Ok(host::facts::list_owners(&pod.uid)?)
+}
+
+/// What a pod requests, and its devices. Needs [`Grant::facts_of_resources`](crate::Grant::facts_of_resources).
+pub fn resources(pod: &Pod) -> Result<Resources, Error> {
+    Ok(host::facts::get_resources(&pod.uid)?)
+}
+
+impl Resources {
+    /// How much of a resource it requests: thousandths of `cpu`, bytes of `memory`, whole units of everything else.
+    pub fn requested(&self, name: &str) -> u64 {
+        let request = self.requests.iter().find(|request| request.name == name);
+        request.map_or(0, |request| request.amount)
+    }
+
+    /// Whether it has a device with this name, or with this text as an attribute, such as its UUID. Devices that it only
+    /// watches over (`admin-access`) do not count.
+    pub fn has_device(&self, id: &str) -> bool {
+        let mut devices = self.devices.iter().filter(|device| !device.admin_access);
+        devices.any(|device| device.is(id))
+    }
+}
+
+impl Device {
+    /// Whether this is its name, or one of its attributes, such as its UUID.
+    pub fn is(&self, id: &str) -> bool {
+        self.name == id || self.attributes.iter().any(|attribute| attribute.value == id)
+    }
+
+    /// The value of an attribute.
+    pub fn attribute(&self, key: &str) -> Option<&str> {
+        value(&self.attributes, key)
+    }
 }
 
 impl Budget {

@@ -162,6 +162,12 @@ impl Grant {
         Self::facts("owners")
     }
 
+    /// Allows asking what a pod requests and which devices it has, with
+    /// [`facts::resources`](crate::facts::resources).
+    pub fn facts_of_resources() -> Self {
+        Self::facts("resources")
+    }
+
     fn facts(target: &str) -> Self {
         Self {
             capability: "facts".to_owned(),

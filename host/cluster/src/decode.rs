@@ -10,8 +10,10 @@ use super::budget::WireBudget;
 use super::node::WireNode;
 use super::pod::WirePod;
 use super::wire::{Meta, MetaOnly};
+use crate::devices::{WireClaim, WireSlice};
 use crate::owners::{WireOwner, is_owner};
-use crate::{ObjectMeta, PodOwner};
+use crate::pod_specs::WirePodSpec;
+use crate::{DeviceSlice, ObjectMeta, PodOwner, PodSpec, ResourceClaim};
 
 /// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +21,12 @@ pub enum Object {
     /// A node.
     Node(Node),
     /// A pod.
-    Pod(Pod),
+    Pod {
+        /// As drains see it.
+        pod: Pod,
+        /// What drains do not need.
+        spec: Box<PodSpec>,
+    },
     /// A PodDisruptionBudget.
     Budget(Budget),
     /// A namespace.
@@ -33,6 +40,10 @@ pub enum Object {
         /// The owner.
         owner: Box<PodOwner>,
     },
+    /// A ResourceClaim.
+    ResourceClaim(ResourceClaim),
+    /// A ResourceSlice.
+    DeviceSlice(DeviceSlice),
     /// Any other object.
     Other {
         /// Its `kind`.
@@ -108,9 +119,14 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
     }
     Ok(match kind.as_str() {
         "Node" => Object::Node(typed::<WireNode>(&kind, &name, value)?.into_engine().0),
-        "Pod" => Object::Pod(typed::<WirePod>(&kind, &name, value)?.into_engine()),
+        "Pod" => Object::Pod {
+            spec: Box::new(typed::<WirePodSpec>(&kind, &name, value.clone())?.into_spec()),
+            pod: typed::<WirePod>(&kind, &name, value)?.into_engine(),
+        },
         "PodDisruptionBudget" => Object::Budget(typed::<WireBudget>(&kind, &name, value)?.into_engine()),
         "Namespace" => Object::Namespace(ObjectMeta::of(typed::<MetaOnly>(&kind, &name, value)?)),
+        "ResourceClaim" => Object::ResourceClaim(typed::<WireClaim>(&kind, &name, value)?.into_claim()),
+        "ResourceSlice" => Object::DeviceSlice(typed::<WireSlice>(&kind, &name, value)?.into_slice()),
         _ if is_owner(&head.api_version, &kind) => owner(kind, head, value)?,
         _ => Object::Other { kind },
     })
@@ -153,7 +169,7 @@ mod tests {
         let typed = items(json!({"kind": "PodList", "items": [pod]}));
         let mixed =
             items(json!({"kind": "List", "items": [named, {"kind": "Service", "metadata": {"name": "x"}}]}));
-        let [Object::Pod(pod)] = &typed[..] else {
+        let [Object::Pod { pod, .. }] = &typed[..] else {
             panic!("{typed:?}")
         };
         assert_eq!(pod.id.to_string(), "shop/cart");

@@ -176,6 +176,11 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
             ("batch", "cronjobs", READ),
             ("", "replicationcontrollers", READ),
         ],
+        "resources" => &[
+            ("", "pods", &["list"]),
+            ("resource.k8s.io", "resourceclaims", READ),
+            ("resource.k8s.io", "resourceslices", &["list"]),
+        ],
         _ => &[],
     };
     let right = |(group, resource, verbs): &(&str, &'static str, &[&'static str])| {

@@ -126,8 +126,9 @@ static GRANTS: Object = Object {
                 most: FACTS.len(),
             },
             "What it may ask about: request (labels and annotations of the LifecycleEvent), namespaces (their labels and \
-             annotations), budgets (those of the node's pods), owners (the workloads of the node's pods). The driver's \
-             account needs the rights to read them.",
+             annotations), budgets (those of the node's pods), owners (the workloads of the node's pods), \
+             resources (what the node's pods request, and their devices). The driver's account needs the rights to read \
+             them.",
         ),
         Field::new(
             "http",

@@ -27,7 +27,7 @@ mod policies;
 mod reporter;
 mod runner;
 
-pub use adapters::policy_facts::{namespace_fact, owner_fact};
+pub use adapters::policy_facts::{claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact};
 pub use admission::{Admission, Allowed, LocalError};
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;

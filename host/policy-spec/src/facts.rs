@@ -11,14 +11,17 @@ pub enum Fact {
     Budgets,
     /// The workloads that own the node's pods.
     Owners,
+    /// What the node's pods request, and their devices.
+    Resources,
 }
 
 /// The targets of all facts.
-pub const FACTS: [&str; 4] = [
+pub const FACTS: [&str; 5] = [
     Fact::Request.as_str(),
     Fact::Namespaces.as_str(),
     Fact::Budgets.as_str(),
     Fact::Owners.as_str(),
+    Fact::Resources.as_str(),
 ];
 
 impl Fact {
@@ -29,6 +32,7 @@ impl Fact {
             Self::Namespaces => "namespaces",
             Self::Budgets => "budgets",
             Self::Owners => "owners",
+            Self::Resources => "resources",
         }
     }
 }

@@ -22,7 +22,10 @@ mod wit;
 
 pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
 pub use imports::facts::answers::{DrainFacts, Facts};
-pub use imports::facts::source::{BudgetFact, FactSource, Marks, NamespaceFact, OwnerFact};
+pub use imports::facts::source::{
+    BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact, OwnerFact,
+    PodClaimFact, PodSpecFact,
+};
 pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;
 pub use imports::secret::Secrets;

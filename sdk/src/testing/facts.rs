@@ -1,7 +1,9 @@
 //! What the host in memory answers to [`facts`](crate::facts).
 
 use super::{Host, state};
-use crate::facts::{Budget, Namespace, Owner, UnhealthyPodEvictionPolicy};
+use crate::facts::{
+    Budget, Device, DeviceSource, Namespace, Owner, ResourceRequest, Resources, UnhealthyPodEvictionPolicy,
+};
 
 /// A namespace without labels and annotations.
 pub fn namespace(name: &str) -> Namespace {
@@ -54,6 +56,58 @@ pub fn owner(api_version: &str, kind: &str, name: &str, replicas: u32) -> Owner 
     }
 }
 
+/// No requests and no devices.
+pub const fn resources() -> Resources {
+    Resources {
+        requests: Vec::new(),
+        devices: Vec::new(),
+        unallocated_claims: Vec::new(),
+    }
+}
+
+impl Resources {
+    /// Adds a request: thousandths of `cpu`, whole units of everything else.
+    #[must_use]
+    pub fn with_request(mut self, name: &str, amount: u64) -> Self {
+        let name = name.to_owned();
+        self.requests.push(ResourceRequest { name, amount });
+        self
+    }
+
+    /// Adds a device that an annotation names.
+    #[must_use]
+    pub fn with_device(mut self, driver: &str, name: &str) -> Self {
+        self.devices.push(Device {
+            source: DeviceSource::Annotation("example.com/devices".to_owned()),
+            driver: driver.to_owned(),
+            pool: String::new(),
+            name: name.to_owned(),
+            admin_access: false,
+            attributes: Vec::new(),
+        });
+        self
+    }
+
+    /// Adds a device of a ResourceClaim, with its attributes.
+    #[must_use]
+    pub fn with_claimed(
+        mut self,
+        claim: &str,
+        driver: &str,
+        name: &str,
+        attributes: &[(&str, &str)],
+    ) -> Self {
+        self = self.with_device(driver, name);
+        if let Some(device) = self.devices.last_mut() {
+            device.source = DeviceSource::ResourceClaim(claim.to_owned());
+            for (key, value) in attributes {
+                state::set(&mut device.attributes, key, value);
+            }
+        }
+        self
+    }
+}
+
 impl Namespace {
     /// Sets a label.
     #[must_use]
@@ -88,6 +142,12 @@ impl Host {
         let uid = super::pod(pod).uid;
         let owners = owners.into_iter().collect();
         state::with(|state| state.owners.insert(uid, owners));
+    }
+
+    /// Sets what a pod (`namespace/name`) requests and has. Without this it requests nothing.
+    pub fn resources(&self, pod: &str, resources: Resources) {
+        let uid = super::pod(pod).uid;
+        state::with(|state| state.resources.insert(uid, resources));
     }
 
     /// Sets a label of the object that requested the drain.

@@ -100,9 +100,9 @@ pub(crate) mod cluster {
 
 pub(crate) mod facts {
     use crate::{
-        bindings::imports::scupper::drain::facts::{Budget, Error, Namespace, Owner, Request},
+        bindings::imports::scupper::drain::facts::{Budget, Error, Namespace, Owner, Request, Resources},
         testing::{
-            namespace,
+            namespace, resources,
             state::{self, State},
         },
     };
@@ -151,6 +151,15 @@ pub(crate) mod facts {
                 strategy: String::new(),
             });
             Ok(state.owners.get(uid).cloned().unwrap_or_else(|| bare.collect()))
+        })
+    }
+
+    pub(crate) fn get_resources(uid: &str) -> Result<Resources, Error> {
+        ask("resources", |state| {
+            if !state.pods.iter().any(|pod| pod.uid == uid) {
+                return Err(Error::NotFound("no pod of this call has the UID".to_owned()));
+            }
+            Ok(state.resources.get(uid).cloned().unwrap_or_else(resources))
         })
     }
 

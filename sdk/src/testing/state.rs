@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Drain, Entry, Grant, Node, Phase, Pod, Subject,
-    facts::{Budget, Namespace, Owner},
+    facts::{Budget, Namespace, Owner, Resources},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) budgets: Vec<Budget>,
     /// By the UID of the pod.
     pub(super) owners: BTreeMap<String, Vec<Owner>>,
+    /// By the UID of the pod.
+    pub(super) resources: BTreeMap<String, Resources>,
     pub(super) request_labels: Vec<Entry>,
     pub(super) request_annotations: Vec<Entry>,
     /// A check is being called: it may send requests, and change nothing.
@@ -79,6 +81,7 @@ impl Default for State {
             namespaces: Vec::new(),
             budgets: Vec::new(),
             owners: BTreeMap::new(),
+            resources: BTreeMap::new(),
             request_labels: Vec::new(),
             request_annotations: Vec::new(),
             checks: false,

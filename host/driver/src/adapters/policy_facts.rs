@@ -6,9 +6,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::adapters::policy_access::PolicyClusterAccess;
-use scupper_cluster::{BudgetCounts, ObjectMeta, PodOwner, ReadError};
+use scupper_cluster::{
+    BudgetCounts, ClaimedDevice, ObjectMeta, PodClaim, PodOwner, PodSpec, ReadError, ResourceClaim,
+};
 use scupper_engine::{Controller, Uid};
-use scupper_policy::{AccessError, BudgetFact, FactSource, Marks, NamespaceFact, OwnerFact};
+use scupper_policy::{
+    AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact,
+    OwnerFact, PodClaimFact, PodSpecFact,
+};
 
 impl FactSource for PolicyClusterAccess {
     fn lifecycle_event<'a>(
@@ -80,6 +85,90 @@ impl FactSource for PolicyClusterAccess {
             Ok(listed.into_iter().map(|found| owner_fact(like, found)).collect())
         }
         .boxed()
+    }
+
+    fn pod_specs<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
+        async move {
+            let listed = self.cluster.pod_specs(node).await.map_err(unread)?;
+            Ok(listed.into_iter().map(pod_spec_fact).collect())
+        }
+        .boxed()
+    }
+
+    fn resource_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
+        async move {
+            let found = self.cluster.resource_claim(namespace, name).await;
+            Ok(found.map_err(unread)?.map(claim_fact))
+        }
+        .boxed()
+    }
+
+    fn resource_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+        async move {
+            let listed = self.cluster.resource_claims(namespace).await.map_err(unread)?;
+            let named = |claim: ResourceClaim| (claim.name.clone(), claim_fact(claim));
+            Ok(listed.into_iter().map(named).collect())
+        }
+        .boxed()
+    }
+
+    fn device_attributes<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
+        async move {
+            let published = self.cluster.device_attributes(node).await.map_err(unread)?;
+            Ok(device_attributes(published))
+        }
+        .boxed()
+    }
+}
+
+/// What a pod's spec says, as policies see it, by the pod's UID.
+pub fn pod_spec_fact(spec: PodSpec) -> (Uid, PodSpecFact) {
+    let claim = |claim: PodClaim| PodClaimFact {
+        name: claim.name,
+        claim: claim.claim,
+    };
+    let fact = PodSpecFact {
+        requests: spec.requests,
+        claims: spec.claims.into_iter().map(claim).collect(),
+    };
+    (Uid(spec.uid), fact)
+}
+
+/// A ResourceClaim, as policies see it.
+pub fn claim_fact(claim: ResourceClaim) -> ClaimFact {
+    let device = |device: ClaimedDevice| (device_id(device.id), device.admin_access);
+    let devices = claim.devices;
+    ClaimFact {
+        devices: devices.map(|devices| devices.into_iter().map(device).collect()),
+    }
+}
+
+/// What DRA drivers publish, as policies see it.
+pub fn device_attributes(
+    published: BTreeMap<scupper_cluster::DeviceId, BTreeMap<String, String>>,
+) -> DeviceAttributes {
+    let device = |(id, attributes)| (device_id(id), attributes);
+    published.into_iter().map(device).collect()
+}
+
+fn device_id(id: scupper_cluster::DeviceId) -> DeviceId {
+    DeviceId {
+        driver: id.driver,
+        pool: id.pool,
+        name: id.device,
     }
 }
 

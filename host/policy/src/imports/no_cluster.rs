@@ -5,10 +5,11 @@ use std::future::ready;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_engine::{Controller, Node, Pod, PodRef};
+use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use crate::{
-    AccessError, BudgetFact, ClusterAccess, FactSource, Marks, NamespaceFact, OwnerFact, PolicyEvent,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, Marks, NamespaceFact,
+    OwnerFact, PodSpecFact, PolicyEvent,
 };
 
 /// A cluster that is never available; it says why.
@@ -92,6 +93,29 @@ impl FactSource for NoCluster {
         _: &'a str,
         _: &'a Controller,
     ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn pod_specs<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn resource_claim<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn resource_claims<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn device_attributes<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
         self.refuse()
     }
 }

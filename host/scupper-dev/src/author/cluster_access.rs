@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_engine::{Controller, Node, Pod, PodRef};
+use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use super::memory_cluster::MemoryCluster;
 use scupper_policy::{
-    AccessError, BudgetFact, ClusterAccess, FactSource, HttpMock, HttpMockAnswer, Marks, NamespaceFact,
-    OwnerFact, PolicyEvent,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, HttpMock,
+    HttpMockAnswer, Marks, NamespaceFact, OwnerFact, PodSpecFact, PolicyEvent,
 };
 
 /// The cluster, shared by the runner and the policies.
@@ -148,6 +148,36 @@ impl FactSource for SharedCluster {
         like: &'a Controller,
     ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
         self.ask(move |cluster| Ok(cluster.owners_like(namespace, like)))
+    }
+
+    fn pod_specs<'a>(
+        &'a self,
+        _node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
+        self.ask(|cluster| Ok(cluster.pod_specs()))
+    }
+
+    fn resource_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
+        let place = (namespace.to_owned(), name.to_owned());
+        self.ask(move |cluster| Ok(cluster.pod_facts.claims.get(&place).cloned()))
+    }
+
+    fn resource_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.pod_facts.claims_of(namespace)))
+    }
+
+    fn device_attributes<'a>(
+        &'a self,
+        _node: &'a str,
+    ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
+        self.ask(|cluster| Ok(cluster.pod_facts.attributes.clone()))
     }
 }
 

@@ -69,6 +69,7 @@ impl DryRun {
             cluster.set_budget(budget);
         }
         (cluster.namespaces, cluster.owners) = (snapshot.namespaces, snapshot.owners);
+        cluster.pod_facts = snapshot.pod_facts;
         let node = cluster.node.name.clone();
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();

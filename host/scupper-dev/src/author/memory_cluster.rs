@@ -11,7 +11,8 @@ use scupper_engine::{
 };
 
 use super::mock_servers::MockServers;
-use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact};
+use super::pod_facts::PodFacts;
+use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact, PodSpecFact};
 
 /// The default time until a pod has terminated.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
@@ -29,6 +30,8 @@ pub(super) struct MemoryCluster {
     pub(super) namespaces: BTreeMap<String, NamespaceFact>,
     /// Owners of pods, with their namespaces.
     pub(super) owners: Vec<(String, OwnerFact)>,
+    /// Requests and devices of pods.
+    pub(super) pod_facts: PodFacts,
     /// The pods of budgets on all nodes, by namespace and name.
     pub(super) expected_pods: BTreeMap<(String, String), i32>,
     /// The object that requested the drain.
@@ -69,6 +72,7 @@ impl MemoryCluster {
             budgets: Vec::new(),
             namespaces: BTreeMap::new(),
             owners: Vec::new(),
+            pod_facts: PodFacts::default(),
             expected_pods: BTreeMap::new(),
             request: Marks::default(),
             due: Vec::new(),
@@ -175,7 +179,13 @@ impl MemoryCluster {
             .collect()
     }
 
-    /// All of them.
+    /// What the specs of the existing pods say.
+    pub(super) fn pod_specs(&self) -> BTreeMap<Uid, PodSpecFact> {
+        let spec = |uid: &Uid| self.pod_facts.specs.get(uid).cloned().unwrap_or_default();
+        self.pods.keys().map(|uid| (uid.clone(), spec(uid))).collect()
+    }
+
+    /// All namespaces.
     pub(super) fn all_namespaces(&self) -> BTreeMap<String, NamespaceFact> {
         let of_pods = self.pods().map(|pod| &pod.id.namespace);
         let names: BTreeSet<&String> = self.namespaces.keys().chain(of_pods).collect();

@@ -17,6 +17,7 @@ mod memory_cluster;
 mod mock_servers;
 mod new;
 mod offline;
+mod pod_facts;
 mod runner;
 mod scenario;
 mod sdk;

@@ -14,7 +14,7 @@ use super::form::{ExpectForm, ScenarioForm, StepForm};
 use super::memory_cluster::MemoryCluster;
 use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Stop, Until};
-use super::shorthand::plain_node;
+use super::shorthand::{PodFields, plain_node};
 use super::snapshot::{Snapshot, SnapshotError};
 use scupper_config::{ConfigError, Configuration};
 use scupper_policy::Policies;
@@ -149,6 +149,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         budgets,
         namespaces,
         owners,
+        pod_facts,
     } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
     said.change(&mut node, BEGINNING);
     let node_name = node.name.clone();
@@ -159,12 +160,14 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     for budget in budgets {
         cluster.set_budget(budget);
     }
+    cluster.pod_facts = pod_facts;
     let mut own_pod = None;
     let before = Time::from_millis(BEGINNING.as_millis() - OLD);
     for form in &form.pods {
         let fields = &form.0;
         let pod = fields
             .pod(&node_name, cluster.fresh_uid(&fields.name), before)
+            .and_then(|pod| fields.tell(&pod.id, &mut cluster.pod_facts).map(|()| pod))
             .map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
         own_pod = own_pod.or_else(|| fields.driver.then(|| pod.id.clone()));
         cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
@@ -300,6 +303,16 @@ impl ScenarioRun {
         }
     }
 
+    /// Changes an existing pod. `false`: there is none.
+    fn change_pod(&self, fields: &PodFields) -> Result<bool, String> {
+        let (now, mut cluster) = (self.runner.now(), self.runner.cluster.lock());
+        let ends_after = fields.ends_after.map(|span| span.0);
+        let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now))?;
+        let pod = cluster.pod(&fields.name).map(|pod| pod.id.clone());
+        pod.map_or(Ok(()), |pod| fields.tell(&pod, &mut cluster.pod_facts))?;
+        Ok(found)
+    }
+
     async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
         let wrong = |message: String| ScenarioError::Sense { line, message };
         let nobody = |name: &str| format!("there is no pod {name} now");
@@ -310,18 +323,17 @@ impl ScenarioRun {
                 let _stop = self.runner.go(&Until::Time, now + span.0).await;
             }
             StepForm::Pod(form) => {
-                let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
-                let ends_after = fields.ends_after.map(|span| span.0);
-                let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now));
-                if !found.map_err(wrong)? {
-                    return Err(wrong(nobody(&fields.name)));
+                if !self.change_pod(&form.0).map_err(wrong)? {
+                    return Err(wrong(nobody(&form.0.name)));
                 }
             }
             StepForm::Add(form) => {
                 let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
                 let node = cluster.node.name.clone();
                 let pod = fields.pod(&node, cluster.fresh_uid(&fields.name), now);
-                cluster.add_pod(pod.map_err(wrong)?, fields.ends_after.map(|span| span.0));
+                let pod = pod.map_err(wrong)?;
+                fields.tell(&pod.id, &mut cluster.pod_facts).map_err(wrong)?;
+                cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
             }
             StepForm::Remove(name) => {
                 if !self.runner.cluster.lock().remove_pod(name) {

@@ -7,6 +7,7 @@ use scupper_engine::{
 };
 use serde::Deserialize;
 
+use super::pod_facts::{Claims, PodFacts, Requests};
 use super::values::{ScenarioDuration, text_or};
 use scupper_policy::{Marks, NamespaceFact, OwnerFact};
 
@@ -34,6 +35,10 @@ pub(super) struct PodFields {
     host_network: Option<bool>,
     hostname: Option<String>,
     finalizers: Option<Vec<String>>,
+    /// What it requests, for policies that ask: `{nvidia.com/gpu: 1, cpu: 500m}`.
+    requests: Option<Requests>,
+    /// Its ResourceClaims with their devices.
+    resource_claims: Option<Claims>,
     /// A static pod's copy in the API.
     mirror: bool,
     /// The driver runs in it.
@@ -300,6 +305,19 @@ impl PodFields {
         set(&mut pod.hostname, self.hostname.as_ref());
         set(&mut pod.finalizers, self.finalizers.as_ref());
         Ok(())
+    }
+}
+
+impl PodFields {
+    /// Sets what policies learn about the pod when they ask, as far as it is given.
+    pub(super) fn tell(&self, pod: &PodRef, facts: &mut PodFacts) -> Result<(), String> {
+        if let Some(claims) = &self.resource_claims {
+            facts.claim(pod, claims);
+        }
+        match &self.requests {
+            Some(requests) => facts.request(pod, requests),
+            None => Ok(()),
+        }
     }
 }
 

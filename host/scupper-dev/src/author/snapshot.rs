@@ -8,9 +8,11 @@ use scupper_engine::{Budget, Node, Pod};
 use serde_json::Value;
 use thiserror::Error;
 
-use scupper_cluster::{DecodeError, Object, decode};
-use scupper_driver::{namespace_fact, owner_fact};
+use scupper_cluster::{DecodeError, DeviceSlice, Object, decode};
+use scupper_driver::{claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact};
 use scupper_policy::{NamespaceFact, OwnerFact};
+
+use super::pod_facts::PodFacts;
 
 /// A node with its pods.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct Snapshot {
     pub namespaces: BTreeMap<String, NamespaceFact>,
     /// Owners of pods, with their namespaces, if it has any.
     pub owners: Vec<(String, OwnerFact)>,
+    /// Requests and devices of pods.
+    pub pod_facts: PodFacts,
 }
 
 /// Why a snapshot cannot be read.
@@ -102,23 +106,28 @@ impl Snapshot {
     }
 
     /// Of a node without pods.
-    pub(crate) const fn of_node(node: Node) -> Self {
+    pub(crate) fn of_node(node: Node) -> Self {
         Self {
             node,
             pods: Vec::new(),
             budgets: Vec::new(),
             namespaces: BTreeMap::new(),
             owners: Vec::new(),
+            pod_facts: PodFacts::default(),
         }
     }
 
     fn of(objects: Vec<Object>, file: &Path, wanted: Option<&str>) -> Result<Self, SnapshotError> {
         let (mut nodes, mut pods, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
         let (mut namespaces, mut owners) = (BTreeMap::new(), Vec::new());
+        let (mut pod_facts, mut slices) = (PodFacts::default(), Vec::new());
         for object in objects {
             match object {
                 Object::Node(node) => nodes.push(node),
-                Object::Pod(pod) => pods.push(pod),
+                Object::Pod { pod, spec } => {
+                    pods.push(pod);
+                    pod_facts.specs.extend([pod_spec_fact(*spec)]);
+                }
                 Object::Budget(budget) => budgets.push(budget),
                 Object::Namespace(found) => {
                     namespaces.insert(found.name.clone(), namespace_fact(found));
@@ -128,6 +137,11 @@ impl Snapshot {
                     namespace,
                     owner,
                 } => owners.push((namespace, owner_fact(&reference, *owner))),
+                Object::ResourceClaim(claim) => {
+                    let place = (claim.namespace.clone(), claim.name.clone());
+                    pod_facts.claims.insert(place, claim_fact(claim));
+                }
+                Object::DeviceSlice(slice) => slices.push(slice),
                 Object::Other { .. } => {}
             }
         }
@@ -151,12 +165,15 @@ impl Snapshot {
                 None => nodes.pop().ok_or_else(|| SnapshotError::NoNode(file()))?,
             };
         pods.retain(|pod| pod.node == node.name);
+        slices.retain(|slice: &DeviceSlice| slice.node == node.name);
+        pod_facts.attributes = device_attributes(DeviceSlice::together(slices));
         Ok(Self {
             node,
             pods,
             budgets,
             namespaces,
             owners,
+            pod_facts,
         })
     }
 }

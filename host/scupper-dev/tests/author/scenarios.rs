@@ -217,10 +217,17 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
         dir.path().join("it.yaml"),
         "about: A policy that asks\n\
          policy:\n  \
-           grants: {facts: [request, namespaces, budgets, owners]}\n  \
-           config: {ask: \"request\\nnamespace shop\\nnamespace bank\\nnamespace void\\nbudgets\\nowners\"}\n\
+           grants: {facts: [request, namespaces, budgets, owners, resources]}\n  \
+           config: {ask: \"request\\nnamespace shop\\nnamespace bank\\nnamespace void\\nbudgets\\nowners\\nresources\"}\n\
          cluster: cluster.yaml\n\
-         pods: [{name: shop/cart, controller: ReplicaSet/cart-1}]\n\
+         pods:\n  \
+         - name: shop/cart\n    \
+             controller: ReplicaSet/cart-1\n    \
+             requests: {cpu: 500m, nvidia.com/gpu: 2}\n    \
+             annotations: {hami.io/vgpu-devices-allocated: \"GPU-9,NVIDIA,1,1:;\"}\n    \
+             resource-claims:\n      \
+               gpus: [{driver: gpu.example.com, pool: node-1, name: gpu-0, attributes: {uuid: GPU-0}}]\n      \
+               later: []\n\
          namespaces: [{name: shop, labels: {team: front}}]\n\
          budgets: [{name: shop/keep, allowed: 0, pods: 1}]\n\
          owners: [{name: shop/ReplicaSet/cart-1, controller: Deployment/cart, replicas: 3}]\n\
@@ -230,7 +237,9 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
            message: '*test maintenance Some(\"42\"); shop Some(\"front\"); bank Some(\"money\"); not found: there is no \
          namespace void; shop/keep [\"uid-of-shop-cart\"] 1 1 1 0 UnhealthyPodEvictionPolicy::IfHealthyBudget true \
          true; ReplicaSet/cart-1 None Some(3) Some(3) \"\" < Deployment/cart Some(\"front\") Some(3) Some(2) \
-         \"Recreate\"*'\n",
+         \"Recreate\"; cpu=500, nvidia.com/gpu=2, DeviceSource::Annotation(\"hami.io/vgpu-devices-allocated\") NVIDIA \
+         \"\" GPU-9 false None, DeviceSource::ResourceClaim(\"gpus\") gpu.example.com \"node-1\" gpu-0 false \
+         Some(\"GPU-0\"), later?*'\n",
     )
     .unwrap();
     let guest = guest("asks");

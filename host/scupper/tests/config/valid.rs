@@ -40,7 +40,8 @@ fn everything_reaches_the_specs() {
             "facts:request",
             "facts:namespaces",
             "facts:budgets",
-            "facts:owners"
+            "facts:owners",
+            "facts:resources"
         ]
     );
     assert!(slurm.wasi);

@@ -1,7 +1,7 @@
 //! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
 //! unless its configuration says under `then` what to do.
 
-use guests::facts::{Budget, Owner};
+use guests::facts::{Budget, Device, Owner};
 use guests::{Call, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts};
 
 guests::about!(
@@ -10,6 +10,7 @@ guests::about!(
         .wants(Grant::facts_of_namespaces())
         .wants(Grant::facts_of_budgets())
         .wants(Grant::facts_of_owners())
+        .wants(Grant::facts_of_resources())
 );
 guests::planner!(plan);
 guests::hooks!([Phase::BeforeDrain], step);
@@ -65,11 +66,18 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
             Err(error) => error.to_string(),
         }],
         ["owners"] => pods.iter().map(owners).collect(),
-        ["stranger"] => vec![owners(&Pod {
-            uid: "another-pod".to_owned(),
-            ..pods.first().unwrap().clone()
-        })],
+        ["resources"] => pods.iter().map(resources).collect(),
+        ["stranger"] => vec![owners(&stranger(pods))],
+        ["resources", "stranger"] => vec![resources(&stranger(pods))],
         _ => vec![format!("what is {question}?")],
+    }
+}
+
+/// A pod that the call does not have.
+fn stranger(pods: &[Pod]) -> Pod {
+    Pod {
+        uid: "another-pod".to_owned(),
+        ..pods.first().unwrap().clone()
     }
 }
 
@@ -114,6 +122,38 @@ fn owners(pod: &Pod) -> String {
     };
     match facts::owners(pod) {
         Ok(owners) => owners.iter().map(owner).collect::<Vec<_>>().join(" < "),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn resources(pod: &Pod) -> String {
+    let device = |device: &Device| {
+        let Device {
+            source,
+            driver,
+            pool,
+            name,
+            admin_access,
+            ..
+        } = device;
+        let uuid = device.attribute("uuid");
+        format!("{source:?} {driver} {pool:?} {name} {admin_access} {uuid:?}")
+    };
+    match facts::resources(pod) {
+        Ok(resources) => {
+            let requests = resources.requests.iter();
+            let requests = requests.map(|request| format!("{}={}", request.name, request.amount));
+            let devices = resources.devices.iter().map(device);
+            let unknown = resources
+                .unallocated_claims
+                .iter()
+                .map(|claim| format!("{claim}?"));
+            requests
+                .chain(devices)
+                .chain(unknown)
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
         Err(error) => error.to_string(),
     }
 }

@@ -10,7 +10,7 @@ use scupper_policy_spec::{FACTS, Limits, PolicySpec};
 use crate::support::{FakeCluster, draft, drain, fault, grant, node, pod, runtime, short, spec, step};
 
 /// The guest with these questions and all grants.
-fn asks(questions: &str) -> PolicySpec {
+pub(crate) fn asks(questions: &str) -> PolicySpec {
     PolicySpec {
         grants: FACTS.map(|fact| grant(&format!("facts:{fact}"))).to_vec(),
         config: [("ask".to_owned(), questions.to_owned())].into(),
@@ -18,7 +18,7 @@ fn asks(questions: &str) -> PolicySpec {
     }
 }
 
-async fn load(specs: &[PolicySpec], cluster: &Arc<FakeCluster>) -> Result<Policies, LoadError> {
+pub(crate) async fn load(specs: &[PolicySpec], cluster: &Arc<FakeCluster>) -> Result<Policies, LoadError> {
     Policies::load(&runtime(), specs, Arc::<FakeCluster>::clone(cluster)).await
 }
 
@@ -32,7 +32,12 @@ fn pods_in(namespaces: usize) -> Vec<Pod> {
     (0..2 * namespaces).map(in_namespace).collect()
 }
 
-async fn plan_of(policies: &Policies, policy: &str, pods: &[Pod], facts: Option<&Arc<Facts>>) -> PlanAnswer {
+pub(crate) async fn plan_of(
+    policies: &Policies,
+    policy: &str,
+    pods: &[Pod],
+    facts: Option<&Arc<Facts>>,
+) -> PlanAnswer {
     let (node, draft, pods) = (node(), draft(pods), pods.iter().collect::<Vec<_>>());
     let drain = DrainInfo { facts, ..drain() };
     let call = PlanCall {
@@ -46,14 +51,14 @@ async fn plan_of(policies: &Policies, policy: &str, pods: &[Pod], facts: Option<
 }
 
 /// What the guest learned for its plan.
-async fn learned(policies: &Policies, pods: &[Pod], facts: Option<&Arc<Facts>>) -> String {
+pub(crate) async fn learned(policies: &Policies, pods: &[Pod], facts: Option<&Arc<Facts>>) -> String {
     match plan_of(policies, "p", pods, facts).await {
         PlanAnswer::Refused { message } => message,
         other => panic!("{other:?}"),
     }
 }
 
-fn asked(cluster: &FakeCluster) -> Vec<String> {
+pub(crate) fn asked(cluster: &FakeCluster) -> Vec<String> {
     std::mem::take(&mut *cluster.asked.lock().unwrap())
 }
 
@@ -227,8 +232,8 @@ async fn one_call_may_not_ask_for_everything() {
     .unwrap();
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
-        "other-255 Some(\"other-255\"); one call may ask for 256 different facts with 8 MiB of labels and annotations; a hook can ask \
-         for more in its next step; other-3 \
+        "other-255 Some(\"other-255\"); one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook \
+         can ask for more in its next step; other-3 \
          Some(\"other-3\")"
     );
     assert_eq!(asked(&cluster).len(), 256);
@@ -277,7 +282,7 @@ async fn each_fact_is_granted_by_itself() {
     let (_, text) = fault(error);
     assert!(
         text.contains(
-            "`everything` is not a target of facts; write one of request, namespaces, budgets, owners"
+            "`everything` is not a target of facts; write one of request, namespaces, budgets, owners, resources"
         ),
         "{text}"
     );

@@ -10,6 +10,7 @@ mod calls;
 mod compiling;
 mod containers;
 mod events;
+mod fact_resources;
 mod facts;
 mod files;
 #[path = "../support/guests.rs"]

@@ -39,10 +39,15 @@ const SAME: [(&str, &[&str], &[&str]); 9] = [
     ),
     (
         "slm",
-        &["facts/request", "facts/namespaces", "facts/owners"],
+        &[
+            "facts/request",
+            "facts/namespaces",
+            "facts/owners",
+            "facts/resources",
+        ],
         &[
             "--set=claim=kubelet",
-            "--set=facts={request,namespaces,budgets,owners}",
+            "--set=facts={request,namespaces,budgets,owners,resources}",
         ],
     ),
     ("slurm", &[], &["--include-crds"]),

@@ -10,7 +10,7 @@ use crate::{ALONE, skip};
 
 /// The API server's words, the doctor's, and the component that helps, in the order in which the policy asks. The node has
 /// pods of a DaemonSet and of a ReplicaSet, in no certain order.
-const LACKING: [[&str; 3]; 2] = [
+const LACKING: [[&str; 3]; 3] = [
     [
         "cannot get resource \"namespaces\"",
         "no right to get namespaces,",
@@ -20,6 +20,11 @@ const LACKING: [[&str; 3]; 2] = [
         "sets\" in API group \"apps\" in the namespace",
         "no right to get replicasets.apps,",
         "facts/owners",
+    ],
+    [
+        "cannot get resource \"resourceclaims\"",
+        "no right to get resourceclaims.resource.k8s.io,",
+        "facts/resources",
     ],
 ];
 
@@ -41,16 +46,22 @@ async fn a_policy_that_asks_needs_the_components_of_its_facts() {
         .await;
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart", "uid": set["metadata"]["uid"],
         "controller": true});
+    let claim = json!({"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}});
+    installed.create(&[
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": "gpus", "namespace": "default"}, "spec": claim}),
+    ]);
     installed.create(&[json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "cart-1", "namespace": "default", "ownerReferences": [owner],
                 "finalizers": ["example.com/kept"]},
-            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none"}]}})]);
+            "spec": {"nodeName": node, "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpus"}],
+                "containers": [{"name": "main", "image": "none"}]}})]);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("scupper.yaml");
     let policy = json!({
         "name": "asks", "module": guest("asks"),
-        "config": {"ask": "request\nbudgets\nnamespace default\nowners", "then": "go on"},
-        "grants": {"facts": ["request", "namespaces", "budgets", "owners"]},
+        "config": {"ask": "request\nbudgets\nnamespace default\nowners\nresources", "then": "go on"},
+        "grants": {"facts": ["request", "namespaces", "budgets", "owners", "resources"]},
     });
     let whole = json!({"apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": [policy]});
     std::fs::write(&config, whole.to_string()).unwrap();

@@ -10,8 +10,8 @@ use futures::future::{BoxFuture, pending};
 use scupper_common::clock::Clock;
 use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    AccessError, BudgetFact, ClusterAccess, DrainInfo, FactSource, Marks, NamespaceFact, Network, OwnerFact,
-    PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Marks,
+    NamespaceFact, Network, OwnerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
 };
 use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
@@ -186,6 +186,22 @@ impl FactSource for SilentCluster {
     }
 
     fn owners<'a>(&'a self, _namespace: &'a str, _like: &'a Controller) -> Answer<'a, Vec<OwnerFact>> {
+        pending().boxed()
+    }
+
+    fn pod_specs<'a>(&'a self, _node: &'a str) -> Answer<'a, BTreeMap<Uid, PodSpecFact>> {
+        pending().boxed()
+    }
+
+    fn resource_claim<'a>(&'a self, _namespace: &'a str, _name: &'a str) -> Answer<'a, Option<ClaimFact>> {
+        pending().boxed()
+    }
+
+    fn resource_claims<'a>(&'a self, _namespace: &'a str) -> Answer<'a, BTreeMap<String, ClaimFact>> {
+        pending().boxed()
+    }
+
+    fn device_attributes<'a>(&'a self, _node: &'a str) -> Answer<'a, DeviceAttributes> {
         pending().boxed()
     }
 }

@@ -9,14 +9,16 @@ use scupper_engine::{Budget, Controller, Pod, PodRef, Time, Trigger};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use super::device_annotations::devices;
 use super::owners::KnownOwners;
+use super::resources::{DeviceFact, KeptResources, ResourceAnswers};
 use super::source::{BudgetFact, Marks, NamespaceFact, OwnerFact};
 use crate::{AccessError, ClusterAccess};
 
 /// Different facts that one plan or step may ask for; a node has at most a few hundred pods.
 const FACTS: usize = 256;
 
-/// Bytes of labels and annotations that one plan or step may learn. The API server accepts 256 KiB for each object.
+/// Bytes of labels, annotations and other texts that one plan or step may learn. The API server accepts 256 KiB for each object.
 const BYTES: usize = 8 * 1024 * 1024;
 
 /// Budgets that cover pods of one node.
@@ -76,6 +78,7 @@ pub(super) struct Answers {
     namespaces: BTreeMap<String, Answer<NamespaceFact>>,
     budgets: Option<Answer<Vec<BudgetFact>>>,
     pub(super) owners: KnownOwners<Answer<Option<OwnerFact>>>,
+    pub(super) resources: ResourceAnswers,
 }
 
 /// What seldom changes, with the time when it was read.
@@ -84,6 +87,7 @@ pub(super) struct Kept {
     request: Option<(Time, Marks)>,
     namespaces: BTreeMap<String, (Time, NamespaceFact)>,
     pub(super) owners: KnownOwners<(Time, OwnerFact)>,
+    pub(super) resources: KeptResources,
 }
 
 /// The drain and the pods that a call is about, and whom to ask.
@@ -102,6 +106,9 @@ pub(crate) struct AskedPod {
     pub(crate) id: PodRef,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) controller: Option<Controller>,
+    pub(crate) node: String,
+    /// Those that its annotations name.
+    pub(super) devices: Vec<DeviceFact>,
 }
 
 impl Asker {
@@ -122,6 +129,8 @@ impl AskedPod {
             id: pod.id.clone(),
             labels: pod.labels.clone(),
             controller: pod.controller.clone(),
+            node: pod.node.clone(),
+            devices: devices(&pod.annotations),
         }
     }
 
@@ -329,11 +338,16 @@ impl Answers {
     /// Passes an answer on, unless the call has learned too much by now.
     pub(super) fn admit<T>(&mut self, answer: Answer<T>, marks: impl Fn(&T) -> &Marks) -> Answer<T> {
         let fact = answer?;
-        self.bytes = self.bytes.saturating_add(marks(&fact).bytes());
+        self.admit_bytes(marks(&fact).bytes())?;
+        Ok(fact)
+    }
+
+    pub(super) fn admit_bytes(&mut self, bytes: usize) -> Answer<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > BYTES {
             return Err(AskError::TooMany);
         }
-        Ok(fact)
+        Ok(())
     }
 
     /// Many pods' namespaces have not been read, so a list is cheaper.

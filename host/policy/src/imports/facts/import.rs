@@ -7,6 +7,7 @@ use scupper_engine::UnhealthyPods;
 use scupper_policy_spec::{Capability, Fact};
 
 use super::answers::{Answer, AskError, Asker, Facts};
+use super::resources::{DeviceFact, DeviceSource, ResourcesFact};
 use super::source::{BudgetFact, Marks, OwnerFact};
 use crate::imports::store_data::StoreData;
 use crate::wit::bindings::scupper::drain::facts::{self, Error};
@@ -96,6 +97,12 @@ impl facts::Host for StoreData {
         let found = self.meter.counters.fetching(facts.owners(asker, &pod)).await;
         Ok(to_wit(found)?.into_iter().map(owner).collect())
     }
+
+    async fn get_resources(&mut self, pod: String) -> Result<facts::Resources, Error> {
+        let FactScope { facts, asker, .. } = self.may_ask(Fact::Resources)?;
+        let found = self.meter.counters.fetching(facts.resources(asker, &pod)).await;
+        to_wit(found).map(resources)
+    }
 }
 
 fn budget(fact: BudgetFact, asker: &Asker) -> facts::Budget {
@@ -137,12 +144,35 @@ fn owner(fact: OwnerFact) -> facts::Owner {
     }
 }
 
+fn resources(fact: ResourcesFact) -> facts::Resources {
+    let request = |(name, amount)| facts::ResourceRequest { name, amount };
+    facts::Resources {
+        requests: fact.requests.into_iter().map(request).collect(),
+        devices: fact.devices.into_iter().map(device).collect(),
+        unallocated_claims: fact.unallocated,
+    }
+}
+
+fn device(fact: DeviceFact) -> facts::Device {
+    facts::Device {
+        source: match fact.source {
+            DeviceSource::Claim(name) => facts::DeviceSource::ResourceClaim(name),
+            DeviceSource::Annotation(key) => facts::DeviceSource::Annotation(key),
+        },
+        driver: fact.id.driver,
+        pool: fact.id.pool,
+        name: fact.id.name,
+        admin_access: fact.admin_access,
+        attributes: entries(fact.attributes),
+    }
+}
+
 fn to_wit<T>(answer: Answer<T>) -> Result<T, Error> {
     answer.map_err(|error| match error {
         AskError::NotFound(what) => Error::NotFound(what),
         AskError::Unavailable(why) => Error::Unavailable(why),
         AskError::TooMany => {
-            Error::TooMany("one call may ask for 256 different facts with 8 MiB of labels and annotations; a hook can ask for more in its next step".to_owned())
+            Error::TooMany("one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook can ask for more in its next step".to_owned())
         }
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
-use scupper_engine::{Budget, Controller, Time};
+use scupper_engine::{Budget, Controller, Time, Uid};
 
 use crate::AccessError;
 
@@ -38,7 +38,33 @@ pub trait FactSource: Send + Sync {
         namespace: &'a str,
         like: &'a Controller,
     ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>>;
+
+    /// What the specs of the node's pods say, by UID.
+    fn pod_specs<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>>;
+
+    /// A ResourceClaim; `None`: it is gone.
+    fn resource_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>>;
+
+    /// All ResourceClaims of a namespace, by name.
+    fn resource_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>>;
+
+    /// The attributes of the node's DRA devices.
+    fn device_attributes<'a>(&'a self, node: &'a str)
+    -> BoxFuture<'a, Result<DeviceAttributes, AccessError>>;
 }
+
+/// What drivers publish about their devices.
+pub type DeviceAttributes = BTreeMap<DeviceId, BTreeMap<String, String>>;
 
 /// The labels and annotations of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,4 +132,40 @@ impl OwnerFact {
             controller: None,
         }
     }
+}
+
+/// What a pod's spec says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSpecFact {
+    /// Thousandths of `cpu`, whole units of everything else.
+    pub requests: BTreeMap<String, u64>,
+    /// Its ResourceClaims.
+    pub claims: Vec<PodClaimFact>,
+}
+
+/// A ResourceClaim of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodClaimFact {
+    /// Its name in the pod.
+    pub name: String,
+    /// The name of the ResourceClaim; `None`: it has not been made from its template yet.
+    pub claim: Option<String>,
+}
+
+/// The devices of a ResourceClaim; `None`: none are allocated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimFact {
+    /// Each device, and whether the claim has it only for administration.
+    pub devices: Option<Vec<(DeviceId, bool)>>,
+}
+
+/// What identifies a DRA device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceId {
+    /// The DRA driver.
+    pub driver: String,
+    /// The pool.
+    pub pool: String,
+    /// The device in its pool.
+    pub name: String,
 }

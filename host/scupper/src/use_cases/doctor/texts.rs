@@ -3,6 +3,7 @@
 use scupper_engine::{Checkpoint, Phase};
 
 use super::*;
+use scupper_policy_spec::FACTS;
 use scupper_report::fixture;
 
 fn served(group: &str, resources: &[&str]) -> LifecycleGroup {
@@ -101,11 +102,7 @@ fn nodes() -> Vec<Finding> {
 #[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
-    all.extend(
-        ["request", "namespaces", "budgets", "owners"]
-            .into_iter()
-            .flat_map(|it| needed_for_fact(it, OWN_GROUP)),
-    );
+    all.extend(FACTS.into_iter().flat_map(|it| needed_for_fact(it, OWN_GROUP)));
     let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
     let findings = [
         groups(),

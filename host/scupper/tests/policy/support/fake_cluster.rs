@@ -8,7 +8,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
 use scupper_policy::{
-    AccessError, BudgetFact, ClusterAccess, FactSource, Marks, NamespaceFact, OwnerFact, PolicyEvent,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Marks,
+    NamespaceFact, OwnerFact, PodSpecFact, PolicyEvent,
 };
 use scupper_policy_spec::Capability;
 
@@ -33,6 +34,8 @@ pub(crate) struct FakeCluster {
     pub(crate) panics: bool,
     /// What was asked for as a fact.
     pub(crate) asked: Mutex<Vec<String>>,
+    /// What the specs of its pods say.
+    pub(crate) specs: BTreeMap<Uid, PodSpecFact>,
     /// The annotations of its node.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -224,6 +227,58 @@ impl FactSource for FakeCluster {
         };
         let all = (0..9).filter_map(|number| owner_fact(named(number)));
         self.fact(&format!("{}s of {namespace}", like.kind), all.collect())
+    }
+
+    fn pod_specs<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
+        self.fact(&format!("pods of {node}"), self.specs.clone())
+    }
+
+    fn resource_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
+        self.fact(&format!("claim {namespace}/{name}"), claim_fact(name))
+    }
+
+    fn resource_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+        let names = (0..9).flat_map(|number| [format!("gpu-{number}"), format!("gpu-{number}-watch")]);
+        let all = names.filter_map(|name| Some((name.clone(), claim_fact(&name)?)));
+        self.fact(&format!("claims of {namespace}"), all.collect())
+    }
+
+    fn device_attributes<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
+        let uuid = BTreeMap::from([("uuid".to_owned(), "GPU-1".to_owned())]);
+        let attributes = BTreeMap::from([(device_id("gpu-1"), uuid)]);
+        self.fact(&format!("devices of {node}"), attributes)
+    }
+}
+
+/// A claim has the device of its name; `pending-...` has none yet, and `gone-...` does not exist.
+fn claim_fact(name: &str) -> Option<ClaimFact> {
+    if name.starts_with("gone-") {
+        return None;
+    }
+    let devices = vec![(device_id(name), name.ends_with("-watch"))];
+    Some(ClaimFact {
+        devices: Some(devices).filter(|_| !name.starts_with("pending-")),
+    })
+}
+
+fn device_id(name: &str) -> DeviceId {
+    DeviceId {
+        driver: "gpu.example.com".to_owned(),
+        pool: "pool".to_owned(),
+        name: name.to_owned(),
     }
 }
 

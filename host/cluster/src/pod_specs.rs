@@ -1,0 +1,279 @@
+//! What the specs of a node's pods request, for policies that ask about it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::listing;
+use super::quantity;
+use super::read::pods_of;
+use super::wire::{Meta, Object, Texts, nullable};
+use super::{Cluster, ReadError};
+
+/// The restart policy of an init container that keeps running.
+const SIDECAR: &str = "Always";
+
+/// The parts of a pod's spec that drains do not need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSpec {
+    /// `metadata.uid`
+    pub uid: String,
+    /// What the scheduler counts: thousandths of `cpu`, whole units of everything else.
+    pub requests: BTreeMap<String, u64>,
+    /// Its ResourceClaims.
+    pub claims: Vec<PodClaim>,
+}
+
+/// A ResourceClaim of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodClaim {
+    /// Its name in the pod.
+    pub name: String,
+    /// The name of the ResourceClaim; `None`: it has not been made from its template yet.
+    pub claim: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePodSpec {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    overhead: Texts,
+    #[serde(deserialize_with = "nullable")]
+    resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    resource_claims: Vec<SpecClaim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    #[serde(deserialize_with = "nullable")]
+    resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    restart_policy: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    requests: Texts,
+}
+
+/// One of `spec.resourceClaims`, or of `status.resourceClaimStatuses`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SpecClaim {
+    name: String,
+    resource_claim_name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    #[serde(deserialize_with = "nullable")]
+    resource_claim_statuses: Vec<SpecClaim>,
+    extended_resource_claim_status: Option<ExtendedClaim>,
+}
+
+/// The claim that stands for extended resources of the containers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ExtendedClaim {
+    resource_claim_name: String,
+}
+
+type Amounts = BTreeMap<String, u64>;
+
+impl Cluster {
+    /// Reads the specs of the node's pods.
+    pub async fn pod_specs(&self, node: &str) -> Result<Vec<PodSpec>, ReadError> {
+        let listed = listing::list::<WirePodSpec>(self.client(), &pods_of(node), self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        Ok(listed.into_iter().map(WirePodSpec::into_spec).collect())
+    }
+}
+
+impl Object for WirePodSpec {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl WirePodSpec {
+    pub(super) fn into_spec(self) -> PodSpec {
+        PodSpec {
+            requests: self.spec.requests(),
+            claims: claims(self.spec.resource_claims, self.status),
+            uid: self.metadata.uid,
+        }
+    }
+}
+
+impl Spec {
+    /// As the scheduler counts them: the containers that run together, or an init container with the sidecars before it if
+    /// it needs more; the pod's own requests in their place; and the overhead of its runtime.
+    fn requests(&self) -> Amounts {
+        let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
+        for init in &self.init_containers {
+            let own = init.resources.amounts();
+            if init.restart_policy == SIDECAR {
+                add(&mut sidecars, own);
+                raise(&mut starting, sidecars.clone());
+            } else {
+                let mut together = sidecars.clone();
+                add(&mut together, own);
+                raise(&mut starting, together);
+            }
+        }
+        let mut total = sidecars;
+        for container in &self.containers {
+            add(&mut total, container.resources.amounts());
+        }
+        raise(&mut total, starting);
+        total.extend(self.resources.amounts());
+        add(&mut total, amounts(&self.overhead));
+        total.retain(|_, amount| *amount > 0);
+        total
+    }
+}
+
+impl Resources {
+    fn amounts(&self) -> Amounts {
+        amounts(&self.requests)
+    }
+}
+
+fn amounts(quantities: &Texts) -> Amounts {
+    let amount =
+        |(name, quantity): (&String, &String)| Some((name.clone(), quantity::quantity(name, quantity)?));
+    quantities.iter().filter_map(amount).collect()
+}
+
+fn add(total: &mut Amounts, more: Amounts) {
+    for (name, amount) in more {
+        let sum = total.entry(name).or_default();
+        *sum = sum.saturating_add(amount);
+    }
+}
+
+fn raise(total: &mut Amounts, least: Amounts) {
+    for (name, amount) in least {
+        let sum = total.entry(name).or_default();
+        *sum = amount.max(*sum);
+    }
+}
+
+fn claims(named: Vec<SpecClaim>, status: Status) -> Vec<PodClaim> {
+    let made = status.resource_claim_statuses;
+    let claim = |named: SpecClaim| {
+        let made = || made.iter().find(|made| made.name == named.name);
+        let claim = match (&named.resource_claim_name, made()) {
+            (Some(name), _) => Some(name.clone()),
+            // The pod needs none after all.
+            (None, Some(made)) => Some(made.resource_claim_name.clone()?),
+            (None, None) => None,
+        };
+        Some(PodClaim {
+            name: named.name,
+            claim,
+        })
+    };
+    let extended = status.extended_resource_claim_status.map(|extended| PodClaim {
+        name: extended.resource_claim_name.clone(),
+        claim: Some(extended.resource_claim_name),
+    });
+    named.into_iter().filter_map(claim).chain(extended).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(value: Value) -> PodSpec {
+        serde_json::from_value::<WirePodSpec>(value).unwrap().into_spec()
+    }
+
+    fn container(requests: Value) -> Value {
+        json!({"resources": {"requests": requests}})
+    }
+
+    fn amounts<const N: usize>(amounts: [(&str, u64); N]) -> Amounts {
+        let named = |(name, amount): (&str, u64)| (name.to_owned(), amount);
+        amounts.map(named).into()
+    }
+
+    #[test]
+    fn requests_are_those_that_the_scheduler_counts() {
+        let mut sidecar = container(json!({"cpu": "100m"}));
+        sidecar["restartPolicy"] = json!("Always");
+        let spec = json!({
+            "initContainers": [container(json!({"memory": "3Gi"})), sidecar,
+                container(json!({"cpu": "1", "memory": "1Gi"}))],
+            "containers": [container(json!({"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "2"})),
+                container(json!({"cpu": "0.25", "memory": "512Mi", "ephemeral-storage": "0"})), {}],
+            "overhead": {"memory": "1Mi"}});
+        let gib = 1 << 30;
+        assert_eq!(
+            read(json!({"spec": spec})).requests,
+            amounts([
+                ("cpu", 1100),
+                ("memory", 3 * gib + (1 << 20)),
+                ("nvidia.com/gpu", 2)
+            ])
+        );
+    }
+
+    #[test]
+    fn requests_of_the_pod_itself_stand_for_those_of_its_containers() {
+        let spec = json!({"resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "10m"},
+            "containers": [container(json!({"cpu": "100m", "memory": "1k"}))]});
+        assert_eq!(
+            read(json!({"spec": spec})).requests,
+            amounts([("cpu", 2010), ("memory", 1000)])
+        );
+        assert_eq!(read(json!({"spec": null, "status": null})), PodSpec::default());
+    }
+
+    #[test]
+    fn claims_have_the_name_that_was_made_from_their_template() {
+        let pod = json!({"spec": {"resourceClaims": [
+                {"name": "shared", "resourceClaimName": "gpus"},
+                {"name": "own", "resourceClaimTemplateName": "gpu"},
+                {"name": "unneeded", "resourceClaimTemplateName": "gpu"},
+                {"name": "late", "resourceClaimTemplateName": "gpu"}]},
+            "status": {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": "worker-own-x7"},
+                    {"name": "unneeded"}],
+                "extendedResourceClaimStatus": {"resourceClaimName": "worker-extended-resources-1"}}});
+        let claims = read(pod).claims;
+        let claims: Vec<_> = claims
+            .iter()
+            .map(|claim| (claim.name.as_str(), claim.claim.as_deref()))
+            .collect();
+        let extended = "worker-extended-resources-1";
+        assert_eq!(
+            claims,
+            [
+                ("shared", Some("gpus")),
+                ("own", Some("worker-own-x7")),
+                ("late", None),
+                (extended, Some(extended))
+            ]
+        );
+    }
+}
