@@ -119,7 +119,7 @@ impl Bench {
         .await;
         let claimed = || last.take().map(|status| format!("event {status}"));
         let reported = || {
-            self.is_told_to_have_failed(event)
+            self.is_reported_as_failed(event)
                 .then(|| "event Failed".to_owned())
         };
         let end = self.outcome(event).or_else(claimed).or_else(reported);
@@ -133,7 +133,7 @@ impl Bench {
     }
 
     /// A Kubernetes Event reports it.
-    fn is_told_to_have_failed(&self, event: &str) -> bool {
+    fn is_reported_as_failed(&self, event: &str) -> bool {
         let words = format!("LifecycleEvent {event} failed");
         let events = self.api.store().list("events.events.k8s.io");
         events

@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Nothing: patches::an_event_about_a_node;
         Nothing: patches::an_event_that_lacks_something;
         Nothing: patches::an_event_is_counted_up;
-        Nothing: patches::an_event_says_what_it_said;
+        Nothing: patches::a_repeated_event_keeps_its_text;
         Nothing: patches::an_event_that_has_expired;
     }
 }
@@ -444,7 +444,7 @@ async fn an_event_is_counted_up(on: Subject) {
     }
 }
 
-async fn an_event_says_what_it_said(on: Subject) {
+async fn a_repeated_event_keeps_its_text(on: Subject) {
     let event = new_event(&on).await;
     for (field, name) in [
         ("note", "message"),

@@ -22,7 +22,7 @@ fn pending(outcome: Outcome) -> Pending {
 }
 
 /// The message about a single Slurm pod; `None` if the drain continues.
-fn said_about(worker: Pod) -> Option<String> {
+fn message_about(worker: Pod) -> Option<String> {
     let host = Host::new();
     host.pods([worker]);
     match step(&host) {
@@ -72,7 +72,7 @@ fn the_conditions_decide() {
         (&["SomethingNew", "Drain"], unknown),
     ] {
         assert_eq!(
-            said_about(slurmd("worker-0", states)).as_deref(),
+            message_about(slurmd("worker-0", states)).as_deref(),
             said,
             "{states:?}"
         );
@@ -83,17 +83,17 @@ fn the_conditions_decide() {
 fn a_condition_that_is_not_true_is_ignored() {
     for status in ["False", "Unknown", "true", ""] {
         let worker = slurmd("worker-0", &["Idle"]).with_condition("SlurmNodeStateDrain", status);
-        assert!(said_about(worker).is_some(), "{status}");
+        assert!(message_about(worker).is_some(), "{status}");
     }
     let worker = slurmd("worker-0", &["Idle", "Drain"]).with_condition("SlurmNodeStateAllocated", "False");
-    assert_eq!(said_about(worker), None);
+    assert_eq!(message_about(worker), None);
 }
 
 #[test]
 fn a_pod_that_is_not_ready_counts_like_any_other() {
     let mut worker = slurmd("worker-0", &["Mixed", "Drain"]);
     worker.ready = false;
-    assert!(said_about(worker).is_some());
+    assert!(message_about(worker).is_some());
 }
 
 #[test]
