@@ -4,7 +4,7 @@ use scupper_sdk::{
     Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Subject,
     Surroundings, Verdict, description,
     facts::{self, Error},
-    testing::{Host, budget, namespace, owner, pod},
+    testing::{Host, budget, namespace, owner, pod, resources},
 };
 
 /// Deletes single replicas whose budget never opens, and keeps the pods of namespaces that are being kept.
@@ -120,4 +120,64 @@ fn a_check_asks_only_for_namespaces() {
     let not_granted = Error::NotGranted("facts budgets".to_owned());
     let expected = format!("Err({not_found:?}) Err({not_granted:?})");
     assert_eq!(host.check::<Single>(), [Finding::ok("facts", expected)]);
+}
+
+/// Evicts only the pods that have the device `GPU-1`.
+struct OneGpu;
+
+impl Policy for OneGpu {
+    fn describe() -> Description {
+        description!("Evicts the pods that have one GPU").wants(Grant::facts_of_resources())
+    }
+}
+
+impl Planner for OneGpu {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods() {
+            let resources = facts::resources(pod)?;
+            let is_unknown = resources.requested("nvidia.com/gpu") > 0 && resources.devices.is_empty();
+            if is_unknown || !resources.unallocated_claims.is_empty() {
+                draft.refuse(pod, "its devices are unknown");
+            } else if !resources.has_device("GPU-1") {
+                draft.keep(pod, "it does not have the GPU");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn pods_have_requests_and_devices() {
+    let host = Host::new();
+    host.pods(
+        [
+            "a/claimed",
+            "a/annotated",
+            "a/other",
+            "a/watch",
+            "a/none",
+            "a/unknown",
+        ]
+        .map(pod),
+    );
+    let gpu = || resources().with_request("nvidia.com/gpu", 1);
+    let claimed = |name| resources().with_claimed("gpus", "gpu.nvidia.com", name, &[("uuid", "GPU-1")]);
+    host.resources("a/claimed", claimed("gpu-0"));
+    host.resources("a/annotated", gpu().with_device("nvidia.com/gpu", "GPU-1"));
+    host.resources("a/other", gpu().with_device("nvidia.com/gpu", "GPU-11"));
+    let mut watch = claimed("gpu-0");
+    watch.devices[0].admin_access = true;
+    host.resources("a/watch", watch);
+    host.resources("a/unknown", gpu());
+    let plan = host.plan::<OneGpu>().unwrap();
+    for (pod, verdict) in [
+        ("a/claimed", Verdict::Evict),
+        ("a/annotated", Verdict::Evict),
+        ("a/other", Verdict::Keep),
+        ("a/watch", Verdict::Keep),
+        ("a/none", Verdict::Keep),
+        ("a/unknown", Verdict::Refuse),
+    ] {
+        assert_eq!(plan.verdict(pod), Some(verdict), "{pod}");
+    }
 }
