@@ -55,15 +55,21 @@ impl Cluster {
     /// Returns the resources that the server serves in a group.
     pub async fn lifecycle_group_as_served(&self, group: &str) -> Result<LifecycleGroup, ReadError> {
         let path = format!("/apis/{}/{VERSION}", escaped(group));
-        let resources = match self.get::<Resources>(&path).await {
-            Ok(Resources { resources }) => resources.into_iter().map(|resource| resource.name).collect(),
-            Err(Fault::Refused(404, _)) => Vec::new(),
-            Err(fault) => return Err(fault.read(&format!("discover {group}/{VERSION}"))),
-        };
+        let resources = self.resources_at(&path).await;
+        let resources = resources.map_err(|fault| fault.read(&format!("discover {group}/{VERSION}")))?;
         Ok(LifecycleGroup {
             group: group.to_owned(),
             resources,
         })
+    }
+
+    /// Returns the resources that the server serves in a version of a group; none if it does not serve that.
+    pub(super) async fn resources_at(&self, path: &str) -> Result<Vec<String>, Fault> {
+        match self.get::<Resources>(path).await {
+            Ok(Resources { resources }) => Ok(resources.into_iter().map(|resource| resource.name).collect()),
+            Err(Fault::Refused(404, _)) => Ok(Vec::new()),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Uses the group in which the lifecycle objects are served; the official one if there are two. Returns `None` if

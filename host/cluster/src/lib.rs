@@ -8,6 +8,7 @@
 //!     └─────► Cluster ─┬─ read ────────► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
 //!                      ├─ conditions, events ──────────────────► for people
+//!                      ├─ drain_requests ──────────────────────► DrainRequests watched and answered
 //!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
 //!                      └─ transitions ─► LifecycleEvents and -Transitions
 //!                                        all over `transport`: one request, one answer, no retry
@@ -25,6 +26,7 @@ mod daemonsets;
 mod decode;
 mod details;
 mod devices;
+mod drain_requests;
 mod engine_events;
 mod error;
 #[cfg(test)]
@@ -72,6 +74,9 @@ pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use devices::{ClaimedDevice, DeviceId, DeviceSlice, ResourceClaim};
+pub use drain_requests::{
+    DrainRequestChange, DrainRequestKind, DrainRequestObject, DrainRequestRef, NamedPods, RequestCondition,
+};
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};
 pub use facts::{BudgetCounts, ObjectMeta};
@@ -89,5 +94,8 @@ pub use owners::PodOwner;
 pub use pod_specs::{PodClaim, PodSpec};
 pub use proxy::ProxyError;
 pub use quantity::quantity;
-pub use rights::{FACT_PURPOSE, Right, evicting_as_node, needed, needed_for_fact};
+pub use rights::{
+    FACT_PURPOSE, REQUEST_PURPOSE, Right, evicting_as_node, needed, needed_for_drain_requests,
+    needed_for_fact,
+};
 pub use watch::Change;

@@ -210,7 +210,13 @@ impl WatchBreak {
         match status.code {
             410 => Self::Expired,
             403 => Self::Forbidden(status.message.clone()),
-            400 if status.message.contains("field label not supported") => Self::NoSuchField,
+            // The second is that of a CRD without selectable fields.
+            400 if ["field label not supported", "is not a known field selector"]
+                .iter()
+                .any(|text| status.message.contains(text)) =>
+            {
+                Self::NoSuchField
+            }
             _ => Self::Failed(status.message.clone()),
         }
     }

@@ -1,10 +1,12 @@
 //! The rights that the driver needs, and a check of them by the API server.
 
+use std::borrow::Cow;
+
 use futures::future::try_join_all;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Cluster, ReadError};
+use super::{Cluster, DrainRequestKind, ReadError};
 
 /// One right, as RBAC has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Right {
     /// The API group; empty for the core.
     pub group: String,
     /// The resource.
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     /// Its subresource, or empty.
     pub subresource: &'static str,
     /// The namespace; empty for all, or for a resource without namespaces.
@@ -30,7 +32,7 @@ impl Right {
     pub fn name(&self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let dot = if self.group.is_empty() { "" } else { "." };
-        let (resource, subresource, group) = (self.resource, self.subresource, &self.group);
+        let (resource, subresource, group) = (&self.resource, self.subresource, &self.group);
         format!("{} {resource}{slash}{subresource}{dot}{group}", self.verb)
     }
 }
@@ -141,7 +143,7 @@ pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
         verbs.iter().map(move |verb| Right {
             verb,
             group: group.to_owned(),
-            resource,
+            resource: resource.into(),
             subresource,
             namespace: match resource {
                 "events" => "default",
@@ -188,7 +190,7 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
         let right = move |verb: &&'static str| Right {
             verb,
             group: group.clone(),
-            resource,
+            resource: resource.into(),
             subresource: "",
             namespace: String::new(),
             purpose: FACT_PURPOSE,
@@ -199,12 +201,30 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
     rows.iter().flat_map(right).collect()
 }
 
+/// Why a right for DrainRequests is needed.
+pub const REQUEST_PURPOSE: &str = "to serve DrainRequests";
+
+/// Returns the rights for DrainRequests of a namespace.
+pub fn needed_for_drain_requests(kind: &DrainRequestKind, namespace: &str) -> Vec<Right> {
+    let right = |(verb, subresource): (&'static str, &'static str)| Right {
+        verb,
+        group: kind.group.clone(),
+        resource: kind.plural.clone().into(),
+        subresource,
+        namespace: namespace.to_owned(),
+        purpose: REQUEST_PURPOSE,
+        required: true,
+    };
+    let verbs = [("get", ""), ("list", ""), ("watch", ""), ("patch", "status")];
+    verbs.map(right).into()
+}
+
 /// Replaces the eviction right with those to evict as the node, by impersonation.
 pub fn evicting_as_node(rights: Vec<Right>) -> Vec<Right> {
-    let right = |verb, group: &str, resource, subresource| Right {
+    let right = |verb, group: &str, resource: &'static str, subresource| Right {
         verb,
         group: group.to_owned(),
-        resource,
+        resource: resource.into(),
         subresource,
         namespace: String::new(),
         purpose: "to ask pods to leave, as the node",

@@ -140,7 +140,7 @@ impl Cluster {
     }
 }
 
-fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
+pub(super) fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
     match change {
         Change::Listed(objects) => Change::Listed(objects.into_iter().map(convert).collect()),
         Change::Applied(object) => Change::Applied(convert(object)),
@@ -149,7 +149,7 @@ fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
 }
 
 /// Reduces a change to the wanted objects. An object that is no longer wanted counts as deleted.
-fn keep<T>(change: Change<T>, wanted: impl Fn(&T) -> bool) -> Option<Change<T>> {
+pub(super) fn keep<T>(change: Change<T>, wanted: impl Fn(&T) -> bool) -> Option<Change<T>> {
     match change {
         Change::Listed(mut objects) => {
             objects.retain(|object| wanted(object));

@@ -146,7 +146,8 @@ pub(super) fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>,
         .transpose()
 }
 
-fn parse_moment(text: &str) -> Result<Time, jiff::Error> {
+/// Parses an RFC 3339 time.
+pub(super) fn parse_moment(text: &str) -> Result<Time, jiff::Error> {
     let moment: Timestamp = text.parse()?;
     Ok(Time::from_millis(
         u64::try_from(moment.as_millisecond()).unwrap_or(0),

@@ -302,7 +302,7 @@ fn labels(node: &Node) -> BTreeMap<String, String> {
 }
 
 impl Node {
-    fn get(&self, key: &str) -> Option<&Self> {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let entry = self.entries().iter().find(|entry| entry.key == key)?;
         Some(&entry.value)
     }
@@ -321,7 +321,7 @@ impl Node {
         }
     }
 
-    fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar { text, .. } => Some(text),
             _ => None,
@@ -332,7 +332,7 @@ impl Node {
         self.get(key).and_then(Self::text).unwrap_or_default().to_owned()
     }
 
-    fn texts_of(&self, key: &str) -> Vec<String> {
+    pub(super) fn texts_of(&self, key: &str) -> Vec<String> {
         let items = self.get(key).map(Self::items).unwrap_or_default();
         items.iter().filter_map(Self::text).map(str::to_owned).collect()
     }
@@ -347,11 +347,11 @@ impl Node {
         whole.or_else(|| units::quantity(self.text()?))
     }
 
-    fn boolean(&self) -> Option<bool> {
+    pub(super) fn boolean(&self) -> Option<bool> {
         Some(self.text()?.eq_ignore_ascii_case("true"))
     }
 
-    fn duration(&self) -> Option<Duration> {
+    pub(super) fn duration(&self) -> Option<Duration> {
         units::duration(self.text()?)
     }
 }

@@ -12,6 +12,7 @@
 mod check;
 mod convert;
 mod document;
+mod drain_requests;
 #[cfg(test)]
 mod error_texts;
 mod limits;
@@ -26,6 +27,7 @@ mod shape;
 mod shapes;
 mod units;
 
+pub use drain_requests::DrainRequestsFile;
 pub use overrides::Override;
 pub use problem::{ConfigError, Problem};
 pub use read::{Configuration, DrainFile, OwnCordon, read, read_text};

@@ -15,7 +15,7 @@ use super::document::Node;
 use super::place::{At, Way};
 use super::problem::Problems;
 use super::shape::Shape;
-use super::{ConfigError, Override, check, convert, document, shapes};
+use super::{ConfigError, DrainRequestsFile, Override, check, convert, document, drain_requests, shapes};
 
 /// The maximum size of a ConfigMap.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
@@ -33,6 +33,8 @@ pub struct Configuration {
     pub policies: Vec<PolicySpec>,
     /// The defaults for flags that are not given.
     pub drain: DrainFile,
+    /// How DrainRequests are served; `None`: not at all.
+    pub drain_requests: Option<DrainRequestsFile>,
 }
 
 /// The settings of a file for choosing and evicting pods, like the flags of the same names.
@@ -136,6 +138,7 @@ fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Pr
     );
     configuration.policies = convert::policies(root, folder, problems);
     configuration.drain = convert::drain(root);
+    configuration.drain_requests = drain_requests::of(root, problems);
 }
 
 fn read_bytes(file: &Path) -> Result<Vec<u8>, ConfigError> {

@@ -94,6 +94,27 @@ pub(super) static OBJECT_NAME: Rule = Rule {
     },
 };
 
+/// The version of an API.
+pub(super) static VERSION: Rule = Rule {
+    what: "the version of an API, such as v1alpha1",
+    pattern: "^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$",
+    check: |text| require(is_version(text)),
+};
+
+/// The type of a condition.
+pub(super) static CONDITION: Rule = Rule {
+    what: "the type of a condition: at most 63 letters, digits, '-', '_' and '.', perhaps after a domain and a slash",
+    pattern: "^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
+    check: |text| {
+        let (domain, name) = match text.split_once('/') {
+            Some((domain, name)) => (Some(domain), name),
+            None => (None, text),
+        };
+        let is_domain = |domain: &str| OBJECT_NAME.check(domain).is_ok();
+        require(domain.is_none_or(is_domain) && is_label_text(name) && !name.is_empty())
+    },
+};
+
 /// A key in a Secret's data.
 pub(super) static SECRET_KEY: Rule = Rule {
     what: "a key of a Secret's data: 1 to 253 letters, digits, '-', '_' and '.'",
@@ -127,6 +148,20 @@ pub(super) fn label(key: &str, value: &str) -> Result<(), String> {
     Err(
         "no label of a node can have this value: it is at most 63 letters, digits, '-', '_' and '.'"
             .to_owned(),
+    )
+}
+
+fn is_version(text: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some(rest) = text.strip_prefix('v') else {
+        return false;
+    };
+    let stage = rest.split_once("alpha").or_else(|| rest.split_once("beta"));
+    stage.map_or_else(
+        || is_number(rest),
+        |(major, minor)| is_number(major) && is_number(minor),
     )
 }
 

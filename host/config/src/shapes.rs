@@ -42,6 +42,86 @@ pub(super) static CONFIGURATION: Object = Object {
             "Which pods are evicted, and how; the flags of the same names override it. A change applies from the next \
              drain on; a change of `sla`, which is published, when the driver restarts.",
         ),
+        Field::new(
+            "drain-requests",
+            Shape::Object(&DRAIN_REQUESTS),
+            "Serves DrainRequests, as NVSentinel's node-drainer creates them; `{}` with NVSentinel's names. Default: \
+             they are not served. A change applies when the driver restarts.",
+        ),
+    ],
+    one_of: &[],
+};
+
+static DRAIN_REQUESTS: Object = Object {
+    fields: &[
+        Field::new(
+            "group",
+            Shape::Text(&rules::OBJECT_NAME),
+            "Their API group. Default nvsentinel.nvidia.com.",
+        ),
+        Field::new(
+            "version",
+            Shape::Text(&rules::VERSION),
+            "Its version. Default v1alpha1.",
+        ),
+        Field::new(
+            "plural",
+            Shape::Text(&rules::OBJECT_NAME),
+            "The plural name of the resource. Default drainrequests.",
+        ),
+        Field::new(
+            "namespaces",
+            Shape::List {
+                of: &Shape::Text(&rules::OBJECT_NAME),
+                most: ENTRIES,
+            },
+            "The namespaces whose requests are served. Default: nvsentinel.",
+        ),
+        Field::new(
+            "conditions",
+            Shape::Object(&REQUEST_CONDITIONS),
+            "The types of the conditions in the status of a request.",
+        ),
+        Field::new(
+            "timeout",
+            Shape::Duration {
+                least_ms: 0,
+                most_ms: 30 * DAY_MS,
+            },
+            "Time limit of a request, from the start of its drain; 0: no limit. Default 1h.",
+        ),
+        Field::new(
+            "partial",
+            Shape::Bool,
+            "A request evicts only the pods in its podsToDrain, and is complete when those are gone. Otherwise it \
+             drains the whole node. Default false.",
+        ),
+    ],
+    one_of: &[],
+};
+
+static REQUEST_CONDITIONS: Object = Object {
+    fields: &[
+        Field::new(
+            "complete",
+            Shape::Text(&rules::CONDITION),
+            "The pods are gone: node-drainer's statusConditionType. Default DrainComplete.",
+        ),
+        Field::new(
+            "in-progress",
+            Shape::Text(&rules::CONDITION),
+            "The drain runs. Default DrainInProgress.",
+        ),
+        Field::new(
+            "deferred",
+            Shape::Text(&rules::CONDITION),
+            "A policy holds the drain. Default DrainDeferred.",
+        ),
+        Field::new(
+            "failed",
+            Shape::Text(&rules::CONDITION),
+            "The drain ended without success. Default DrainFailed.",
+        ),
     ],
     one_of: &[],
 };

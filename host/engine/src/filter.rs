@@ -75,6 +75,9 @@ fn verdict_of(pod: &Pod, settings: &Settings, now: Time) -> (Verdict, String) {
     if !filters.pod_selector.matches(&pod.labels) {
         return (Verdict::Keep, String::from("not selected by --pod-selector"));
     }
+    if !filters.is_meant(&pod.id) {
+        return (Verdict::Keep, String::from("not named by the request"));
+    }
     let chain = [
         skip_deleted(pod, filters.skip_wait_for_delete_timeout, now),
         daemon_set(pod, filters),

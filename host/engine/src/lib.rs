@@ -57,7 +57,7 @@ pub use phase::Phase;
 pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
 pub use reason::Reason;
-pub use request::{Filters, Intent, LEAST_RACES, PolicyInfo, Request, Settings};
+pub use request::{Filters, Intent, LEAST_RACES, NamedPods, PolicyInfo, Request, Settings};
 pub use time::{HumanDuration, Time, whole_millis};
 pub use timeline::{Reading, Timeline};
 pub use trigger::Trigger;

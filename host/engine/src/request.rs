@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -113,10 +113,26 @@ pub struct Filters {
     pub pod_selector: Selector,
     /// Pods are deleted instead of evicted, past their disruption budgets.
     pub disable_eviction: bool,
+    /// Pods that it does not name stay, and nothing waits for them; `None`: all are meant.
+    pub only_pods: Option<NamedPods>,
 }
+
+/// Names of pods, by namespace.
+pub type NamedPods = BTreeMap<String, BTreeSet<String>>;
 
 /// How often pods are evicted that come back without a toleration of the cordon: a scheduler may be late to see it.
 pub const LEAST_RACES: u32 = 4;
+
+impl Filters {
+    /// The request is about this pod.
+    pub(crate) fn is_meant(&self, pod: &PodRef) -> bool {
+        let names = |all: &NamedPods| {
+            all.get(&pod.namespace)
+                .is_some_and(|names| names.contains(&pod.name))
+        };
+        self.only_pods.as_ref().is_none_or(names)
+    }
+}
 
 impl Default for Filters {
     fn default() -> Self {
@@ -127,6 +143,7 @@ impl Default for Filters {
             skip_wait_for_delete_timeout: Duration::ZERO,
             pod_selector: Selector::default(),
             disable_eviction: false,
+            only_pods: None,
         }
     }
 }

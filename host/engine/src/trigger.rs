@@ -5,6 +5,8 @@
 pub enum Trigger {
     /// A LifecycleEvent. A name that this version does not know counts as one: the driver continues such a drain.
     LifecycleEvent,
+    /// A DrainRequest.
+    DrainRequest,
     /// A cordon by a user or another program.
     Cordon,
     /// A command that drains in its own process.
@@ -16,6 +18,7 @@ impl Trigger {
     pub const fn name(self) -> &'static str {
         match self {
             Self::LifecycleEvent => "LifecycleEvent",
+            Self::DrainRequest => "DrainRequest",
             Self::Cordon => "cordon",
             Self::Command => "command",
         }
@@ -23,7 +26,7 @@ impl Trigger {
 
     /// The trigger with this name.
     pub fn of(name: &str) -> Self {
-        [Self::Cordon, Self::Command]
+        [Self::DrainRequest, Self::Cordon, Self::Command]
             .into_iter()
             .find(|trigger| trigger.name() == name)
             .unwrap_or(Self::LifecycleEvent)
@@ -36,7 +39,13 @@ mod tests {
 
     #[test]
     fn each_name_is_read_as_its_trigger_and_an_unknown_one_as_a_lifecycle_event() {
-        for trigger in [Trigger::LifecycleEvent, Trigger::Cordon, Trigger::Command] {
+        let all = [
+            Trigger::LifecycleEvent,
+            Trigger::DrainRequest,
+            Trigger::Cordon,
+            Trigger::Command,
+        ];
+        for trigger in all {
             assert_eq!(Trigger::of(trigger.name()), trigger);
         }
         assert_eq!(Trigger::of("remote"), Trigger::LifecycleEvent);

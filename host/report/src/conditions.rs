@@ -3,7 +3,7 @@
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
 //! met, so the message states these criteria.
 
-use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request};
+use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
 use super::messages::{count, one_line, stayed_text};
 
@@ -36,6 +36,16 @@ pub struct NodeEvent {
     pub note: String,
 }
 
+/// What a successful drain did.
+pub fn drained_text(summary: &Summary) -> String {
+    let gone = count(summary.gone as usize, "pod");
+    let rest = match summary.stayed.is_empty() {
+        true => String::new(),
+        false => format!("; {}", stayed_text(summary)),
+    };
+    format!("{gone} evicted, {} kept as planned{rest}", summary.kept)
+}
+
 /// The pair of conditions of a drain in progress.
 pub fn conditions_of_started(request: &Request) -> Vec<ConditionChange> {
     let message = format!("drain {} is under way", request.name);
@@ -50,15 +60,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             outcome: Outcome::Drained,
             summary,
         } => {
-            let gone = count(summary.gone as usize, "pod");
-            let mut rest = String::new();
-            if !summary.stayed.is_empty() {
-                rest = format!("; {}", stayed_text(summary));
-            }
-            let message = format!(
-                "drain {}: {gone} evicted, {} kept as planned{rest}",
-                request.name, summary.kept
-            );
+            let message = format!("drain {}: {}", request.name, drained_text(summary));
             Some(pair("False", "True", COMPLETED, &message))
         }
         Notice::Finished {

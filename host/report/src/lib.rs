@@ -34,7 +34,9 @@ mod traces;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
-pub use conditions::{ConditionChange, NodeEvent, conditions_for, conditions_of_started, event_for};
+pub use conditions::{
+    ConditionChange, NodeEvent, conditions_for, conditions_of_started, drained_text, event_for,
+};
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{

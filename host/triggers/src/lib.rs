@@ -4,7 +4,10 @@
 #![deny(missing_docs)]
 
 pub mod cordon;
+pub mod drain_request;
 mod request;
 pub mod slm;
 
-pub use request::{DrainCommand, DrainRequest, DriverState, RequestedSettings, ResumePoint};
+pub use request::{
+    DrainCommand, DrainReport, DrainRequest, DriverState, NamedPods, RequestedSettings, ResumePoint,
+};

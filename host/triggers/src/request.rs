@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use scupper_engine::NamedPods;
 use scupper_engine::{Filters, Intent, Outcome, Time};
 
 /// A request to drain or uncordon this node.
@@ -19,6 +20,8 @@ pub struct DrainRequest {
     pub deadline: Option<Time>,
     /// Settings that the request overrides; `None` uses the driver's own.
     pub flags: Option<Box<RequestedSettings>>,
+    /// The only pods to evict, among those that the settings choose; `None`: all of them.
+    pub only_pods: Option<NamedPods>,
 }
 
 /// How a request wants pods to be chosen and evicted, within the operator's limits. These settings take precedence over
@@ -65,6 +68,50 @@ pub enum DrainCommand {
         /// The evidence, for users.
         reason: String,
     },
+}
+
+/// A report about one request. None is lost, and they come in order: a request may end and the next one begin before
+/// its trigger looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainReport {
+    /// The driver runs it now.
+    Started {
+        /// The request's id.
+        id: String,
+    },
+    /// The policies that hold it have changed.
+    Held {
+        /// The request's id.
+        id: String,
+        /// Each that holds it, and what it waits for; empty: none.
+        by: Vec<String>,
+    },
+    /// What it did, when it ends.
+    Summary {
+        /// The request's id.
+        id: String,
+        /// For people.
+        text: String,
+    },
+    /// It has ended.
+    Ended {
+        /// The request's id.
+        id: String,
+        /// The outcome; `None`: it is not known.
+        outcome: Option<Outcome>,
+    },
+}
+
+impl DrainReport {
+    /// The request's id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Started { id }
+            | Self::Held { id, .. }
+            | Self::Summary { id, .. }
+            | Self::Ended { id, .. } => id,
+        }
+    }
 }
 
 /// The driver's current activity. It is a level, not an event, so an end stays visible until the next request begins.

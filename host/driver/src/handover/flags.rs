@@ -128,6 +128,7 @@ pub(crate) fn read(text: &str) -> Result<RequestedSettings, String> {
             pod_selector,
             // The right to make a LifecycleEvent is no right to delete pods past their budgets.
             disable_eviction: false,
+            only_pods: None,
         },
         grace_seconds: wire.grace_period_seconds,
         grace_only_longer: false,
@@ -150,6 +151,7 @@ mod tests {
                 skip_wait_for_delete_timeout: Duration::from_secs(7),
                 pod_selector: label_selector::parse("app=web,tier!=db").unwrap(),
                 disable_eviction: false,
+                only_pods: None,
             },
             pod_selector: "app=web,tier!=db".to_owned(),
             grace_seconds: Some(0),

@@ -17,6 +17,8 @@ use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
+use scupper_triggers::DrainReport;
+use tokio::sync::mpsc;
 
 /// Creates one drain of the driver.
 pub(crate) struct DriverDrainFactory {
@@ -30,6 +32,8 @@ pub(crate) struct DriverDrainFactory {
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
+    /// Receives the policies that hold it, and what it did.
+    pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
     /// A command follows it, because it handed the drain over.
     pub(crate) followed: bool,
 }
@@ -134,6 +138,7 @@ impl DriverDrainFactory {
             .resuming(resume.as_ref())
             .and_cluster(self.deps.cluster.clone(), &request)
             .and_metrics(&self.metrics, &request)
+            .and_reports(self.reports.clone())
             .and_traces(
                 self.deps.traces.as_ref(),
                 self.deps.clock,

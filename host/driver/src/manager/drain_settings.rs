@@ -7,9 +7,9 @@ use std::time::Duration;
 use scupper_engine::{Filters, PodRef, Settings};
 
 use crate::PluginOptions;
-use scupper_config::{DrainFile, Override, OwnCordon};
-use scupper_policy_reload::Catalogue;
-use scupper_triggers::RequestedSettings;
+use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon};
+use scupper_policy_reload::{Catalogue, ConfigText};
+use scupper_triggers::{NamedPods, RequestedSettings};
 
 /// Where drains get their settings from.
 pub(crate) struct SettingsSource {
@@ -45,14 +45,19 @@ impl SettingsSource {
         }
     }
 
+    /// How DrainRequests are served; `None`: not at all.
+    pub(crate) fn drain_requests(&self) -> Option<DrainRequestsFile> {
+        let config = self.catalogue.config_text();
+        parsed(config.as_ref().as_ref()?)?.drain_requests
+    }
+
     /// The settings of a drain that begins now.
     pub(crate) fn now(&self) -> DrainSettings {
         let config = self.catalogue.config_text();
         let (Some(command_line), Some(config)) = (&self.command_line, config.as_ref()) else {
             return self.usual.clone();
         };
-        // It was valid when it was read.
-        let Ok(file) = scupper_config::read_text(&config.file, &config.text) else {
+        let Some(file) = parsed(config) else {
             return self.usual.clone();
         };
         let drain = command_line.clone().or(file.drain);
@@ -63,6 +68,11 @@ impl SettingsSource {
             allowed: drain.allow_overrides.unwrap_or_default(),
         }
     }
+}
+
+/// A configuration, which was valid when it was read.
+fn parsed(config: &ConfigText) -> Option<Configuration> {
+    scupper_config::read_text(&config.file, &config.text).ok()
 }
 
 impl DrainSettings {
@@ -82,6 +92,14 @@ impl DrainSettings {
             eviction_timeout: flags.eviction_timeout,
             ..self
         }
+    }
+}
+
+impl DrainSettings {
+    /// The same, for these pods only.
+    pub(crate) fn for_pods(mut self, only_pods: Option<NamedPods>) -> Self {
+        self.settings.filters.only_pods = only_pods;
+        self
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Request, Time};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
@@ -27,7 +27,7 @@ use crate::runner::orders::StandingOrders;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
-use scupper_triggers::{DrainCommand, DrainRequest, DriverState};
+use scupper_triggers::{DrainCommand, DrainReport, DrainRequest, DriverState};
 
 /// How long a drain may take to release its Lease when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -42,6 +42,7 @@ pub(crate) struct DrainManager {
     output: Output,
     metrics: Metrics,
     driver_state: watch::Sender<DriverState>,
+    reports: mpsc::UnboundedSender<DrainReport>,
     leases: NodeLeases,
     current: Option<RunningDrain>,
     /// The last drain that ended here: later commands for it are ignored.
@@ -67,6 +68,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
     pub(crate) driver_state: watch::Sender<DriverState>,
+    /// Receives what becomes of every drain.
+    pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
     pub(crate) leases: NodeLeases,
 }
 
@@ -80,6 +83,7 @@ impl DrainManager {
             output,
             metrics,
             driver_state,
+            reports,
             leases,
         } = options;
         Self {
@@ -91,6 +95,7 @@ impl DrainManager {
             output,
             metrics,
             driver_state,
+            reports,
             leases,
             current: None,
             ended: None,
@@ -108,8 +113,12 @@ impl DrainManager {
                 self.move_deadline(&id, deadline);
             }
             DrainCommand::Cancel { id, reason } => {
-                self.waiting.remove(&id);
-                self.order(&id, |orders| orders.cancel(reason));
+                if self.waiting.remove(&id) {
+                    let outcome = Some(Outcome::Cancelled { reason });
+                    self.report(DrainReport::Ended { id, outcome });
+                } else {
+                    self.order(&id, |orders| orders.cancel(reason));
+                }
             }
             DrainCommand::Lost { id, reason } => self.lost(id, reason),
         }
@@ -129,6 +138,10 @@ impl DrainManager {
             return;
         };
         self.ended = Some(current.id.clone());
+        self.report(DrainReport::Ended {
+            id: current.id.clone(),
+            outcome: outcome.clone(),
+        });
         match outcome {
             Some(outcome) => {
                 let ended = DriverState::Ended {
@@ -197,11 +210,17 @@ impl DrainManager {
                 intent: Intent::Drain,
                 deadline: None,
                 flags: None,
+                only_pods: None,
             };
             self.start(&drain_request, Some(StandingOrders::ended_elsewhere(reason)));
         } else {
             self.order(&id, |orders| orders.lose(reason));
         }
+    }
+
+    /// A trigger may have ended before the manager.
+    fn report(&self, report: DrainReport) {
+        self.reports.send(report).unwrap_or_default();
     }
 
     fn order(&self, id: &str, order: impl FnOnce(&mut StandingOrders)) {
@@ -228,6 +247,7 @@ impl DrainManager {
     /// `end`: the request has ended already, and these orders complete what it left on the node.
     fn start(&mut self, drain_request: &DrainRequest, end: Option<StandingOrders>) {
         let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
+        let begun = begun.for_pods(drain_request.only_pods.clone());
         let leases = NodeLeases {
             forbidden_timeout: begun.settings.forbidden_timeout,
             ..self.leases.clone()
@@ -260,6 +280,7 @@ impl DrainManager {
                 format: self.format,
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
+                reports: self.reports.clone(),
                 followed: drain_request.flags.is_some(),
             },
         };
@@ -272,6 +293,9 @@ impl DrainManager {
                     Some(Outcome::Failed { message })
                 }
             }
+        });
+        self.report(DrainReport::Started {
+            id: drain_request.id.clone(),
         });
         self.driver_state.send_replace(DriverState::Running {
             id: drain_request.id.clone(),

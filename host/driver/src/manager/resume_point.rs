@@ -52,8 +52,17 @@ fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
 
 /// The unfinished drain by a cordon that another process left on the node.
 pub(crate) fn of_cordon(node: &Node, clock: Clock) -> Option<ResumePoint> {
+    unfinished(node, Trigger::Cordon, clock)
+}
+
+/// The unfinished drain for DrainRequests that another process left on the node.
+pub(crate) fn of_drain_request(node: &Node, clock: Clock) -> Option<ResumePoint> {
+    unfinished(node, Trigger::DrainRequest, clock)
+}
+
+fn unfinished(node: &Node, trigger: Trigger, clock: Clock) -> Option<ResumePoint> {
     let mark = node.checkpoint.as_ref()?;
-    let is_unfinished = Trigger::of(&mark.trigger) == Trigger::Cordon && mark.is_under_way();
+    let is_unfinished = Trigger::of(&mark.trigger) == trigger && mark.is_under_way();
     is_unfinished.then(|| ResumePoint {
         id: mark.id.clone(),
         name: mark.name.clone(),

@@ -26,9 +26,11 @@ impl WaitingRequests {
         }
     }
 
-    /// A request that was withdrawn or has ended never begins.
-    pub(super) fn remove(&mut self, id: &str) {
+    /// A request that was withdrawn or has ended never begins. `true`: it waited.
+    pub(super) fn remove(&mut self, id: &str) -> bool {
+        let before = self.0.len();
         self.0.retain(|waiting| waiting.id != id);
+        self.0.len() < before
     }
 
     pub(super) fn clear(&mut self) {
@@ -55,6 +57,7 @@ mod tests {
             intent: Intent::Drain,
             deadline: None,
             flags: None,
+            only_pods: None,
         }
     }
 
@@ -65,7 +68,8 @@ mod tests {
         assert!(waiting.add(request("b")));
         assert!(!waiting.add(request("a")));
         assert!(waiting.add(request("c")));
-        waiting.remove("b");
+        assert!(waiting.remove("b"));
+        assert!(!waiting.remove("b"));
         let order: Vec<_> = std::iter::from_fn(|| waiting.next())
             .map(|next| next.id)
             .collect();

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::claim_api::ClusterClaimApi;
-use crate::adapters::{cordon_trigger, metrics, transition_api};
+use crate::adapters::{cordon_trigger, drain_request_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
 use crate::manager::drain_settings::SettingsSource;
 use crate::manager::{DrainManager, ManagerOptions, resume_point};
@@ -86,6 +86,7 @@ impl Plugin {
         let drain_settings = Arc::new(SettingsSource::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().sla;
         let (node_watch, nodes) = watch_node(&cluster, &node);
+        let (reports, drain_reports) = mpsc::unbounded_channel();
         let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
@@ -108,6 +109,7 @@ impl Plugin {
             output,
             metrics: metrics.clone(),
             driver_state,
+            reports,
             leases: leases.clone(),
         };
         let manager = DrainManager::new(deps, manager);
@@ -120,10 +122,18 @@ impl Plugin {
             nodes,
             commands: commands.clone(),
             driver_state: state.clone(),
-            sole_instance: is_sole_instance,
+            sole_instance: is_sole_instance.clone(),
             seen,
         };
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
+        let requests = drain_request_trigger::RequestTriggerDeps {
+            node: node_watch.node.clone(),
+            commands: commands.clone(),
+            reports: drain_reports,
+            sole_instance: is_sole_instance,
+        };
+        let served = drain_settings.drain_requests();
+        let requests = drain_request_trigger::start(&cluster, &options, served, requests);
         let slm_deps = SlmDeps {
             events: readiness::synced(
                 &health,
@@ -154,6 +164,7 @@ impl Plugin {
                 let _node_watch = node_watch;
                 let ended = supervise(manager, inbox, tokio::spawn(slm_trigger), stop, health).await;
                 cordons.abort();
+                requests.abort();
                 if let Some(traces) = traces {
                     traces.close().await;
                 }

@@ -1,6 +1,7 @@
 //! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. Separate
 //! tasks write to the API server, so that it never delays the drain; only the end waits for them.
 
+mod holds;
 pub(crate) mod policy_messages;
 mod status_publisher;
 pub(crate) mod trace;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
+use crate::reporter::holds::HoldReports;
 use crate::reporter::status_publisher::StatusPublisher;
 use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
@@ -27,6 +29,7 @@ use scupper_report::{
     Metrics, NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, Traces, conditions_for,
     conditions_of_started, event_for,
 };
+use scupper_triggers::DrainReport;
 
 /// How long the end of a drain waits for its last writes, which then continue in the background.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -57,6 +60,7 @@ pub(crate) struct Reporter {
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
     board: Option<ProgressBoard>,
+    holds: Option<HoldReports>,
     publisher: StatusPublisher,
     stuck: PodEvents,
     blocked: BlockedCondition,
@@ -93,6 +97,7 @@ impl Reporter {
             meter: None,
             trace: None,
             board: None,
+            holds: None,
             publisher: StatusPublisher::new(now, request.id.clone()),
             stuck: PodEvents::default(),
             blocked: BlockedCondition::default(),
@@ -115,6 +120,12 @@ impl Reporter {
     /// Also counts it in metrics.
     pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
         self.meter = Some(DrainMeter::begin(metrics, request, self.started));
+        self
+    }
+
+    /// Also reports to its trigger which policies hold it, and what it did.
+    pub(crate) fn and_reports(mut self, reports: mpsc::UnboundedSender<DrainReport>) -> Self {
+        self.holds = Some(HoldReports::new(reports));
         self
     }
 
@@ -236,6 +247,9 @@ impl Reporter {
         }
         if let Some(board) = &self.board {
             board.notice(&request.node, now, notice);
+        }
+        if let Some(holds) = &mut self.holds {
+            holds.notice(&request.id, notice);
         }
         self.publisher.notice(now, notice);
         self.blocked.notice(notice);

@@ -1,6 +1,7 @@
 //! `kubectl drain`'s filters: one row for each rule and for each pair of rules that can match one pod.
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail by panicking")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::harness::{PodPhase, controller, pod};
@@ -71,6 +72,7 @@ fn flags(text: &str) -> Filters {
             ..Selector::default()
         },
         disable_eviction: text.contains('d'),
+        only_pods: None,
     }
 }
 
@@ -228,6 +230,27 @@ fn numbers_are_compared_as_numbers() {
         assert_eq!(selector.matches(&labels), selects, "{value} {operator:?} {bound}");
         assert!(!selector.matches(&[].into()), "{operator:?} of nothing");
     }
+}
+
+#[test]
+fn pods_that_the_request_does_not_name_are_kept() {
+    let mut settings = Settings::default();
+    let named = BTreeSet::from(["a".to_owned()]);
+    settings.filters.only_pods = Some([("default".to_owned(), named)].into());
+    let mut elsewhere = pod("a");
+    elsewhere.id.namespace = "other".to_owned();
+    elsewhere.id.uid = Uid("elsewhere".to_owned());
+    let plan = draft(&[pod("a"), pod("b"), elsewhere], &settings, Time::default());
+    let kept = plan
+        .decisions
+        .iter()
+        .filter(|decision| decision.verdict == Verdict::Keep);
+    assert!(
+        kept.clone()
+            .all(|decision| decision.reason == "not named by the request")
+    );
+    assert_eq!(kept.count(), 2);
+    assert_eq!(plan.leaving().count(), 1);
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
         (_, Trigger::Cordon) => {
             format!("scupper cancel {node}    # kubectl uncordon {node} also does, and lifts the cordon")
         }
-        (_, Trigger::LifecycleEvent) => format!("scupper cancel {node}"),
+        (_, Trigger::LifecycleEvent | Trigger::DrainRequest) => format!("scupper cancel {node}"),
     };
     format!("{LOOK}; to cancel the drain: {give_up}")
 }
@@ -83,7 +83,7 @@ pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
 pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
     let config = match Trigger::of(&drain.trigger) {
         Trigger::Command => " --config scupper.yaml",
-        Trigger::Cordon | Trigger::LifecycleEvent => "",
+        Trigger::Cordon | Trigger::LifecycleEvent | Trigger::DrainRequest => "",
     };
     format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
 }

@@ -76,6 +76,10 @@ fn advice(by: &str, node: &str) -> String {
             "if the driver is not running, it continues the drain when it starts; \
              to prevent that: kubectl uncordon {node}"
         ),
+        Trigger::DrainRequest => format!(
+            "if the driver is not running, it continues the drain when it starts; \
+             to prevent that, delete the DrainRequests of {node}"
+        ),
         Trigger::LifecycleEvent => {
             "if the driver is not running, it ends the drain when it starts".to_owned()
         }

@@ -34,6 +34,7 @@ pub(super) const KUBECTL: Filters = Filters {
     skip_wait_for_delete_timeout: Duration::ZERO,
     pod_selector: Selector::EVERYTHING,
     disable_eviction: false,
+    only_pods: None,
 };
 
 /// A flag that is given wins over the file, and the file over the default.

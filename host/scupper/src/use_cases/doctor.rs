@@ -1,17 +1,20 @@
 //! Looks at a cluster as the driver will find it: which API group it will use, who will claim events, what it may not, and
 //! what its policies find in their surroundings.
 
+mod drain_requests;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use scupper_engine::Node;
 
+use self::drain_requests::DrainRequestsFound;
 use crate::use_cases::CommandError;
 use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use scupper_cluster::{
     Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP,
-    Right, evicting_as_node, needed, needed_for_fact,
+    REQUEST_PURPOSE, Right, evicting_as_node, needed, needed_for_fact,
 };
 use scupper_common::clock::Clock;
 use scupper_config::Override;
@@ -123,6 +126,11 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
         None => PolicyEnvironment::default(),
     };
     findings.extend(environment.findings);
+    let requests = match &options.config {
+        Some(file) => drain_requests::of_file(file, &cluster).await?,
+        None => DrainRequestsFound::default(),
+    };
+    findings.extend(requests.finding);
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official
@@ -136,6 +144,7 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     }
     let of_fact = |target: &String| needed_for_fact(target, &used.group);
     all.extend(environment.facts.iter().flat_map(of_fact));
+    all.extend(requests.rights);
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
     findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
@@ -321,6 +330,12 @@ fn lacking(right: &Right) -> (String, String) {
         let text =
             "add it to the driver's ClusterRole, or use the components of deploy/components/facts".to_owned();
         return (String::new(), text);
+    }
+    if right.purpose == REQUEST_PURPOSE {
+        let text =
+            "use the component deploy/components/drain-requests, or bind such a Role in that namespace"
+                .to_owned();
+        return (format!(" in the namespace {}", right.namespace), text);
     }
     if right.resource != "leases" {
         return (String::new(), "add it to the driver's ClusterRole".to_owned());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_config::{ConfigError, Configuration, Override, OwnCordon, read};
+use scupper_config::{ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, read};
 use scupper_policy_spec::{
     FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
 };
@@ -207,4 +207,26 @@ fn a_file_that_cannot_be_read() {
             .to_string()
             .ends_with("latin:2:8: this byte is not UTF-8")
     );
+}
+
+#[test]
+fn drain_requests_have_the_names_of_nvsentinel_unless_the_file_says_otherwise() {
+    assert_eq!(good("policies: []\n").drain_requests, None);
+    let usual = good("policies: []\ndrain-requests: {}\n").drain_requests;
+    assert_eq!(usual, Some(DrainRequestsFile::default()));
+    let given = DrainRequestsFile {
+        group: "drains.example.com".to_owned(),
+        version: "v1beta1".to_owned(),
+        plural: "noderequests".to_owned(),
+        namespaces: vec!["health".to_owned(), "gpu".to_owned()],
+        complete: "Complete".to_owned(),
+        in_progress: "example.com/Draining".to_owned(),
+        deferred: "Held".to_owned(),
+        failed: "Failed".to_owned(),
+        timeout: Some(Duration::from_secs(1800)),
+        partial: true,
+    };
+    assert_eq!(all().drain_requests, Some(given));
+    let unlimited = good("policies: []\ndrain-requests: {timeout: 0}\n").drain_requests;
+    assert_eq!(unlimited.unwrap().timeout, None);
 }

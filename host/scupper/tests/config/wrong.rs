@@ -290,3 +290,22 @@ fn many_problems_are_reported_up_to_a_maximum() {
     assert!(text.starts_with("x.yaml:4:1: key0: no such key"), "{text}");
     assert!(text.ends_with("x.yaml: and 50 problems more"), "{text}");
 }
+
+#[test]
+fn names_of_drain_requests_that_no_api_has() {
+    check(
+        "policies: []\ndrain-requests:\n  group: Sentinel\n  version: 1\n  plural: a/b\n  namespaces: []\n  kind: X\n  \
+         conditions: {complete: \"a b\", failed: DrainDeferred}\n",
+        &[
+            "5:10: drain-requests.group: must be the name of a Kubernetes object: lower-case letters, digits, '-' and '.'",
+            "6:12: drain-requests.version: must be text: put it in quotes, \"1\"",
+            "7:11: drain-requests.plural: must be the name of a Kubernetes object: lower-case letters, digits, '-' and '.'",
+            "8:15: drain-requests.namespaces: names no namespace; leave the key out to serve those of nvsentinel",
+            "9:3: drain-requests.kind: no such key; there are group, version, plural, namespaces, conditions, timeout, \
+             partial",
+            "10:15: drain-requests.conditions: deferred and failed have the same type DrainDeferred; each needs its own",
+            "10:26: drain-requests.conditions.complete: must be the type of a condition: at most 63 letters, digits, '-', \
+             '_' and '.', perhaps after a domain and a slash",
+        ],
+    );
+}

@@ -211,6 +211,7 @@ impl CordonState {
             intent,
             deadline: limit.map(|limit| now + limit),
             flags: None,
+            only_pods: None,
         });
     }
 
@@ -235,6 +236,7 @@ impl CordonState {
                 intent,
                 deadline,
                 flags: None,
+                only_pods: None,
             });
             return;
         }

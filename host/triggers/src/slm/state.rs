@@ -329,6 +329,7 @@ impl SlmState {
             intent,
             deadline,
             flags: known.event.flags().cloned().map(Box::new),
+            only_pods: None,
         };
         let accepted = matches!(&self.driver_state, DriverState::Running { id } if id == uid);
         self.active = Some(ActiveRequest {

@@ -21,6 +21,7 @@ fn drain_request(id: &str, name: &str) -> DrainRequest {
         intent: Intent::Drain,
         deadline: None,
         flags: None,
+        only_pods: None,
     }
 }
 

@@ -4,7 +4,13 @@ use super::*;
 
 #[test]
 fn every_answer() {
-    let triggers = [Trigger::Command, Trigger::Cordon, Trigger::LifecycleEvent].map(Trigger::name);
+    let triggers = [
+        Trigger::Command,
+        Trigger::Cordon,
+        Trigger::DrainRequest,
+        Trigger::LifecycleEvent,
+    ];
+    let triggers = triggers.map(Trigger::name);
     let cancelled = |by: &str, drains: &[&str], over| Cancelled {
         node: "worker-1".to_owned(),
         drains: drains.iter().map(|it| (*it).to_owned()).collect(),

@@ -3,6 +3,7 @@
 use scupper_engine::{Checkpoint, Phase};
 
 use super::*;
+use scupper_cluster::{DrainRequestKind, needed_for_drain_requests};
 use scupper_policy_spec::FACTS;
 use scupper_report::fixture;
 
@@ -103,12 +104,21 @@ fn nodes() -> Vec<Finding> {
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
     all.extend(FACTS.into_iter().flat_map(|it| needed_for_fact(it, OWN_GROUP)));
+    let kind = DrainRequestKind {
+        group: "nvsentinel.nvidia.com".to_owned(),
+        version: "v1alpha1".to_owned(),
+        plural: "drainrequests".to_owned(),
+    };
+    all.extend(needed_for_drain_requests(&kind, "nvsentinel"));
+    let namespaces = ["nvsentinel".to_owned()];
+    let requests = [true, false].map(|is_served| drain_requests::found(&kind, &namespaces, is_served));
     let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
     let findings = [
         groups(),
         nodes(),
         claimants(),
         configurations(),
+        requests.to_vec(),
         rights(all.len(), Vec::new()),
         rights(all.len(), all),
         vec![

@@ -1,0 +1,156 @@
+//! DrainRequests: watched, and answered by conditions in their status.
+//!
+//! Their CRD comes from others, so every field is read by hand: a field of the wrong type is a problem of one request,
+//! never the end of the watch. A write reads the object first, keeps the conditions of other writers as they are, and
+//! names the version that was read.
+
+mod conditions;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::ready;
+
+use futures::stream::{BoxStream, StreamExt as _};
+use scupper_engine::{Condition, Time};
+use serde_json::{Value, json};
+
+use super::listing::Source;
+use super::transitions::{convert, keep};
+use super::transport::escaped;
+use super::watch::watch;
+use super::write::Merge;
+use super::{Change, Cluster, ReadError, WriteError};
+
+pub use conditions::RequestCondition;
+use wire::WireRequest;
+
+/// A change in the stream of DrainRequests.
+pub type DrainRequestChange = Change<DrainRequestObject>;
+
+/// The pods that a request names: names by namespace.
+pub type NamedPods = BTreeMap<String, BTreeSet<String>>;
+
+/// Where the API serves DrainRequests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainRequestKind {
+    /// The API group.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// The resource's plural name.
+    pub plural: String,
+}
+
+/// Identifies one request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DrainRequestRef {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: String,
+}
+
+/// A request as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainRequestObject {
+    /// Which one.
+    pub reference: DrainRequestRef,
+    /// `metadata.creationTimestamp`
+    pub created: Option<Time>,
+    /// `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// The node that it names: `spec.nodeName`, or the label of node-drainer if that is unusable.
+    pub node: String,
+    /// Why it cannot be served, if it cannot.
+    pub problem: Option<String>,
+    /// `spec.podsToDrain`; an error if it is not a map of namespaces to lists of names.
+    pub pods: Result<NamedPods, String>,
+    /// `status.conditions`, those that are readable.
+    pub conditions: Vec<Condition>,
+}
+
+impl DrainRequestKind {
+    /// `drainrequests.nvsentinel.nvidia.com`
+    pub fn resource(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    fn path(&self, namespace: &str, name: Option<&str>) -> String {
+        let (group, version) = (escaped(&self.group), escaped(&self.version));
+        let (namespace, plural) = (escaped(namespace), escaped(&self.plural));
+        let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
+        format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}{name}")
+    }
+}
+
+impl Cluster {
+    /// Streams the requests of a namespace that name the node. Never ends.
+    pub fn drain_requests(
+        &self,
+        kind: &DrainRequestKind,
+        namespace: &str,
+        node: &str,
+    ) -> BoxStream<'static, DrainRequestChange> {
+        let source = Source {
+            path: kind.path(namespace, None),
+            selector: Some(format!("fieldSelector=spec.nodeName={}", escaped(node))),
+            optional: false,
+        };
+        let node = node.to_owned();
+        let changes = watch::<WireRequest>(self, source);
+        let changes = changes.map(|change| convert(change, WireRequest::into_request));
+        // NVSentinel's CRD cannot select by this field, and the server then sends those of all nodes.
+        changes
+            .filter_map(move |change| ready(keep(change, |request| request.node == node)))
+            .boxed()
+    }
+
+    /// Whether the API server serves these requests.
+    pub async fn serves_drain_requests(&self, kind: &DrainRequestKind) -> Result<bool, ReadError> {
+        let path = format!("/apis/{}/{}", escaped(&kind.group), escaped(&kind.version));
+        let resources = self.resources_at(&path).await;
+        let what = format!("discover {}/{}", kind.group, kind.version);
+        let resources = resources.map_err(|fault| fault.read(&what))?;
+        Ok(resources.contains(&kind.plural))
+    }
+
+    /// Sets conditions of a request; those of others stay. Nothing is written if they are so already.
+    pub async fn set_drain_request_conditions(
+        &self,
+        kind: &DrainRequestKind,
+        request: &DrainRequestRef,
+        wanted: &[RequestCondition],
+    ) -> Result<(), WriteError> {
+        let DrainRequestRef { namespace, name, uid } = request;
+        let what = format!("set conditions of {} {namespace}/{name}", kind.plural);
+        let path = kind.path(namespace, Some(name));
+        let found = self.get::<Value>(&path).await;
+        let found = found.map_err(|fault| fault.write(&what))?;
+        let meta = found.get("metadata");
+        let of_meta = |key: &str| meta.and_then(|meta| meta.get(key)).and_then(Value::as_str);
+        if of_meta("uid") != Some(uid) {
+            let message = "another one has its name now".to_owned();
+            return Err(WriteError::Rejected {
+                what,
+                code: 404,
+                message,
+            });
+        }
+        let Some(conditions) = conditions::merged(&found, wanted, self.now()) else {
+            return Ok(());
+        };
+        let patch = json!({
+            "metadata": {"uid": uid, "resourceVersion": of_meta("resourceVersion")},
+            "status": {"conditions": conditions},
+        });
+        let patched = self
+            .patch::<Value>(&format!("{path}/status"), Merge::Json, &patch)
+            .await;
+        patched.map(drop).map_err(|fault| fault.write(&what))
+    }
+}
+
+#[cfg(test)]
+mod tests;

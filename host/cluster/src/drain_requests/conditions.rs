@@ -1,0 +1,86 @@
+//! Merges our conditions into those of a request.
+
+use scupper_engine::Time;
+use serde_json::{Map, Value, json};
+
+use super::super::wire::seconds;
+
+/// One condition to set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCondition {
+    /// `type`
+    pub kind: String,
+    /// `status`: `True` or `False`.
+    pub status: bool,
+    /// `reason`: one CamelCase word.
+    pub reason: String,
+    /// `message`, for people.
+    pub message: String,
+}
+
+impl RequestCondition {
+    /// `True` or `False`.
+    pub const fn status_text(&self) -> &'static str {
+        if self.status { "True" } else { "False" }
+    }
+}
+
+/// All conditions of the object with these set; `None`: they are so already. Conditions of other types, and fields that
+/// we do not know, stay as they are.
+pub(super) fn merged(object: &Value, wanted: &[RequestCondition], now: Time) -> Option<Vec<Value>> {
+    let generation = object.pointer("/metadata/generation").cloned();
+    let old = object.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = old.cloned().unwrap_or_default();
+    let mut changed = false;
+    for condition in wanted {
+        let place = conditions
+            .iter_mut()
+            .find(|old| text(old, "type") == condition.kind);
+        match place {
+            Some(old) if is_as_wanted(old, condition) => {}
+            Some(old) => {
+                changed = true;
+                set(old, condition, generation.as_ref(), now);
+            }
+            None => {
+                changed = true;
+                let mut new = json!({"type": condition.kind});
+                set(&mut new, condition, generation.as_ref(), now);
+                conditions.push(new);
+            }
+        }
+    }
+    changed.then_some(conditions)
+}
+
+fn is_as_wanted(old: &Value, wanted: &RequestCondition) -> bool {
+    let given = [
+        ("status", wanted.status_text()),
+        ("reason", &wanted.reason),
+        ("message", &wanted.message),
+    ];
+    given.into_iter().all(|(key, value)| text(old, key) == value)
+}
+
+fn set(condition: &mut Value, wanted: &RequestCondition, generation: Option<&Value>, now: Time) {
+    let is_transition = text(condition, "status") != wanted.status_text();
+    let mut fields = match condition.take() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    put("status", wanted.status_text().into());
+    put("reason", wanted.reason.as_str().into());
+    put("message", wanted.message.as_str().into());
+    if let Some(generation) = generation {
+        put("observedGeneration", generation.clone());
+    }
+    if is_transition {
+        put("lastTransitionTime", seconds(now).into());
+    }
+    *condition = Value::Object(fields);
+}
+
+fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
+    condition.get(key).and_then(Value::as_str).unwrap_or_default()
+}

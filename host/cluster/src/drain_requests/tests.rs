@@ -1,0 +1,117 @@
+//! Requests of every form, and conditions beside those of others.
+
+use serde_json::{Value, json};
+
+use super::wire::WireRequest;
+use super::*;
+
+fn read(spec: &Value) -> DrainRequestObject {
+    let object = json!({
+        "apiVersion": "nvsentinel.nvidia.com/v1alpha1", "kind": "DrainRequest",
+        "metadata": {"namespace": "nvsentinel", "name": "drain-a", "uid": "u",
+            "labels": {"nvsentinel.nvidia.com/node-name": "labelled"}},
+        "spec": spec,
+    });
+    serde_json::from_value::<WireRequest>(object)
+        .unwrap()
+        .into_request()
+}
+
+#[test]
+fn a_request_is_read_with_unknown_fields_and_others_of_wrong_types() {
+    let read = read(&json!({
+        "nodeName": "worker-1", "errorCode": 48, "entitiesImpacted": "GPU", "later": {"x": 1},
+        "podsToDrain": {"shop": ["cart", "web"], "batch": [], "none": null},
+    }));
+    assert_eq!((read.node.as_str(), read.problem), ("worker-1", None));
+    let pods = read.pods.unwrap();
+    assert_eq!(pods["shop"].len(), 2);
+    assert!(pods["batch"].is_empty());
+}
+
+#[test]
+fn without_a_node_the_label_says_who_answers() {
+    for (spec, problem) in [
+        (json!({}), "spec.nodeName is missing"),
+        (json!(null), "spec.nodeName is missing"),
+        (json!({"nodeName": ""}), "spec.nodeName is missing"),
+        (
+            json!({"nodeName": 7}),
+            "spec.nodeName must be the name of a node, and is a number",
+        ),
+    ] {
+        let read = read(&spec);
+        assert_eq!(read.node, "labelled");
+        assert_eq!(read.problem.as_deref(), Some(problem));
+    }
+}
+
+#[test]
+fn pods_of_the_wrong_type_are_a_problem_and_ten_thousand_are_none() {
+    for wrong in [json!(["cart"]), json!({"shop": "cart"}), json!({"shop": [1]})] {
+        let read = read(&json!({"nodeName": "a", "podsToDrain": wrong}));
+        assert!(read.pods.unwrap_err().starts_with("spec.podsToDrain must be"));
+        assert_eq!(read.problem, None);
+    }
+    let many: Vec<_> = (0..10_000).map(|number| format!("pod-{number}")).collect();
+    let read = read(&json!({"nodeName": "a", "podsToDrain": {"shop": many}}));
+    assert_eq!(read.pods.unwrap()["shop"].len(), 10_000);
+}
+
+#[test]
+fn conditions_with_a_broken_time_are_read_all_the_same() {
+    let object = json!({"metadata": {"name": "a"}, "spec": {}, "status": {"conditions": [
+        {"type": "DrainComplete", "status": "True", "lastTransitionTime": "yesterday"}, 7, {"type": "x"},
+    ]}});
+    let read = serde_json::from_value::<WireRequest>(object)
+        .unwrap()
+        .into_request();
+    let [complete] = &read.conditions[..] else {
+        panic!("{:?}", read.conditions)
+    };
+    assert_eq!((complete.kind.as_str(), complete.since), ("DrainComplete", None));
+}
+
+fn condition(kind: &str, status: bool, message: &str) -> RequestCondition {
+    RequestCondition {
+        kind: kind.to_owned(),
+        status,
+        reason: "Draining".to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+#[test]
+fn foreign_conditions_stay_and_a_time_changes_with_its_status_only() {
+    let foreign = json!({"type": "Seen", "status": "True", "reason": "X", "message": "", "other": [1]});
+    let object = json!({"metadata": {"generation": 3}, "status": {"conditions": [foreign]}});
+    let now = Time::from_millis(1_788_256_800_000);
+    let wanted = [condition("DrainInProgress", true, "a")];
+    let first = conditions::merged(&object, &wanted, now).unwrap();
+    assert_eq!(first[0], foreign);
+    let ours = json!({"type": "DrainInProgress", "status": "True", "reason": "Draining", "message": "a",
+        "observedGeneration": 3, "lastTransitionTime": "2026-09-01T10:00:00Z"});
+    assert_eq!(first[1], ours);
+    let object = json!({"status": {"conditions": first}});
+    assert_eq!(conditions::merged(&object, &wanted, now), None);
+    let later = Time::from_millis(1_788_256_860_000);
+    let text = conditions::merged(&object, &[condition("DrainInProgress", true, "b")], later).unwrap();
+    assert_eq!(text[1]["lastTransitionTime"], ours["lastTransitionTime"]);
+    let end = conditions::merged(&object, &[condition("DrainInProgress", false, "b")], later).unwrap();
+    assert_eq!(end[1]["lastTransitionTime"], "2026-09-01T10:01:00Z");
+    assert_eq!(end[0], foreign);
+}
+
+#[test]
+fn a_status_that_is_no_list_of_conditions_is_replaced() {
+    for status in [json!(null), json!({"conditions": {}}), json!({})] {
+        let object = json!({"metadata": {}, "status": status});
+        let wanted = [condition("DrainFailed", true, "")];
+        assert_eq!(
+            conditions::merged(&object, &wanted, Time::default())
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+}

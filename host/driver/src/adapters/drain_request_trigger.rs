@@ -1,0 +1,186 @@
+//! The DrainRequest trigger's access to the API server, by means of the cluster edge.
+
+use std::sync::Arc;
+
+use futures::stream::{self, BoxStream, select_all};
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::PluginOptions;
+use crate::manager::resume_point;
+use crate::runner::node_watch::WatchedNode;
+use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef};
+use scupper_common::clock::Clock;
+use scupper_config::DrainRequestsFile;
+use scupper_engine::{Condition, Trigger};
+use scupper_triggers::drain_request::{
+    self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
+    RequestChange, RequestCondition, RequestRef, SetConditions,
+};
+use scupper_triggers::{DrainCommand, DrainReport};
+
+/// What the trigger reads and where its commands go.
+pub(crate) struct RequestTriggerDeps {
+    pub(crate) node: WatchedNode,
+    pub(crate) commands: mpsc::Sender<DrainCommand>,
+    pub(crate) reports: mpsc::UnboundedReceiver<DrainReport>,
+    pub(crate) sole_instance: watch::Receiver<bool>,
+}
+
+/// Starts the trigger. It ends with the driver. Without a configuration it sees no requests, and cancels the drain that an
+/// earlier driver with one has left.
+pub(crate) fn start(
+    cluster: &Cluster,
+    options: &PluginOptions,
+    config: Option<DrainRequestsFile>,
+    deps: RequestTriggerDeps,
+) -> JoinHandle<()> {
+    let is_served = config.is_some();
+    let config = config.unwrap_or_default();
+    let namespaces = if is_served {
+        config.namespaces.clone()
+    } else {
+        vec![String::new()]
+    };
+    let requests = if is_served {
+        requests(cluster, &config, options)
+    } else {
+        let none = namespaces
+            .iter()
+            .map(|namespace| RequestChange::Listed(namespace.clone(), Vec::new()));
+        stream::iter(none.collect::<Vec<_>>())
+            .chain(stream::pending())
+            .boxed()
+    };
+    let deps = DrainRequestDeps {
+        requests,
+        find_resume_point: find_resume_point(cluster.clone(), options, deps.node),
+        set_conditions: set_conditions(cluster.clone(), kind(&config)),
+        commands: deps.commands,
+        reports: deps.reports,
+        sole_instance: deps.sole_instance,
+    };
+    let options = DrainRequestOptions {
+        namespaces,
+        conditions: ConditionNames {
+            complete: config.complete,
+            in_progress: config.in_progress,
+            deferred: config.deferred,
+            failed: config.failed,
+        },
+        timeout: config.timeout,
+        clock: options.clock,
+    };
+    tokio::spawn(drain_request::run(options, deps))
+}
+
+fn requests(
+    cluster: &Cluster,
+    config: &DrainRequestsFile,
+    options: &PluginOptions,
+) -> BoxStream<'static, RequestChange> {
+    let (partial, clock) = (config.partial, options.clock);
+    let kind = kind(config);
+    let each = config.namespaces.iter().map(|namespace| {
+        let changes = cluster.drain_requests(&kind, namespace, &options.node_name);
+        let namespace = namespace.clone();
+        let observed = move |object| observed(object, partial, clock);
+        let changes = changes.map(move |change| match change {
+            Change::Listed(all) => {
+                RequestChange::Listed(namespace.clone(), all.into_iter().map(observed).collect())
+            }
+            Change::Applied(object) => RequestChange::Applied(observed(object)),
+            Change::Deleted(object) => RequestChange::Deleted(object.reference.uid),
+        });
+        changes.boxed()
+    });
+    select_all(each).boxed()
+}
+
+/// Where the configuration says that they are served.
+pub fn kind(config: &DrainRequestsFile) -> DrainRequestKind {
+    DrainRequestKind {
+        group: config.group.clone(),
+        version: config.version.clone(),
+        plural: config.plural.clone(),
+    }
+}
+
+fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> ObservedRequest {
+    let DrainRequestObject {
+        reference,
+        created,
+        deleting,
+        problem,
+        pods,
+        conditions,
+        ..
+    } = object;
+    let (only_pods, wrong_pods) = match pods {
+        _ if !partial => (None, None),
+        Ok(pods) => (Some(pods), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let on_our_line = |condition: Condition| Condition {
+        since: condition.since.map(|wall| clock.moment_of_wall(wall)),
+        ..condition
+    };
+    ObservedRequest {
+        reference: RequestRef {
+            namespace: reference.namespace,
+            name: reference.name,
+            uid: reference.uid,
+        },
+        created,
+        deleting,
+        problem: problem.or(wrong_pods),
+        only_pods,
+        conditions: conditions.into_iter().map(on_our_line).collect(),
+    }
+}
+
+/// Most starts find nothing, so the node is read only if the watch shows such a drain: its process may have written
+/// later.
+fn find_resume_point(cluster: Cluster, options: &PluginOptions, watched: WatchedNode) -> FindResumePoint {
+    let (name, clock) = (options.node_name.clone(), options.clock);
+    Arc::new(move || {
+        let (cluster, name, watched) = (cluster.clone(), name.clone(), watched.clone());
+        async move {
+            let mark = watched.first().await?.checkpoint?;
+            if Trigger::of(&mark.trigger) != Trigger::DrainRequest {
+                return None;
+            }
+            let node = resume_point::current_node(&cluster, &name).await?;
+            resume_point::of_drain_request(&node, clock)
+        }
+        .boxed()
+    })
+}
+
+fn set_conditions(cluster: Cluster, kind: DrainRequestKind) -> SetConditions {
+    let kind = Arc::new(kind);
+    Arc::new(move |request, conditions| {
+        let (cluster, kind) = (cluster.clone(), Arc::clone(&kind));
+        async move {
+            let request = DrainRequestRef {
+                namespace: request.namespace,
+                name: request.name,
+                uid: request.uid,
+            };
+            let conditions: Vec<_> = conditions.into_iter().map(to_cluster).collect();
+            let set = cluster.set_drain_request_conditions(&kind, &request, &conditions);
+            set.await.map_err(|error| error.to_string())
+        }
+        .boxed()
+    })
+}
+
+fn to_cluster(condition: RequestCondition) -> scupper_cluster::RequestCondition {
+    scupper_cluster::RequestCondition {
+        kind: condition.kind,
+        status: condition.status,
+        reason: condition.reason,
+        message: condition.message,
+    }
+}

@@ -1,0 +1,56 @@
+//! A request as this trigger sees it.
+
+use scupper_engine::{Condition, Time};
+
+use crate::NamedPods;
+
+/// Identifies one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// A request that names this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedRequest {
+    /// Which one.
+    pub reference: RequestRef,
+    /// When it was created.
+    pub created: Option<Time>,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// Why it cannot be served, if it cannot.
+    pub problem: Option<String>,
+    /// The only pods to evict; `None`: all of the node.
+    pub only_pods: Option<NamedPods>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// A change of the requests in one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestChange {
+    /// All requests of this namespace.
+    Listed(String, Vec<ObservedRequest>),
+    /// One that is new or has changed.
+    Applied(ObservedRequest),
+    /// The one with this UID is gone.
+    Deleted(String),
+}
+
+impl ObservedRequest {
+    pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Case does not matter, as for node-drainer.
+    pub(super) fn is_true(&self, kind: &str) -> bool {
+        self.condition(kind)
+            .is_some_and(|condition| condition.status.eq_ignore_ascii_case("true"))
+    }
+}

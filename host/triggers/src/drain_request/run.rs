@@ -1,0 +1,125 @@
+//! Feeds changes of the requests and reports of the driver into the state, and carries out its commands and writes. It
+//! must not decide anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use super::conditions::{ConditionNames, RequestCondition};
+use super::request::{RequestChange, RequestRef};
+use super::state::{ConditionWrite, RequestState};
+use crate::{DrainCommand, DrainReport, ResumePoint};
+use scupper_common::clock::Clock;
+
+/// How often deadlines and pauses are looked at while a request is open.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Settings of the trigger.
+#[derive(Clone, Debug)]
+pub struct DrainRequestOptions {
+    /// The namespaces whose requests arrive.
+    pub namespaces: Vec<String>,
+    /// The types of the conditions.
+    pub conditions: ConditionNames,
+    /// Time limit of a request, from the start of its drain.
+    pub timeout: Option<Duration>,
+    /// The current time.
+    pub clock: Clock,
+}
+
+/// Reads the unfinished drain that a previous process left on the node.
+pub type FindResumePoint = Arc<dyn Fn() -> BoxFuture<'static, Option<ResumePoint>> + Send + Sync>;
+
+/// Writes conditions of a request; an error is logged and retried.
+pub type SetConditions =
+    Arc<dyn Fn(RequestRef, Vec<RequestCondition>) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// Connects the trigger with the rest of the driver.
+pub struct DrainRequestDeps<R> {
+    /// Every change of the requests that name this node.
+    pub requests: R,
+    /// Reads the drain that a previous process left.
+    pub find_resume_point: FindResumePoint,
+    /// Writes conditions.
+    pub set_conditions: SetConditions,
+    /// Receives the trigger's commands.
+    pub commands: mpsc::Sender<DrainCommand>,
+    /// What the driver reports of its drains.
+    pub reports: mpsc::UnboundedReceiver<DrainReport>,
+    /// True while no other instance of this driver runs and this one is not stopping.
+    pub sole_instance: watch::Receiver<bool>,
+}
+
+/// Serves until the rest of the driver has ended.
+pub async fn run<R>(options: DrainRequestOptions, deps: DrainRequestDeps<R>)
+where
+    R: Stream<Item = RequestChange> + Send + Unpin,
+{
+    let DrainRequestDeps {
+        mut requests,
+        find_resume_point,
+        set_conditions,
+        commands,
+        mut reports,
+        mut sole_instance,
+    } = deps;
+    let clock = options.clock;
+    let mut state = RequestState::new(&options.namespaces, options.conditions, options.timeout);
+    let mut writes = FuturesUnordered::new();
+    loop {
+        let is_sole = *sole_instance.borrow_and_update();
+        if is_sole && state.needs_resume_point() {
+            state.resume(find_resume_point().await);
+        }
+        state.advance(clock.now(), is_sole);
+        while let Some(command) = state.poll_command() {
+            tracing::info!(demand = ?command, "demand");
+            if commands.send(command).await.is_err() {
+                return;
+            }
+        }
+        while let Some(write) = is_sole.then(|| state.poll_write(clock.now())).flatten() {
+            writes.push(carry_out(Arc::clone(&set_conditions), write));
+        }
+        tokio::select! {
+            biased;
+            report = reports.recv() => match report {
+                Some(report) => state.handle_report(report, clock.now()),
+                None => return,
+            },
+            changed = sole_instance.changed() => if changed.is_err() {
+                return;
+            },
+            Some((write, succeeded)) = writes.next(), if !writes.is_empty() => {
+                state.handle_written(&write, succeeded, clock.now());
+            }
+            change = requests.next() => match change {
+                Some(change) => state.handle_change(change, clock.now()),
+                None => return,
+            },
+            () = sleep(TURN), if state.is_busy() => {}
+        }
+    }
+}
+
+fn carry_out(
+    set_conditions: SetConditions,
+    write: ConditionWrite,
+) -> BoxFuture<'static, (ConditionWrite, bool)> {
+    async move {
+        let written = set_conditions(write.reference.clone(), write.conditions.clone()).await;
+        if let Err(error) = &written {
+            tracing::warn!(
+                error,
+                "the status of a DrainRequest could not be written; trying again"
+            );
+        }
+        (write, written.is_ok())
+    }
+    .boxed()
+}

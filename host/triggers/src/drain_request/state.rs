@@ -1,0 +1,384 @@
+//! Decides which requests become a drain, when it is cancelled, and what answer each request gets. It must not read a
+//! clock or do I/O.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use scupper_engine::{Intent, Outcome, Time};
+
+use super::TRIGGER;
+use super::conditions::{ConditionNames, RequestAnswer, RequestStage};
+use super::request::{ObservedRequest, RequestChange};
+use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods, ResumePoint};
+use writes::WriteSlot;
+
+mod writes;
+
+pub(super) use writes::ConditionWrite;
+
+/// Pause before a drain that ended without an outcome is requested again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A request, and how far it is.
+#[derive(Debug)]
+struct TrackedRequest {
+    observed: ObservedRequest,
+    /// When this process first saw it.
+    seen: Time,
+    answer: Option<RequestAnswer>,
+    write: WriteSlot,
+}
+
+/// A drain that the driver was asked for and has not ended.
+#[derive(Debug)]
+struct ActiveDrain {
+    id: String,
+    only_pods: Option<NamedPods>,
+    started: bool,
+    /// No request asks for it any more.
+    withdrawn: bool,
+    /// The requests that it is for, by UID, with their deadlines once it has started.
+    members: BTreeMap<String, Option<Time>>,
+    /// The deadline that the driver knows.
+    deadline: Option<Time>,
+    /// The hooks that hold it.
+    held: Vec<String>,
+    /// What it did.
+    summary: String,
+}
+
+/// The trigger's state.
+#[derive(Debug)]
+pub(super) struct RequestState {
+    names: ConditionNames,
+    /// Time limit of a request, from the start of its drain.
+    timeout: Option<Duration>,
+    /// Namespaces whose requests are not known yet.
+    unlisted: BTreeSet<String>,
+    /// By UID.
+    requests: BTreeMap<String, TrackedRequest>,
+    drain: Option<ActiveDrain>,
+    /// The checkpoint of a previous process was already examined.
+    resume_checked: bool,
+    /// Nothing begins before this time.
+    not_before: Time,
+    commands: VecDeque<DrainCommand>,
+}
+
+impl RequestState {
+    pub(super) fn new(namespaces: &[String], names: ConditionNames, timeout: Option<Duration>) -> Self {
+        Self {
+            names,
+            timeout,
+            unlisted: namespaces.iter().cloned().collect(),
+            requests: BTreeMap::new(),
+            drain: None,
+            resume_checked: false,
+            not_before: Time::default(),
+            commands: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn poll_command(&mut self) -> Option<DrainCommand> {
+        self.commands.pop_front()
+    }
+
+    /// True if the state must be advanced although nothing happens.
+    pub(super) fn is_busy(&self) -> bool {
+        self.drain.is_some()
+            || self
+                .requests
+                .values()
+                .any(|tracked| self.is_open(tracked) || tracked.write.is_pending() || self.has_news(tracked))
+    }
+
+    /// Handles a change of the requests.
+    pub(super) fn handle_change(&mut self, change: RequestChange, now: Time) {
+        match change {
+            RequestChange::Listed(namespace, listed) => {
+                let uids: BTreeSet<_> = listed
+                    .iter()
+                    .map(|request| request.reference.uid.clone())
+                    .collect();
+                self.requests.retain(|uid, tracked| {
+                    tracked.observed.reference.namespace != namespace || uids.contains(uid)
+                });
+                for request in listed {
+                    self.observe(request, now);
+                }
+                self.unlisted.remove(&namespace);
+            }
+            RequestChange::Applied(request) => self.observe(request, now),
+            RequestChange::Deleted(uid) => {
+                self.requests.remove(&uid);
+            }
+        }
+    }
+
+    fn observe(&mut self, request: ObservedRequest, now: Time) {
+        match self.requests.get_mut(&request.reference.uid) {
+            Some(tracked) => tracked.observed = request,
+            None => {
+                let tracked = TrackedRequest {
+                    seen: now,
+                    answer: None,
+                    write: WriteSlot::default(),
+                    observed: request,
+                };
+                self.requests
+                    .insert(tracked.observed.reference.uid.clone(), tracked);
+            }
+        }
+    }
+
+    /// Handles a report of the driver about a drain.
+    pub(super) fn handle_report(&mut self, report: DrainReport, now: Time) {
+        let Some(drain) = self.drain.as_mut().filter(|drain| drain.id == report.id()) else {
+            return;
+        };
+        match report {
+            DrainReport::Started { .. } => {
+                drain.started = true;
+                let members: Vec<_> = drain.members.keys().cloned().collect();
+                for uid in members {
+                    self.set_deadline(&uid, now);
+                }
+            }
+            DrainReport::Held { by, .. } => drain.held = by,
+            DrainReport::Summary { text, .. } => drain.summary = text,
+            DrainReport::Ended { outcome, .. } => self.ended(outcome.as_ref(), now),
+        }
+    }
+
+    /// A request that is drained for already keeps the deadline that it had in an earlier process.
+    fn set_deadline(&mut self, uid: &str, now: Time) {
+        let tracked = self.requests.get(uid);
+        let since = tracked.and_then(|tracked| self.names.draining_since(&tracked.observed));
+        let deadline = self
+            .timeout
+            .map(|timeout| since.unwrap_or(now).min(now) + timeout);
+        if let Some(drain) = &mut self.drain {
+            drain.members.insert(uid.to_owned(), deadline);
+        }
+    }
+
+    fn ended(&mut self, outcome: Option<&Outcome>, now: Time) {
+        let Some(drain) = self.drain.take() else { return };
+        let Some(outcome) = outcome else {
+            self.not_before = now + AGAIN;
+            return;
+        };
+        // A drain that was withdrawn has no members.
+        for uid in drain.members.keys() {
+            if let Some(tracked) = self.requests.get_mut(uid) {
+                tracked.answer = Some(RequestAnswer::of(outcome, &drain.summary));
+            }
+        }
+    }
+
+    /// True if the checkpoint on the node must be examined first.
+    pub(super) fn needs_resume_point(&self) -> bool {
+        !self.resume_checked && self.unlisted.is_empty()
+    }
+
+    /// Continues the drain of a previous process, if a request still asks for it; else cancels it.
+    pub(super) fn resume(&mut self, left: Option<ResumePoint>) {
+        self.resume_checked = true;
+        let Some(left) = left else { return };
+        let only_pods = self
+            .requests
+            .get(&left.id)
+            .map(|tracked| tracked.observed.only_pods.clone());
+        let open = self.open_for(only_pods.as_ref());
+        let only_pods = only_pods.flatten();
+        let request = DrainRequest {
+            deadline: left.deadline,
+            ..new_request(left.id, left.name, only_pods)
+        };
+        self.send(request, open.into_iter().collect());
+        self.withdraw_if_unwanted();
+    }
+
+    /// Does what follows from all that is known. `may_begin`: this is the only driver, and it is not stopping.
+    pub(super) fn advance(&mut self, now: Time, may_begin: bool) {
+        if !self.resume_checked {
+            return;
+        }
+        self.answer_at_once();
+        self.expire(now);
+        self.update_members(now);
+        if may_begin && self.drain.is_none() && now >= self.not_before {
+            self.begin();
+        }
+    }
+
+    /// Answers the requests that need no drain.
+    fn answer_at_once(&mut self) {
+        for tracked in self.requests.values_mut() {
+            let is_over = tracked.answer.is_some() || self.names.is_answered(&tracked.observed);
+            if is_over || tracked.observed.deleting {
+                continue;
+            }
+            tracked.answer = match &tracked.observed {
+                ObservedRequest {
+                    problem: Some(problem),
+                    ..
+                } => Some(RequestAnswer::invalid(problem)),
+                ObservedRequest {
+                    only_pods: Some(pods),
+                    ..
+                } if pods.values().all(BTreeSet::is_empty) => Some(RequestAnswer::no_pods()),
+                _ => None,
+            };
+        }
+    }
+
+    /// Answers the requests whose deadline has passed while the drain continues for others. The last deadline is the
+    /// drain's own.
+    fn expire(&mut self, now: Time) {
+        let Some(drain) = &self.drain else { return };
+        let last = drain.members.values().flatten().max().copied();
+        for (uid, deadline) in &drain.members {
+            let is_late = deadline.is_some_and(|deadline| deadline <= now && Some(deadline) < last);
+            if let Some(tracked) = self.requests.get_mut(uid).filter(|_| is_late) {
+                tracked.answer = Some(RequestAnswer::too_late());
+            }
+        }
+    }
+
+    fn update_members(&mut self, now: Time) {
+        let Some(drain) = self.drain.as_ref().filter(|drain| !drain.withdrawn) else {
+            return;
+        };
+        let open = self.open_for(Some(&drain.only_pods));
+        let joined: Vec<_> = open
+            .iter()
+            .filter(|uid| !drain.members.contains_key(*uid))
+            .cloned()
+            .collect();
+        let started = drain.started;
+        if let Some(drain) = &mut self.drain {
+            drain.members.retain(|uid, _| open.contains(uid));
+            drain.members.extend(joined.iter().map(|uid| (uid.clone(), None)));
+        }
+        if started {
+            for uid in &joined {
+                self.set_deadline(uid, now);
+            }
+        }
+        self.withdraw_if_unwanted();
+        self.move_deadline();
+    }
+
+    fn withdraw_if_unwanted(&mut self) {
+        let Some(drain) = &mut self.drain else { return };
+        if drain.members.is_empty() && !drain.withdrawn {
+            drain.withdrawn = true;
+            self.commands.push_back(DrainCommand::Cancel {
+                id: drain.id.clone(),
+                reason: "its DrainRequest was deleted, or answered by another client".to_owned(),
+            });
+        }
+    }
+
+    /// The drain may take as long as the latest of its requests.
+    fn move_deadline(&mut self) {
+        let Some(drain) = self
+            .drain
+            .as_mut()
+            .filter(|drain| drain.started && !drain.withdrawn)
+        else {
+            return;
+        };
+        let deadline = drain.members.values().flatten().max().copied();
+        if deadline != drain.deadline {
+            drain.deadline = deadline;
+            self.commands.push_back(DrainCommand::Deadline {
+                id: drain.id.clone(),
+                deadline,
+            });
+        }
+    }
+
+    /// Requests a drain for the oldest open request, and for all others that mean the same pods.
+    fn begin(&mut self) {
+        let open = self.requests.values().filter(|tracked| self.is_open(tracked));
+        let Some(oldest) =
+            open.min_by_key(|tracked| (tracked.observed.created, &tracked.observed.reference.uid))
+        else {
+            return;
+        };
+        let ObservedRequest {
+            reference, only_pods, ..
+        } = oldest.observed.clone();
+        let members = self.open_for(Some(&only_pods));
+        self.send(new_request(reference.uid, reference.name, only_pods), members);
+    }
+
+    fn send(&mut self, request: DrainRequest, members: BTreeSet<String>) {
+        self.drain = Some(ActiveDrain {
+            id: request.id.clone(),
+            only_pods: request.only_pods.clone(),
+            started: false,
+            withdrawn: false,
+            members: members.into_iter().map(|uid| (uid, None)).collect(),
+            deadline: request.deadline,
+            held: Vec::new(),
+            summary: String::new(),
+        });
+        self.commands.push_back(DrainCommand::Begin(request));
+    }
+
+    /// It asks for a drain.
+    fn is_open(&self, tracked: &TrackedRequest) -> bool {
+        let TrackedRequest { observed, answer, .. } = tracked;
+        answer.is_none()
+            && !observed.deleting
+            && observed.problem.is_none()
+            && !self.names.is_answered(observed)
+    }
+
+    /// The UIDs of the open requests that mean these pods; `None`: those that mean all of the node.
+    fn open_for(&self, only_pods: Option<&Option<NamedPods>>) -> BTreeSet<String> {
+        let only_pods = only_pods.and_then(Option::as_ref);
+        let open = self
+            .requests
+            .iter()
+            .filter(|(_, tracked)| self.is_open(tracked) && tracked.observed.only_pods.as_ref() == only_pods);
+        open.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// How far a request is, as its status should say; `None`: there is nothing to say.
+    fn stage<'a>(&'a self, tracked: &'a TrackedRequest) -> Option<RequestStage<'a>> {
+        if tracked.observed.deleting {
+            return None;
+        }
+        if let Some(answer) = &tracked.answer {
+            return Some(RequestStage::Answered(answer));
+        }
+        if !self.is_open(tracked) {
+            return None;
+        }
+        let uid = &tracked.observed.reference.uid;
+        let own = self
+            .drain
+            .as_ref()
+            .filter(|drain| drain.started && drain.members.contains_key(uid));
+        Some(own.map_or(RequestStage::Waiting, |drain| RequestStage::Draining(&drain.held)))
+    }
+}
+
+fn new_request(id: String, name: String, only_pods: Option<NamedPods>) -> DrainRequest {
+    DrainRequest {
+        id,
+        name,
+        trigger: TRIGGER.to_owned(),
+        intent: Intent::Drain,
+        deadline: None,
+        flags: None,
+        only_pods,
+    }
+}
+
+#[cfg(test)]
+mod tests;

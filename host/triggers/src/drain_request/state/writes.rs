@@ -1,0 +1,112 @@
+//! When the status of a request is written: at once if a state changes, seldom if only a text does, with back-off after
+//! a failure, and never two writes of one request at a time.
+
+use std::time::Duration;
+
+use scupper_engine::{Condition, Time};
+
+use super::super::conditions::{Difference, RequestCondition, RequestStage};
+use super::super::request::RequestRef;
+use super::{RequestState, TrackedRequest};
+
+/// The shortest pause between writes that change only a text.
+const TEXTS: Duration = Duration::from_secs(10);
+/// A request that is drained for within this time is not reported as waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Conditions to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct ConditionWrite {
+    pub(in super::super) reference: RequestRef,
+    pub(in super::super) conditions: Vec<RequestCondition>,
+}
+
+/// The writes of one request.
+#[derive(Debug, Default)]
+pub(super) struct WriteSlot {
+    in_flight: bool,
+    failures: u32,
+    not_before: Time,
+    last: Time,
+}
+
+impl WriteSlot {
+    /// A write is under way, or is to be tried again.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.in_flight || self.failures > 0
+    }
+}
+
+impl RequestState {
+    /// The next write that is due.
+    pub(in super::super) fn poll_write(&mut self, now: Time) -> Option<ConditionWrite> {
+        let (uid, conditions) = self.requests.iter().find_map(|(uid, tracked)| {
+            let conditions = self.due(tracked, now)?;
+            Some((uid.clone(), conditions))
+        })?;
+        let tracked = self.requests.get_mut(&uid)?;
+        tracked.write.in_flight = true;
+        Some(ConditionWrite {
+            reference: tracked.observed.reference.clone(),
+            conditions,
+        })
+    }
+
+    fn due(&self, tracked: &TrackedRequest, now: Time) -> Option<Vec<RequestCondition>> {
+        let slot = &tracked.write;
+        if slot.in_flight || now < slot.not_before {
+            return None;
+        }
+        let stage = self.stage(tracked)?;
+        let is_early = matches!(stage, RequestStage::Waiting) && now < tracked.seen + PATIENCE;
+        let wanted = self.names.at(stage, &tracked.observed);
+        let is_due = match Difference::of(&tracked.observed, &wanted) {
+            Difference::None => false,
+            Difference::Text => now >= slot.last + TEXTS,
+            Difference::State => !is_early,
+        };
+        is_due.then_some(wanted)
+    }
+
+    /// Its status does not say yet what it should.
+    pub(super) fn has_news(&self, tracked: &TrackedRequest) -> bool {
+        let wanted = self
+            .stage(tracked)
+            .map(|stage| self.names.at(stage, &tracked.observed));
+        wanted.is_some_and(|wanted| Difference::of(&tracked.observed, &wanted) != Difference::None)
+    }
+
+    /// A write has ended. The watch may show its result later, or not at all.
+    pub(in super::super) fn handle_written(&mut self, write: &ConditionWrite, succeeded: bool, now: Time) {
+        let Some(tracked) = self.requests.get_mut(&write.reference.uid) else {
+            return;
+        };
+        let slot = &mut tracked.write;
+        slot.in_flight = false;
+        if !succeeded {
+            let pause = FIRST_PAUSE
+                .saturating_mul(1 << slot.failures.min(10))
+                .min(LONGEST_PAUSE);
+            slot.failures = slot.failures.saturating_add(1);
+            slot.not_before = now + pause;
+            return;
+        }
+        (slot.failures, slot.last) = (0, now);
+        for written in &write.conditions {
+            let status = if written.status { "True" } else { "False" };
+            let known = &mut tracked.observed.conditions;
+            let old = known.iter().find(|old| old.kind == written.kind);
+            let since = old.filter(|old| old.status == status).and_then(|old| old.since);
+            known.retain(|old| old.kind != written.kind);
+            known.push(Condition {
+                kind: written.kind.clone(),
+                status: status.to_owned(),
+                reason: written.reason.clone(),
+                message: written.message.clone(),
+                since: since.or(Some(now)),
+            });
+        }
+    }
+}
