@@ -14,7 +14,7 @@ use crate::skip;
 const KIND: &str = "kind: Configuration";
 
 /// An overlay, the components beside it, and the equivalent values for Helm.
-const SAME: [(&str, &[&str], &[&str]); 9] = [
+const SAME: [(&str, &[&str], &[&str]); 10] = [
     (
         "self-claim",
         &["monitoring"],
@@ -49,6 +49,11 @@ const SAME: [(&str, &[&str], &[&str]); 9] = [
             "--set=claim=kubelet",
             "--set=facts={request,namespaces,budgets,owners,resources}",
         ],
+    ),
+    (
+        "nvsentinel",
+        &[],
+        &["--include-crds", "--set=drainRequests={nvsentinel}"],
     ),
     ("slurm", &[], &["--include-crds"]),
     ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),

@@ -10,6 +10,7 @@
 mod charts;
 mod cloud;
 mod container;
+mod drain_requests;
 mod facts;
 #[path = "../support/guests.rs"]
 mod guests;
