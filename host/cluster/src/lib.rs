@@ -46,6 +46,7 @@ mod lifecycle_claims;
 mod lifecycle_requests;
 mod lifecycle_wire;
 mod listing;
+mod namespace_state;
 mod node;
 mod owners;
 mod packed_uids;

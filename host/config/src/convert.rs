@@ -19,7 +19,7 @@ use super::document::{Entry, Node, Value};
 use super::limits::{LimitField, slots};
 use super::place::Way;
 use super::problem::Problems;
-use super::read::{DrainFile, OwnCordon};
+use super::read::{DrainFile, OwnCordon, PreFlight};
 use super::{Override, scalar, units};
 
 /// Creates the policies. `folder`: the base of relative paths.
@@ -68,6 +68,13 @@ pub(super) fn drain(root: &Node) -> DrainFile {
             .map(|word| match word {
                 "rollback" => OwnCordon::Rollback,
                 _ => OwnCordon::Keep,
+            }),
+        pre_flight: node
+            .get("pre-flight")
+            .and_then(Node::text)
+            .map(|word| match word {
+                "refuse" => PreFlight::Refuse,
+                _ => PreFlight::Warn,
             }),
         allow_overrides: node
             .get("allow-overrides")

@@ -58,6 +58,8 @@ pub struct DrainFile {
     pub returning_pod_evictions: Option<u32>,
     /// `--on-failure`
     pub on_failure: Option<OwnCordon>,
+    /// What a finding that is certain does.
+    pub pre_flight: Option<PreFlight>,
     /// `--allow-overrides`
     pub allow_overrides: Option<Vec<Override>>,
 }
@@ -76,6 +78,7 @@ impl DrainFile {
             ignore_daemonsets: self.ignore_daemonsets.or(other.ignore_daemonsets),
             returning_pod_evictions: self.returning_pod_evictions.or(other.returning_pod_evictions),
             on_failure: self.on_failure.or(other.on_failure),
+            pre_flight: self.pre_flight.or(other.pre_flight),
             allow_overrides: self.allow_overrides.or(other.allow_overrides),
         }
     }
@@ -88,6 +91,15 @@ pub enum OwnCordon {
     Keep,
     /// It is lifted.
     Rollback,
+}
+
+/// What follows if some pods are certain to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreFlight {
+    /// The drain says so and begins.
+    Warn,
+    /// The drain is refused before anything changes.
+    Refuse,
 }
 
 /// Reads a configuration file. Blocks.

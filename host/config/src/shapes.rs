@@ -419,6 +419,14 @@ static DRAIN: Object = Object {
              follow the cordon: keep leaves both until an uncordon, rollback reverts both at once. Default keep.",
         ),
         Field::new(
+            "pre-flight",
+            Shape::OneOf(&["warn", "refuse"]),
+            "What follows if it is certain that pods cannot leave as things stand, for example because their budget \
+             allows no eviction even when all its pods are healthy: warn reports it and drains, refuse ends the drain \
+             before anything changes. The driver's account needs the rights to read namespaces and the owners of \
+             pods to be certain. Default warn.",
+        ),
+        Field::new(
             "allow-overrides",
             Shape::List {
                 of: &Shape::OneOf(overrides::NAMES),

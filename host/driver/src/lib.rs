@@ -45,5 +45,5 @@ pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;
 pub use reporter::writer::set_conditions;
 pub use runner::node_snapshot::NodeSnapshot;
-pub use runner::policy_calls;
+pub use runner::{policy_calls, pre_flight};
 pub use scupper_common::error::chain;

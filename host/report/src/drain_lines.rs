@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     HumanDuration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
 };
@@ -15,6 +16,7 @@ use super::messages::{
     UNCORDONED, count, may_come_back, needs_no_report, not_ready_text, one_line, returning, stayed_text,
     timed_line,
 };
+use super::pre_flight::finding_line;
 
 /// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
@@ -98,6 +100,15 @@ impl DrainLines {
     /// The line about a policy's message on the node.
     pub fn policy_message(&self, now: Time, words: &PolicyMessage) -> String {
         self.line(now, "policy", &words.line())
+    }
+
+    /// The lines about what pre-flight arithmetic has found.
+    pub fn findings(&self, now: Time, findings: &[Finding]) -> Vec<String> {
+        let lines = findings.iter().map(|finding| {
+            let topic = finding.certainty.to_string();
+            self.line(now, &topic, &finding_line(finding))
+        });
+        lines.collect()
     }
 
     /// The lines for a notice.

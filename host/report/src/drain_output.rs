@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
+use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Node, Notice, Pod, Request, Time};
 use serde_json::json;
 
 use super::json::record;
+use super::pre_flight::findings_record;
 use super::{DrainLines, PolicyMessage, not_ready, notice_to_json};
 
 /// The format of notices.
@@ -72,6 +74,18 @@ impl DrainOutput {
             Format::Json => record(now, &self.request, words.to_json()).to_string(),
         };
         write_lines(&mut self.out, &[line]);
+    }
+
+    /// Writes what pre-flight arithmetic has found.
+    pub fn findings(&mut self, now: Time, findings: &[Finding]) {
+        if findings.is_empty() {
+            return;
+        }
+        let lines = match self.format {
+            Format::Human => self.progress.findings(now, findings),
+            Format::Json => vec![findings_record(now, &self.request, findings).to_string()],
+        };
+        write_lines(&mut self.out, &lines);
     }
 
     /// Writes one notice.

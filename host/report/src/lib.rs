@@ -25,6 +25,7 @@ mod metrics;
 mod plan_budgets;
 mod pod_events;
 mod policy_message;
+mod pre_flight;
 mod prefixed_writer;
 mod readiness;
 mod status;
@@ -54,6 +55,7 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, 
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
 pub use policy_message::{PolicyMessage, policy_event_note};
+pub use pre_flight::{finding_lines, finding_text, findings_to_json};
 pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{

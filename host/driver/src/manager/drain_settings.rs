@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::{Filters, PodRef, Settings};
 
 use crate::PluginOptions;
-use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon};
+use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight};
 use scupper_policy_reload::{Catalogue, ConfigText};
 use scupper_triggers::{NamedPods, RequestedSettings};
 
@@ -115,6 +115,7 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
         grace_seconds: drain.grace_period.and_then(|seconds| u64::try_from(seconds).ok()),
         own_pod,
         forbidden_timeout: drain.forbidden_timeout.unwrap_or(Settings::FORBIDDEN_TIMEOUT),
+        refuse_certain: drain.pre_flight == Some(PreFlight::Refuse),
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
         returning_pod_evictions: drain
             .returning_pod_evictions

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -226,6 +227,11 @@ impl Reporter {
             Event::PodApplied(pod) => self.sink.know([pod]),
             _ => {}
         }
+    }
+
+    /// What pre-flight arithmetic has found.
+    pub(crate) fn on_findings(&mut self, now: Time, findings: &[Finding]) {
+        self.sink.findings(now, findings);
     }
 
     /// Messages of policies about the node.

@@ -6,12 +6,14 @@ pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
 pub(crate) mod orders;
 pub mod policy_calls;
+pub mod pre_flight;
 
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, stream};
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Drain, Event, Node, Outcome, Request, Task, Time,
+    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request, Task,
+    Time,
 };
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -23,6 +25,7 @@ use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::WatchedNode;
 use crate::runner::orders::StandingOrders;
 use crate::runner::policy_calls::EngineDrainInfo;
+use crate::runner::pre_flight::PreFlight;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo};
@@ -59,6 +62,8 @@ pub(crate) struct EngineRunner {
     known_orders: StandingOrders,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
+    /// The findings about the first plan are still to be reported.
+    is_pre_flight: bool,
 }
 
 impl EngineRunner {
@@ -70,6 +75,8 @@ impl EngineRunner {
         reporter: Reporter,
     ) -> Self {
         let now = deps.clock.now();
+        let request = pre_flight::planned(request);
+        let is_pre_flight = resume.is_none() && request.intent == Intent::Drain;
         let drain = match resume {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
@@ -84,6 +91,7 @@ impl EngineRunner {
             first: None,
             known_orders: StandingOrders::default(),
             eviction_limit: 0,
+            is_pre_flight,
         }
     }
 
@@ -169,14 +177,26 @@ impl EngineRunner {
             }
             while let Some(notice) = self.drain.poll_notice() {
                 quiet = false;
-                if let scupper_engine::Notice::Finished { outcome, .. } = &notice {
+                if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
                 }
                 self.reporter.on_notice(now, self.drain.request(), &notice);
+                if let Notice::Planned(plan) = &notice {
+                    self.report_findings(now, plan);
+                }
             }
             if quiet {
                 return;
             }
+        }
+    }
+
+    /// Reports once what stands in the way of the plan, as far as the drain's own watches show.
+    fn report_findings(&mut self, now: Time, plan: &Plan) {
+        if std::mem::take(&mut self.is_pre_flight) {
+            let known = PreFlight::of(&self.drain, now);
+            let findings = known.findings(plan, &std::collections::BTreeMap::new());
+            self.reporter.on_findings(now, &findings);
         }
     }
 
@@ -204,6 +224,11 @@ impl EngineRunner {
         self.reporter.on_command(now, &command);
         let Command { id, task } = command;
         match task {
+            Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
+                let (known, cluster) = (PreFlight::of(&self.drain, now), self.deps.cluster.clone());
+                let planning = async move { (id, Answer::Plan(known.refuse(&cluster, draft).await)) };
+                self.running.spawn(planning.in_current_span());
+            }
             Task::Plan { policy, draft } => {
                 let shown = NodeSnapshot::for_planner(&self.drain);
                 let (request, started, state) = self.drain_info();

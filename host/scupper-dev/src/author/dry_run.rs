@@ -126,6 +126,8 @@ impl DryRun {
             pods,
             result,
             budgets: Some(budgets),
+            // A snapshot has no limits of budgets, and no pods of other nodes.
+            findings: Vec::new(),
             not_ready: None,
             answers: None,
         }

@@ -15,7 +15,7 @@ use crate::output::{complain, failed, print, wrong_options};
 use crate::use_cases::{self, PlanOptions, Planned};
 use scupper_common::clock::Clock;
 use scupper_driver::Nodes;
-use scupper_report::{plan_budget_lines, plan_budgets_to_json};
+use scupper_report::{finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json};
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
@@ -96,6 +96,7 @@ fn plan_for_programs(planned: &Planned) -> Value {
     if let Ok(plan) = &planned.result {
         let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
         add("budgets", budgets);
+        add("findings", findings_to_json(&planned.findings));
     }
     json
 }
@@ -114,6 +115,7 @@ pub fn plan_for_people(planned: &Planned) -> String {
             )];
             lines.extend(plan_lines(plan, &names));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
+            lines.extend(finding_lines(&planned.findings));
             let returning = scupper_report::returning(&planned.pods).collect();
             lines.extend(scupper_report::may_come_back(plan, &returning));
             lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());

@@ -12,6 +12,7 @@ use scupper_engine::Node;
 use self::drain_requests::DrainRequestsFound;
 use crate::use_cases::CommandError;
 use crate::use_cases::policy_environment::{self, PolicyEnvironment};
+use crate::use_cases::pre_flight;
 use scupper_cluster::{
     Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP,
     REQUEST_PURPOSE, Right, evicting_as_node, needed, needed_for_fact,
@@ -142,14 +143,22 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     if options.evict_as_node {
         all = evicting_as_node(all);
     }
+    let mut facts = environment.facts;
+    let settings = pre_flight::settings(options.config.as_deref());
+    if settings.refuse_certain {
+        facts.extend(["namespaces", "owners"].map(str::to_owned));
+    }
     let of_fact = |target: &String| needed_for_fact(target, &used.group);
-    all.extend(environment.facts.iter().flat_map(of_fact));
+    all.extend(facts.iter().flat_map(of_fact));
     all.extend(requests.rights);
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
     findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
+    }
+    if let Some(node) = &options.node {
+        findings.extend(pre_flight::of_node(&cluster, node, &settings).await);
     }
     Ok(findings)
 }

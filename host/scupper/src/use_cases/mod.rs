@@ -8,6 +8,7 @@ mod error;
 mod handover;
 mod plan;
 mod policy_environment;
+mod pre_flight;
 mod status;
 
 pub(crate) use cleanup::{CleanupOptions, cleanup};

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
-    Task, Trigger, Verdict,
+    Task, Time, Trigger, Verdict,
 };
 use tokio::time::timeout;
 
@@ -15,6 +16,7 @@ use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
+use scupper_driver::pre_flight::{self, PreFlight};
 use scupper_driver::{DriverError, NodeSnapshot, Nodes, PoliciesOptions, load_policies, resolve_nodes};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
@@ -56,6 +58,8 @@ pub struct Planned {
     pub result: Result<Plan, Outcome>,
     /// The disruption budgets that there are; `None`: they are not known.
     pub budgets: Option<Vec<Budget>>,
+    /// What stands in the way of the plan.
+    pub findings: Vec<Finding>,
     /// The node is not ready, and why.
     pub not_ready: Option<String>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
@@ -130,7 +134,7 @@ async fn dry_run(
     request: Request,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
-    let mut drain = Drain::new(clock.now(), request);
+    let mut drain = Drain::new(clock.now(), pre_flight::planned(request));
     let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
@@ -148,17 +152,27 @@ async fn dry_run(
             if budgets.is_none() {
                 budgets = budgets_of(&mut watch).await;
             }
+            let findings = match &result {
+                Ok(plan) => examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await,
+                Err(_) => Vec::new(),
+            };
             return Ok(Planned {
                 node,
                 pods: drain.pods().cloned().collect(),
                 result,
                 budgets,
+                findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
             });
         }
         let event = match drain.poll_command() {
             Some(command) => match &command.task {
+                Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
+                    let known = PreFlight::of(&drain, clock.now());
+                    let answer = known.refuse(cluster, draft.clone()).await;
+                    Event::Answer(command.id, Answer::Plan(answer))
+                }
                 Task::Plan { policy, draft } => {
                     let now = clock.now();
                     let shown = NodeSnapshot::for_planner(&drain);
@@ -198,6 +212,22 @@ async fn dry_run(
         }
         drain.handle_event(clock.now(), event);
     }
+}
+
+/// What stands in the way of a plan, with all that can be read of the namespaces of its pods.
+async fn examine(
+    cluster: &Cluster,
+    drain: &Drain,
+    now: Time,
+    plan: &Plan,
+    budgets: Option<&[Budget]>,
+) -> Vec<Finding> {
+    let known = PreFlight::of(drain, now).with_budgets(budgets.unwrap_or_default());
+    let (namespaces, unread) = pre_flight::read_namespaces(cluster, known.namespaces(plan)).await;
+    if let Some(error) = unread {
+        tracing::warn!("what stands in the way of the drain is only partly known: {error}");
+    }
+    known.findings(plan, &namespaces)
 }
 
 /// The first list of them; `None`: it does not come.

@@ -34,6 +34,7 @@ mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod policies;
+mod pre_flight;
 mod proxies;
 mod returning;
 mod rig;

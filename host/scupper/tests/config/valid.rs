@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_config::{ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, read};
+use scupper_config::{ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight, read};
 use scupper_policy_spec::{
     FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
 };
@@ -160,6 +160,7 @@ fn the_drain() {
     assert_eq!(drain.ignore_daemonsets, Some(false));
     assert_eq!(drain.returning_pod_evictions, Some(3));
     assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
+    assert_eq!(drain.pre_flight, Some(PreFlight::Refuse));
     assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
     assert_eq!(good("policies: []\n").drain.sla, None);
 }

@@ -183,6 +183,12 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
         Kind::of("batch", "v1", "jobs", "Job")
             .namespaced()
             .with_status(true),
+        Kind::of("batch", "v1", "cronjobs", "CronJob")
+            .namespaced()
+            .with_status(true),
+        Kind::of("", "v1", "replicationcontrollers", "ReplicationController")
+            .namespaced()
+            .with_status(true),
         Kind::of("coordination.k8s.io", "v1", "leases", "Lease").namespaced(),
         events(Kind::of("", "v1", "events", "Event"), "involvedObject"),
         events(Kind::of("events.k8s.io", "v1", "events", "Event"), "regarding"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{Budget, Decision, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, Wave};
 
 use super::*;
@@ -70,6 +71,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         pods: pods(),
         result,
         budgets: None,
+        findings: Vec::new(),
         not_ready: None,
         answers: None,
     }
@@ -92,9 +94,20 @@ fn with_everything() -> Planned {
         budget: "keep-web".to_owned(),
         message: "The disruption budget keep-web needs 2 healthy pods and has 2 currently".to_owned(),
     };
+    let closed = Finding {
+        certainty: Certainty::Certain,
+        concern: Concern::ClosedBudget,
+        pods: vec![running("web").id],
+        budgets: vec!["shop/keep-web".to_owned()],
+        reason:
+            "budget shop/keep-web (minAvailable: 2) allows no eviction even when all its pods are healthy"
+                .to_owned(),
+        change: "minAvailable: 2 -> 1, or replicas of StatefulSet web: 2 -> 3".to_owned(),
+    };
     let answers = pods().into_iter().zip([refused, EvictAnswer::Accepted]);
     Planned {
         budgets: Some(vec![budget]),
+        findings: vec![closed],
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
         answers: Some(answers.map(|(pod, answer)| (pod.id, answer)).collect()),
         ..planned(Ok(plan()))

@@ -1,0 +1,238 @@
+//! A whole namespace for pre-flight arithmetic: its pods, and what owns them. A drain reads this only where budgets hold
+//! pods and the operator wants such a drain refused.
+
+use futures::future::try_join_all;
+use scupper_engine::pre_flight::{NamespaceState, Owner};
+use scupper_engine::{Pod, Uid};
+use serde::Deserialize;
+
+use super::listing::{self, Source};
+use super::pod::{WirePod, controller};
+use super::transport::escaped;
+use super::wire::{Meta, Texts, nullable};
+use super::{Cluster, ReadError};
+
+/// The kinds that own pods, and their paths without the namespace.
+const KINDS: &[(&str, &str, &str)] = &[
+    ("Deployment", "/apis/apps/v1", "deployments"),
+    ("ReplicaSet", "/apis/apps/v1", "replicasets"),
+    ("StatefulSet", "/apis/apps/v1", "statefulsets"),
+    ("DaemonSet", "/apis/apps/v1", "daemonsets"),
+    ("Job", "/apis/batch/v1", "jobs"),
+    ("CronJob", "/apis/batch/v1", "cronjobs"),
+    ("ReplicationController", "/api/v1", "replicationcontrollers"),
+];
+
+/// The fields of an owner that say how many pods it keeps.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireOwner {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    replicas: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    template: Template,
+    /// Of a CronJob.
+    #[serde(deserialize_with = "nullable")]
+    job_template: JobTemplate,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct JobTemplate {
+    #[serde(deserialize_with = "nullable")]
+    spec: JobSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct JobSpec {
+    #[serde(deserialize_with = "nullable")]
+    template: Template,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Template {
+    #[serde(deserialize_with = "nullable")]
+    metadata: TemplateMeta,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct TemplateMeta {
+    #[serde(deserialize_with = "nullable")]
+    labels: Texts,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    observed_generation: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    replicas: u32,
+    /// Of a Deployment.
+    #[serde(deserialize_with = "nullable")]
+    updated_replicas: u32,
+    /// Of a StatefulSet.
+    #[serde(deserialize_with = "nullable")]
+    current_revision: String,
+    #[serde(deserialize_with = "nullable")]
+    update_revision: String,
+}
+
+impl Cluster {
+    /// Reads a namespace.
+    pub async fn namespace_state(&self, name: &str) -> Result<NamespaceState, ReadError> {
+        let owners = try_join_all(KINDS.iter().map(|kind| self.owners_of_kind(name, *kind)));
+        let (meta, pods, owners) =
+            futures::try_join!(self.namespace(name), self.pods_in_namespace(name), owners)?;
+        let terminating = meta.is_some_and(|meta| meta.deletion.is_some());
+        let owners = owners.into_iter().flatten().collect();
+        Ok(NamespaceState::new(terminating, pods, owners))
+    }
+
+    async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
+        let source = whole(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
+        let listed = listing::list::<WirePod>(self.client(), &source, self.options()).await;
+        let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        Ok(pods.into_iter().map(WirePod::into_engine).collect())
+    }
+
+    async fn owners_of_kind(
+        &self,
+        namespace: &str,
+        (kind, root, resource): (&str, &str, &str),
+    ) -> Result<Vec<Owner>, ReadError> {
+        let source = whole(format!("{root}/namespaces/{}/{resource}", escaped(namespace)));
+        let listed = listing::list::<WireOwner>(self.client(), &source, self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {resource}")))?;
+        Ok(listed.into_iter().map(|owner| owner.into_engine(kind)).collect())
+    }
+}
+
+const fn whole(path: String) -> Source {
+    Source {
+        path,
+        selector: None,
+        optional: false,
+    }
+}
+
+impl WireOwner {
+    fn into_engine(self, kind: &str) -> Owner {
+        let settled = self.is_settled(kind);
+        let parent = controller(&self.metadata).map(|parent| parent.uid);
+        let Spec {
+            replicas,
+            template,
+            job_template,
+        } = self.spec;
+        let labels = match kind {
+            "CronJob" => job_template.spec.template.metadata.labels,
+            _ => template.metadata.labels,
+        };
+        Owner {
+            uid: Uid(self.metadata.uid),
+            kind: kind.to_owned(),
+            name: self.metadata.name,
+            parent,
+            replicas: replicas.filter(|_| counts_replicas(kind)),
+            settled,
+            labels,
+        }
+    }
+
+    /// Its controller has seen the specification and carried it out.
+    fn is_settled(&self, kind: &str) -> bool {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
+        let observed = status.observed_generation.unwrap_or(0) >= metadata.generation.unwrap_or(0);
+        let replicas = spec.replicas.unwrap_or(1);
+        let rolled_out = match kind {
+            "Deployment" => status.updated_replicas == replicas,
+            "StatefulSet" => status.current_revision == status.update_revision,
+            _ => true,
+        };
+        metadata.deletion_timestamp.is_none() && observed && status.replicas == replicas && rolled_out
+    }
+}
+
+/// Pods of the other kinds finish, or their number depends on the nodes.
+fn counts_replicas(kind: &str) -> bool {
+    matches!(
+        kind,
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(kind: &str, value: Value) -> Owner {
+        serde_json::from_value::<WireOwner>(value)
+            .unwrap()
+            .into_engine(kind)
+    }
+
+    fn deployment() -> Value {
+        json!({
+            "metadata": {"name": "web", "uid": "u", "generation": 3},
+            "spec": {"replicas": 2, "template": {"metadata": {"labels": {"app": "web"}}}},
+            "status": {"observedGeneration": 3, "replicas": 2, "updatedReplicas": 2},
+        })
+    }
+
+    #[test]
+    fn a_workload_is_settled_once_its_controller_has_done_what_it_says() {
+        let web = read("Deployment", deployment());
+        assert_eq!((web.replicas, web.settled, web.parent), (Some(2), true, None));
+        assert_eq!(web.labels, BTreeMap::from([("app".to_owned(), "web".to_owned())]));
+        for (field, value) in [
+            ("/status/observedGeneration", json!(2)),
+            ("/status/replicas", json!(3)),
+            ("/status/updatedReplicas", json!(1)),
+            ("/spec/replicas", json!(3)),
+        ] {
+            let mut changed = deployment();
+            *changed.pointer_mut(field).unwrap() = value;
+            assert!(!read("Deployment", changed).settled, "{field}");
+        }
+        let mut deleted = deployment();
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-09-01T10:00:00Z");
+        assert!(!read("Deployment", deleted).settled);
+    }
+
+    #[test]
+    fn revisions_of_a_stateful_set_count_and_other_kinds_count_no_replicas() {
+        let set = |update: &str| {
+            json!({"metadata": {"name": "db", "uid": "u"}, "spec": {"replicas": 1},
+                "status": {"replicas": 1, "currentRevision": "a", "updateRevision": update}})
+        };
+        assert!(read("StatefulSet", set("a")).settled);
+        assert!(!read("StatefulSet", set("b")).settled);
+        let owners = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "n", "uid": "c", "controller": true}]);
+        let job = json!({"metadata": {"name": "n-1", "uid": "u", "ownerReferences": owners}, "spec": {"parallelism": 1}});
+        let job = read("Job", job);
+        assert_eq!((job.replicas, job.parent), (None, Some(Uid("c".to_owned()))));
+        let cron =
+            json!({"spec": {"jobTemplate": {"spec": {"template": {"metadata": {"labels": {"app": "n"}}}}}}});
+        assert_eq!(read("CronJob", cron).labels.len(), 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! What would stand in the way of a drain of a node, for `scupper doctor --node`: the plan of the driver's settings,
+//! without policies.
+
+use std::path::Path;
+
+use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, examine};
+use scupper_engine::{Filters, Settings, Verdict, draft};
+
+use super::doctor::Finding;
+use scupper_cluster::{Cluster, ReadError};
+use scupper_common::clock::Clock;
+use scupper_config::DrainFile;
+use scupper_driver::pre_flight::read_namespaces;
+use scupper_report::finding_text;
+
+const SUBJECT: &str = "pre-flight";
+
+/// The driver's settings, from its configuration file if that can be read.
+pub(super) fn settings(file: Option<&Path>) -> Settings {
+    let drain = file.and_then(|file| scupper_config::read(file).ok());
+    let drain = drain.map_or_else(DrainFile::default, |read| read.drain);
+    scupper_driver::settings(&drain, None, Filters::default())
+}
+
+/// What is found on the node.
+pub(super) async fn of_node(cluster: &Cluster, node: &str, settings: &Settings) -> Vec<Finding> {
+    match found(cluster, node, settings).await {
+        Ok(findings) if findings.is_empty() => {
+            let text = format!("nothing is known that would keep pods on {node} in a drain");
+            vec![Finding::fine(SUBJECT, text)]
+        }
+        Ok(findings) => findings.iter().map(note).collect(),
+        Err(error) => {
+            let text = format!("what would keep pods on {node} in a drain is not known: {error}");
+            vec![Finding::note(SUBJECT, text, String::new())]
+        }
+    }
+}
+
+async fn found(
+    cluster: &Cluster,
+    node: &str,
+    settings: &Settings,
+) -> Result<Vec<PreFlightFinding>, ReadError> {
+    let pods = cluster.pods(node).await?;
+    let counts = cluster.budgets().await?;
+    let budgets: Vec<_> = counts.into_iter().map(|counts| counts.budget).collect();
+    let plan = draft(&pods, settings, Clock::System.now());
+    let evicts = |uid| plan.decision(uid).is_some_and(|it| it.verdict == Verdict::Evict);
+    let leaving = pods.iter().filter(|pod| evicts(&pod.id.uid));
+    let names: std::collections::BTreeSet<_> = leaving.map(|pod| pod.id.namespace.clone()).collect();
+    // A namespace that cannot be read makes nothing certain; the missing right is a finding of its own.
+    let (namespaces, _) = read_namespaces(cluster, names).await;
+    Ok(examine(&Input {
+        pods: &pods,
+        plan: &plan,
+        settings,
+        budgets: &budgets,
+        time_left: None,
+        namespaces: &namespaces,
+    }))
+}
+
+fn note(finding: &PreFlightFinding) -> Finding {
+    let text = format!("{}: {}", finding.certainty, finding_text(finding));
+    Finding::note(SUBJECT, text, finding.change.clone())
+}

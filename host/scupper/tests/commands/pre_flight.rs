@@ -1,0 +1,142 @@
+//! What stands in the way of a drain, found before it begins: in `plan`, in `doctor`, in a drain's first lines, and as a
+//! reason to refuse it.
+
+use rustix::process::Signal;
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+const CLOSED: &str =
+    "budget shop/keep-web (minAvailable: 1) allows no eviction even when all its pods are healthy";
+const CHANGE: &str = "minAvailable: 1 -> 0, or replicas of ReplicaSet web: 1 -> 2";
+
+/// The only pod of a settled ReplicaSet, under a budget that wants one.
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.apply(objects::namespace("shop"));
+    let set = objects::replica_set("shop", "web", 1).with("/status/replicas", 1);
+    rig.apply(set.with("/status/observedGeneration", 1));
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.budget("keep-web", "web");
+    rig
+}
+
+fn drain(rig: &Rig, mode: &str) -> Vec<String> {
+    let file = rig.dir.path().join("scupper.yaml");
+    let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\n";
+    std::fs::write(&file, format!("{head}drain:\n  pre-flight: {mode}\n")).unwrap();
+    let args = ["drain", "worker-1", "--local", "--config", file.to_str().unwrap()];
+    args.map(str::to_owned).to_vec()
+}
+
+fn args(drain: &[String]) -> Vec<&str> {
+    drain.iter().map(String::as_str).collect()
+}
+
+fn namespace_reads(rig: &Rig, mark: usize) -> usize {
+    let requests = rig.api.requests_since(mark);
+    let reads = requests
+        .iter()
+        .filter(|it| it.path.starts_with("/apis/apps/v1/namespaces/"));
+    reads.count()
+}
+
+#[test]
+fn a_plan_shows_what_stands_in_its_way_and_the_smallest_change() {
+    let rig = rig();
+    let run = rig.run(&["plan", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let found = format!("Pre-flight findings:\n  certain  {CLOSED}: shop/web\n           change: {CHANGE}\n");
+    assert!(run.stdout.contains(&found), "{}", run.stdout);
+    let run = rig.run(&["plan", "worker-1", "--output", "json"]);
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    let finding = json!({"certainty": "certain", "concern": "ClosedBudget", "pods": ["shop/web"],
+        "budgets": ["shop/keep-web"], "reason": CLOSED, "change": CHANGE});
+    assert_eq!(plan["findings"], json!([finding]));
+}
+
+#[test]
+fn doctor_names_what_stands_in_the_way_of_a_drain_of_the_node() {
+    let rig = rig();
+    let run = rig.run(&["doctor", "--node", "worker-1"]);
+    let note = format!("note  pre-flight    certain: {CLOSED}: shop/web\ndo:                 {CHANGE}");
+    assert!(run.stdout.contains(&note), "{}", run.stdout);
+    let run = rig.run(&["doctor", "--node", "worker-2"]);
+    let fine = "ok    pre-flight    nothing is known that would keep pods on worker-2 in a drain";
+    assert!(run.stdout.contains(fine), "{}", run.stdout);
+}
+
+#[test]
+fn a_drain_that_cannot_end_is_refused_before_anything_changes() {
+    let rig = rig();
+    let drain = drain(&rig, "refuse");
+    let run = rig.run(&args(&drain));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let reason = format!("shop/web: {CLOSED}; change: {CHANGE} [pre-flight check]");
+    assert!(
+        run.stdout
+            .contains(&format!("pods cannot be evicted; nothing has changed: {reason}")),
+        "{}",
+        run.stdout
+    );
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.mark("worker-1"), None);
+    assert_eq!(rig.pods(), ["web"]);
+    let events = rig.objects("events.events.k8s.io");
+    let blocked = events.iter().find(|event| event["reason"] == "Blocked").unwrap();
+    assert!(blocked["note"].as_str().unwrap().contains(CLOSED), "{blocked}");
+    let mut plan = args(&drain);
+    plan[0] = "plan";
+    plan.remove(2);
+    let plan = rig.run(&plan);
+    assert_eq!(plan.code, Some(5), "{plan:#?}");
+    assert!(
+        plan.stdout.contains("would be refused; nothing was changed"),
+        "{plan:#?}"
+    );
+}
+
+#[test]
+fn a_drain_that_may_end_is_not_refused() {
+    let rig = rig();
+    // A rollout brings a second pod for a while.
+    let set = objects::replica_set("shop", "web", 1).with("/status/replicas", 2);
+    rig.apply(set.with("/status/observedGeneration", 1));
+    let drain = drain(&rig, "refuse");
+    let mut drain = rig.start(&args(&drain));
+    drain.prints("waits    shop/web");
+    assert!(
+        drain.stdout().contains(&format!("likely   {CLOSED}: shop/web")),
+        "{}",
+        drain.stdout()
+    );
+    assert!(rig.is_cordoned("worker-1"));
+    drain.signal(Signal::INT);
+    drain.ended();
+}
+
+#[test]
+fn by_default_a_drain_reads_nothing_more_and_says_what_is_likely() {
+    let rig = rig();
+    let mark = rig.api.mark();
+    let drain = drain(&rig, "warn");
+    let mut drain = rig.start(&args(&drain));
+    drain.prints("waits    shop/web");
+    let line = format!("likely   {CLOSED}: shop/web; change: minAvailable: 1 -> 0");
+    assert!(drain.stdout().contains(&line), "{}", drain.stdout());
+    assert_eq!(namespace_reads(&rig, mark), 0);
+    drain.signal(Signal::INT);
+    drain.ended();
+}
+
+#[test]
+fn refusing_costs_no_request_where_budgets_let_pods_go() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let mark = rig.api.mark();
+    let drain = drain(&rig, "refuse");
+    let run = rig.run(&args(&drain));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(namespace_reads(&rig, mark), 0);
+}
