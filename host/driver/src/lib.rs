@@ -36,7 +36,7 @@ pub use lease::LeaseReader;
 pub use local::{LocalOptions, NodeResult, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
 pub use nodes::{Nodes, names as node_names, resolve as resolve_nodes};
-pub use options::{PluginOptions, PoliciesOptions};
+pub use options::{KubeletPluginOptions, PoliciesOptions};
 pub use plugin::Plugin;
 pub use plugin::own_pod::own_pod_from_env;
 pub use policies::check_policies::{PolicyCheckResult, check_policies};

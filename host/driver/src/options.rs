@@ -29,7 +29,7 @@ pub struct PoliciesOptions {
 
 /// How the kubelet plugin runs.
 #[derive(Clone, Debug)]
-pub struct PluginOptions {
+pub struct KubeletPluginOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// How long one eviction request may take.
@@ -75,7 +75,7 @@ pub struct PluginOptions {
     pub lease_namespace: Option<String>,
 }
 
-impl PluginOptions {
+impl KubeletPluginOptions {
     /// Where the leases of nodes are.
     pub fn lease_namespace(&self) -> String {
         let own = self.settings.own_pod.as_ref().map(|pod| pod.namespace.clone());
@@ -84,7 +84,7 @@ impl PluginOptions {
     }
 }
 
-impl Default for PluginOptions {
+impl Default for KubeletPluginOptions {
     fn default() -> Self {
         Self {
             connection: Connection::default(),

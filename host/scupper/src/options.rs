@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::{Filters, PodRef};
 
 use scupper_config::{Configuration, DrainFile, Override, OwnCordon};
-use scupper_driver::{PluginOptions, PoliciesOptions};
+use scupper_driver::{KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
 };
@@ -40,7 +40,7 @@ impl Problems {
 }
 
 /// The plugin's options.
-pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
+pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsError> {
     let mut problems = Problems::default();
     let (mut policies, file) = policies(&mut problems, &args.policies, When::AgainAndAgain);
     policies.source = args.policies.config.as_deref().map(source);
@@ -58,7 +58,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
     let own_pod = own_pod(&mut problems);
     let drain = flags.clone().or(file);
     let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
-    let options = own_pod.map(|own_pod| PluginOptions {
+    let options = own_pod.map(|own_pod| KubeletPluginOptions {
         connection: args.cluster.connection(),
         eviction_timeout: scupper_driver::eviction_timeout(&drain),
         driver_name: args.driver_name.clone(),
@@ -76,7 +76,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<PluginOptions, OptionsError> {
         metrics: args.metrics_address,
         traces,
         lease_namespace: args.lease_namespace.clone(),
-        ..PluginOptions::default()
+        ..KubeletPluginOptions::default()
     });
     problems.end(options)
 }

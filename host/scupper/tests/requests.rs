@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
+use scupper_driver::{KubeletPluginOptions, Plugin, PoliciesOptions};
 use scupper_policy_spec::{FACTS, PolicySpec};
 use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
 use scupper_simulator::kubelet;
@@ -50,7 +50,7 @@ impl Rig {
         .unwrap();
         let kubeconfig = dir.path().join("kubeconfig");
         std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
-        let options = PluginOptions {
+        let options = KubeletPluginOptions {
             connection: kubeconfig.into(),
             driver_name: DRIVER.to_owned(),
             node_name: NODE.to_owned(),
@@ -67,7 +67,7 @@ impl Rig {
                 policies,
                 ..PoliciesOptions::default()
             },
-            ..PluginOptions::default()
+            ..KubeletPluginOptions::default()
         };
         let plugin = Plugin::start_with_output(options, Arc::new(|| Box::new(std::io::sink())))
             .await

@@ -7,7 +7,7 @@ use scupper_engine::Node;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::PluginOptions;
+use crate::KubeletPluginOptions;
 use crate::manager::resume_point;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -30,7 +30,7 @@ pub(crate) struct CordonTriggerDeps<N> {
 /// Starts the trigger. It ends with the driver.
 pub(crate) fn start<N>(
     cluster: &Cluster,
-    options: &PluginOptions,
+    options: &KubeletPluginOptions,
     deps: CordonTriggerDeps<N>,
 ) -> JoinHandle<()>
 where

@@ -7,9 +7,9 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::PluginOptions;
+use crate::KubeletPluginOptions;
 use crate::manager::resume_point;
-use crate::runner::node_watch::WatchedNode;
+use crate::runner::node_watch::LatestNode;
 use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef};
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
@@ -22,7 +22,7 @@ use scupper_triggers::{DrainCommand, DrainReport};
 
 /// What the trigger reads and where its commands go.
 pub(crate) struct RequestTriggerDeps {
-    pub(crate) node: WatchedNode,
+    pub(crate) node: LatestNode,
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) reports: mpsc::UnboundedReceiver<DrainReport>,
     pub(crate) sole_instance: watch::Receiver<bool>,
@@ -32,7 +32,7 @@ pub(crate) struct RequestTriggerDeps {
 /// earlier driver with one has left.
 pub(crate) fn start(
     cluster: &Cluster,
-    options: &PluginOptions,
+    options: &KubeletPluginOptions,
     config: Option<DrainRequestsFile>,
     deps: RequestTriggerDeps,
 ) -> JoinHandle<()> {
@@ -78,7 +78,7 @@ pub(crate) fn start(
 fn requests(
     cluster: &Cluster,
     config: &DrainRequestsFile,
-    options: &PluginOptions,
+    options: &KubeletPluginOptions,
 ) -> BoxStream<'static, RequestChange> {
     let (partial, clock) = (config.partial, options.clock);
     let kind = kind(config);
@@ -142,7 +142,11 @@ fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> Observed
 
 /// Most starts find nothing, so the node is read only if the watch shows such a drain: its process may have written
 /// later.
-fn find_resume_point(cluster: Cluster, options: &PluginOptions, watched: WatchedNode) -> FindResumePoint {
+fn find_resume_point(
+    cluster: Cluster,
+    options: &KubeletPluginOptions,
+    watched: LatestNode,
+) -> FindResumePoint {
     let (name, clock) = (options.node_name.clone(), options.clock);
     Arc::new(move || {
         let (cluster, name, watched) = (cluster.clone(), name.clone(), watched.clone());

@@ -51,7 +51,7 @@ impl LeaseError {
 }
 
 /// The result of one attempt.
-enum TakeAttempt {
+enum TakeOutcome {
     Ours(Lease),
     HeldBy(HolderIdentity),
     /// The Lease exists.
@@ -72,10 +72,10 @@ pub(crate) struct NodeLeases {
 
 /// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
 pub(super) struct HeldLease {
-    held: Option<Renewal>,
+    held: Option<RenewedLease>,
 }
 
-struct Renewal {
+struct RenewedLease {
     cluster: Cluster,
     /// The Lease as last written, and until when it is certainly ours.
     state: watch::Receiver<(Lease, Instant)>,
@@ -101,16 +101,16 @@ impl NodeLeases {
                 forbidden_since = None;
             }
             match attempt {
-                Ok(TakeAttempt::Ours(lease)) => return self.start_renewal(lease, asked),
-                Ok(TakeAttempt::Exists) => {
+                Ok(TakeOutcome::Ours(lease)) => return self.start_renewal(lease, asked),
+                Ok(TakeOutcome::Exists) => {
                     create = false;
                     continue;
                 }
-                Ok(TakeAttempt::Absent) => {
+                Ok(TakeOutcome::Absent) => {
                     create = true;
                     continue;
                 }
-                Ok(TakeAttempt::HeldBy(holder)) => {
+                Ok(TakeOutcome::HeldBy(holder)) => {
                     if reported.as_ref() != Some(&holder) {
                         on_wait(&holder.words());
                         reported = Some(holder);
@@ -148,14 +148,14 @@ impl NodeLeases {
         now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
     }
 
-    async fn create(&self, node: &str) -> Result<TakeAttempt, LeaseError> {
+    async fn create(&self, node: &str) -> Result<TakeOutcome, LeaseError> {
         let identity = self.own.identity();
         let made = self
             .cluster
             .make_lease(&self.namespace, node, &identity, DURATION);
         match made.await {
-            Ok(lease) => Ok(TakeAttempt::Ours(lease)),
-            Err(WriteError::Conflict { .. }) => Ok(TakeAttempt::Exists),
+            Ok(lease) => Ok(TakeOutcome::Ours(lease)),
+            Err(WriteError::Conflict { .. }) => Ok(TakeOutcome::Exists),
             Err(error) => Err(LeaseError::Take(error)),
         }
     }
@@ -164,23 +164,23 @@ impl NodeLeases {
         &self,
         node: &str,
         lease_state: &mut LeaseExpiry,
-    ) -> Result<TakeAttempt, LeaseError> {
+    ) -> Result<TakeOutcome, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
         let Some(found) = found.map_err(LeaseError::Look)? else {
-            return Ok(TakeAttempt::Absent);
+            return Ok(TakeOutcome::Absent);
         };
         match lease_state.observe(&found, Instant::now()) {
-            Availability::HeldBy(holder) => Ok(TakeAttempt::HeldBy(holder)),
+            Availability::HeldBy(holder) => Ok(TakeOutcome::HeldBy(holder)),
             Availability::Free => {
                 let identity = self.own.identity();
                 match self.cluster.take_lease(&found, &identity, DURATION).await {
-                    Ok(lease) => Ok(TakeAttempt::Ours(lease)),
+                    Ok(lease) => Ok(TakeOutcome::Ours(lease)),
                     // Another process was faster, or the holder is alive after all.
                     Err(WriteError::Conflict { .. }) => {
-                        Ok(TakeAttempt::HeldBy(HolderIdentity::parse(&found.holder)))
+                        Ok(TakeOutcome::HeldBy(HolderIdentity::parse(&found.holder)))
                     }
                     // It was released at this moment.
-                    Err(error) if error.is_not_found() => Ok(TakeAttempt::Absent),
+                    Err(error) if error.is_not_found() => Ok(TakeOutcome::Absent),
                     Err(error) => Err(LeaseError::Take(error)),
                 }
             }
@@ -204,7 +204,7 @@ impl NodeLeases {
         let (sender, state) = watch::channel((lease, asked + GIVE_UP_AFTER));
         let task = tokio::spawn(renew(self.cluster.clone(), sender));
         let cluster = self.cluster.clone();
-        let held = Renewal { cluster, state, task };
+        let held = RenewedLease { cluster, state, task };
         HeldLease { held: Some(held) }
     }
 }
@@ -259,7 +259,7 @@ async fn still_ours<T>(cluster: &Cluster, lease: &Lease, written: &Result<T, Wri
     found.ok().flatten().filter(|found| found.holder == lease.holder)
 }
 
-impl Drop for Renewal {
+impl Drop for RenewedLease {
     fn drop(&mut self) {
         self.task.abort();
     }

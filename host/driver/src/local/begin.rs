@@ -14,7 +14,7 @@ use scupper_cluster::{Cluster, ReadError};
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The state of a node from which to start.
-pub(super) struct StartingPoint {
+pub(super) struct NodeAtStart {
     pub(super) node: String,
     /// Where another process left a drain that this one continues.
     pub(super) resume: Option<Checkpoint>,
@@ -29,7 +29,7 @@ pub(super) async fn look(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,
-) -> Result<StartingPoint, DriverError> {
+) -> Result<NodeAtStart, DriverError> {
     let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
     starting_point(options, name, None, found)
 }
@@ -40,30 +40,30 @@ fn starting_point(
     name: &str,
     own: Option<&str>,
     found: Option<Node>,
-) -> Result<StartingPoint, DriverError> {
+) -> Result<NodeAtStart, DriverError> {
     let allowed = Allowed {
         take_over: options.take_over,
         any_cordon: options.any_cordon,
     };
     let admission = Admission::of(own, options.intent, found.as_ref());
-    let start = StartingPoint {
+    let start = NodeAtStart {
         node: name.to_owned(),
         resume: None,
         seen: None,
         adopt: None,
     };
     Ok(match admission.for_command(name, options.intent, allowed)? {
-        Admission::Own(mark) | Admission::Occupied(mark) => StartingPoint {
+        Admission::Own(mark) | Admission::Occupied(mark) => NodeAtStart {
             resume: Some(mark),
             seen: found,
             ..start
         },
         // The node is written before the engine starts, so it is read again.
-        Admission::ForeignCordon => StartingPoint {
+        Admission::ForeignCordon => NodeAtStart {
             adopt: found,
             ..start
         },
-        Admission::Free | Admission::Claimed(_) => StartingPoint { seen: found, ..start },
+        Admission::Free | Admission::Claimed(_) => NodeAtStart { seen: found, ..start },
     })
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn look_again(
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
-) -> Result<StartingPoint, DriverError> {
+) -> Result<NodeAtStart, DriverError> {
     let found = loop {
         match cluster.node(name).await {
             Ok(found) => break found,
@@ -87,7 +87,7 @@ pub(super) async fn look_again(
     starting_point(options, name, own, found)
 }
 
-impl StartingPoint {
+impl NodeAtStart {
     /// Makes a foreign cordon ours, so that the hooks run when it is lifted.
     pub(super) async fn adopt(
         &self,

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
-use super::begin::{self, StartingPoint};
+use super::begin::{self, NodeAtStart};
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::policy_messages::PolicyMessages;
@@ -149,7 +149,7 @@ impl LocalDrains {
     }
 
     /// The request; the one of the other process where this one continues its drain.
-    fn request(&self, now: Time, start: &StartingPoint) -> Request {
+    fn request(&self, now: Time, start: &NodeAtStart) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
@@ -209,7 +209,7 @@ impl LocalDrainFactory<'_> {
 /// Creates the drain of one node.
 struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
-    start: StartingPoint,
+    start: NodeAtStart,
     request: Request,
     /// When the command asked for it.
     since: Time,

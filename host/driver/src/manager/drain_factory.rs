@@ -11,7 +11,7 @@ use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::reporter::{Output, Reporter};
-use crate::runner::node_watch::WatchedNode;
+use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::StandingOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
@@ -152,7 +152,7 @@ impl DriverDrainFactory {
 }
 
 /// This drain may have changed the node, as far as the watch has shown.
-fn may_have_begun(node: &WatchedNode, id: &str) -> bool {
+fn may_have_begun(node: &LatestNode, id: &str) -> bool {
     node.newest().is_none_or(|node| {
         let mark = node.and_then(|node| node.checkpoint);
         mark.is_some_and(|mark| mark.id == id && mark.is_under_way())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Filters, PodRef, Settings};
 
-use crate::PluginOptions;
+use crate::KubeletPluginOptions;
 use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight};
 use scupper_policy_reload::{Catalogue, ConfigText};
 use scupper_triggers::{NamedPods, RequestedSettings};
@@ -31,7 +31,7 @@ pub(crate) struct DrainSettings {
 }
 
 impl SettingsSource {
-    pub(crate) fn new(options: &PluginOptions, catalogue: Arc<Catalogue>) -> Self {
+    pub(crate) fn new(options: &KubeletPluginOptions, catalogue: Arc<Catalogue>) -> Self {
         let usual = DrainSettings {
             settings: options.settings.clone(),
             eviction_timeout: options.eviction_timeout,
@@ -126,12 +126,12 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
 
 /// How long one eviction request may take.
 pub fn eviction_timeout(drain: &DrainFile) -> Duration {
-    let usual = || PluginOptions::default().eviction_timeout;
+    let usual = || KubeletPluginOptions::default().eviction_timeout;
     drain.eviction_timeout.unwrap_or_else(usual)
 }
 
 /// How long a drain may take; `None`: as long as it takes.
 pub fn sla(drain: &DrainFile) -> Option<Duration> {
-    let sla = drain.sla.or_else(|| PluginOptions::default().sla);
+    let sla = drain.sla.or_else(|| KubeletPluginOptions::default().sla);
     sla.filter(|sla| !sla.is_zero())
 }

@@ -21,7 +21,7 @@ use crate::manager::{DrainManager, ManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
 use crate::runner::node_watch::watch_node;
-use crate::{DriverError, PluginOptions, policies};
+use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_report::{Health, Metrics, MetricsServer, Traces};
 use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
@@ -42,12 +42,15 @@ pub struct Plugin {
 impl Plugin {
     /// Starts the driver once the cluster has what it needs: the cluster first, then the policies, then the kubelet's
     /// sockets, so that it offers nothing that it cannot do yet.
-    pub async fn start(options: PluginOptions) -> Result<Self, DriverError> {
+    pub async fn start(options: KubeletPluginOptions) -> Result<Self, DriverError> {
         Self::start_with_output(options, Arc::new(|| Box::new(std::io::stdout()))).await
     }
 
     /// The same, with the drains' lines written to `output`.
-    pub async fn start_with_output(options: PluginOptions, output: Output) -> Result<Self, DriverError> {
+    pub async fn start_with_output(
+        options: KubeletPluginOptions,
+        output: Output,
+    ) -> Result<Self, DriverError> {
         let metrics = Metrics::new();
         let health = readiness::starting();
         let server = match options.metrics {
@@ -259,7 +262,7 @@ fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T,
     }
 }
 
-fn slm_options(options: &PluginOptions, sla: Option<Duration>) -> SlmOptions {
+fn slm_options(options: &KubeletPluginOptions, sla: Option<Duration>) -> SlmOptions {
     let instance = slm::unique_instance(options.clock.now());
     SlmOptions {
         kubelet_root: options.kubelet_root.clone(),

@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
-use crate::runner::node_watch::WatchedNode;
+use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::StandingOrders;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::PreFlight;
@@ -39,7 +39,7 @@ pub(crate) struct RunnerDeps {
     pub(crate) clock: Clock,
     pub(crate) health: Health,
     /// The node of the drain, if it is watched already.
-    pub(crate) watched_node: Option<WatchedNode>,
+    pub(crate) watched_node: Option<LatestNode>,
     /// Messages of policies about nodes.
     pub(crate) policy_messages: PolicyMessages,
     /// The trace exporter, if there is a collector.

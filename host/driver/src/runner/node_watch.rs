@@ -10,11 +10,11 @@ use scupper_cluster::Cluster;
 
 /// The newest state of the node. `None`: not read yet; `Some(None)`: the node does not exist.
 #[derive(Clone)]
-pub(crate) struct WatchedNode(watch::Receiver<Option<Option<Node>>>);
+pub(crate) struct LatestNode(watch::Receiver<Option<Option<Node>>>);
 
 /// Keeps the watch running; dropping it stops the watch.
 pub(crate) struct NodeWatchGuard {
-    pub(crate) node: WatchedNode,
+    pub(crate) node: LatestNode,
     pub(crate) _task: JoinSet<()>,
 }
 
@@ -39,13 +39,13 @@ pub(crate) fn watch_node(
         }
     });
     let node_watch = NodeWatchGuard {
-        node: WatchedNode(node),
+        node: LatestNode(node),
         _task: task,
     };
     (node_watch, UnboundedReceiverStream::new(changes))
 }
 
-impl WatchedNode {
+impl LatestNode {
     /// As it was seen last: not yet, not there, or this.
     pub(crate) fn newest(&self) -> Option<Option<Node>> {
         self.0.borrow().clone()

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
-use scupper_driver::{DriverError, Output, Plugin, PluginOptions, PoliciesOptions};
+use scupper_driver::{DriverError, KubeletPluginOptions, Output, Plugin, PoliciesOptions};
 use scupper_report::Format;
 
 /// The driver's name, and that of its drain transition.
@@ -96,7 +96,7 @@ impl DemoCluster {
         let kubelet = Kubelet::start(options).map_err(DemoError::Kubelet)?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig()).map_err(DemoError::Folder)?;
-        let options = PluginOptions {
+        let options = KubeletPluginOptions {
             connection: kubeconfig.into(),
             driver_name: DRIVER.to_owned(),
             node_name: node.to_owned(),
@@ -105,7 +105,7 @@ impl DemoCluster {
             traces: traces_from_env().map_err(DemoError::Environment)?,
             format,
             stop_grace: Duration::ZERO,
-            ..PluginOptions::default()
+            ..KubeletPluginOptions::default()
         };
         let plugin = Plugin::start_with_output(options, output)
             .await

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use scupper_driver::{Plugin, PluginOptions, PoliciesOptions};
+use scupper_driver::{KubeletPluginOptions, Plugin, PoliciesOptions};
 use scupper_policy_spec::PolicySpec;
 use scupper_simulator::api::{ApiServer, objects};
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Timing};
@@ -117,8 +117,8 @@ impl Whole {
     }
 }
 
-fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration) -> PluginOptions {
-    PluginOptions {
+fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration) -> KubeletPluginOptions {
+    KubeletPluginOptions {
         connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
@@ -131,7 +131,7 @@ fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration)
         },
         compiler: Some(env!("CARGO_BIN_EXE_scupper").into()),
         stop_grace: Duration::ZERO,
-        ..PluginOptions::default()
+        ..KubeletPluginOptions::default()
     }
 }
 

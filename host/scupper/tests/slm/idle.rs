@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 use scupper_common::clock::Clock;
-use scupper_driver::{Plugin, PluginOptions};
+use scupper_driver::{KubeletPluginOptions, Plugin};
 use scupper_engine::Time;
 use scupper_simulator::api::{self, ApiServer};
 use scupper_simulator::kubelet::{Kubelet, Options};
@@ -40,14 +40,14 @@ async fn step_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool
     }
 }
 
-fn plugin_options(kubeconfig: &Path, root: &Path) -> PluginOptions {
-    PluginOptions {
+fn plugin_options(kubeconfig: &Path, root: &Path) -> KubeletPluginOptions {
+    KubeletPluginOptions {
         connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
         kubelet_root: root.to_owned(),
         clock: Clock::starting_at(Time::from_millis(1_790_000_000_000)),
-        ..PluginOptions::default()
+        ..KubeletPluginOptions::default()
     }
 }
 
