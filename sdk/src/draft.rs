@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
             self.add_hold(hold);
             self.move_to_wave(pod, &hold.wave());
         }
-        self.pace(drain);
+        self.set_wave_timeouts(drain);
     }
 
     /// All pods on the node, in the order of the host.
@@ -262,7 +262,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets timeouts so that no wave delays that of the next hold.
-    fn pace(&mut self, drain: &Drain) {
+    fn set_wave_timeouts(&mut self, drain: &Drain) {
         let others = self.leaving().into_iter().filter(|pod| !pod.driver);
         let places = others.filter_map(|pod| self.place_of(pod));
         let used: BTreeSet<usize> = places.map(|(wave, _)| wave).collect();

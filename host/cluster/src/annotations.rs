@@ -28,11 +28,11 @@ impl Cluster {
             // The message then names no annotations.
             Err(_unread) => Texts::new(),
         };
-        words(node, checkpoint, annotations)
+        full_annotations_text(node, checkpoint, annotations)
     }
 }
 
-fn words(node: &str, checkpoint: usize, mut annotations: Texts) -> String {
+fn full_annotations_text(node: &str, checkpoint: usize, mut annotations: Texts) -> String {
     annotations.remove(DRAIN_ANNOTATION);
     let size = |(key, value): (&String, &String)| key.len().saturating_add(value.len());
     let all: usize = annotations.iter().map(size).sum();

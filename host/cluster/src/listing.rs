@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::ConnectOptions;
-use super::transport::{self, Fault, words};
+use super::transport::{self, Fault, error_text};
 use super::wire::{Object, Page};
 
 /// Time after which the server ends a watch.
@@ -144,7 +144,7 @@ impl WatchRequests {
                     }
                 }
                 Some(Ok(WatchEvent::Error(status))) => return Err(WatchBreak::from_status(&status)),
-                Some(Err(error)) => return Err(WatchBreak::Failed(words(&error))),
+                Some(Err(error)) => return Err(WatchBreak::Failed(error_text(&error))),
                 None => return Err(WatchBreak::Failed("the list broke off".to_owned())),
             }
         }
@@ -166,8 +166,8 @@ impl WatchRequests {
         {
             Ok(Ok(events)) => Ok(events.boxed()),
             Ok(Err(kube::Error::Api(status))) => Err(WatchBreak::from_status(&status)),
-            Ok(Err(kube::Error::Service(error))) => Err(WatchBreak::Failed(words(error.as_ref()))),
-            Ok(Err(error)) => Err(WatchBreak::Failed(words(&error))),
+            Ok(Err(kube::Error::Service(error))) => Err(WatchBreak::Failed(error_text(error.as_ref()))),
+            Ok(Err(error)) => Err(WatchBreak::Failed(error_text(&error))),
             Err(_) => Err(WatchBreak::Failed(format!(
                 "no answer within {} s",
                 self.options.request_timeout.as_secs_f32()

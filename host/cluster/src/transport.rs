@@ -61,8 +61,8 @@ pub(super) async fn send(
     };
     match tokio::time::timeout(limit, whole).await {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(kube::Error::Service(error))) => Err(Fault::Unreachable(words(error.as_ref()))),
-        Ok(Err(error)) => Err(Fault::Unreachable(words(&error))),
+        Ok(Err(kube::Error::Service(error))) => Err(Fault::Unreachable(error_text(error.as_ref()))),
+        Ok(Err(error)) => Err(Fault::Unreachable(error_text(&error))),
         Err(_) => Err(Fault::Unreachable(format!(
             "no answer within {} s",
             limit.as_secs_f32()
@@ -185,7 +185,7 @@ pub(super) fn names_an_object(status: &Status) -> bool {
 }
 
 /// Formats an error and its causes in one line.
-pub(super) fn words(error: &dyn Error) -> String {
+pub(super) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

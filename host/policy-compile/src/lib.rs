@@ -36,6 +36,6 @@ pub use files::private_dir::{PrivateDir, PrivateDirError};
 pub use interfaces::{VERSION, check_system, rules};
 pub use limits::{CompileLimit, CompileLimits};
 pub use native::{Native, load_native};
-pub use scan::glance;
+pub use scan::quick_scan;
 pub use shipped::{fetch_shipped, write_shipped};
 pub use wasm_file::{SourceError, WasmFile};

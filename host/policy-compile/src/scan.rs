@@ -17,7 +17,7 @@ const MODULE_MAGIC: [u8; 8] = *b"\0asm\x01\0\0\0";
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
 /// Checks that the header declares a component. Blocks for a moment.
-pub fn glance(wasm: &WasmFile) -> Result<(), SourceError> {
+pub fn quick_scan(wasm: &WasmFile) -> Result<(), SourceError> {
     let mut first = Vec::with_capacity(COMPONENT_MAGIC.len());
     wasm.bytes()
         .reader()

@@ -187,7 +187,7 @@ impl PolicySet {
 
     /// All candidates are loaded or rejected: activates the next generation, if there is one. `names` is the configured
     /// chain.
-    pub(super) fn settle(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
+    pub(super) fn apply_results(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
         let mut again = None;
         let now = self.clock.now();
         for Tried {

@@ -186,7 +186,7 @@ impl Reloader {
         match done {
             Work::Looked(scan) => self.looked(scan),
             Work::Loaded(tried) => {
-                let again = self.policy_set.settle(&self.names(), tried);
+                let again = self.policy_set.apply_results(&self.names(), tried);
                 self.due = self.due.into_iter().chain(again).min();
                 self.save().or_else(|| self.answer())
             }

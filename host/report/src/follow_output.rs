@@ -141,7 +141,7 @@ impl FollowOutput {
         match format {
             Format::Human => {
                 let line = |topic: &str, text: &str| timed_line(self.began, now, topic, &one_line(text));
-                let (topic, text) = self.words(now, seen);
+                let (topic, text) = self.topic_and_text(now, seen);
                 let rest = details(now, seen).into_iter().map(|text| line("", &text));
                 std::iter::once(line(topic, &text)).chain(rest).collect()
             }
@@ -152,7 +152,7 @@ impl FollowOutput {
         }
     }
 
-    fn words(&self, now: Time, seen: &FollowEvent) -> (&'static str, String) {
+    fn topic_and_text(&self, now: Time, seen: &FollowEvent) -> (&'static str, String) {
         let node = &self.node;
         match seen {
             FollowEvent::Requested { what, event, driver } => (

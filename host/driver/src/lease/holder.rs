@@ -88,7 +88,7 @@ impl HolderIdentity {
     }
 
     /// For people.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         if self.process.pid == 0 || !self.pod.is_empty() {
             self.name.clone()
         } else {
@@ -157,12 +157,12 @@ mod tests {
             assert!(!holder.knows_dead(&holder), "we live");
         }
         assert_eq!(
-            HolderIdentity::own(Some(&pod("u-1"))).words(),
+            HolderIdentity::own(Some(&pod("u-1"))).text(),
             "scupper/scupper-x7d2p"
         );
         for text in ["", "a", "somebody_else_x", "a_b_c.d.e.f"] {
             let other = HolderIdentity::parse(text);
-            assert_eq!(other.words(), text);
+            assert_eq!(other.text(), text);
             assert!(!HolderIdentity::own(None).knows_dead(&other), "{text}");
         }
     }

@@ -58,7 +58,7 @@ impl LeaseReader {
                 let holder = HolderIdentity::parse(&lease.holder);
                 let is_dead = self.own.knows_dead(&holder);
                 LeaseHolder::of(
-                    holder.words(),
+                    holder.text(),
                     lease.renewed,
                     lease.length,
                     is_dead,

@@ -112,7 +112,7 @@ impl NodeLeases {
                 }
                 Ok(TakeOutcome::HeldBy(holder)) => {
                     if reported.as_ref() != Some(&holder) {
-                        on_wait(&holder.words());
+                        on_wait(&holder.text());
                         reported = Some(holder);
                     }
                 }

@@ -25,7 +25,7 @@ pub(super) struct NodeAtStart {
 }
 
 /// Reads the node, and fails if it must not be drained.
-pub(super) async fn look(
+pub(super) async fn read_start(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,

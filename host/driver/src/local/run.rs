@@ -122,7 +122,7 @@ impl LocalDrains {
         if self.cancel.is_cancelled() {
             return Ok(None);
         }
-        let start = begin::look(&self.cluster, &self.options, node).await?;
+        let start = begin::read_start(&self.cluster, &self.options, node).await?;
         let since = self.options.clock.now();
         let request = self.request(since, &start);
         let runner = LeasedRunner {

@@ -33,7 +33,7 @@ pub(crate) async fn watch(
         let read = read(&cluster, &node).await;
         for EnvironmentFindings { policy, findings } in catalogue.check(read.as_ref(), clock.now()).await {
             for found in findings {
-                let text = words(&policy, &found);
+                let text = finding_text(&policy, &found);
                 if reported.insert((found.severity, text.clone())) {
                     report(&cluster, &node, found.severity, text).await;
                 }
@@ -73,7 +73,7 @@ async fn report(cluster: &Cluster, node: &str, severity: Severity, text: String)
     }
 }
 
-fn words(policy: &str, found: &PolicyFinding) -> String {
+fn finding_text(policy: &str, found: &PolicyFinding) -> String {
     let fix = match found.fix.as_str() {
         "" => String::new(),
         fix => format!("; to fix it: {fix}"),

@@ -47,15 +47,15 @@ pub enum Faults {
 
 /// Runs the world of this seed.
 pub fn run(seed: u64, faults: Faults) -> Result<Report, Box<Violation>> {
-    play(seed, faults, false).0
+    run_world(seed, faults, false).0
 }
 
 /// Runs the world of this seed and returns its history.
 pub fn narrate(seed: u64, faults: Faults) -> (Result<Report, Box<Violation>>, Vec<String>) {
-    play(seed, faults, true)
+    run_world(seed, faults, true)
 }
 
-fn play(seed: u64, faults: Faults, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
+fn run_world(seed: u64, faults: Faults, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
     let first = attempt(seed, faults, whole, whole);
     match first {
         // Once more, for its history.
@@ -80,7 +80,7 @@ fn attempt(
         Ok(Err(broken)) => Err(broken),
         Err(panic) => Err(Broken {
             invariant: 7,
-            message: format!("the engine panics: {}", words(panic.as_ref())),
+            message: format!("the engine panics: {}", panic_text(panic.as_ref())),
         }),
     };
     let story = world.trace.lines();
@@ -96,7 +96,7 @@ fn attempt(
     (report, story)
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| String::from(*text));
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default()

@@ -12,32 +12,32 @@ use crate::{Amount, Budget, BudgetLimit, Uid};
 
 /// The pods of a budget, as many as there can ever be.
 #[derive(Debug, Default)]
-pub(super) struct Reach<'a> {
+pub(super) struct PossiblePods<'a> {
     /// The workloads that have some, and how many pods each wants.
     workloads: BTreeMap<&'a Uid, (&'a Owner, u32)>,
     /// Pods without a controller.
     bare: u32,
 }
 
-impl<'a> Reach<'a> {
+impl<'a> PossiblePods<'a> {
     /// `None`: the number of pods is open.
     pub(super) fn of(budget: &Budget, state: &'a NamespaceState) -> Option<Self> {
-        let mut reach = Self::default();
+        let mut possible = Self::default();
         for pod in state.pods.iter().filter(|pod| budget.selects(pod)) {
             match state.top(pod) {
-                Top::Bare if is_alive(pod) => reach.bare += 1,
+                Top::Bare if is_alive(pod) => possible.bare += 1,
                 Top::Bare => {}
-                Top::Owner(owner) if reach.has(owner) => {}
+                Top::Owner(owner) if possible.has(owner) => {}
                 Top::Owner(owner) => {
                     let replicas = state.steady(owner)?;
-                    reach.workloads.insert(&owner.uid, (owner, replicas));
+                    possible.workloads.insert(&owner.uid, (owner, replicas));
                 }
                 Top::Unknown => return None,
             }
         }
-        let mut others = state.owners().filter(|owner| !reach.has(owner));
+        let mut others = state.owners().filter(|owner| !possible.has(owner));
         let grows = others.any(|owner| state.may_add(&budget.selector, owner));
-        (!grows).then_some(reach)
+        (!grows).then_some(possible)
     }
 
     fn has(&self, owner: &Owner) -> bool {
@@ -85,9 +85,9 @@ fn share(percent: u32, pods: u32) -> u32 {
 }
 
 /// The smallest changes that make the budget allow one eviction when all its pods are healthy. `expected`: how many pods
-/// it counts, where its reach is not known.
-pub(super) fn opening(limit: BudgetLimit, expected: u32, reach: Option<&Reach<'_>>) -> String {
-    let pods = reach.map_or(expected, Reach::most);
+/// it counts, where its possible pods are not known.
+pub(super) fn opening(limit: BudgetLimit, expected: u32, possible: Option<&PossiblePods<'_>>) -> String {
+    let pods = possible.map_or(expected, PossiblePods::most);
     let opened = match limit {
         BudgetLimit::MinAvailable(Amount::Pods(_)) => Amount::Pods(pods.saturating_sub(1)),
         BudgetLimit::MinAvailable(Amount::Percent(_)) => {
@@ -98,7 +98,7 @@ pub(super) fn opening(limit: BudgetLimit, expected: u32, reach: Option<&Reach<'_
         BudgetLimit::MaxUnavailable(Amount::Percent(_)) => Amount::Percent(1),
     };
     let mut change = format!("{limit} -> {opened}");
-    if let Some((owner, replicas)) = reach.and_then(Reach::only)
+    if let Some((owner, replicas)) = possible.and_then(PossiblePods::only)
         && let Some(more) = replicas_to_open(limit, pods, replicas)
     {
         let Owner { kind, name, .. } = owner;

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::arithmetic::{Reach, opening};
+use super::arithmetic::{PossiblePods, opening};
 use super::{Certainty, Concern, Finding, Input};
 use crate::{Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
@@ -23,8 +23,10 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
             continue;
         };
         let state = input.namespaces.get(&budget.namespace);
-        let reach = state.and_then(|state| Reach::of(budget, state));
-        let is_closed = reach.as_ref().is_some_and(|reach| reach.is_closed(limit));
+        let possible = state.and_then(|state| PossiblePods::of(budget, state));
+        let is_closed = possible
+            .as_ref()
+            .is_some_and(|possible| possible.is_closed(limit));
         let seems_closed = budget.observed && budget.desired_healthy >= budget.expected_pods;
         if !is_closed && !seems_closed {
             continue;
@@ -34,7 +36,7 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
         let (certain, likely): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_certain);
         for (certainty, pods) in [(Certainty::Certain, certain), (Certainty::Likely, likely)] {
             if !pods.is_empty() {
-                findings.push(of_closed(budget, limit, reach.as_ref(), (certainty, &pods)));
+                findings.push(of_closed(budget, limit, possible.as_ref(), (certainty, &pods)));
             }
         }
     }
@@ -43,7 +45,7 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
 fn of_closed(
     budget: &Budget,
     limit: BudgetLimit,
-    reach: Option<&Reach<'_>>,
+    possible: Option<&PossiblePods<'_>>,
     (certainty, pods): (Certainty, &[&Pod]),
 ) -> Finding {
     let Budget { namespace, name, .. } = budget;
@@ -52,7 +54,7 @@ fn of_closed(
         // The disruption controller finds no replicas to take a share of.
         String::from("set minAvailable to a number: the pods have no controller that counts replicas")
     } else {
-        opening(limit, expected, reach)
+        opening(limit, expected, possible)
     };
     Finding {
         certainty,

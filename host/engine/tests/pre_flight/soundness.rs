@@ -59,7 +59,7 @@ fn evict_leaving(world: &mut World, leaving: &BTreeSet<Uid>) {
 }
 
 /// Evicts the node's pods for ever, whatever happens meanwhile, and at last lets everything become well.
-fn play(world: &mut World, rng: &mut Rng, leaving: &BTreeSet<Uid>) {
+fn run_to_the_end(world: &mut World, rng: &mut Rng, leaving: &BTreeSet<Uid>) {
     evict_leaving(world, leaving);
     for _ in 0..EVENTS {
         happen(world, rng);
@@ -82,7 +82,7 @@ fn pods_that_are_certain_to_stay_do() {
         let leaving: BTreeSet<Uid> = world.on_node().into_iter().map(|pod| pod.id.uid).collect();
         let (certain, likely) = called(&world);
         let before = world.clone();
-        play(&mut world, &mut rng, &leaving);
+        run_to_the_end(&mut world, &mut rng, &leaving);
         for (uid, concern) in &certain {
             assert!(
                 world.has(uid),

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use scupper_common::text::one_line;
 use scupper_policy_compile::{
-    Cache, CacheError, Mark, Native, Processor, WasmFile, fetch_shipped, glance, load_native, write_shipped,
+    Cache, CacheError, Mark, Native, Processor, WasmFile, fetch_shipped, load_native, quick_scan,
+    write_shipped,
 };
 use scupper_policy_spec::PolicySpec;
 use wasmtime::component::Component;
@@ -114,7 +115,7 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         let (dir, shipped) = (runtime.options.cache.clone(), runtime.options.shipped.clone());
         let (engine, wasm, key) = (runtime.engine.clone(), wasm.clone(), key.clone());
         blocking(move || {
-            glance(&wasm)?;
+            quick_scan(&wasm)?;
             kept(&dir, shipped.as_deref(), &engine, &key)
         })
         .await?

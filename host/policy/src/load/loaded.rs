@@ -7,7 +7,7 @@ use scupper_engine::{Node, Plan, PlanAnswer, PolicyInfo, StepOutcome, Time, Uid}
 use scupper_policy_spec::{OnFailure, PolicySpec};
 
 use super::error::LoadFault;
-use super::{failure_policy, settle};
+use super::{failure_policy, finish_load};
 use crate::WasmFile;
 use crate::load::compiled::{Compiled, compile};
 use crate::runtime::guest::Guest;
@@ -30,7 +30,7 @@ impl LoadedPolicy {
         wasm: WasmFile,
     ) -> Result<Self, LoadFault> {
         let compiled = compile(runtime, spec, wasm).await?;
-        settle(runtime, spec, cluster, compiled).await
+        finish_load(runtime, spec, cluster, compiled).await
     }
 
     /// The same component with other settings: nothing is compiled.
@@ -44,7 +44,7 @@ impl LoadedPolicy {
             component: self.guest.pre.component().clone(),
             digest: self.description.digest.clone(),
         };
-        settle(runtime, spec, cluster, compiled).await
+        finish_load(runtime, spec, cluster, compiled).await
     }
 
     /// Lets its planner plan for a node without pods. It may refuse, but it must answer.

@@ -49,11 +49,11 @@ pub(crate) async fn load(
     given(spec).await.map(drop)?;
     let wasm = read(&spec.file).await?;
     let compiled = compile(runtime, spec, wasm).await?;
-    settle(runtime, spec, cluster, compiled).await
+    finish_load(runtime, spec, cluster, compiled).await
 }
 
 /// The remaining steps: link, describe, check the configuration. A change of the configuration alone takes only these.
-pub(crate) async fn settle(
+pub(crate) async fn finish_load(
     runtime: &Runtime,
     spec: &PolicySpec,
     cluster: Arc<dyn ClusterAccess>,

@@ -79,7 +79,7 @@ impl BudgetGroup<'_> {
         let Some(blocking) = &self.budget else {
             return Vec::new();
         };
-        let mut lines = vec![format!("    {}", blocking.words(self.pods.len(), now))];
+        let mut lines = vec![format!("    {}", blocking.text(self.pods.len(), now))];
         for pod in blocking.unready() {
             lines.push(format!("      not ready: {}", blocking.unready_text(pod, now)));
         }
@@ -130,7 +130,7 @@ impl BudgetGroup<'_> {
 }
 
 impl<'a> BlockingBudget<'a> {
-    fn words(&self, pods: usize, now: Time) -> String {
+    fn text(&self, pods: usize, now: Time) -> String {
         let Budget { namespace, name, .. } = self.budget;
         let since = self.details.and_then(|it| it.since);
         let since = since.map(|since| format!(" for {}", HumanDuration(now.since(since))));

@@ -52,7 +52,7 @@ impl LeaseHolder {
     }
 
     /// The text about a holder that is gone, or may be.
-    pub(super) fn words(&self, now: Time) -> Option<String> {
+    pub(super) fn text(&self, now: Time) -> Option<String> {
         match self {
             Self::Unknown | Self::Held { .. } => None,
             Self::Free => Some("no process holds the node's Lease, so it may be abandoned".to_owned()),

@@ -165,7 +165,7 @@ fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeSt
         text.push_str(&format!(", for {}", HumanDuration(waited)));
     }
     if let Some(workload) = held.workload(status) {
-        text.push_str(&format!(" ({})", workload.words()));
+        text.push_str(&format!(" ({})", workload.text()));
     }
     text
 }
@@ -214,7 +214,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
         (_, Some(view)) => view,
         (_, None) if status.is_over() => return None,
         (_, None) if status.lease_holder.is_abandoned() => {
-            let gone = status.lease_holder.words(now).unwrap_or_default();
+            let gone = status.lease_holder.text(now).unwrap_or_default();
             return Some(format!("  driver     {gone}; showing the API server's state"));
         }
         (Some(stale), None) => {
@@ -224,7 +224,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             ));
         }
         (None, None) => {
-            let words = match status.lease_holder.words(now) {
+            let words = match status.lease_holder.text(now) {
                 Some(words) => format!("{words};"),
                 None => "no status published,".to_owned(),
             };

@@ -55,7 +55,7 @@ pub struct UnreadyPodDetails {
 
 impl WorkloadDetails {
     /// A text for people: `Deployment cart, 2 of 3 ready`.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let Self { kind, name, ready } = self;
         match ready {
             Some((ready, wanted)) => format!("{kind} {name}, {ready} of {wanted} ready"),

@@ -26,7 +26,7 @@ use tonic_prost::ProstCodec;
 
 use super::otlp::{ExportRequest, ExportResponse};
 use super::settings::{Protocol, TraceSettings};
-use super::span::words;
+use super::span::short_line;
 
 /// Maximum size of an answer, which contains a number and a sentence.
 const ANSWER: usize = 64 * 1024;
@@ -164,7 +164,7 @@ fn refused_by_grpc(status: &Status) -> SendError {
             | Code::ResourceExhausted
     );
     let (code, message) = (status.code(), status.message());
-    SendError::Refused(words(&format!("{code:?}: {message}")), passing)
+    SendError::Refused(short_line(&format!("{code:?}: {message}")), passing)
 }
 
 async fn over_http(
@@ -246,5 +246,5 @@ fn causes(error: &(dyn Error + 'static)) -> String {
         }
         source = cause.source();
     }
-    words(&text)
+    short_line(&text)
 }

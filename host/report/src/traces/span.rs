@@ -110,7 +110,7 @@ impl OpenSpan {
         let status = match went {
             SpanResult::Unset => None,
             SpanResult::Ok => Some((StatusCode::Ok, String::new())),
-            SpanResult::Error(why) => Some((StatusCode::Error, words(&why))),
+            SpanResult::Error(why) => Some((StatusCode::Error, short_line(&why))),
         };
         OtlpSpan {
             trace_id: trace.to_be_bytes().to_vec(),
@@ -134,7 +134,7 @@ impl OpenSpan {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(words(text))
+        Self::Text(short_line(text))
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn attribute(key: &str, value: Value) -> KeyValue {
 }
 
 /// A text on one line, cut to a readable length.
-pub(super) fn words(text: &str) -> String {
+pub(super) fn short_line(text: &str) -> String {
     let mut words = one_line(text);
     if let Some((end, _)) = words.char_indices().nth(WORDS) {
         words.truncate(end);

@@ -12,7 +12,7 @@ use scupper_report::Format;
 pub(super) fn run(args: &BuildArgs, format: Format) -> ExitCode {
     match build(args) {
         Ok(built) => {
-            print(&words(&built, format));
+            print(&result_text(&built, format));
             Exit::Done.into()
         }
         Err(error) => fail(&error, Exit::Config),
@@ -27,7 +27,7 @@ fn build(args: &BuildArgs) -> Result<Built, BuildError> {
     workspace.component(package, &args.profile, &out)
 }
 
-pub(super) fn words(built: &Built, format: Format) -> String {
+pub(super) fn result_text(built: &Built, format: Format) -> String {
     let Built {
         name,
         file,

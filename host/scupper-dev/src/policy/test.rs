@@ -38,7 +38,7 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
             Err(_) => Exit::Config,
         };
         print(&match format {
-            Format::Human => words(case, &played, args.story),
+            Format::Human => result_text(case, &played, args.story),
             Format::Json => object(case, &played).to_string(),
         });
     }
@@ -50,7 +50,11 @@ pub(super) async fn run(args: &TestArgs, format: Format) -> ExitCode {
     exit.into()
 }
 
-pub(super) fn words(case: &Case, played: &Result<ScenarioResult, ScenarioError>, whole: bool) -> String {
+pub(super) fn result_text(
+    case: &Case,
+    played: &Result<ScenarioResult, ScenarioError>,
+    whole: bool,
+) -> String {
     let file = case.file.display();
     match played {
         Err(error) => format!("FAILED  {file}\n{}", indented(&scupper_driver::chain(error))),

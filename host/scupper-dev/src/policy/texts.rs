@@ -78,7 +78,7 @@ fn building() -> String {
         size: 70_000,
         sha256: text("0a1b2c"),
     };
-    build::words(&built, Format::Human)
+    build::result_text(&built, Format::Human)
 }
 
 fn checking() -> Vec<String> {
@@ -193,10 +193,10 @@ fn testing() -> Vec<String> {
     };
     let unread = Err(ScenarioError::Read(io::Error::from(io::ErrorKind::NotFound)));
     vec![
-        test::words(&case, &result(Vec::new()), false),
-        test::words(&case, &result(Vec::new()), true),
-        test::words(&case, &result(vec![difference]), false),
-        test::words(&case, &unread, false),
+        test::result_text(&case, &result(Vec::new()), false),
+        test::result_text(&case, &result(Vec::new()), true),
+        test::result_text(&case, &result(vec![difference]), false),
+        test::result_text(&case, &unread, false),
     ]
 }
 

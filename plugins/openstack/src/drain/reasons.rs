@@ -24,7 +24,7 @@ pub(super) fn stay_message(
 ) -> Result<String, StepError> {
     let mut lines = Vec::new();
     for server in stuck.iter().take(NAMED) {
-        let Some(words) = words(cloud, server, hook_state)? else {
+        let Some(words) = reason_text(cloud, server, hook_state)? else {
             // This time Nova has begun the migration.
             return Err(StepError::NextStep);
         };
@@ -47,7 +47,7 @@ pub(super) fn stay_message(
     ))
 }
 
-fn words(
+fn reason_text(
     cloud: &mut Cloud<'_>,
     server: &BlockedServer,
     hook_state: &mut HookState,

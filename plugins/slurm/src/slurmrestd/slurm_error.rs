@@ -61,7 +61,7 @@ pub(crate) enum List {
 
 impl List {
     /// The content of the list, and the size of an entry.
-    const fn words(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
             Self::Nodes => "all nodes of the cluster, some 3 KB for each",
             Self::States => "the states of all jobs of the cluster, some 90 bytes for each",
@@ -160,7 +160,7 @@ impl fmt::Display for SlurmError {
             Self::Refused(message) => write!(f, "Slurm refuses: {message}"),
             Self::NoSuchJob => f.write_str("no such job in Slurm"),
             Self::TooLong { list, message } => {
-                write!(f, "slurmrestd can only list {}: {message}", list.words())
+                write!(f, "slurmrestd can only list {}: {message}", list.text())
             }
             Self::Unreadable(message) => write!(f, "slurmrestd's response cannot be read: {message}"),
         }

@@ -14,19 +14,19 @@ const LEVELS: usize = 5;
 /// Owners of one kind in one namespace that are read one by one. If the node's pods have more, they come in one list.
 const SINGLE_OWNERS: usize = 2;
 
-/// Owners by their place.
-pub(super) type KnownOwners<T> = BTreeMap<Place, T>;
+/// Owners by their address.
+pub(super) type KnownOwners<T> = BTreeMap<OwnerAddress, T>;
 
 /// Where the API has an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct OwnerAddress {
     namespace: String,
     api_version: String,
     kind: String,
     name: String,
 }
 
-impl Place {
+impl OwnerAddress {
     fn of(namespace: &str, reference: &Controller) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -68,18 +68,18 @@ impl Facts {
         namespace: &str,
         reference: &Controller,
     ) -> Answer<Option<OwnerFact>> {
-        let place = Place::of(namespace, reference);
-        if let Some(known) = answers.owners.get(&place) {
+        let address = OwnerAddress::of(namespace, reference);
+        if let Some(known) = answers.owners.get(&address) {
             return known.clone();
         }
-        if let Some(kept) = self.kept(|kept| kept.owners.get(&place).cloned()) {
-            answers.owners.insert(place, Ok(Some(kept.clone())));
+        if let Some(kept) = self.kept(|kept| kept.owners.get(&address).cloned()) {
+            answers.owners.insert(address, Ok(Some(kept.clone())));
             return Ok(Some(kept));
         }
         if self.is_blank {
             return Ok(None);
         }
-        let beside = answers.unread_beside(asker, &place);
+        let beside = answers.unread_beside(asker, &address);
         let (cluster, like) = (Arc::clone(&asker.cluster), reference.clone());
         let of_namespace = namespace.to_owned();
         if beside.len() > SINGLE_OWNERS {
@@ -89,53 +89,58 @@ impl Facts {
         } else {
             let reading = async move { cluster.owner(&of_namespace, &like).await };
             let read = self.fetch(answers, reading).await;
-            self.learn_owner(answers, place.clone(), read);
+            self.learn_owner(answers, address.clone(), read);
         }
-        answers.owners.get(&place).cloned().unwrap_or(Ok(None))
+        answers.owners.get(&address).cloned().unwrap_or(Ok(None))
     }
 
     /// Remembers the listed owners that pods of the node have; the rest of the namespace does not matter.
-    fn learn_owners(&self, answers: &mut Answers, places: BTreeSet<Place>, listed: Answer<Vec<OwnerFact>>) {
+    fn learn_owners(
+        &self,
+        answers: &mut Answers,
+        places: BTreeSet<OwnerAddress>,
+        listed: Answer<Vec<OwnerFact>>,
+    ) {
         let listed = listed.map(|listed| {
             let named = |owner: OwnerFact| (owner.reference.name.clone(), owner);
             listed.into_iter().map(named).collect::<BTreeMap<_, _>>()
         });
-        for place in places {
+        for address in places {
             let found = match &listed {
-                Ok(listed) => Ok(listed.get(&place.name).cloned()),
+                Ok(listed) => Ok(listed.get(&address.name).cloned()),
                 Err(error) => Err(error.clone()),
             };
-            self.learn_owner(answers, place, found);
+            self.learn_owner(answers, address, found);
         }
     }
 
-    fn learn_owner(&self, answers: &mut Answers, place: Place, answer: Answer<Option<OwnerFact>>) {
+    fn learn_owner(&self, answers: &mut Answers, address: OwnerAddress, answer: Answer<Option<OwnerFact>>) {
         let answer = match answer {
             Ok(Some(owner)) => answers.admit(Ok(owner), |owner| &owner.marks).map(Some),
             other => other,
         };
         if let Ok(Some(owner)) = &answer {
             self.keep(&Ok(owner.clone()), |kept, owner| {
-                kept.owners.insert(place.clone(), owner);
+                kept.owners.insert(address.clone(), owner);
             });
         }
-        answers.owners.insert(place, answer);
+        answers.owners.insert(address, answer);
     }
 }
 
 impl Answers {
     /// The owners of the same kind and namespace that pods of the node are known to have, and that were not read yet.
-    fn unread_beside(&self, asker: &Asker, place: &Place) -> BTreeSet<Place> {
+    fn unread_beside(&self, asker: &Asker, address: &OwnerAddress) -> BTreeSet<OwnerAddress> {
         let of_pods = asker.pods.iter().filter_map(|pod| {
             let controller = pod.controller.as_ref()?;
-            Some(Place::of(&pod.id.namespace, controller))
+            Some(OwnerAddress::of(&pod.id.namespace, controller))
         });
         let of_owners = self.owners.iter().filter_map(|(below, owner)| {
             let controller = owner.as_ref().ok()?.as_ref()?.controller.as_ref()?;
-            Some(Place::of(&below.namespace, controller))
+            Some(OwnerAddress::of(&below.namespace, controller))
         });
-        let all = of_pods.chain(of_owners).chain([place.clone()]);
-        all.filter(|other| other.is_beside(place) && !self.owners.contains_key(other))
+        let all = of_pods.chain(of_owners).chain([address.clone()]);
+        all.filter(|other| other.is_beside(address) && !self.owners.contains_key(other))
             .collect()
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum Refusal {
 
 /// Whether the address may be reached with these networks granted.
 pub(super) fn check(address: IpAddr, networks: Networks) -> Result<(), Refusal> {
-    match judge(address) {
+    match check_address(address) {
         Ok(()) => Ok(()),
         Err(Refusal::Loopback) if networks.loopback => Ok(()),
         Err(Refusal::Private) if networks.private => Ok(()),
@@ -41,7 +41,7 @@ pub(super) fn check(address: IpAddr, networks: Networks) -> Result<(), Refusal> 
     }
 }
 
-fn judge(address: IpAddr) -> Result<(), Refusal> {
+fn check_address(address: IpAddr) -> Result<(), Refusal> {
     match address {
         IpAddr::V4(address) => judge_v4(address),
         IpAddr::V6(address) => judge_v6(address),

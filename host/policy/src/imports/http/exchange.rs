@@ -58,12 +58,12 @@ pub(super) async fn exchange(
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
     let handshake = builder.handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| ExchangeError::NotSent(words(&error)))?;
+    let (mut sender, connection) = handshake.map_err(|error| ExchangeError::NotSent(error_text(&error)))?;
     sent.store(true, Ordering::Relaxed);
     let exchange = async move {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             let unsent = error.take_message().is_some();
-            let reported = words(error.error());
+            let reported = error_text(error.error());
             if unsent {
                 ExchangeError::NotSent(reported)
             } else {
@@ -95,7 +95,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
     }
     let mut body = Vec::new();
     while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| ExchangeError::Broken(words(&error)))?;
+        let frame = frame.map_err(|error| ExchangeError::Broken(error_text(&error)))?;
         // Trailers are not passed on.
         let Ok(data) = frame.into_data() else {
             continue;
@@ -113,7 +113,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
 }
 
 /// An error and its causes, in one line. Errors of Hyper describe the protocol, never the data sent.
-pub(super) fn words(error: &dyn StdError) -> String {
+pub(super) fn error_text(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -40,7 +40,7 @@ impl Requests {
             self.check_capture(capture, &address.origin)?;
         }
         let body = self.body(request, &address.origin).await?;
-        self.reader().look().await;
+        self.reader().read_all().await;
         let headers = self
             .headers(request, &address.origin, length(&method, &body))
             .await?;

@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::connect::{ConnectError, connect};
-use super::exchange::{ExchangeError, exchange, words};
+use super::exchange::{ExchangeError, error_text, exchange};
 use super::prepare::Prepared;
 use super::{Requests, http_mock};
 use crate::imports::store_data::StoreData;
@@ -88,7 +88,7 @@ impl Requests {
         let made = spawn_blocking(move || tls.config(ca.as_deref())).await;
         let made =
             made.map_err(|_broken_off| Error::Unreachable("the TLS handshake was interrupted".to_owned()))?;
-        let config = made.map_err(|error| Error::Unreachable(line(&words(&error))))?;
+        let config = made.map_err(|error| Error::Unreachable(line(&error_text(&error))))?;
         Ok(Some(config))
     }
 

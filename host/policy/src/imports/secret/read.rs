@@ -20,7 +20,7 @@ use crate::{AccessError, ClusterAccess};
 const MOST_BYTES: usize = 64 * 1024;
 
 /// How long the cluster may take for a secret that the request does not need.
-const LOOK: Duration = Duration::from_secs(2);
+const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// A shorter secret would appear in every response by chance, and removing it would garble them all.
 const LEAST_BYTES: usize = 4;
@@ -74,14 +74,14 @@ impl Reader<'_> {
     /// Reads every secret once before a request goes out, so that checking the response needs no further reads. Values
     /// used earlier are remembered. A secret that we never read cannot have been sent by us, but a response may contain
     /// it all the same.
-    pub(crate) async fn look(&self) {
+    pub(crate) async fn read_all(&self) {
         for rule in self.rules.iter() {
             let from_cluster = matches!(rule.source, ValueSource::Stored(SecretSource::Kubernetes { .. }));
             if from_cluster && !self.memory.lately(self.policy, &rule.name).is_empty() {
                 continue;
             }
             // An unreadable secret fails where it is used.
-            let _seen = timeout(LOOK, self.value(rule)).await.is_ok();
+            let _seen = timeout(READ_LIMIT, self.value(rule)).await.is_ok();
         }
     }
 

@@ -282,7 +282,7 @@ impl<'a> Follower<'a> {
                 was_taken: false,
             } if last.is_none() => EventResult::untouched(end.clone()),
             stage => {
-                let (reported, notes) = self.words(last.as_deref()).await;
+                let (reported, notes) = self.result_and_events(last.as_deref()).await;
                 self.report_policy_messages(&notes);
                 match stage {
                     ClaimStage::TakenBack { end, .. } if reported.end == HandOverEnd::Cancelled => {
@@ -309,7 +309,7 @@ impl<'a> Follower<'a> {
     }
 
     /// The driver's Event may come a little later than the end.
-    async fn words(&self, last: Option<&str>) -> (EventResult, Vec<ObservedEvent>) {
+    async fn result_and_events(&self, last: Option<&str>) -> (EventResult, Vec<ObservedEvent>) {
         let bare = EventResult::of_state(last);
         let mut heard = Vec::new();
         for _ in 0..TRIES {
