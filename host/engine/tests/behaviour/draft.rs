@@ -236,7 +236,7 @@ fn numbers_are_compared_as_numbers() {
 fn pods_that_the_request_does_not_name_are_kept() {
     let mut settings = Settings::default();
     let named = BTreeSet::from(["a".to_owned()]);
-    settings.filters.only_pods = Some([("default".to_owned(), named)].into());
+    settings.filters.only_pods = Some([(pod("a").id.namespace, named)].into());
     let mut elsewhere = pod("a");
     elsewhere.id.namespace = "other".to_owned();
     elsewhere.id.uid = Uid("elsewhere".to_owned());
