@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_report::Screen;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::Exit;
 use crate::output::{DEFAULT_LOG, fail};
@@ -44,23 +47,22 @@ pub fn run_process(
 }
 
 fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
-    let (filter, problem) = match EnvFilter::try_new(filter) {
+    let (filter, problem) = match filter.parse::<Targets>() {
         Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new(DEFAULT_LOG), Some(error)),
+        Err(error) => (DEFAULT_LOG.parse().unwrap_or_default(), Some(error)),
     };
     // https://no-color.org: any value but the empty one.
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_colourful = std::io::stderr().is_terminal() && !is_plain;
     // The log may be a file in a folder that is watched: a line for each change there would be a change there.
-    let filter = match "notify=info".parse() {
-        Ok(quiet) => filter.add_directive(quiet),
-        Err(_) => filter,
-    };
+    let filter = filter.with_target("notify", LevelFilter::INFO);
     let screen = Arc::clone(screen);
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(move || screen.log())
         .with_ansi(is_colourful)
+        .finish()
+        .with(filter)
         .init();
     if let Some(error) = problem {
         tracing::warn!(%error, "--log: invalid filter; using warn,scupper=info");

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use rustc_demangle::demangle;
 use scupper_common::text::one_line;
 use thiserror::Error;
 use wasmtime::component::ResourceTableError;
@@ -152,16 +153,12 @@ impl CallFault {
 }
 
 impl Frames {
-    /// Wasmtime prints demangled names only in its text: lines such as `0: 0x1f - module!function`.
     fn of(error: &wasmtime::Error) -> Self {
         let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
             return Self(Vec::new());
         };
-        let text = backtrace.to_string();
-        let names = text
-            .lines()
-            .filter_map(|line| line.split_once(" - "))
-            .map(|(_, name)| bare(name));
+        let frames = backtrace.frames().iter();
+        let names = frames.map(|frame| readable(frame.func_name(), frame.func_index()));
         Self(
             names
                 .filter(|name| !is_machinery(name))
@@ -172,27 +169,12 @@ impl Frames {
     }
 }
 
-/// The function's name without its module and without the compiler's hashes.
-fn bare(name: &str) -> String {
-    let name = name.split_once('!').map_or(name, |(_, function)| function).trim();
-    let is_hash = |text: &str| text.len() >= 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // `path::function::h0123456789abcdef`, or `crate[0123456789abcdef]::path::function`.
-    let name = match name.rsplit_once("::h") {
-        Some((path, hash)) if is_hash(hash) => path,
-        _ => name,
-    };
-    let mut parts = name.split('[');
-    let mut bare = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(']') {
-            Some((hash, rest)) if is_hash(hash) => bare.push_str(rest),
-            _ => {
-                bare.push('[');
-                bare.push_str(part);
-            }
-        }
+/// The function's name without what a compiler adds to it. Linkers of C and C++ write readable names already.
+fn readable(name: Option<&str>, index: u32) -> String {
+    match name {
+        Some(name) => format!("{:#}", demangle(name)),
+        None => format!("<wasm function {index}>"),
     }
-    bare
 }
 
 /// Functions that every panic of a Rust guest passes before it traps; they hide the function to blame.
@@ -224,19 +206,21 @@ impl fmt::Display for Frames {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::readable;
 
     #[test]
-    fn names_are_bare() {
-        assert_eq!(bare("guest.wasm!plan::look::h0123456789abcdef"), "plan::look");
-        assert_eq!(
-            bare("std[a543996e6e7dbf1e]::panicking::begin::<[u8]>"),
-            "std::panicking::begin::<[u8]>"
-        );
-        assert_eq!(bare("<unknown>!<wasm function 7>"), "<wasm function 7>");
-        assert_eq!(
-            bare("scupper:drain/hooks@0.1.0#step"),
-            "scupper:drain/hooks@0.1.0#step"
-        );
+    fn names_are_readable() {
+        for (name, shown) in [
+            (Some("_ZN4plan4look17h0123456789abcdefE"), "plan::look"),
+            (Some("_RNvNtCs1234_4plan4look5twice"), "plan::look::twice"),
+            (
+                Some("scupper:drain/hooks@0.1.0#step"),
+                "scupper:drain/hooks@0.1.0#step",
+            ),
+            (Some("void sort<int>(int*)"), "void sort<int>(int*)"),
+            (None, "<wasm function 7>"),
+        ] {
+            assert_eq!(readable(name, 7), shown);
+        }
     }
 }
