@@ -10,11 +10,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
 use super::digest::sha256_of;
+
+/// How long a file may be busy before it counts as mapped for writing.
+const BUSY: Duration = Duration::from_secs(5);
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Cheap to clone; the memory is freed with the last clone and the last mapping.
 #[derive(Clone)]
@@ -52,11 +59,23 @@ impl Draft {
         self.0.try_clone()
     }
 
+    /// The kernel answers EBUSY for a file that a process has mapped for writing, and also for a moment while it uses the
+    /// file's pages itself.
+    fn add_seals(&self, seals: SealFlags) -> io::Result<()> {
+        let deadline = Instant::now() + BUSY;
+        loop {
+            match fcntl_add_seals(&self.0, seals) {
+                Err(Errno::BUSY) if Instant::now() < deadline => thread::sleep(PAUSE),
+                done => return Ok(done?),
+            }
+        }
+    }
+
     /// Ends all writing and computes the digest. `None`: it is longer than allowed. Fails if a process still has it
     /// mapped for writing. Blocks.
     pub(crate) fn seal(self, most: u64) -> io::Result<Option<Sealed>> {
         let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        fcntl_add_seals(&self.0, seals)?;
+        self.add_seals(seals)?;
         let length = self.0.metadata()?.len();
         if length > most {
             return Ok(None);
@@ -122,6 +141,7 @@ impl Read for Reader<'_> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::process::{Command, Stdio};
 
     use super::*;
     use crate::files::digest::sha256;
@@ -145,6 +165,29 @@ mod tests {
         assert_eq!(read(one), bytes);
         assert_eq!(read(sealed.reader()), bytes);
         assert_eq!(read(two), bytes);
+    }
+
+    #[test]
+    fn a_file_that_is_busy_for_a_moment_is_sealed_later() {
+        let mut draft = Draft::new("test").unwrap();
+        draft.0.write_all(b"as it was").unwrap();
+        let path = format!("/proc/{}/fd/{}", std::process::id(), draft.0.as_raw_fd());
+        // Busy as long as this maps it for writing.
+        let script = "import mmap, sys, time
+file = open(sys.argv[1], 'r+b')
+map = mmap.mmap(file.fileno(), 0)
+print('mapped', flush=True)
+time.sleep(0.3)";
+        let mut other = Command::new("python3")
+            .args(["-c", script, &path])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut mapped = [0; 6];
+        other.stdout.take().unwrap().read_exact(&mut mapped).unwrap();
+        let sealed = draft.seal(1 << 20).unwrap().unwrap();
+        assert_eq!(read(sealed.reader()), b"as it was");
+        assert!(other.wait().unwrap().success());
     }
 
     #[test]
