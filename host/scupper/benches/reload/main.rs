@@ -56,7 +56,8 @@ async fn main() {
 /// The same policy in other bytes: with an unused custom section.
 fn revision(wasm: &[u8], number: u32) -> Vec<u8> {
     let mut revision = wasm.to_vec();
-    revision.extend([0, 12, 7]);
+    // A section of 13 bytes: the length of the name, the name, the number.
+    revision.extend([0, 13, 8]);
     revision.extend(b"revision");
     revision.extend(number.to_le_bytes());
     revision
