@@ -1,6 +1,6 @@
 //! Pre-flight arithmetic: what keeps pods of a plan on the node, or hurts when they go, found before anything changes.
 //!
-//! A finding is [`Certainty::Certain`] when waiting cannot help: its pods stay as long as nobody changes a budget,
+//! A finding is [`Certainty::Certain`] when waiting cannot help: its pods stay until someone changes a budget,
 //! scales or rolls out a workload, adds other pods to a budget, or deletes or breaks the pods themselves. Whatever else
 //! happens (pods elsewhere fail, recover, finish, are replaced), they stay. That needs to be known of the whole
 //! namespace ([`NamespaceState`]); without it a finding is [`Certainty::Likely`].

@@ -131,7 +131,7 @@ fn add_budget(world: &mut World, rng: &mut Rng, number: usize) {
     }
 }
 
-/// Something happens, to workloads and pods as they are: nobody changes a specification.
+/// Something happens, to workloads and pods as they are: no specification changes.
 pub(crate) fn happen(world: &mut World, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => {

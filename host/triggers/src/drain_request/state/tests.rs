@@ -80,7 +80,7 @@ impl Rig {
         Self { state, now }
     }
 
-    /// What the driver is told now, in short.
+    /// The commands to the driver, in short.
     fn commands(&mut self) -> Vec<String> {
         self.state.advance(self.now, true);
         let now = self.now;
@@ -245,7 +245,7 @@ fn a_request_that_is_being_deleted_counts_as_deleted() {
 }
 
 #[test]
-fn an_answered_request_is_never_a_drain_whoever_answered_it() {
+fn a_request_that_any_process_answered_is_never_a_drain() {
     for (kind, status) in [
         ("DrainComplete", "True"),
         ("DrainComplete", "true"),
