@@ -209,6 +209,11 @@ async fn what_policies_ask_adds_at_most_15_requests_for_110_pods_of_20_deploymen
             .apply(pod.owner_replicaset(&format!("web-{owner}-1")).takes(0.0).build())
             .unwrap();
     }
+    // Both policies ask also in their checks, at the driver's start, and end with this namespace.
+    let ends_check = |request: &&RequestRecord| request.path.ends_with("/namespaces/shop-3");
+    stage
+        .until(|stage| stage.api.requests_since(0).iter().filter(ends_check).count() == 2)
+        .await;
     let (mark, begun) = (stage.api.mark(), Instant::now());
     stage.event("drain", DRIVER).await;
     let ours = stage.requests(mark, begun);
