@@ -183,8 +183,9 @@ time.sleep(0.3)";
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut mapped = [0; 6];
-        other.stdout.take().unwrap().read_exact(&mut mapped).unwrap();
+        // The whole line: without a reader for its end the script would fail.
+        let mut line = [0; "mapped\n".len()];
+        other.stdout.take().unwrap().read_exact(&mut line).unwrap();
         let sealed = draft.seal(1 << 20).unwrap().unwrap();
         assert_eq!(read(sealed.reader()), b"as it was");
         assert!(other.wait().unwrap().success());
