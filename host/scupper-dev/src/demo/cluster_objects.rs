@@ -87,10 +87,10 @@ fn plain() -> Vec<Value> {
 
 fn staying() -> Vec<Value> {
     vec![
-        objects::daemon_set("kube-system", "node-exporter").build(),
         objects::pod("kube-system", "node-exporter-x7k2p", NODE)
             .daemonset("node-exporter")
             .build(),
+        objects::daemon_set("kube-system", "node-exporter").build(),
         objects::pod("kube-system", "kube-proxy-worker-1", NODE)
             .mirror()
             .build(),

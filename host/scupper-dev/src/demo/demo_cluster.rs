@@ -221,14 +221,11 @@ pub(super) fn worker(store: &Store, node: &str, own: objects::Object) -> Result<
         .owner_replicaset("site")
         .takes(0.4);
     let exporter = objects::pod("kube-system", "node-exporter-x7k2p", node).daemonset("node-exporter");
-    let others = [
-        objects::node(node).build(),
-        objects::daemon_set("kube-system", "node-exporter").build(),
-    ];
     let pods = [own, site, exporter].map(objects::Object::build);
-    others
-        .into_iter()
+    std::iter::once(objects::node(node).build())
         .chain(pods)
+        // After its pod, or it would create another.
+        .chain([objects::daemon_set("kube-system", "node-exporter").build()])
         .try_for_each(|object| store.apply(object).map(drop))
 }
 

@@ -54,7 +54,7 @@ fn the_conditions_stay_a_pair_and_disappear_with_any_uncordon() {
         assert_eq!(rig.run(&asks("uncordon", &[])).code, Some(0));
         becomes(&pairs, "False/False MaintenanceComplete");
         rig.apply(rig.pod("stuck", "worker-1").stuck());
-        assert_eq!(drain(&["--timeout", "1s"]), Some(6));
+        assert_eq!(drain(&["--timeout", "4s"]), Some(6));
         becomes(&pairs, "False/False DrainDeadlineExceeded");
         let flags: Vec<&str> = flag.into_iter().collect();
         let run = rig.start(&asks("drain", &flags));

@@ -19,8 +19,6 @@ fn cart(rig: &Rig) {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "cart"},
         "spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 2}}),
     );
-    let set: Value = objects::replica_set("shop", SET, 3).build();
-    store(with_owner(set, "apps/v1", "Deployment", "cart"));
     for name in ["cart-1", "cart-2"] {
         rig.apply(
             objects::pod("shop", name, "worker-1")
@@ -36,6 +34,9 @@ fn cart(rig: &Rig) {
         .unready()
         .with("/status/containerStatuses", waiting);
     rig.apply(crashing);
+    // After its pods, or it would create others.
+    let set: Value = objects::replica_set("shop", SET, 3).build();
+    store(with_owner(set, "apps/v1", "Deployment", "cart"));
     let mut budget = objects::budget("shop", "keep-cart", &[("app", "cart")], 2);
     budget["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "shop-front"});
     rig.apply(budget);

@@ -15,9 +15,10 @@ const CHANGE: &str = "minAvailable: 1 -> 0, or replicas of ReplicaSet web: 1 -> 
 fn rig() -> Rig {
     let rig = Rig::new();
     rig.apply(objects::namespace("shop"));
+    rig.apply(rig.pod("web", "worker-1"));
+    // After its pod, or it would create another.
     let set = objects::replica_set("shop", "web", 1).with("/status/replicas", 1);
     rig.apply(set.with("/status/observedGeneration", 1));
-    rig.apply(rig.pod("web", "worker-1"));
     rig.budget("keep-web", "web");
     rig
 }

@@ -288,7 +288,7 @@ async fn an_owner_gets_another_pod_elsewhere() {
 
 /// The name of the one pod that runs on a node, once it does.
 async fn pod_on(server: &ApiServer, node: &str) -> String {
-    let found = timeout(Duration::from_secs(10), async {
+    let found = timeout(Duration::from_secs(60), async {
         loop {
             let pods = server.store().list("pods");
             let runs = |it: &&Value| it["spec"]["nodeName"] == node && it["status"]["phase"] == "Running";

@@ -109,7 +109,7 @@ async fn its_watcher_keeps_up_over_breaks_and_forgotten_history() {
         .apply(objects::pod("default", "b", "node-1").build())
         .unwrap();
     server.compact_history();
-    let found = tokio::time::timeout(Duration::from_secs(20), async {
+    let found = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
             // The watcher restarts a failed watch.
             if let Ok(Some(pod)) = stream.try_next().await
@@ -130,7 +130,7 @@ fn allowed(server: &ApiServer) -> Option<i64> {
 }
 
 async fn wait_until(done: impl Fn() -> bool) {
-    let waited = tokio::time::timeout(Duration::from_secs(10), async {
+    let waited = tokio::time::timeout(Duration::from_secs(60), async {
         while !done() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -157,7 +157,7 @@ impl Registered {
     pub(crate) async fn wait_notified(&self, times: usize) -> Vec<(bool, String)> {
         let mut notified = self.ears.notified.subscribe();
         let wait = notified.wait_for(|notified| notified.len() >= times);
-        tokio::time::timeout(Duration::from_secs(20), wait)
+        tokio::time::timeout(Duration::from_secs(60), wait)
             .await
             .expect("notified in time")
             .unwrap()
