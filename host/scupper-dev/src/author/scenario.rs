@@ -315,7 +315,7 @@ impl ScenarioRun {
 
     async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
         let wrong = |message: String| ScenarioError::Sense { line, message };
-        let nobody = |name: &str| format!("there is no pod {name} now");
+        let no_pod = |name: &str| format!("there is no pod {name} now");
         let now = self.runner.now();
         match step {
             StepForm::Expect(_) => {}
@@ -324,7 +324,7 @@ impl ScenarioRun {
             }
             StepForm::Pod(form) => {
                 if !self.change_pod(&form.0).map_err(wrong)? {
-                    return Err(wrong(nobody(&form.0.name)));
+                    return Err(wrong(no_pod(&form.0.name)));
                 }
             }
             StepForm::Add(form) => {
@@ -337,7 +337,7 @@ impl ScenarioRun {
             }
             StepForm::Remove(name) => {
                 if !self.runner.cluster.lock().remove_pod(name) {
-                    return Err(wrong(nobody(name)));
+                    return Err(wrong(no_pod(name)));
                 }
             }
             StepForm::Node(form) => {

@@ -116,7 +116,7 @@ async fn scenario_14_refused_node_patch_fails_the_event() {
     assert_eq!(rig.end_of("drain").await, "Failed");
     // The driver learns of it by its own watch, perhaps before it has the node's lease and has begun.
     rig.until("the driver learns that the drain is over", || {
-        driver.log().contains("demand=Lost")
+        driver.log().contains("command=Lost")
     })
     .await;
     rig.passes(5).await;

@@ -80,7 +80,7 @@ where
             }
         }
         while let Some(command) = state.poll_command() {
-            tracing::info!(demand = ?command, "demand");
+            tracing::info!(?command, "command to the driver");
             if commands.send(command).await.is_err() {
                 return;
             }

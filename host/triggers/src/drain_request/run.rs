@@ -78,7 +78,7 @@ where
         }
         state.advance(clock.now(), is_sole);
         while let Some(command) = state.poll_command() {
-            tracing::info!(demand = ?command, "demand");
+            tracing::info!(?command, "command to the driver");
             if commands.send(command).await.is_err() {
                 return;
             }

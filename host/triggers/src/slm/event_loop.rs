@@ -153,7 +153,7 @@ impl SlmLoop {
                     Ok(permit) => if let Some(command) = self.outbox.pop_front() {
                         permit.send(command);
                     },
-                    Err(_) => return self.input_closed("driver's list of demands").await,
+                    Err(_) => return self.input_closed("driver's list of commands").await,
                 },
                 resume_point = self.startup_wait.resume_point() => self.unpause(resume_point),
                 () = at(until) => self.expire_waiting_calls(),
@@ -296,7 +296,7 @@ impl SlmLoop {
         while let Some(output) = self.state.poll_output() {
             match output {
                 SlmOutput::Command(command) => {
-                    tracing::info!(demand = ?command, "demand");
+                    tracing::info!(?command, "command to the driver");
                     self.outbox.push_back(command);
                 }
                 SlmOutput::Warn { reason, message } => self.warn(reason, message),

@@ -259,7 +259,7 @@ impl SlmTrigger {
     }
 
     pub(crate) async fn command(&mut self) -> DrainCommand {
-        within("a demand", self.commands.recv()).await.unwrap()
+        within("a command", self.commands.recv()).await.unwrap()
     }
 
     /// Waits for a request to the API server that satisfies `wanted`.
