@@ -11,7 +11,7 @@ use super::node::WireNode;
 use super::pod::WirePod;
 use super::wire::{Meta, MetaOnly};
 use crate::devices::{WireClaim, WireSlice};
-use crate::owners::{WireOwner, is_owner};
+use crate::owners::{OwnerKind, WireOwner};
 use crate::pod_specs::WirePodSpec;
 use crate::{DeviceSlice, ObjectMeta, PodOwner, PodSpec, ResourceClaim};
 
@@ -127,7 +127,7 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
         "Namespace" => Object::Namespace(ObjectMeta::of(typed::<MetaOnly>(&kind, &name, value)?)),
         "ResourceClaim" => Object::ResourceClaim(typed::<WireClaim>(&kind, &name, value)?.into_claim()),
         "ResourceSlice" => Object::DeviceSlice(typed::<WireSlice>(&kind, &name, value)?.into_slice()),
-        _ if is_owner(&head.api_version, &kind) => owner(kind, head, value)?,
+        _ if OwnerKind::find(&head.api_version, &kind).is_some() => owner(kind, head, value)?,
         _ => Object::Other { kind },
     })
 }

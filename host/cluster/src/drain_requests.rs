@@ -7,14 +7,13 @@
 mod conditions;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 
 use futures::stream::{BoxStream, StreamExt as _};
-use scupper_engine::{Condition, Time};
+use scupper_engine::{Condition, NamedPods, Time};
 use serde_json::{Value, json};
 
-use super::listing::Source;
+use super::listing::{self, Source};
 use super::transitions::{convert, keep};
 use super::transport::escaped;
 use super::watch::watch;
@@ -26,9 +25,6 @@ use wire::WireRequest;
 
 /// A change in the stream of DrainRequests.
 pub type DrainRequestChange = Change<DrainRequestObject>;
-
-/// The pods that a request names: names by namespace.
-pub type NamedPods = BTreeMap<String, BTreeSet<String>>;
 
 /// Where the API serves DrainRequests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +101,18 @@ impl Cluster {
         changes
             .filter_map(move |change| ready(keep(change, |request| request.node == node)))
             .boxed()
+    }
+
+    /// Reads all requests of a namespace.
+    pub async fn list_drain_requests(
+        &self,
+        kind: &DrainRequestKind,
+        namespace: &str,
+    ) -> Result<Vec<DrainRequestObject>, ReadError> {
+        let source = Source::all(kind.path(namespace, None));
+        let listed = listing::list::<WireRequest>(self.client(), &source, self.options()).await;
+        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {}", kind.plural)))?;
+        Ok(listed.into_iter().map(WireRequest::into_request).collect())
     }
 
     /// Whether the API server serves these requests.

@@ -37,11 +37,7 @@ pub struct BudgetCounts {
 impl Cluster {
     /// Reads all disruption budgets.
     pub async fn budgets(&self) -> Result<Vec<BudgetCounts>, ReadError> {
-        let source = Source {
-            path: "/apis/policy/v1/poddisruptionbudgets".to_owned(),
-            selector: None,
-            optional: false,
-        };
+        let source = Source::all("/apis/policy/v1/poddisruptionbudgets".to_owned());
         let listed = listing::list::<WireBudget>(self.client(), &source, self.options()).await;
         let (listed, _) = listed.map_err(|fault| fault.read("list poddisruptionbudgets"))?;
         let counts = listed.into_iter().map(|budget| BudgetCounts {
@@ -69,11 +65,7 @@ impl Cluster {
 
     /// Reads all namespaces.
     pub async fn namespaces(&self) -> Result<Vec<ObjectMeta>, ReadError> {
-        let source = Source {
-            path: "/api/v1/namespaces".to_owned(),
-            selector: None,
-            optional: false,
-        };
+        let source = Source::all("/api/v1/namespaces".to_owned());
         let listed = listing::list::<MetaOnly>(self.client(), &source, self.options()).await;
         let (listed, _) = listed.map_err(|fault| fault.read("list namespaces"))?;
         Ok(listed.into_iter().map(ObjectMeta::of).collect())

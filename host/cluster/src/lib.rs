@@ -76,7 +76,7 @@ pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use devices::{ClaimedDevice, DeviceId, DeviceSlice, ResourceClaim};
 pub use drain_requests::{
-    DrainRequestChange, DrainRequestKind, DrainRequestObject, DrainRequestRef, NamedPods, RequestCondition,
+    DrainRequestChange, DrainRequestKind, DrainRequestObject, DrainRequestRef, RequestCondition,
 };
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};

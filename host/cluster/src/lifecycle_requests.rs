@@ -121,10 +121,6 @@ impl Cluster {
     }
 
     fn all(&self, resource: &str) -> Source {
-        Source {
-            path: self.lifecycle_path(resource, None),
-            selector: None,
-            optional: false,
-        }
+        Source::all(self.lifecycle_path(resource, None))
     }
 }

@@ -4,11 +4,12 @@
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Request;
 use kube::core::{Status, WatchEvent};
+use scupper_common::error::chain;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::ConnectOptions;
-use super::transport::{self, Fault, error_text};
+use super::transport::{self, Fault};
 use super::wire::{Object, Page};
 
 /// Time after which the server ends a watch.
@@ -26,6 +27,17 @@ pub(super) struct Source {
     pub(super) selector: Option<String>,
     /// Without the right to read them the stream reports them as empty, once.
     pub(super) optional: bool,
+}
+
+impl Source {
+    /// Without a selector; reading them is a right that must be there.
+    pub(super) const fn all(path: String) -> Self {
+        Self {
+            path,
+            selector: None,
+            optional: false,
+        }
+    }
 }
 
 /// An object type that can be followed.
@@ -144,7 +156,7 @@ impl WatchRequests {
                     }
                 }
                 Some(Ok(WatchEvent::Error(status))) => return Err(WatchBreak::from_status(&status)),
-                Some(Err(error)) => return Err(WatchBreak::Failed(error_text(&error))),
+                Some(Err(error)) => return Err(WatchBreak::Failed(chain(&error))),
                 None => return Err(WatchBreak::Failed("the list broke off".to_owned())),
             }
         }
@@ -166,8 +178,8 @@ impl WatchRequests {
         {
             Ok(Ok(events)) => Ok(events.boxed()),
             Ok(Err(kube::Error::Api(status))) => Err(WatchBreak::from_status(&status)),
-            Ok(Err(kube::Error::Service(error))) => Err(WatchBreak::Failed(error_text(error.as_ref()))),
-            Ok(Err(error)) => Err(WatchBreak::Failed(error_text(&error))),
+            Ok(Err(kube::Error::Service(error))) => Err(WatchBreak::Failed(chain(error.as_ref()))),
+            Ok(Err(error)) => Err(WatchBreak::Failed(chain(&error))),
             Err(_) => Err(WatchBreak::Failed(format!(
                 "no answer within {} s",
                 self.options.request_timeout.as_secs_f32()

@@ -7,21 +7,11 @@ use scupper_engine::{Pod, Uid};
 use serde::Deserialize;
 
 use super::listing::{self, Source};
+use super::owners::{OWNER_KINDS, OwnerKind};
 use super::pod::{WirePod, controller};
 use super::transport::escaped;
 use super::wire::{Meta, Texts, nullable};
 use super::{Cluster, ReadError};
-
-/// The kinds that own pods, and their paths without the namespace.
-const KINDS: &[(&str, &str, &str)] = &[
-    ("Deployment", "/apis/apps/v1", "deployments"),
-    ("ReplicaSet", "/apis/apps/v1", "replicasets"),
-    ("StatefulSet", "/apis/apps/v1", "statefulsets"),
-    ("DaemonSet", "/apis/apps/v1", "daemonsets"),
-    ("Job", "/apis/batch/v1", "jobs"),
-    ("CronJob", "/apis/batch/v1", "cronjobs"),
-    ("ReplicationController", "/api/v1", "replicationcontrollers"),
-];
 
 /// The fields of an owner that say how many pods it keeps.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -92,7 +82,7 @@ struct Status {
 impl Cluster {
     /// Reads a namespace.
     pub async fn namespace_state(&self, name: &str) -> Result<NamespaceState, ReadError> {
-        let owners = try_join_all(KINDS.iter().map(|kind| self.owners_of_kind(name, *kind)));
+        let owners = try_join_all(OWNER_KINDS.map(|kind| self.owners_of_kind(name, kind)));
         let (meta, pods, owners) =
             futures::try_join!(self.namespace(name), self.pods_in_namespace(name), owners)?;
         let terminating = meta.is_some_and(|meta| meta.deletion.is_some());
@@ -101,29 +91,20 @@ impl Cluster {
     }
 
     async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
-        let source = whole(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
+        let source = Source::all(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
         let listed = listing::list::<WirePod>(self.client(), &source, self.options()).await;
         let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
         Ok(pods.into_iter().map(WirePod::into_engine).collect())
     }
 
-    async fn owners_of_kind(
-        &self,
-        namespace: &str,
-        (kind, root, resource): (&str, &str, &str),
-    ) -> Result<Vec<Owner>, ReadError> {
-        let source = whole(format!("{root}/namespaces/{}/{resource}", escaped(namespace)));
+    async fn owners_of_kind(&self, namespace: &str, kind: OwnerKind) -> Result<Vec<Owner>, ReadError> {
+        let source = Source::all(kind.path(namespace));
         let listed = listing::list::<WireOwner>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {resource}")))?;
-        Ok(listed.into_iter().map(|owner| owner.into_engine(kind)).collect())
-    }
-}
-
-const fn whole(path: String) -> Source {
-    Source {
-        path,
-        selector: None,
-        optional: false,
+        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {}", kind.resource)))?;
+        Ok(listed
+            .into_iter()
+            .map(|owner| owner.into_engine(kind.kind))
+            .collect())
     }
 }
 

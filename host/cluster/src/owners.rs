@@ -86,44 +86,59 @@ impl Cluster {
         let Some(path) = path_of(namespace, like) else {
             return Ok(Vec::new());
         };
-        let source = Source {
-            path,
-            selector: None,
-            optional: false,
-        };
-        let listed = listing::list::<WireOwner>(self.client(), &source, self.options()).await;
+        let listed = listing::list::<WireOwner>(self.client(), &Source::all(path), self.options()).await;
         let (listed, _) =
             listed.map_err(|fault| fault.read(&format!("list {}s", like.kind.to_lowercase())))?;
         Ok(listed.into_iter().map(WireOwner::into_owner).collect())
     }
 }
 
-/// Whether an object of this kind can own pods and is read.
-pub(super) fn is_owner(api_version: &str, kind: &str) -> bool {
-    resource_of(api_version, kind).is_some()
+/// A kind of objects that own pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OwnerKind {
+    api_version: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) resource: &'static str,
 }
 
-fn resource_of(api_version: &str, kind: &str) -> Option<&'static str> {
-    Some(match (api_version, kind) {
-        ("apps/v1", "ReplicaSet") => "replicasets",
-        ("apps/v1", "Deployment") => "deployments",
-        ("apps/v1", "StatefulSet") => "statefulsets",
-        ("apps/v1", "DaemonSet") => "daemonsets",
-        ("batch/v1", "Job") => "jobs",
-        ("batch/v1", "CronJob") => "cronjobs",
-        ("v1", "ReplicationController") => "replicationcontrollers",
-        _ => return None,
-    })
+const fn owner_kind(api_version: &'static str, kind: &'static str, resource: &'static str) -> OwnerKind {
+    OwnerKind {
+        api_version,
+        kind,
+        resource,
+    }
+}
+
+/// The kinds that this edge reads.
+pub(super) const OWNER_KINDS: [OwnerKind; 7] = [
+    owner_kind("apps/v1", "Deployment", "deployments"),
+    owner_kind("apps/v1", "ReplicaSet", "replicasets"),
+    owner_kind("apps/v1", "StatefulSet", "statefulsets"),
+    owner_kind("apps/v1", "DaemonSet", "daemonsets"),
+    owner_kind("batch/v1", "Job", "jobs"),
+    owner_kind("batch/v1", "CronJob", "cronjobs"),
+    owner_kind("v1", "ReplicationController", "replicationcontrollers"),
+];
+
+impl OwnerKind {
+    pub(super) fn find(api_version: &str, kind: &str) -> Option<Self> {
+        let mut kinds = OWNER_KINDS.into_iter();
+        kinds.find(|it| it.api_version == api_version && it.kind == kind)
+    }
+
+    /// Where the API serves its objects of a namespace.
+    pub(super) fn path(self, namespace: &str) -> String {
+        let root = match self.api_version {
+            "v1" => "/api",
+            _ => "/apis",
+        };
+        let (version, resource) = (self.api_version, self.resource);
+        format!("{root}/{version}/namespaces/{}/{resource}", escaped(namespace))
+    }
 }
 
 fn path_of(namespace: &str, reference: &Controller) -> Option<String> {
-    let resource = resource_of(&reference.api_version, &reference.kind)?;
-    let root = match reference.api_version.as_str() {
-        "v1" => "/api/v1",
-        "batch/v1" => "/apis/batch/v1",
-        _ => "/apis/apps/v1",
-    };
-    Some(format!("{root}/namespaces/{}/{resource}", escaped(namespace)))
+    OwnerKind::find(&reference.api_version, &reference.kind).map(|kind| kind.path(namespace))
 }
 
 impl Object for WireOwner {

@@ -35,11 +35,7 @@ impl Cluster {
 
     /// Streams the LifecycleTransitions of a driver. Never ends.
     pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
-        let source = Source {
-            path: self.lifecycle_path("lifecycletransitions", None),
-            selector: None,
-            optional: false,
-        };
+        let source = Source::all(self.lifecycle_path("lifecycletransitions", None));
         let driver = driver.to_owned();
         let changes = watch::<WireTransition>(self, source);
         let changes = changes.map(|change| convert(change, WireTransition::into_transition));

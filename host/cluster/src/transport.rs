@@ -3,13 +3,13 @@
 //! The caller decides whether to retry. The engine does so for all its tasks; a client that repeated requests by itself
 //! would multiply that.
 
-use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::BodyExt as _;
 use kube::core::Status;
+use scupper_common::error::chain;
 use serde::de::DeserializeOwned;
 
 use super::{ReadError, WriteError};
@@ -61,8 +61,8 @@ pub(super) async fn send(
     };
     match tokio::time::timeout(limit, whole).await {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(kube::Error::Service(error))) => Err(Fault::Unreachable(error_text(error.as_ref()))),
-        Ok(Err(error)) => Err(Fault::Unreachable(error_text(&error))),
+        Ok(Err(kube::Error::Service(error))) => Err(Fault::Unreachable(chain(error.as_ref()))),
+        Ok(Err(error)) => Err(Fault::Unreachable(chain(&error))),
         Err(_) => Err(Fault::Unreachable(format!(
             "no answer within {} s",
             limit.as_secs_f32()
@@ -182,21 +182,6 @@ pub(super) fn names_an_object(status: &Status) -> bool {
             .details
             .as_ref()
             .is_some_and(|details| !details.name.is_empty())
-}
-
-/// Formats an error and its causes in one line.
-pub(super) fn error_text(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Cuts a text to at most `limit` bytes, at a character boundary.

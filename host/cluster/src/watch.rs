@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
 use kube::core::WatchEvent;
+use scupper_common::error::chain;
 use tokio::time::{sleep, timeout};
 
 use super::Cluster;
 use super::listing::{Events, ListResult, Source, WatchBreak, WatchRequests, WatchedObject};
-use super::transport::error_text;
 use super::watch_health::WatchStatus;
 
 /// Bookmarks arrive every minute or two; after this much silence the watch restarts.
@@ -109,7 +109,7 @@ impl<T: WatchedObject> Watch<T> {
                         Ok(None) => {}
                         Err(fault) => self.heal(fault).await,
                     },
-                    Ok(Some(Err(error))) => self.heal(WatchBreak::Failed(error_text(&error))).await,
+                    Ok(Some(Err(error))) => self.heal(WatchBreak::Failed(chain(&error))).await,
                     // A silent end: the time limit passed, or we were too slow for a burst of changes.
                     Ok(None) => {
                         self.pause().await;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use scupper_engine::Condition;
+use scupper_engine::{Condition, NamedPods};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::wire::{Meta, Object, parse_moment};
-use super::{DrainRequestObject, DrainRequestRef, NamedPods};
+use super::{DrainRequestObject, DrainRequestRef};
 
 /// The label by which node-drainer finds its requests.
 const NODE_LABEL: &str = "nvsentinel.nvidia.com/node-name";

@@ -1,7 +1,6 @@
 //! One request and one response over a connection that serves nothing else.
 
 use std::convert::Infallible;
-use std::error::Error as StdError;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use scupper_common::error::chain;
 use thiserror::Error;
 
 use super::connect::Stream;
@@ -58,12 +58,12 @@ pub(super) async fn exchange(
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
     let handshake = builder.handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| ExchangeError::NotSent(error_text(&error)))?;
+    let (mut sender, connection) = handshake.map_err(|error| ExchangeError::NotSent(chain(&error)))?;
     sent.store(true, Ordering::Relaxed);
     let exchange = async move {
         let response = sender.try_send_request(request).await.map_err(|mut error| {
             let unsent = error.take_message().is_some();
-            let reported = error_text(error.error());
+            let reported = chain(error.error());
             if unsent {
                 ExchangeError::NotSent(reported)
             } else {
@@ -95,7 +95,7 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
     }
     let mut body = Vec::new();
     while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| ExchangeError::Broken(error_text(&error)))?;
+        let frame = frame.map_err(|error| ExchangeError::Broken(chain(&error)))?;
         // Trailers are not passed on.
         let Ok(data) = frame.into_data() else {
             continue;
@@ -110,15 +110,4 @@ async fn read(response: Response<Incoming>, limit: usize) -> Result<Whole, Excha
         headers: head.headers,
         body,
     })
-}
-
-/// An error and its causes, in one line. Errors of Hyper describe the protocol, never the data sent.
-pub(super) fn error_text(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use futures::TryFutureExt;
 use rustls::ClientConfig;
+use scupper_common::error::chain;
 use scupper_common::text::one_line;
 use scupper_policy_spec::HttpRule;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::connect::{ConnectError, connect};
-use super::exchange::{ExchangeError, error_text, exchange};
+use super::exchange::{ExchangeError, exchange};
 use super::prepare::Prepared;
 use super::{Requests, http_mock};
 use crate::imports::store_data::StoreData;
@@ -88,7 +89,7 @@ impl Requests {
         let made = spawn_blocking(move || tls.config(ca.as_deref())).await;
         let made =
             made.map_err(|_broken_off| Error::Unreachable("the TLS handshake was interrupted".to_owned()))?;
-        let config = made.map_err(|error| Error::Unreachable(line(&error_text(&error))))?;
+        let config = made.map_err(|error| Error::Unreachable(line(&chain(&error))))?;
         Ok(Some(config))
     }
 
