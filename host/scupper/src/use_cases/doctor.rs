@@ -131,7 +131,7 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
         Some(file) => drain_requests::of_file(file, &cluster).await?,
         None => DrainRequestsFound::default(),
     };
-    findings.extend(requests.finding);
+    findings.extend(requests.findings);
     let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official

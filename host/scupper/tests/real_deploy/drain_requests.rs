@@ -1,13 +1,14 @@
 //! The overlay `nvsentinel` on a real API server: a driver with a token of its pod answers the request for its node, and
 //! can answer no other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::installed::{Driver, Installed, ask, client, deploy, until};
+use crate::testbed::Testbed;
 use crate::{ALONE, skip};
 
 const REQUESTS: &str = "/apis/nvsentinel.nvidia.com/v1alpha1/namespaces/nvsentinel/drainrequests";
@@ -35,12 +36,15 @@ fn complete(message: &str) -> Value {
     json!({"status": {"conditions": [condition(kind)]}})
 }
 
-#[tokio::test]
-async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
-    if skip::left_out("real-apiserver") {
-        return;
-    }
-    let _alone = ALONE.lock().await;
+/// The overlay on its API server, whose node-0 fault-quarantine has cordoned, and the driver of that node.
+struct Site {
+    installed: Installed,
+    driver: Driver,
+    kubeconfig: PathBuf,
+    config: String,
+}
+
+async fn site() -> Site {
     let installed = Installed::bare(&["--nodes", "3"]).await;
     let testbed = &installed.testbed;
     testbed.install("drainrequests.yaml");
@@ -54,32 +58,39 @@ async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
     testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
     let rolled_out = ["rollout", "status", "daemonset/scupper", "--timeout=60s"];
     testbed.kubectl(&[&["--namespace", "scupper"][..], &rolled_out].concat());
-    testbed.make_pods(&[
-        "--owner",
-        "deployment",
-        "--count",
-        "3",
-        "--node",
-        "node-0",
-        "--namespace",
-        "shop",
-    ]);
+    shop(testbed, &["--owner", "deployment", "--count", "3"]);
     testbed.kubectl(&["cordon", "node-0"]);
     let config = format!("--config={}", overlay.join("scupper.yaml").display());
     let kubeconfig = installed.kubeconfig_on("node-0").await;
     let driver = Driver::start(&installed, "node-0", &kubeconfig, &[&config]).await;
-    installed.create(&[request("node-0"), request("node-1")]);
-    let path = format!("{REQUESTS}/drain-node-0-68a1");
-    let is_complete = async || {
-        let found = installed.get(&path).await;
-        let conditions = found["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        conditions
-            .iter()
-            .any(|it| it["type"] == "DrainComplete" && it["status"] == "True")
-    };
+    Site {
+        installed,
+        driver,
+        kubeconfig,
+        config,
+    }
+}
+
+/// Pods of a shop on node-0.
+fn shop(testbed: &Testbed, pods: &[&str]) {
+    testbed.make_pods(&[&["--node", "node-0", "--namespace", "shop"][..], pods].concat());
+}
+
+#[tokio::test]
+async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let Site {
+        installed,
+        driver,
+        kubeconfig,
+        config,
+    } = site().await;
+    let testbed = &installed.testbed;
+    installed.create(&["node-0", "node-1", "node-7"].map(request));
+    let is_complete = async || condition(&installed, "68a1", "DrainComplete").await == "True";
     until(is_complete, || driver.log()).await;
     assert_eq!(installed.pods("shop", "node-0").await, 0);
     let table = testbed.kubectl(&["--namespace", "nvsentinel", "get", "drainrequests"]);
@@ -107,6 +118,8 @@ async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
     let served = "the driver serves drainrequests.nvsentinel.nvidia.com of the namespaces nvsentinel";
     assert!(found.contains(served), "{found}");
     assert!(!found.contains("needed to serve DrainRequests"), "{found}");
+    let lost = "no driver serves these: nvsentinel/drain-node-7-68a1 names node-7, which does not exist";
+    assert!(found.contains(lost), "{found}");
     let role = ["delete", "rolebinding", "scupper-drain-requests"];
     testbed.kubectl(&[&["--namespace", "nvsentinel"][..], &role].concat());
     let is_missed = async || {
@@ -115,6 +128,105 @@ async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
         )
     };
     until(is_missed, || "the doctor names no right".to_owned()).await;
+}
+
+/// Node-drainer's part, for one health event on node-0.
+struct NodeDrainer<'a> {
+    site: &'a Site,
+    event: &'static str,
+}
+
+impl NodeDrainer<'_> {
+    fn name(&self) -> String {
+        format!("drain-node-0-{}", self.event)
+    }
+
+    /// From a template, after no request with the label of the node was found.
+    async fn creates(&self) {
+        let mut request = request("node-0");
+        request["metadata"]["name"] = self.name().into();
+        request["spec"]["healthEventID"] = self.event.into();
+        let of_node = format!("{REQUESTS}?labelSelector=nvsentinel.nvidia.com/node-name=node-0");
+        assert_eq!(self.site.installed.get(&of_node).await["items"], json!([]));
+        self.site.installed.create(&[request]);
+    }
+
+    /// It reads only the condition that its configuration names, and waits without an end.
+    async fn sees(&self, kind: &str) {
+        let is_true = async || condition(&self.site.installed, self.event, kind).await == "True";
+        until(is_true, || self.site.driver.log()).await;
+    }
+
+    /// The request is gone at once: no finalizer keeps it.
+    async fn deletes(&self) {
+        let path = format!("{REQUESTS}/{}", self.name());
+        let (code, answer) = ask(&self.site.installed.admin, Method::DELETE, &path, &json!({})).await;
+        assert_eq!(
+            (code, &answer["status"]),
+            (StatusCode::OK, &json!("Success")),
+            "{answer}"
+        );
+    }
+}
+
+/// The status of a request's condition; empty without it.
+async fn condition(installed: &Installed, event: &str, kind: &str) -> String {
+    let found = installed.get(&format!("{REQUESTS}/drain-node-0-{event}")).await;
+    let conditions = found["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let found = conditions.find(|condition| condition["type"] == kind);
+    found
+        .map(|condition| condition["status"].as_str().unwrap().to_owned())
+        .unwrap_or_default()
+}
+
+/// Each health event of a node is a request, and a drain, of its own.
+#[tokio::test]
+async fn node_drainer_gets_an_answer_for_each_event_of_a_node() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let site = site().await;
+    let event = |event| NodeDrainer { site: &site, event };
+    let (first, second, third) = (event("68a1"), event("68b2"), event("68c3"));
+    let testbed = &site.installed.testbed;
+    // Pods come to node-0 only, however late the scheduler learns that it is in service.
+    testbed.kubectl(&["cordon", "node-1", "node-2"]);
+    first.creates().await;
+    first.sees("DrainComplete").await;
+    assert_eq!(site.installed.pods("shop", "node-0").await, 0);
+    first.deletes().await;
+
+    // The node was in service for a while, and a pod of one replica came, which a budget keeps.
+    let gone = ["--all", "--namespace", "shop", "--cascade=foreground"];
+    testbed.kubectl(&[&["delete", "deployments"][..], &gone].concat());
+    testbed.kubectl(&["uncordon", "node-0"]);
+    shop(testbed, &["--owner", "deployment", "--count", "1", "--pdb", "1"]);
+    testbed.kubectl(&["cordon", "node-0"]);
+    second.creates().await;
+    second.sees("DrainInProgress").await;
+    assert_ne!(
+        condition(&site.installed, second.event, "DrainComplete").await,
+        "True"
+    );
+    second.deletes().await;
+    let is_cancelled = async || site.installed.condition("node-0", "DrainInProgress").await == "False";
+    until(is_cancelled, || site.driver.log()).await;
+    assert_eq!(site.installed.pods("shop", "node-0").await, 1);
+
+    third.creates().await;
+    third.sees("DrainInProgress").await;
+    let budgets = ["delete", "poddisruptionbudgets", "--all", "--namespace", "shop"];
+    testbed.kubectl(&budgets);
+    third.sees("DrainComplete").await;
+    assert_eq!(site.installed.pods("shop", "node-0").await, 0);
+    third.deletes().await;
+    let node = site.installed.get("/api/v1/nodes/node-0").await;
+    assert_eq!(
+        node["spec"]["unschedulable"], true,
+        "the cordon is fault-quarantine's"
+    );
 }
 
 fn doctor(kubeconfig: &Path, config: &str) -> String {

@@ -1,18 +1,25 @@
 //! Whether the driver will be able to serve DrainRequests, as its configuration says.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Finding;
 use crate::use_cases::CommandError;
-use scupper_cluster::{Cluster, DrainRequestKind, Right, needed_for_drain_requests};
+use scupper_cluster::{
+    Cluster, DrainRequestKind, DrainRequestObject, ReadError, Right, needed_for_drain_requests,
+};
+use scupper_config::DrainRequestsFile;
 use scupper_driver::{DriverError, drain_request_kind};
 
 const SUBJECT: &str = "DrainRequests";
 
+/// How many requests one finding names.
+const SHOWN: usize = 10;
+
 /// What was found, and what the driver needs.
 #[derive(Debug, Default)]
 pub(super) struct DrainRequestsFound {
-    pub(super) finding: Option<Finding>,
+    pub(super) findings: Vec<Finding>,
     pub(super) rights: Vec<Right>,
 }
 
@@ -26,8 +33,12 @@ pub(super) async fn of_file(file: &Path, cluster: &Cluster) -> Result<DrainReque
     let is_served = cluster.serves_drain_requests(&kind).await;
     let is_served = is_served.map_err(DriverError::Discovery)?;
     let of_namespace = |namespace: &String| needed_for_drain_requests(&kind, namespace);
+    let mut findings = vec![found(&kind, &wanted.namespaces, is_served)];
+    if is_served {
+        findings.extend(no_driver(cluster, &kind, &wanted).await);
+    }
     Ok(DrainRequestsFound {
-        finding: Some(found(&kind, &wanted.namespaces, is_served)),
+        findings,
         rights: wanted.namespaces.iter().flat_map(of_namespace).collect(),
     })
 }
@@ -44,4 +55,61 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
         "kubectl apply -f deploy/crds/drainrequests.yaml, or correct drain-requests in the configuration"
             .to_owned(),
     )
+}
+
+/// The requests that wait in vain. What may not be read is found among the rights.
+async fn no_driver(
+    cluster: &Cluster,
+    kind: &DrainRequestKind,
+    wanted: &DrainRequestsFile,
+) -> Option<Finding> {
+    let read = async {
+        let nodes = cluster.nodes_with("").await?;
+        let mut requests = Vec::new();
+        for namespace in &wanted.namespaces {
+            requests.extend(cluster.list_drain_requests(kind, namespace).await?);
+        }
+        Ok::<_, ReadError>((nodes.into_iter().collect(), requests))
+    };
+    let (nodes, requests) = read.await.ok()?;
+    waits_in_vain(kind, wanted, &nodes, &requests)
+}
+
+/// Requests without an end whose node does not exist: each driver serves those of its own node.
+pub(super) fn waits_in_vain(
+    kind: &DrainRequestKind,
+    wanted: &DrainRequestsFile,
+    nodes: &BTreeSet<String>,
+    requests: &[DrainRequestObject],
+) -> Option<Finding> {
+    let ends = [&wanted.complete, &wanted.failed];
+    let has_ended = |request: &DrainRequestObject| {
+        let mut conditions = request.conditions.iter();
+        conditions.any(|it| it.status == "True" && ends.contains(&&it.kind))
+    };
+    let named = |request: &DrainRequestObject| {
+        let (namespace, name) = (&request.reference.namespace, &request.reference.name);
+        match request.node.as_str() {
+            "" => format!("{namespace}/{name} names no node"),
+            node => format!("{namespace}/{name} names {node}, which does not exist"),
+        }
+    };
+    let open = requests.iter().filter(|request| !has_ended(request));
+    let mut lost: Vec<String> = open
+        .filter(|request| !nodes.contains(&request.node))
+        .map(named)
+        .collect();
+    let more = lost.len().saturating_sub(SHOWN);
+    lost.truncate(SHOWN);
+    if more > 0 {
+        lost.push(format!("{more} more"));
+    }
+    let remedy = format!("correct spec.nodeName, or kubectl delete {}", kind.resource());
+    (!lost.is_empty()).then(|| {
+        Finding::note(
+            SUBJECT,
+            format!("no driver serves these: {}", lost.join("; ")),
+            remedy,
+        )
+    })
 }

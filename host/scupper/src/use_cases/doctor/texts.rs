@@ -1,9 +1,10 @@
 //! Every finding of the doctor but those of policies, which speak for themselves.
 
-use scupper_engine::{Checkpoint, Phase};
+use scupper_engine::{Checkpoint, Condition, NamedPods, Phase};
 
 use super::*;
-use scupper_cluster::{DrainRequestKind, needed_for_drain_requests};
+use scupper_cluster::{DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests};
+use scupper_config::DrainRequestsFile;
 use scupper_policy_spec::FACTS;
 use scupper_report::fixture;
 
@@ -100,15 +101,63 @@ fn nodes() -> Vec<Finding> {
     nodes.map(|it| node("worker-1", it)).to_vec()
 }
 
+/// A request of a node, with the type of its condition that is true.
+fn drain_request(name: &str, node: &str, condition: Option<&str>) -> DrainRequestObject {
+    let text = str::to_owned;
+    let condition = condition.map(|kind| Condition {
+        kind: text(kind),
+        status: text("True"),
+        reason: String::new(),
+        message: String::new(),
+        since: None,
+    });
+    DrainRequestObject {
+        reference: DrainRequestRef {
+            namespace: text("nvsentinel"),
+            name: text(name),
+            uid: text(name),
+        },
+        created: None,
+        deleting: false,
+        node: text(node),
+        problem: None,
+        pods: Ok(NamedPods::new()),
+        conditions: condition.into_iter().collect(),
+    }
+}
+
+/// Of two nodes: a request that waits, some that are answered, and one whose node exists.
+fn in_vain(kind: &DrainRequestKind, more: usize) -> Option<Finding> {
+    let nodes = ["worker-1", "worker-2"].map(str::to_owned).into();
+    let mut requests = vec![
+        drain_request("served", "worker-1", Some("DrainInProgress")),
+        drain_request("done", "worker-9", Some("DrainComplete")),
+        drain_request("failed", "worker-9", Some("DrainFailed")),
+    ];
+    let lost = (0..more).map(|number| drain_request(&format!("lost-{number}"), "worker-9", None));
+    requests.extend(lost);
+    requests.extend((more > 0).then(|| drain_request("without-a-node", "", None)));
+    drain_requests::waits_in_vain(kind, &DrainRequestsFile::default(), &nodes, &requests)
+}
+
+#[test]
+fn requests_that_end_or_whose_node_exists_do_not_wait_in_vain() {
+    assert_eq!(in_vain(&kind(), 0), None);
+}
+
+fn kind() -> DrainRequestKind {
+    DrainRequestKind {
+        group: "nvsentinel.nvidia.com".to_owned(),
+        version: "v1alpha1".to_owned(),
+        plural: "drainrequests".to_owned(),
+    }
+}
+
 #[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
     all.extend(FACTS.into_iter().flat_map(|it| needed_for_fact(it, OWN_GROUP)));
-    let kind = DrainRequestKind {
-        group: "nvsentinel.nvidia.com".to_owned(),
-        version: "v1alpha1".to_owned(),
-        plural: "drainrequests".to_owned(),
-    };
+    let kind = kind();
     all.extend(needed_for_drain_requests(&kind, "nvsentinel"));
     let namespaces = ["nvsentinel".to_owned()];
     let requests = [true, false].map(|is_served| drain_requests::found(&kind, &namespaces, is_served));
@@ -119,6 +168,10 @@ fn every_finding() {
         claimants(),
         configurations(),
         requests.to_vec(),
+        [1, 12]
+            .into_iter()
+            .filter_map(|more| in_vain(&kind, more))
+            .collect(),
         rights(all.len(), Vec::new()),
         rights(all.len(), all),
         vec![
