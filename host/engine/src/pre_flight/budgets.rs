@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::arithmetic::{PossiblePods, opening};
 use super::{Certainty, Concern, Finding, Input};
-use crate::{Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
+use crate::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
 /// Budgets that allow no eviction even when all their pods are healthy.
 pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
@@ -27,8 +27,7 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
         let is_closed = possible
             .as_ref()
             .is_some_and(|possible| possible.is_closed(limit));
-        let seems_closed = budget.observed && budget.desired_healthy >= budget.expected_pods;
-        if !is_closed && !seems_closed {
+        if !is_closed && !seems_closed(budget) {
             continue;
         }
         let spares_unready = budget.unhealthy_pods == UnhealthyPods::AlwaysAllow;
@@ -42,6 +41,38 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// As far as its status shows.
+const fn seems_closed(budget: &Budget) -> bool {
+    budget.observed && budget.desired_healthy >= budget.expected_pods
+}
+
+/// The smallest change that opens a budget which, by its status, allows no eviction even when all its pods are healthy;
+/// `None`: it will allow one, or its spec is unknown.
+pub fn what_opens(budget: &Budget) -> Option<String> {
+    let limit = budget.limit.filter(|_| seems_closed(budget))?;
+    let mut change = change(budget, limit, None);
+    let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
+    // More replicas do not open a share of all of them.
+    if let BudgetLimit::MinAvailable(Amount::Pods(least)) = limit
+        && let Some(missing) = least.checked_sub(expected)
+    {
+        let more = missing.saturating_add(1);
+        change.push_str(&format!(
+            ", or {more} more {}",
+            if more == 1 { "replica" } else { "replicas" }
+        ));
+    }
+    Some(change)
+}
+
+fn change(budget: &Budget, limit: BudgetLimit, possible: Option<&PossiblePods<'_>>) -> String {
+    match u32::try_from(budget.expected_pods).unwrap_or(0) {
+        // The disruption controller finds no replicas to take a share of.
+        0 => String::from("set minAvailable to a number: the pods have no controller that counts replicas"),
+        expected => opening(limit, expected, possible),
+    }
+}
+
 fn of_closed(
     budget: &Budget,
     limit: BudgetLimit,
@@ -49,13 +80,6 @@ fn of_closed(
     (certainty, pods): (Certainty, &[&Pod]),
 ) -> Finding {
     let Budget { namespace, name, .. } = budget;
-    let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
-    let change = if expected == 0 {
-        // The disruption controller finds no replicas to take a share of.
-        String::from("set minAvailable to a number: the pods have no controller that counts replicas")
-    } else {
-        opening(limit, expected, possible)
-    };
     Finding {
         certainty,
         concern: Concern::ClosedBudget,
@@ -64,7 +88,7 @@ fn of_closed(
         reason: format!(
             "budget {namespace}/{name} ({limit}) allows no eviction even when all its pods are healthy"
         ),
-        change,
+        change: change(budget, limit, possible),
     }
 }
 

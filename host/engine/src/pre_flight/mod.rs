@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use crate::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
 
+pub use budgets::what_opens;
 pub use namespace::{NamespaceState, Owner};
 
 /// What is known before a drain.

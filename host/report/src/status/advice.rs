@@ -1,10 +1,12 @@
 //! Suggests the next command for an operator who is woken at night by a stuck drain. Read-only commands come first; a
 //! command that changes something comes with the condition under which it is right.
 
-use scupper_engine::{Checkpoint, Phase, PodRef, Reason, Trigger};
+use scupper_engine::pre_flight::what_opens;
+use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger};
 
-/// Advice for a pod; `None` if the pod will be gone by itself, or if another line has the advice.
-pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String> {
+/// Advice for a pod; `None` if the pod will be gone by itself, or if another line has the advice. `blocking`: the budget
+/// that blocks it, if it is known.
+pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str, blocking: Option<&Budget>) -> Option<String> {
     let PodRef { namespace, name, .. } = pod;
     Some(match reason {
         Reason::BudgetExhausted { budget, .. } => {
@@ -13,10 +15,15 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str) -> Option<String
             } else {
                 format!(" {budget}")
             };
-            format!(
-                "kubectl -n {namespace} describe pdb{budget}    # it allows an eviction once another pod is ready elsewhere: \
-                 add a replica, or fix what is not ready"
-            )
+            let why = match blocking.and_then(what_opens) {
+                Some(change) => format!(
+                    "it allows no eviction even when all its pods are healthy: {change}"
+                ),
+                None => "it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is not \
+                         ready"
+                    .to_owned(),
+            };
+            format!("kubectl -n {namespace} describe pdb{budget}    # {why}")
         }
         Reason::BudgetNotObserved { .. } => format!(
             "kubectl -n {namespace} get pdb    # its status is out of date: is kube-controller-manager running?"
@@ -105,6 +112,8 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use scupper_engine::{Amount, BudgetLimit, Uid};
+
     use super::*;
     use crate::fixture::mark;
 
@@ -128,6 +137,39 @@ mod tests {
                 assert!(!over.contains("cancel") && !over.contains("Ctrl-C"), "{over}");
             }
         }
+    }
+
+    #[test]
+    fn a_budget_that_waiting_cannot_open_is_called_so_with_what_opens_it() {
+        let reason = Reason::BudgetExhausted {
+            budget: "keep".to_owned(),
+            message: String::new(),
+        };
+        let pod = PodRef {
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+            uid: Uid("u".to_owned()),
+        };
+        let next = |limit, expected_pods| {
+            let budget = Budget {
+                limit: Some(limit),
+                expected_pods,
+                ..crate::tests::samples::budget("keep", "web", 0, true)
+            };
+            of_pod(&reason, &pod, "worker-1", Some(&budget)).unwrap()
+        };
+        let least = |pods| BudgetLimit::MinAvailable(Amount::Pods(pods));
+        let closed = "kubectl -n shop describe pdb keep    # it allows no eviction even when all its pods are healthy: ";
+        let opens = |limit| next(limit, 2).strip_prefix(closed).unwrap().to_owned();
+        assert_eq!(opens(least(2)), "minAvailable: 2 -> 1, or 1 more replica");
+        assert_eq!(opens(least(3)), "minAvailable: 3 -> 1, or 2 more replicas");
+        let most = BudgetLimit::MaxUnavailable(Amount::Pods(0));
+        assert_eq!(opens(most), "maxUnavailable: 0 -> 1");
+        let waits = next(least(2), 3);
+        assert!(
+            waits.contains("it allows an eviction once another pod is ready elsewhere"),
+            "{waits}"
+        );
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl BudgetGroup<'_> {
             .pods
             .first()
             .and_then(|held| Some((held, held.reason.as_ref()?)));
-        let next = first.and_then(|(held, reason)| advice::of_pod(reason, &held.pod.id, &status.node.name));
+        let next = first.and_then(|(held, reason)| {
+            advice::of_pod(reason, &held.pod.id, &status.node.name, Some(blocking.budget))
+        });
         lines.extend(next.map(|next| format!("      next: {}", one_line(&next))));
         lines
     }

@@ -3,7 +3,7 @@
 use scupper_engine::{Checkpoint, Condition, Phase, Reason, Time};
 use serde_json::{Value, json};
 
-use super::budgets::groups;
+use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, HookStatus, WaveStatus, joined, reason_text};
@@ -65,6 +65,6 @@ fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
         "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
         "source": reason.map(|_| source), "since": held.since.map(Time::as_millis),
         "workload": held.workload(status).map(|workload| workload.to_json()),
-        "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node)),
+        "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node, blocking(status, held))),
     })
 }

@@ -153,7 +153,7 @@ pub(super) fn pod_lines(
     let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
     let mut lines = vec![line.trim_end().to_owned()];
     let next = held.reason.as_ref().filter(|_| blocking(status, held).is_none());
-    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name)) {
+    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name, None)) {
         lines.push(format!("      next: {}", one_line(&next)));
     }
     lines

@@ -7,7 +7,7 @@ mod errors;
 mod followed;
 mod metrics;
 mod plan;
-mod samples;
+pub(crate) mod samples;
 mod status;
 
 /// An enum whose variants must all be in the samples.

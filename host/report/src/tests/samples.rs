@@ -275,7 +275,7 @@ pub(super) fn plan() -> Plan {
     }
 }
 
-pub(super) fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
+pub(crate) fn budget(name: &str, of: &str, allowed: i32, observed: bool) -> Budget {
     Budget {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
