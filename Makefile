@@ -151,12 +151,14 @@ tools:
 
 PROFILE ?= release
 IMAGE ?= $(SCUPPER_CACHE)/image/scupper.tar
+# Packed relocations: the program is 0.8 MB smaller, and needs glibc 2.36, which the image then brings along.
+PACKED = $(shell getconf GNU_LIBC_VERSION | awk '$$2 >= 2.36 {print "-Clink-arg=-Wl,-z,pack-relative-relocs"}')
 
 .PHONY: image
 image: tools plugins ## Build the container image, as a file. PROFILE=dev takes a quarter of the time; the image is larger.
 	@host/testbeds/tools image
 	$(call say,building scupper ($(PROFILE)))
-	cargo build --locked -p scupper --profile "$(PROFILE)"
+	cargo rustc --locked -p scupper --bin scupper --profile "$(PROFILE)" -- $(PACKED)
 	$(call say,the image)
 	@mkdir -p "$(dir $(IMAGE))"
 	@deploy/image "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper" "$(POLICIES)" "$(IMAGE)"
