@@ -346,6 +346,11 @@ fn lacking(right: &Right) -> (String, String) {
                 .to_owned();
         return (format!(" in the namespace {}", right.namespace), text);
     }
+    if right.name() == "delete pods" {
+        let text = "use the component deploy/components/pods/delete if a policy deletes pods, as DeleteAfterTimeout of \
+                    namespace-modes does";
+        return (String::new(), text.to_owned());
+    }
     if right.resource != "leases" {
         return (String::new(), "add it to the driver's ClusterRole".to_owned());
     }

@@ -44,10 +44,13 @@ const SAME: [(&str, &[&str], &[&str]); 10] = [
             "facts/namespaces",
             "facts/owners",
             "facts/resources",
+            "pods/delete",
+            "pods/patch",
         ],
         &[
             "--set=claim=kubelet",
             "--set=facts={request,namespaces,budgets,owners,resources}",
+            "--set=pods={delete,patch}",
         ],
     ),
     (

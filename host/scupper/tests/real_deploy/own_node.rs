@@ -19,7 +19,8 @@ async fn a_token_of_one_node_is_refused_on_another() {
         return;
     }
     let _alone = ALONE.lock().await;
-    let installed = Installed::with("self-claim", &["own-pods"], &["--nodes", "2"]).await;
+    let components = ["own-pods", "pods/delete", "pods/patch"];
+    let installed = Installed::with("self-claim", &components, &["--nodes", "2"]).await;
     objects(&installed);
     let own = installed.kubeconfig_on("node-0").await;
     let driver = client(&own).await;
@@ -99,19 +100,9 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
     assert_eq!(installed.pods("shop", "node-1").await, 3);
 }
 
-/// The same for each node, and the additional grants of some policies.
+/// The same for each node.
 fn objects(installed: &Installed) {
-    let mut objects = vec![
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "more"},
-            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch", "delete"]}],
-        }),
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "more"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "more"},
-            "subjects": [{"kind": "ServiceAccount", "name": "scupper", "namespace": "scupper"}],
-        }),
-    ];
+    let mut objects = Vec::new();
     for node in ["node-0", "node-1"] {
         objects.push(event(&format!("kept-{node}"), "others.example", node));
         let mut reported = reported(node);
