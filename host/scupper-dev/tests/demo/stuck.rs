@@ -1,29 +1,11 @@
 //! The output of `make demo-stuck`: does it tell an engineer at night what to do?
-#![expect(clippy::panic, reason = "helpers of tests")]
 
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use xtask::policies;
-use xtask::workspace::Workspace;
+use crate::{built, narrated, play};
 
 #[test]
 fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
-    let slurm = policies::build(&Workspace::read().unwrap(), &["slurm".to_owned()], None).unwrap();
-    let begun = Instant::now();
-    let demo = Command::new(env!("CARGO_BIN_EXE_scupper-dev"))
-        .args(["demo", "--stuck", "--slurm"])
-        .arg(&slurm[0].file)
-        .output()
-        .unwrap();
-    let took = begun.elapsed();
-    let text = String::from_utf8(demo.stdout).unwrap();
-    let log = String::from_utf8(demo.stderr).unwrap();
-    assert!(demo.status.success(), "{text}\n{log}");
-    assert!(
-        took < Duration::from_secs(120),
-        "it took {took:?} on a busy machine"
-    );
+    let policy = built(&["slurm"]);
+    let text = play(&["--stuck", "--slurm", policy.to_str().unwrap()]);
     let (_, status) = text.split_once("$ scupper status worker-1 worker-2\n").unwrap();
     let (status, after) = status.split_once("\nThe three next commands").unwrap();
     let (one, two) = status.split_once("node worker-2: ").unwrap();
@@ -73,6 +55,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         assert!(reported.contains("driver     status from "), "{reported}");
     }
     assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
+    narrated("demo-stuck", &text.replace(status, ""));
 }
 
 /// One line has all the facts, and one of the next few has the command.

@@ -1,0 +1,47 @@
+//! The output of the demos: what each shows at its end, and the words of all of them.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
+
+mod narration;
+mod slurm;
+mod stuck;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use xtask::policies;
+use xtask::workspace::Workspace;
+
+/// Runs `scupper demo` with these arguments to its good end; what it prints.
+fn play(arguments: &[&str]) -> String {
+    let begun = Instant::now();
+    let demo = Command::new(env!("CARGO_BIN_EXE_scupper-dev"))
+        .arg("demo")
+        .args(arguments)
+        .output()
+        .unwrap();
+    let took = begun.elapsed();
+    let text = String::from_utf8(demo.stdout).unwrap();
+    let log = String::from_utf8(demo.stderr).unwrap();
+    assert!(demo.status.success(), "{text}\n{log}");
+    assert!(
+        took < Duration::from_secs(120),
+        "it took {took:?} on a busy machine"
+    );
+    text
+}
+
+/// Builds these policies; the file of the first.
+fn built(names: &[&str]) -> PathBuf {
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    let built = policies::build(&Workspace::read().unwrap(), &names, None).unwrap();
+    built.first().unwrap().file.clone()
+}
+
+/// Compares what the demo says itself with what was accepted.
+#[track_caller]
+fn narrated(name: &str, text: &str) {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, narration::of(text));
+    });
+}
