@@ -49,6 +49,72 @@ pub fn unknown_keys(known: &[&str]) -> Vec<Problem> {
         .collect()
 }
 
+/// For [`check_config`](crate::Policy::check_config): keys that are not in `known`, and why the settings cannot be read.
+pub fn check<T>(known: &[&str], settings: Result<T, Problem>) -> Vec<Problem> {
+    let mut problems = unknown_keys(known);
+    problems.extend(settings.err());
+    problems
+}
+
+/// The value of a key that has only these values, or `default` if it is not set.
+///
+/// ```
+/// # use scupper_sdk::{config, testing::Host};
+/// let host = Host::new();
+/// let choices = [("never", 0), ("always", 1)];
+/// assert_eq!(config::choice("when", 0, &choices), Ok(0));
+/// host.config("when", "often");
+/// let problem = config::choice("when", 0, &choices).unwrap_err();
+/// assert_eq!(problem.message, "`often`: must be never or always");
+/// ```
+pub fn choice<T: Copy>(key: &str, default: T, choices: &[(&str, T)]) -> Result<T, Problem> {
+    let Some(text) = get(key) else {
+        return Ok(default);
+    };
+    let chosen = choices.iter().find(|(name, _)| *name == text.trim());
+    chosen.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        Problem::new(key, format!("`{text}`: must be {}", names.join(" or ")))
+    })
+}
+
+/// The time that a key says, such as `5m`, or `default` if it is not set.
+///
+/// ```
+/// # use {scupper_sdk::{config, testing::Host}, std::time::Duration};
+/// let (host, hour) = (Host::new(), Duration::from_secs(3600));
+/// assert_eq!(config::time("cap", hour), Ok(hour));
+/// host.config("cap", "0s");
+/// let problem = config::time("cap", hour).unwrap_err();
+/// assert_eq!(problem.message, "`0s`: must be a time such as 90s, 5m or 1h, and not zero");
+/// ```
+pub fn time(key: &str, default: Duration) -> Result<Duration, Problem> {
+    let Some(text) = get(key) else {
+        return Ok(default);
+    };
+    let what = "must be a time such as 90s, 5m or 1h, and not zero";
+    duration(text.trim()).ok_or_else(|| Problem::new(key, format!("`{text}`: {what}")))
+}
+
+/// The parsed items of a [`list`].
+///
+/// ```
+/// # use scupper_sdk::{config, testing::Host};
+/// let host = Host::new();
+/// assert_eq!(config::parsed_list("ports", "80, 443", str::parse::<u16>), Ok(vec![80, 443]));
+/// host.config("ports", "80, x");
+/// let problem = config::parsed_list("ports", "80, 443", str::parse::<u16>).unwrap_err();
+/// assert_eq!(problem.message, "`x`: invalid digit found in string");
+/// ```
+pub fn parsed_list<T, E: Display>(
+    key: &str,
+    default: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, Problem> {
+    let item = |text: &String| parse(text).map_err(|what| Problem::new(key, format!("`{text}`: {what}")));
+    list(key, default).iter().map(item).collect()
+}
+
 /// The items of a list: commas or ends of lines separate them. `default` if the key is not set.
 ///
 /// ```
@@ -113,4 +179,9 @@ pub fn matches(pattern: &str, text: &str) -> bool {
         }
     }
     pattern.iter().skip(at).all(|rest| *rest == '*')
+}
+
+/// Whether one of these patterns describes a text.
+pub fn matches_any(patterns: &[String], text: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, text))
 }

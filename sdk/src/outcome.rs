@@ -91,6 +91,13 @@ impl From<Failure> for Outcome {
     }
 }
 
+/// A configuration that cannot be read fails the drain: trying again changes nothing.
+impl From<crate::Problem> for Outcome {
+    fn from(problem: crate::Problem) -> Self {
+        Self::failed(problem.to_string()).into()
+    }
+}
+
 /// An unavailable API server is retried; other errors fail for good.
 impl From<crate::cluster::Error> for Outcome {
     fn from(error: crate::cluster::Error) -> Self {

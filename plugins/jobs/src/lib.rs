@@ -31,9 +31,7 @@ impl Policy for Jobs {
     }
 
     fn check_config() -> Vec<Problem> {
-        let mut problems = config::unknown_keys(&settings::KEYS);
-        problems.extend(Settings::read().err());
-        problems
+        config::check(&settings::KEYS, Settings::read())
     }
 }
 
@@ -69,7 +67,7 @@ impl Hooks for Jobs {
     fn step(call: &Call) -> Outcome {
         let settings = match Settings::read() {
             Ok(settings) => settings,
-            Err(problem) => return Outcome::failed(problem.to_string()).into(),
+            Err(problem) => return problem.into(),
         };
         if call.phase == Phase::OnCancel {
             return checkpoint::withdraw(&settings, call).map_or_else(Outcome::from, |()| Outcome::Done);

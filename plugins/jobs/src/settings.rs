@@ -39,30 +39,18 @@ impl Settings {
         }
         Ok(Self {
             kinds: config::list("kinds", KINDS),
-            labels: labels()?,
-            cap: time("cap", CAP)?,
+            labels: config::parsed_list("labels", LABELS, label)?,
+            cap: config::time("cap", CAP)?,
             cap_annotation: config::get("cap-annotation"),
             checkpoints,
-            checkpoint_cap: time("checkpoint-cap", CHECKPOINT_CAP)?,
+            checkpoint_cap: config::time("checkpoint-cap", CHECKPOINT_CAP)?,
         })
     }
 }
 
-fn labels() -> Result<Vec<(String, String)>, Problem> {
-    let label = |text: String| match text.split_once('=') {
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
         Some((key, pattern)) if !key.is_empty() => Ok((key.to_owned(), pattern.to_owned())),
-        _ => Err(Problem::new(
-            "labels",
-            format!("`{text}`: must be LABEL=VALUE; LABEL=* matches every value"),
-        )),
-    };
-    config::list("labels", LABELS).into_iter().map(label).collect()
-}
-
-fn time(key: &str, default: Duration) -> Result<Duration, Problem> {
-    let Some(text) = config::get(key) else {
-        return Ok(default);
-    };
-    let what = "must be a time such as 90s, 5m or 1h, and not zero";
-    config::duration(text.trim()).ok_or_else(|| Problem::new(key, format!("`{text}`: {what}")))
+        _ => Err("must be LABEL=VALUE; LABEL=* matches every value"),
+    }
 }

@@ -30,9 +30,7 @@ impl Policy for NamespaceModes {
     }
 
     fn check_config() -> Vec<Problem> {
-        let mut problems = config::unknown_keys(&["rules", "system-namespaces"]);
-        problems.extend(rules().err());
-        problems
+        config::check(&["rules", "system-namespaces"], rules())
     }
 }
 
@@ -89,7 +87,7 @@ impl Hooks for NamespaceModes {
     fn step(call: &Call) -> Outcome {
         let rules = match rules() {
             Ok(rules) => rules,
-            Err(problem) => return Outcome::failed(problem.to_string()).into(),
+            Err(problem) => return problem.into(),
         };
         let hold_of = |pod: &Pod| -> Result<Option<Hold>, facts::Error> {
             Ok(mode_of(&rules, pod)?.and_then(Mode::hold))

@@ -36,23 +36,21 @@ pub(crate) enum Mode {
 
 /// The system namespaces, and then the configured rules.
 pub(crate) fn rules() -> Result<Vec<Rule>, Problem> {
-    let mut rules = Vec::new();
-    for pattern in config::list("system-namespaces", SYSTEM_NAMESPACES) {
-        let selector = name(&pattern);
-        let selector =
-            selector.map_err(|what| Problem::new("system-namespaces", format!("`{pattern}`: {what}")))?;
+    let system = |pattern: &str| {
         let mode = Mode::System;
-        rules.push(Rule { selector, mode });
-    }
+        name(pattern).map(|selector| Rule { selector, mode })
+    };
+    let mut rules = config::parsed_list("system-namespaces", SYSTEM_NAMESPACES, system)?;
     let texts = config::list("rules", "");
-    let problem =
-        |text: &str, what| Problem::new("rules", format!("`{text}`: {what}; an example is {EXAMPLE}"));
     if let Some([text, _]) = texts.array_windows().find(|[text, _]| text.starts_with("* ")) {
-        return Err(problem(text, "must be the last rule: none after it applies"));
+        let what = "must be the last rule: none after it applies";
+        return Err(Problem::new(
+            "rules",
+            format!("`{text}`: {what}; an example is {EXAMPLE}"),
+        ));
     }
-    for text in &texts {
-        rules.push(rule(text).map_err(|what| problem(text, what))?);
-    }
+    let rule = |text: &str| rule(text).map_err(|what| format!("{what}; an example is {EXAMPLE}"));
+    rules.extend(config::parsed_list("rules", "", rule)?);
     Ok(rules)
 }
 

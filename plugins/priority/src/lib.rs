@@ -24,9 +24,7 @@ impl Policy for Priority {
 
     fn check_config() -> Vec<Problem> {
         // Without this check a misspelt key would be silently ignored.
-        let mut problems = config::unknown_keys(&["groups"]);
-        problems.extend(groups().err());
-        problems
+        config::check(&["groups"], groups())
     }
 }
 
