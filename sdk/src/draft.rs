@@ -117,6 +117,13 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Puts this before the reason of the verdict on a pod, which stays: `held by a lock; managed by ReplicaSet web`.
+    pub fn explain(&mut self, pod: &Pod, why: impl AsRef<str>) {
+        if let Some(Decision { verdict, reason, .. }) = self.decision(pod).cloned() {
+            self.decide(pod, verdict, format!("{}; {reason}", why.as_ref()));
+        }
+    }
+
     /// Puts a pod at the end of a wave. This does not change whether the pod leaves. A new name adds a wave after all
     /// others.
     pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {

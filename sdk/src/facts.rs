@@ -40,11 +40,13 @@
 
 use std::fmt;
 
-use crate::{Pod, bindings::imports::scupper::drain::facts as generated, host, objects::value};
+use crate::{
+    Pod, bindings::imports::scupper::drain::facts as generated, config::matches_any, host, objects::value,
+};
 
 pub use generated::{
-    Budget, Device, DeviceSource, Namespace, Owner, Request, ResourceRequest, Resources,
-    UnhealthyPodEvictionPolicy,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, PodName, Request, ResourceRequest,
+    Resources, UnhealthyPodEvictionPolicy,
 };
 
 /// Why there is no answer.
@@ -63,6 +65,12 @@ pub enum Error {
 /// Who asked for the drain, and why. Needs [`Grant::facts_of_request`](crate::Grant::facts_of_request).
 pub fn request() -> Result<Request, Error> {
     Ok(host::facts::get_request()?)
+}
+
+/// The DrainRequests that this drain serves, the oldest first; none if something else asked for it. Needs
+/// [`Grant::facts_of_request`](crate::Grant::facts_of_request).
+pub fn drain_requests() -> Result<Vec<DrainRequest>, Error> {
+    Ok(host::facts::list_drain_requests()?)
 }
 
 /// A namespace. Needs [`Grant::facts_of_namespaces`](crate::Grant::facts_of_namespaces).
@@ -95,6 +103,21 @@ impl Resources {
     pub fn requested(&self, name: &str) -> u64 {
         let request = self.requests.iter().find(|request| request.name == name);
         request.map_or(0, |request| request.amount)
+    }
+
+    /// How much it requests of all resources that match one of these patterns (see
+    /// [`config::matches`](crate::config::matches)).
+    pub fn requested_of(&self, patterns: &[String]) -> u64 {
+        let requests = self.requests.iter();
+        let requests = requests.filter(|request| matches_any(patterns, &request.name));
+        requests.map(|request| request.amount).sum()
+    }
+
+    /// Its devices whose driver matches one of these patterns. Those that it only watches over (`admin-access`) do not
+    /// count.
+    pub fn devices_of<'r>(&'r self, patterns: &'r [String]) -> impl Iterator<Item = &'r Device> {
+        let devices = self.devices.iter().filter(|device| !device.admin_access);
+        devices.filter(|device| matches_any(patterns, &device.driver))
     }
 
     /// Whether it has a device with this name, or with this text as an attribute, such as its UUID. Devices that it only
@@ -151,6 +174,22 @@ impl Request {
     /// The value of an annotation of the LifecycleEvent.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         value(&self.annotations, key)
+    }
+}
+
+impl DrainRequest {
+    /// The values of the entities of this type, such as `GPU_UUID`.
+    pub fn entities<'r>(&'r self, entity_type: &'r str) -> impl Iterator<Item = &'r str> {
+        let of_type = self
+            .entities_impacted
+            .iter()
+            .filter(move |entity| entity.type_ == entity_type);
+        of_type.map(|entity| entity.value.as_str())
+    }
+
+    /// The value of an entry of its metadata.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        value(&self.metadata, key)
     }
 }
 

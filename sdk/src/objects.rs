@@ -142,7 +142,8 @@ impl Grant {
         }
     }
 
-    /// Allows asking who requested the drain, with [`facts::request`](crate::facts::request).
+    /// Allows asking who requested the drain, with [`facts::request`](crate::facts::request) and
+    /// [`facts::drain_requests`](crate::facts::drain_requests).
     pub fn facts_of_request() -> Self {
         Self::facts("request")
     }

@@ -11,9 +11,10 @@ use super::node::WireNode;
 use super::pod::WirePod;
 use super::wire::{Meta, MetaOnly};
 use crate::devices::{WireClaim, WireSlice};
+use crate::drain_requests::WireRequest;
 use crate::owners::{OwnerKind, WireOwner};
 use crate::pod_specs::WirePodSpec;
-use crate::{DeviceSlice, ObjectMeta, PodOwner, PodSpec, ResourceClaim};
+use crate::{DeviceSlice, DrainRequestObject, ObjectMeta, PodOwner, PodSpec, ResourceClaim};
 
 /// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub enum Object {
     ResourceClaim(ResourceClaim),
     /// A ResourceSlice.
     DeviceSlice(DeviceSlice),
+    /// A DrainRequest.
+    DrainRequest(Box<DrainRequestObject>),
     /// Any other object.
     Other {
         /// Its `kind`.
@@ -127,6 +130,10 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
         "Namespace" => Object::Namespace(ObjectMeta::of(typed::<MetaOnly>(&kind, &name, value)?)),
         "ResourceClaim" => Object::ResourceClaim(typed::<WireClaim>(&kind, &name, value)?.into_claim()),
         "ResourceSlice" => Object::DeviceSlice(typed::<WireSlice>(&kind, &name, value)?.into_slice()),
+        "DrainRequest" => {
+            let request = typed::<WireRequest>(&kind, &name, value)?.into_request();
+            Object::DrainRequest(Box::new(request))
+        }
         _ if OwnerKind::find(&head.api_version, &kind).is_some() => owner(kind, head, value)?,
         _ => Object::Other { kind },
     })

@@ -5,11 +5,14 @@
 //! names the version that was read.
 
 mod conditions;
+mod fields;
 mod wire;
 
 use std::future::ready;
+use std::sync::Arc;
 
 use futures::stream::{BoxStream, StreamExt as _};
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Condition, NamedPods, Time};
 use serde_json::{Value, json};
 
@@ -21,7 +24,7 @@ use super::write::Merge;
 use super::{Change, Cluster, ReadError, WriteError};
 
 pub use conditions::RequestCondition;
-use wire::WireRequest;
+pub(super) use wire::WireRequest;
 
 /// A change in the stream of DrainRequests.
 pub type DrainRequestChange = Change<DrainRequestObject>;
@@ -65,6 +68,8 @@ pub struct DrainRequestObject {
     pub pods: Result<NamedPods, String>,
     /// `status.conditions`, those that are readable.
     pub conditions: Vec<Condition>,
+    /// What policies may ask about.
+    pub fields: Arc<DrainRequestFields>,
 }
 
 impl DrainRequestKind {

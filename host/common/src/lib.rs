@@ -1,7 +1,9 @@
-//! Shared by all parts of the host: the clock, and escaping of foreign text for display. It knows nothing of drains.
+//! Shared by all parts of the host: the clock, escaping of foreign text for display, and what a DrainRequest says. It
+//! knows nothing of how drains run.
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod drain_request;
 pub mod error;
 #[cfg(feature = "samples")]
 pub mod samples;

@@ -205,10 +205,10 @@ static GRANTS: Object = Object {
                 of: &Shape::OneOf(&FACTS),
                 most: FACTS.len(),
             },
-            "What it may ask about: request (labels and annotations of the LifecycleEvent), namespaces (their labels and \
-             annotations), budgets (those of the node's pods), owners (the workloads of the node's pods), \
-             resources (what the node's pods request, and their devices). The driver's account needs the rights to read \
-             them.",
+            "What it may ask about: request (labels and annotations of the LifecycleEvent, the DrainRequests), \
+             namespaces (their labels and annotations), budgets (those of the node's pods), owners (the workloads of \
+             the node's pods), resources (what the node's pods request, and their devices). The driver's account needs \
+             the rights to read them.",
         ),
         Field::new(
             "http",

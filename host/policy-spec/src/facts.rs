@@ -3,7 +3,7 @@
 /// A kind of facts. Each is granted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {
-    /// Who asked for the drain: labels and annotations of the LifecycleEvent.
+    /// Who asked for the drain: labels and annotations of the LifecycleEvent, the DrainRequests.
     Request,
     /// Labels and annotations of namespaces.
     Namespaces,

@@ -2,7 +2,8 @@
 
 use super::{Host, state};
 use crate::facts::{
-    Budget, Device, DeviceSource, Namespace, Owner, ResourceRequest, Resources, UnhealthyPodEvictionPolicy,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, ResourceRequest, Resources,
+    UnhealthyPodEvictionPolicy,
 };
 
 /// A namespace without labels and annotations.
@@ -53,6 +54,26 @@ pub fn owner(api_version: &str, kind: &str, name: &str, replicas: u32) -> Owner 
         replicas: Some(replicas),
         ready_replicas: Some(replicas),
         strategy: String::new(),
+    }
+}
+
+/// A DrainRequest with this action, such as `COMPONENT_RESET`, that names no entities.
+pub fn drain_request(name: &str, recommended_action: &str) -> DrainRequest {
+    DrainRequest {
+        namespace: "nvsentinel".to_owned(),
+        name: name.to_owned(),
+        uid: format!("uid-of-{name}"),
+        labels: Vec::new(),
+        annotations: Vec::new(),
+        creation_timestamp: None,
+        check_name: String::new(),
+        error_codes: Vec::new(),
+        recommended_action: recommended_action.to_owned(),
+        health_event_id: String::new(),
+        reason: String::new(),
+        entities_impacted: Vec::new(),
+        metadata: Vec::new(),
+        pods_to_drain: Vec::new(),
     }
 }
 
@@ -108,6 +129,18 @@ impl Resources {
     }
 }
 
+impl DrainRequest {
+    /// Adds an entity.
+    #[must_use]
+    pub fn with_entity(mut self, entity_type: &str, value: &str) -> Self {
+        self.entities_impacted.push(Entity {
+            type_: entity_type.to_owned(),
+            value: value.to_owned(),
+        });
+        self
+    }
+}
+
 impl Namespace {
     /// Sets a label.
     #[must_use]
@@ -148,6 +181,15 @@ impl Host {
     pub fn resources(&self, pod: &str, resources: Resources) {
         let uid = super::pod(pod).uid;
         state::with(|state| state.resources.insert(uid, resources));
+    }
+
+    /// The drain is for these DrainRequests.
+    pub fn drain_requests(&self, requests: impl IntoIterator<Item = DrainRequest>) {
+        let requests = requests.into_iter().collect();
+        state::with(|state| {
+            state.drain.trigger = "DrainRequest".to_owned();
+            state.drain_requests = requests;
+        });
     }
 
     /// Sets a label of the object that requested the drain.

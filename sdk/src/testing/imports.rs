@@ -100,7 +100,9 @@ pub(crate) mod cluster {
 
 pub(crate) mod facts {
     use crate::{
-        bindings::imports::scupper::drain::facts::{Budget, Error, Namespace, Owner, Request, Resources},
+        bindings::imports::scupper::drain::facts::{
+            Budget, DrainRequest, Error, Namespace, Owner, Request, Resources,
+        },
         testing::{
             namespace, resources,
             state::{self, State},
@@ -116,6 +118,10 @@ pub(crate) mod facts {
                 annotations: state.request_annotations.clone(),
             })
         })
+    }
+
+    pub(crate) fn list_drain_requests() -> Result<Vec<DrainRequest>, Error> {
+        ask("request", |state| Ok(state.drain_requests.clone()))
     }
 
     pub(crate) fn get_namespace(name: &str) -> Result<Namespace, Error> {

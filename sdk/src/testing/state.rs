@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Drain, Entry, Grant, Node, Phase, Pod, Subject,
-    facts::{Budget, Namespace, Owner, Resources},
+    facts::{Budget, DrainRequest, Namespace, Owner, Resources},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -37,6 +37,7 @@ pub(super) struct State {
     pub(super) owners: BTreeMap<String, Vec<Owner>>,
     /// By the UID of the pod.
     pub(super) resources: BTreeMap<String, Resources>,
+    pub(super) drain_requests: Vec<DrainRequest>,
     pub(super) request_labels: Vec<Entry>,
     pub(super) request_annotations: Vec<Entry>,
     /// A check is being called: it may send requests, and change nothing.
@@ -82,6 +83,7 @@ impl Default for State {
             budgets: Vec::new(),
             owners: BTreeMap::new(),
             resources: BTreeMap::new(),
+            drain_requests: Vec::new(),
             request_labels: Vec::new(),
             request_annotations: Vec::new(),
             checks: false,

@@ -1,5 +1,6 @@
 //! Requests of every form, and conditions beside those of others.
 
+use scupper_common::drain_request::Entity;
 use serde_json::{Value, json};
 
 use super::wire::WireRequest;
@@ -27,6 +28,42 @@ fn a_request_is_read_with_unknown_fields_and_others_of_wrong_types() {
     let pods = read.pods.unwrap();
     assert_eq!(pods["shop"].len(), 2);
     assert!(pods["batch"].is_empty());
+}
+
+#[test]
+fn fields_are_read_in_any_form_and_odd_ones_are_empty() {
+    let spec = json!({"nodeName": "a", "checkName": "GpuXidError", "errorCode": ["48", 79, null],
+        "recommendedAction": "COMPONENT_RESET", "healthEventID": "68a1", "reason": "XID 48",
+        "entitiesImpacted": [{"type": "GPU_UUID", "value": "GPU-1"}, {"type": "GPU", "value": 0}, {"type": "PCI"}, "x"],
+        "metadata": {"rack": "r1", "odd": {}}, "podsToDrain": {"shop": ["cart"]}});
+    let fields = read(&spec).fields;
+    let entity = |kind: &str, value: &str| Entity {
+        kind: kind.to_owned(),
+        value: value.to_owned(),
+    };
+    let expected = DrainRequestFields {
+        namespace: "nvsentinel".to_owned(),
+        name: "drain-a".to_owned(),
+        uid: "u".to_owned(),
+        labels: fields.labels.clone(),
+        check_name: "GpuXidError".to_owned(),
+        error_codes: vec!["48".to_owned(), "79".to_owned()],
+        recommended_action: "COMPONENT_RESET".to_owned(),
+        health_event_id: "68a1".to_owned(),
+        reason: "XID 48".to_owned(),
+        entities: [entity("GPU_UUID", "GPU-1"), entity("GPU", "0"), entity("PCI", "")].into(),
+        metadata: [("rack".to_owned(), "r1".to_owned())].into(),
+        pods_to_drain: [("shop".to_owned(), ["cart".to_owned()].into())].into(),
+        ..DrainRequestFields::default()
+    };
+    assert_eq!(*fields, expected);
+    assert_eq!(fields.labels["nvsentinel.nvidia.com/node-name"], "labelled");
+    let odd = json!({"nodeName": "a", "checkName": ["x"], "errorCode": 48, "recommendedAction": null, "reason": {},
+        "entitiesImpacted": {"GPU": 1}, "metadata": [1], "podsToDrain": "cart"});
+    let odd = read(&odd).fields;
+    let bare = read(&json!({"nodeName": "a"})).fields;
+    assert_eq!(odd, bare);
+    assert!(bare.entities.is_empty() && bare.check_name.is_empty());
 }
 
 #[test]

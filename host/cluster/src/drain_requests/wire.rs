@@ -1,12 +1,14 @@
 //! A DrainRequest between the API's form and ours.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use scupper_engine::{Condition, NamedPods};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::wire::{Meta, Object, parse_moment};
+use super::fields::fields;
 use super::{DrainRequestObject, DrainRequestRef};
 
 /// The label by which node-drainer finds its requests.
@@ -15,7 +17,7 @@ const NODE_LABEL: &str = "nvsentinel.nvidia.com/node-name";
 /// A request. Only its metadata has a known form.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WireRequest {
+pub(in super::super) struct WireRequest {
     metadata: Meta,
     spec: Value,
     status: Value,
@@ -28,7 +30,7 @@ impl Object for WireRequest {
 }
 
 impl WireRequest {
-    pub(super) fn into_request(self) -> DrainRequestObject {
+    pub(in super::super) fn into_request(self) -> DrainRequestObject {
         let Self {
             metadata,
             spec,
@@ -42,12 +44,15 @@ impl WireRequest {
                 (labelled.unwrap_or_default(), Some(problem))
             }
         };
+        let pods = named_pods(spec.get("podsToDrain"));
+        let known = pods.as_ref().cloned().unwrap_or_default();
         DrainRequestObject {
+            fields: Arc::new(fields(&metadata, &spec, known)),
             created: metadata.creation_timestamp,
             deleting: metadata.deletion_timestamp.is_some(),
             node,
             problem,
-            pods: named_pods(spec.get("podsToDrain")),
+            pods,
             conditions: conditions(&status),
             reference: DrainRequestRef {
                 namespace: metadata.namespace,

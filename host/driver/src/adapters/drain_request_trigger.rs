@@ -16,13 +16,14 @@ use scupper_config::DrainRequestsFile;
 use scupper_engine::{Condition, Trigger};
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
-    RequestChange, RequestCondition, RequestRef, SetConditions,
+    RequestChange, RequestCondition, RequestRef, ServedRequests, SetConditions,
 };
 use scupper_triggers::{DrainCommand, DrainReport};
 
 /// What the trigger reads and where its commands go.
 pub(crate) struct RequestTriggerDeps {
     pub(crate) node: LatestNode,
+    pub(crate) served: watch::Sender<Option<ServedRequests>>,
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) reports: mpsc::UnboundedReceiver<DrainReport>,
     pub(crate) sole_instance: watch::Receiver<bool>,
@@ -57,6 +58,7 @@ pub(crate) fn start(
         requests,
         find_resume_point: find_resume_point(cluster.clone(), options, deps.node),
         set_conditions: set_conditions(cluster.clone(), kind(&config)),
+        served: deps.served,
         commands: deps.commands,
         reports: deps.reports,
         sole_instance: deps.sole_instance,
@@ -115,7 +117,8 @@ fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> Observed
         problem,
         pods,
         conditions,
-        ..
+        fields,
+        node: _,
     } = object;
     let (only_pods, wrong_pods) = match pods {
         _ if !partial => (None, None),
@@ -137,6 +140,7 @@ fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> Observed
         problem: problem.or(wrong_pods),
         only_pods,
         conditions: conditions.into_iter().map(on_our_line).collect(),
+        fields,
     }
 }
 

@@ -3,21 +3,36 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::{Answer, Node, Pod, PodRef, Task};
+use tokio::sync::watch;
 
 use crate::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};
+use scupper_triggers::drain_request::ServedRequests;
 
 /// The cluster edge, as policies use it.
 pub(crate) struct PolicyClusterAccess {
     pub(super) cluster: Cluster,
+    /// What the DrainRequest trigger serves; `None` in a command.
+    pub(super) served: Option<ServedReceiver>,
     messages: PolicyMessages,
 }
 
+/// Shows which DrainRequests the current drain serves.
+pub(crate) type ServedReceiver = watch::Receiver<Option<ServedRequests>>;
+
 impl PolicyClusterAccess {
-    pub(crate) const fn new(cluster: Cluster, messages: PolicyMessages) -> Self {
-        Self { cluster, messages }
+    pub(crate) const fn new(
+        cluster: Cluster,
+        served: Option<ServedReceiver>,
+        messages: PolicyMessages,
+    ) -> Self {
+        Self {
+            cluster,
+            served,
+            messages,
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The facts that policies ask for, by means of the cluster edge.
 
 use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -9,6 +11,7 @@ use crate::adapters::policy_access::PolicyClusterAccess;
 use scupper_cluster::{
     BudgetCounts, ClaimedDevice, ObjectMeta, PodClaim, PodOwner, PodSpec, ReadError, ResourceClaim,
 };
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact,
@@ -27,6 +30,17 @@ impl FactSource for PolicyClusterAccess {
             found.ok_or_else(|| AccessError::NotFound(format!("the LifecycleEvent {name} is gone")))
         }
         .boxed()
+    }
+
+    fn drain_requests<'a>(
+        &'a self,
+        drain: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
+        let served = self.served.as_ref().and_then(|served| served.borrow().clone());
+        let found = served.filter(|served| served.drain == drain);
+        let found =
+            found.ok_or_else(|| AccessError::NotFound("the DrainRequests of this drain are gone".to_owned()));
+        ready(found.map(|found| found.requests)).boxed()
     }
 
     fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {

@@ -75,11 +75,13 @@ impl Plugin {
         let patience = options.settings.forbidden_timeout;
         let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
+        let (served, is_served) = watch::channel(None);
         let kept = policies::keep(
             &options.policies,
             options.compiler.clone(),
             options.clock,
             &cluster,
+            is_served,
             &node,
             &metrics,
         )
@@ -131,12 +133,13 @@ impl Plugin {
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
         let requests = drain_request_trigger::RequestTriggerDeps {
             node: node_watch.node.clone(),
+            served,
             commands: commands.clone(),
             reports: drain_reports,
             sole_instance: is_sole_instance,
         };
-        let served = drain_settings.drain_requests();
-        let requests = drain_request_trigger::start(&cluster, &options, served, requests);
+        let config = drain_settings.drain_requests();
+        let requests = drain_request_trigger::start(&cluster, &options, config, requests);
         let slm_deps = SlmDeps {
             events: readiness::synced(
                 &health,

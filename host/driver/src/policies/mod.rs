@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::adapters::metrics::PolicyObserver;
-use crate::adapters::policy_access::PolicyClusterAccess;
+use crate::adapters::policy_access::{PolicyClusterAccess, ServedReceiver};
 use crate::policies::code_cache::CodeCacheDir;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::{DriverError, PoliciesOptions};
@@ -65,7 +65,7 @@ pub async fn load(
         None => options.policies.clone(),
     };
     let messages = PolicyMessages::default();
-    let policies = Policies::load(&runtime, &specs, access(cluster, &messages))
+    let policies = Policies::load(&runtime, &specs, access(cluster, None, &messages))
         .await
         .map_err(DriverError::Policies)?;
     Ok(LoadedPolicies {
@@ -81,6 +81,7 @@ pub(crate) async fn keep(
     compiler: Option<PathBuf>,
     clock: Clock,
     cluster: &Cluster,
+    served: ServedReceiver,
     node: &str,
     metrics: &Metrics,
 ) -> Result<LivePolicies, DriverError> {
@@ -94,7 +95,7 @@ pub(crate) async fn keep(
     let messages = PolicyMessages::default();
     let started = Reloader::start(
         Arc::new(runtime),
-        access(cluster, &messages),
+        access(cluster, Some(served), &messages),
         source,
         options.reload.clone(),
         notices,
@@ -151,8 +152,16 @@ async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Joi
     }
 }
 
-fn access(cluster: &Cluster, messages: &PolicyMessages) -> Arc<PolicyClusterAccess> {
-    Arc::new(PolicyClusterAccess::new(cluster.clone(), messages.clone()))
+fn access(
+    cluster: &Cluster,
+    served: Option<ServedReceiver>,
+    messages: &PolicyMessages,
+) -> Arc<PolicyClusterAccess> {
+    Arc::new(PolicyClusterAccess::new(
+        cluster.clone(),
+        served,
+        messages.clone(),
+    ))
 }
 
 /// The runtime of policies, and the directory that must live as long.

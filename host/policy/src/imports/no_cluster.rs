@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use crate::{
@@ -65,6 +67,13 @@ impl ClusterAccess for NoCluster {
 
 impl FactSource for NoCluster {
     fn lifecycle_event<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Marks, AccessError>> {
+        self.refuse()
+    }
+
+    fn drain_requests<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
         self.refuse()
     }
 

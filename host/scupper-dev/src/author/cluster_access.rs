@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use super::memory_cluster::MemoryCluster;
@@ -112,6 +113,13 @@ impl FactSource for SharedCluster {
         _uid: &'a str,
     ) -> BoxFuture<'a, Result<Marks, AccessError>> {
         self.ask(|cluster| Ok(cluster.request.clone()))
+    }
+
+    fn drain_requests<'a>(
+        &'a self,
+        _drain: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
+        self.ask(|cluster| Ok(cluster.drain_requests.clone()))
     }
 
     fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {

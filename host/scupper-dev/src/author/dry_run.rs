@@ -70,7 +70,8 @@ impl DryRun {
         }
         (cluster.namespaces, cluster.owners) = (snapshot.namespaces, snapshot.owners);
         cluster.pod_facts = snapshot.pod_facts;
-        let node = cluster.node.name.clone();
+        cluster.drain_requests = snapshot.drain_requests;
+        let (node, trigger) = (cluster.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();
         let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &cluster).await;
@@ -92,7 +93,7 @@ impl DryRun {
         let request = Request {
             id: "uid-of-maintenance".to_owned(),
             name: "maintenance".to_owned(),
-            trigger: "command".to_owned(),
+            trigger,
             intent: Intent::Drain,
             node,
             deadline: None,

@@ -33,6 +33,8 @@ pub(super) struct ScenarioForm {
     pub(super) owners: Vec<OwnerFields>,
     /// What policies learn of the object that requests the drain.
     pub(super) request: RequestForm,
+    /// The DrainRequests that request it: the `spec` of each, as in the API.
+    pub(super) drain_requests: Vec<Map<String, Value>>,
     /// The answers of the policy's servers, in this order.
     pub(super) answers: Vec<AnswerForm>,
     pub(super) plan: Option<Spanned<PlanForm>>,
@@ -54,6 +56,7 @@ impl Default for ScenarioForm {
             namespaces: Vec::new(),
             owners: Vec::new(),
             request: RequestForm::default(),
+            drain_requests: Vec::new(),
             answers: Vec::new(),
             plan: None,
             steps: Vec::new(),

@@ -4,10 +4,13 @@
 //! know the expectations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time,
+    Trigger, Uid,
 };
 
 use super::mock_servers::MockServers;
@@ -36,6 +39,8 @@ pub(super) struct MemoryCluster {
     pub(super) expected_pods: BTreeMap<(String, String), i32>,
     /// The object that requested the drain.
     pub(super) request: Marks,
+    /// The DrainRequests that requested it.
+    pub(super) drain_requests: Vec<Arc<DrainRequestFields>>,
     /// Scheduled events.
     due: Vec<(Time, TimedChange)>,
     /// Pending watch events, in order.
@@ -75,6 +80,7 @@ impl MemoryCluster {
             pod_facts: PodFacts::default(),
             expected_pods: BTreeMap::new(),
             request: Marks::default(),
+            drain_requests: Vec::new(),
             due: Vec::new(),
             events: Vec::new(),
             version: 1,
@@ -127,6 +133,14 @@ impl MemoryCluster {
             cancel: None,
             resource_version: self.version.to_string(),
             ..self.node.clone()
+        }
+    }
+
+    /// The trigger of the drain: this one, unless there are DrainRequests.
+    pub(super) fn trigger_or(&self, other: &str) -> String {
+        match self.drain_requests[..] {
+            [] => other.to_owned(),
+            _ => Trigger::DrainRequest.name().to_owned(),
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod assertions;
 mod cluster_access;
+mod drain_requests;
 mod dry_run;
 #[cfg(test)]
 mod error_texts;

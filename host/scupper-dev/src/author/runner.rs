@@ -117,6 +117,8 @@ impl ScenarioRunner {
         let now = self.now();
         self.request.intent = Intent::Uncordon;
         self.request.id = format!("{}-is-over", self.request.id);
+        // A DrainRequest asks for no uncordon.
+        self.cluster.lock().drain_requests.clear();
         self.request.deadline = None;
         self.started = now;
         self.outcome = None;

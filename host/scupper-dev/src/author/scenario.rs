@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::assertions::{Assertions, Difference};
 use super::cluster_access::SharedCluster;
+use super::drain_requests;
 use super::form::{ExpectForm, ScenarioForm, StepForm};
 use super::memory_cluster::MemoryCluster;
 use super::offline::{OfflineRuntime, PolicyLoadError};
@@ -150,6 +151,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         namespaces,
         owners,
         pod_facts,
+        drain_requests: snapshot_requests,
     } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
     said.change(&mut node, BEGINNING);
     let node_name = node.name.clone();
@@ -192,6 +194,11 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         cluster.namespaces.insert(form.name.clone(), form.fact(BEGINNING));
     }
     cluster.request = form.request.marks();
+    cluster.drain_requests = match drain_requests::of_specs(&form.drain_requests) {
+        Ok(requests) if requests.is_empty() => snapshot_requests,
+        Ok(requests) => requests,
+        Err(message) => return Err(ScenarioError::Form(format!("drain-requests: {message}"))),
+    };
     for answer in &form.answers {
         cluster.answers.add(answer);
     }
@@ -205,12 +212,13 @@ fn request(
     policies: &Policies,
 ) -> Request {
     let sla = configuration.drain.sla.filter(|sla| !sla.is_zero());
+    let cluster = cluster.lock();
     Request {
         id: "uid-of-maintenance".to_owned(),
         name: "maintenance".to_owned(),
-        trigger: "test".to_owned(),
+        trigger: cluster.trigger_or("test"),
         intent: Intent::Drain,
-        node: cluster.lock().node.name.clone(),
+        node: cluster.node.name.clone(),
         deadline: sla.map(|sla| BEGINNING + sla),
         settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
         policies: policies.infos(),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Node, Pod};
 use serde_json::Value;
 use thiserror::Error;
@@ -12,6 +14,7 @@ use scupper_cluster::{DecodeError, DeviceSlice, Object, decode};
 use scupper_driver::{claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact};
 use scupper_policy::{NamespaceFact, OwnerFact};
 
+use super::drain_requests::open_of;
 use super::pod_facts::PodFacts;
 
 /// A node with its pods.
@@ -29,6 +32,8 @@ pub(crate) struct Snapshot {
     pub owners: Vec<(String, OwnerFact)>,
     /// Requests and devices of pods.
     pub pod_facts: PodFacts,
+    /// The DrainRequests of the node that have no answer yet.
+    pub drain_requests: Vec<Arc<DrainRequestFields>>,
 }
 
 /// Why a snapshot cannot be read.
@@ -114,6 +119,7 @@ impl Snapshot {
             namespaces: BTreeMap::new(),
             owners: Vec::new(),
             pod_facts: PodFacts::default(),
+            drain_requests: Vec::new(),
         }
     }
 
@@ -121,6 +127,7 @@ impl Snapshot {
         let (mut nodes, mut pods, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
         let (mut namespaces, mut owners) = (BTreeMap::new(), Vec::new());
         let (mut pod_facts, mut slices) = (PodFacts::default(), Vec::new());
+        let mut requests = Vec::new();
         for object in objects {
             match object {
                 Object::Node(node) => nodes.push(node),
@@ -142,6 +149,7 @@ impl Snapshot {
                     pod_facts.claims.insert(place, claim_fact(claim));
                 }
                 Object::DeviceSlice(slice) => slices.push(slice),
+                Object::DrainRequest(request) => requests.push(*request),
                 Object::Other { .. } => {}
             }
         }
@@ -168,6 +176,7 @@ impl Snapshot {
         slices.retain(|slice: &DeviceSlice| slice.node == node.name);
         pod_facts.attributes = device_attributes(DeviceSlice::together(slices));
         Ok(Self {
+            drain_requests: open_of(&node.name, requests),
             node,
             pods,
             budgets,

@@ -22,6 +22,7 @@ fn the_scenarios_of_our_policies_are_played() {
         "openstack",
         "namespace-modes",
         "jobs",
+        "gpu",
         "priority",
         "keep-labelled",
         "announce",
@@ -248,4 +249,59 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
         &["test", "it.yaml", "--policy", guest.to_str().unwrap()],
     );
     assert!(reported.good().ends_with(" 0 failed\n"), "{reported:#?}");
+}
+
+#[test]
+fn a_policy_learns_of_the_drain_requests_of_a_scenario_and_of_a_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write(
+        "cluster.yaml",
+        "apiVersion: v1\nkind: List\nitems:\n\
+         - {kind: Node, metadata: {name: node-1}}\n\
+         - kind: DrainRequest\n  \
+           metadata: {namespace: nvsentinel, name: open}\n  \
+           spec: {nodeName: node-1, entitiesImpacted: [{type: GPU, value: 0}]}\n\
+         - kind: DrainRequest\n  \
+           metadata: {namespace: nvsentinel, name: old}\n  \
+           spec: {nodeName: node-1}\n  \
+           status: {conditions: [{type: DrainComplete, status: \"True\"}]}\n\
+         - {kind: DrainRequest, metadata: {namespace: nvsentinel, name: other}, spec: {nodeName: node-2}}\n",
+    );
+    let scenario = |requests: &str, expected: &str| {
+        format!(
+            "about: A policy that asks\npolicy:\n  \
+               grants: {{facts: [request, namespaces, budgets, owners, resources]}}\n  \
+               config: {{ask: \"request\\ndrain-requests\"}}\n\
+             cluster: cluster.yaml\n{requests}\
+             ends: {{outcome: PolicyFailed, message: '*DrainRequest maintenance None; {expected}'}}\n"
+        )
+    };
+    write(
+        "snapshot.yaml",
+        &scenario("", "nvsentinel/open * [\"GPU:0\"] [] []"),
+    );
+    let given =
+        "drain-requests: [{checkName: Xid, recommendedAction: COMPONENT_RESET}, {errorCode: [\"48\"]}]\n";
+    write(
+        "given.yaml",
+        &scenario(
+            given,
+            "nvsentinel/request-1 * Xid [] COMPONENT_RESET *, nvsentinel/request-2 * [\"48\"] *",
+        ),
+    );
+    let guest = guest("asks");
+    let guest = guest.to_str().unwrap();
+    for name in ["snapshot.yaml", "given.yaml"] {
+        let reported = policy(dir.path(), &["test", name, "--policy", guest]);
+        assert!(reported.good().ends_with(" 0 failed\n"), "{reported:#?}");
+    }
+    write("wrong.yaml", &scenario("drain-requests: [{entities: []}]\n", "*"));
+    let reported = policy(dir.path(), &["test", "wrong.yaml", "--policy", guest]);
+    assert!(
+        format!("{}{}", reported.stdout, reported.stderr).contains(
+            "drain-requests: a DrainRequest has no field `entities`; it has checkName, entitiesImpacted"
+        ),
+        "{reported:#?}"
+    );
 }

@@ -1,8 +1,10 @@
 //! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
 //! unless its configuration says under `then` what to do.
 
-use guests::facts::{Budget, Device, Owner};
-use guests::{Call, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts};
+use guests::facts::{Budget, Device, DrainRequest, Owner};
+use guests::{
+    Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
+};
 
 guests::about!(
     Description::new("asks", "0.1.0", "Asks about the cluster")
@@ -54,6 +56,10 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
             ),
             Err(error) => error.to_string(),
         }],
+        ["drain-requests"] => vec![match facts::drain_requests() {
+            Ok(requests) => requests.iter().map(drain_request).collect::<Vec<_>>().join(", "),
+            Err(error) => error.to_string(),
+        }],
         ["namespace", name] => vec![namespace(name)],
         // So many different ones; the plan shows only the last answer.
         ["namespaces", times] => {
@@ -71,6 +77,42 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
         ["resources", "stranger"] => vec![resources(&stranger(pods))],
         _ => vec![format!("what is {question}?")],
     }
+}
+
+fn drain_request(request: &DrainRequest) -> String {
+    let DrainRequest {
+        namespace,
+        name,
+        uid,
+        labels,
+        annotations,
+        creation_timestamp,
+        check_name,
+        error_codes,
+        recommended_action,
+        health_event_id,
+        reason,
+        entities_impacted,
+        metadata,
+        pods_to_drain,
+    } = request;
+    let entries = |entries: &[Entry]| {
+        let entries = entries.iter();
+        entries
+            .map(|it| format!("{}={}", it.key, it.value))
+            .collect::<Vec<_>>()
+    };
+    let entities = entities_impacted.iter();
+    let entities: Vec<_> = entities.map(|it| format!("{}:{}", it.type_, it.value)).collect();
+    let pods = pods_to_drain.iter();
+    let pods: Vec<_> = pods.map(|it| format!("{}/{}", it.namespace, it.name)).collect();
+    format!(
+        "{namespace}/{name} {uid} {:?} {:?} {creation_timestamp:?} {check_name} {error_codes:?} {recommended_action} \
+         {health_event_id} {reason} {entities:?} {:?} {pods:?}",
+        entries(labels),
+        entries(annotations),
+        entries(metadata)
+    )
 }
 
 /// A pod that the call does not have.

@@ -6,8 +6,8 @@ pub use scupper_sdk::bindings;
 #[doc(hidden)]
 pub use scupper_sdk::glue;
 pub use scupper_sdk::{
-    Call, Decision, Description, Drain, Finding, Grant, Node, Outcome, Phase, Plan, Pod, Problem, Subject,
-    Verdict, Wave, cluster, config, facts, http, log,
+    Call, Decision, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, Problem,
+    Subject, Verdict, Wave, cluster, config, facts, http, log,
 };
 
 /// A decision on a pod.

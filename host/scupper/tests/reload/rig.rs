@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending};
 use scupper_common::clock::Clock;
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Marks,
@@ -166,6 +167,10 @@ impl ClusterAccess for SilentCluster {
 
 impl FactSource for SilentCluster {
     fn lifecycle_event<'a>(&'a self, _name: &'a str, _uid: &'a str) -> Answer<'a, Marks> {
+        pending().boxed()
+    }
+
+    fn drain_requests<'a>(&'a self, _drain: &'a str) -> Answer<'a, Vec<Arc<DrainRequestFields>>> {
         pending().boxed()
     }
 

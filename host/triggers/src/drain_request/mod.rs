@@ -10,7 +10,7 @@ mod run;
 mod state;
 
 pub use conditions::{ConditionNames, RequestCondition};
-pub use request::{ObservedRequest, RequestChange, RequestRef};
+pub use request::{ObservedRequest, RequestChange, RequestRef, ServedRequests};
 pub use run::{DrainRequestDeps, DrainRequestOptions, FindResumePoint, SetConditions, run};
 
 /// The trigger's name in reports and checkpoints.

@@ -1,5 +1,8 @@
 //! A request as this trigger sees it.
 
+use std::sync::Arc;
+
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Condition, Time};
 
 use crate::NamedPods;
@@ -30,6 +33,17 @@ pub struct ObservedRequest {
     pub only_pods: Option<NamedPods>,
     /// Its conditions.
     pub conditions: Vec<Condition>,
+    /// What policies may ask about.
+    pub fields: Arc<DrainRequestFields>,
+}
+
+/// The requests that a drain serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedRequests {
+    /// The id of the drain.
+    pub drain: String,
+    /// Its requests, the oldest first.
+    pub requests: Vec<Arc<DrainRequestFields>>,
 }
 
 /// A change of the requests in one namespace.

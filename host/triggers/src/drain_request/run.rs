@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::conditions::{ConditionNames, RequestCondition};
-use super::request::{RequestChange, RequestRef};
+use super::request::{RequestChange, RequestRef, ServedRequests};
 use super::state::{ConditionWrite, RequestState};
 use crate::{DrainCommand, DrainReport, ResumePoint};
 use scupper_common::clock::Clock;
@@ -47,6 +47,8 @@ pub struct DrainRequestDeps<R> {
     pub find_resume_point: FindResumePoint,
     /// Writes conditions.
     pub set_conditions: SetConditions,
+    /// Shows what the current drain serves, before its command is sent. After its end it stays until the next drain.
+    pub served: watch::Sender<Option<ServedRequests>>,
     /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,
     /// What the driver reports of its drains.
@@ -64,6 +66,7 @@ where
         mut requests,
         find_resume_point,
         set_conditions,
+        served,
         commands,
         mut reports,
         mut sole_instance,
@@ -77,6 +80,9 @@ where
             state.resume(find_resume_point().await);
         }
         state.advance(clock.now(), is_sole);
+        if let Some(now_served) = state.served() {
+            served.send_replace(Some(now_served));
+        }
         while let Some(command) = state.poll_command() {
             tracing::info!(?command, "command to the driver");
             if commands.send(command).await.is_err() {

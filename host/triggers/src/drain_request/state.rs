@@ -2,13 +2,15 @@
 //! clock or do I/O.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Intent, Outcome, Time};
 
 use super::TRIGGER;
 use super::conditions::{ConditionNames, RequestAnswer, RequestStage};
-use super::request::{ObservedRequest, RequestChange};
+use super::request::{ObservedRequest, RequestChange, ServedRequests};
 use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods, ResumePoint};
 use writes::WriteSlot;
 
@@ -37,14 +39,23 @@ struct ActiveDrain {
     started: bool,
     /// No request asks for it any more.
     withdrawn: bool,
-    /// The requests that it is for, by UID, with their deadlines once it has started.
-    members: BTreeMap<String, Option<Time>>,
+    /// The requests that it is for, by UID.
+    members: BTreeMap<String, DrainMember>,
     /// The deadline that the driver knows.
     deadline: Option<Time>,
     /// The hooks that hold it.
     held: Vec<String>,
     /// What it did.
     summary: String,
+}
+
+/// A request that a drain is for.
+#[derive(Debug)]
+struct DrainMember {
+    /// Once the drain has started.
+    deadline: Option<Time>,
+    /// What it said when it joined: the plan is made for that.
+    joined_with: Arc<DrainRequestFields>,
 }
 
 /// The trigger's state.
@@ -63,6 +74,24 @@ pub(super) struct RequestState {
     /// Nothing begins before this time.
     not_before: Time,
     commands: VecDeque<DrainCommand>,
+}
+
+impl ActiveDrain {
+    fn last_deadline(&self) -> Option<Time> {
+        self.members.values().filter_map(|member| member.deadline).max()
+    }
+
+    /// Whether the plan is made for this request as well. The verdicts on known pods stand while a drain runs, and
+    /// policies may plan by what requests say: one that says something else needs a plan of its own.
+    fn is_planned_for(&self, uid: &str, fields: &DrainRequestFields) -> bool {
+        match self.members.get(uid) {
+            Some(member) => member.joined_with.asks_the_same(fields),
+            None => {
+                let mut members = self.members.values();
+                members.any(|member| member.joined_with.asks_the_same(fields))
+            }
+        }
+    }
 }
 
 impl RequestState {
@@ -157,8 +186,8 @@ impl RequestState {
         let deadline = self
             .timeout
             .map(|timeout| since.unwrap_or(now).min(now) + timeout);
-        if let Some(drain) = &mut self.drain {
-            drain.members.insert(uid.to_owned(), deadline);
+        if let Some(member) = self.drain.as_mut().and_then(|drain| drain.members.get_mut(uid)) {
+            member.deadline = deadline;
         }
     }
 
@@ -195,7 +224,7 @@ impl RequestState {
             deadline: left.deadline,
             ..new_request(left.id, left.name, only_pods)
         };
-        self.send(request, open.into_iter().collect());
+        self.send(request, open);
         self.withdraw_if_unwanted();
     }
 
@@ -237,9 +266,11 @@ impl RequestState {
     /// drain's own.
     fn expire(&mut self, now: Time) {
         let Some(drain) = &self.drain else { return };
-        let last = drain.members.values().flatten().max().copied();
-        for (uid, deadline) in &drain.members {
-            let is_late = deadline.is_some_and(|deadline| deadline <= now && Some(deadline) < last);
+        let last = drain.last_deadline();
+        for (uid, member) in &drain.members {
+            let is_late = member
+                .deadline
+                .is_some_and(|deadline| deadline <= now && Some(deadline) < last);
             if let Some(tracked) = self.requests.get_mut(uid).filter(|_| is_late) {
                 tracked.answer = Some(RequestAnswer::too_late());
             }
@@ -250,16 +281,19 @@ impl RequestState {
         let Some(drain) = self.drain.as_ref().filter(|drain| !drain.withdrawn) else {
             return;
         };
-        let open = self.open_for(Some(&drain.only_pods));
+        let mut open = self.open_for(Some(&drain.only_pods));
+        open.retain(|uid, member| drain.is_planned_for(uid, &member.joined_with));
         let joined: Vec<_> = open
-            .iter()
+            .keys()
             .filter(|uid| !drain.members.contains_key(*uid))
             .cloned()
             .collect();
         let started = drain.started;
         if let Some(drain) = &mut self.drain {
-            drain.members.retain(|uid, _| open.contains(uid));
-            drain.members.extend(joined.iter().map(|uid| (uid.clone(), None)));
+            drain.members.retain(|uid, _| open.contains_key(uid));
+            for (uid, member) in open {
+                drain.members.entry(uid).or_insert(member);
+            }
         }
         if started {
             for uid in &joined {
@@ -276,7 +310,7 @@ impl RequestState {
             drain.withdrawn = true;
             self.commands.push_back(DrainCommand::Cancel {
                 id: drain.id.clone(),
-                reason: "its DrainRequest was deleted, or answered by another client".to_owned(),
+                reason: "its DrainRequest was deleted, changed, or answered by another client".to_owned(),
             });
         }
     }
@@ -290,7 +324,7 @@ impl RequestState {
         else {
             return;
         };
-        let deadline = drain.members.values().flatten().max().copied();
+        let deadline = drain.last_deadline();
         if deadline != drain.deadline {
             drain.deadline = deadline;
             self.commands.push_back(DrainCommand::Deadline {
@@ -315,13 +349,13 @@ impl RequestState {
         self.send(new_request(reference.uid, reference.name, only_pods), members);
     }
 
-    fn send(&mut self, request: DrainRequest, members: BTreeSet<String>) {
+    fn send(&mut self, request: DrainRequest, members: BTreeMap<String, DrainMember>) {
         self.drain = Some(ActiveDrain {
             id: request.id.clone(),
             only_pods: request.only_pods.clone(),
             started: false,
             withdrawn: false,
-            members: members.into_iter().map(|uid| (uid, None)).collect(),
+            members,
             deadline: request.deadline,
             held: Vec::new(),
             summary: String::new(),
@@ -338,14 +372,34 @@ impl RequestState {
             && !self.names.is_answered(observed)
     }
 
-    /// The UIDs of the open requests that mean these pods; `None`: those that mean all of the node.
-    fn open_for(&self, only_pods: Option<&Option<NamedPods>>) -> BTreeSet<String> {
+    /// The open requests that mean these pods; `None`: those that mean all of the node.
+    fn open_for(&self, only_pods: Option<&Option<NamedPods>>) -> BTreeMap<String, DrainMember> {
         let only_pods = only_pods.and_then(Option::as_ref);
         let open = self
             .requests
             .iter()
             .filter(|(_, tracked)| self.is_open(tracked) && tracked.observed.only_pods.as_ref() == only_pods);
-        open.map(|(uid, _)| uid.clone()).collect()
+        let member = |tracked: &TrackedRequest| DrainMember {
+            deadline: None,
+            joined_with: Arc::clone(&tracked.observed.fields),
+        };
+        open.map(|(uid, tracked)| (uid.clone(), member(tracked)))
+            .collect()
+    }
+
+    /// What the current drain serves; `None`: nothing new. Of a drain that was withdrawn the last requests stay: without
+    /// any, its policies would plan for the whole node until it is cancelled.
+    pub(super) fn served(&self) -> Option<ServedRequests> {
+        let drain = self.drain.as_ref().filter(|drain| !drain.withdrawn)?;
+        let members = drain.members.keys().filter_map(|uid| self.requests.get(uid));
+        let mut requests: Vec<_> = members
+            .map(|tracked| Arc::clone(&tracked.observed.fields))
+            .collect();
+        requests.sort_by_key(|fields| fields.created);
+        Some(ServedRequests {
+            drain: drain.id.clone(),
+            requests,
+        })
     }
 
     /// How far a request is, as its status should say; `None`: there is nothing to say.

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Pod, PodRef, Time, Trigger};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -75,6 +76,7 @@ pub(super) struct Answers {
     bytes: usize,
     spent: Duration,
     request: Option<Answer<Marks>>,
+    drain_requests: Option<Answer<Vec<Arc<DrainRequestFields>>>>,
     namespaces: BTreeMap<String, Answer<NamespaceFact>>,
     budgets: Option<Answer<Vec<BudgetFact>>>,
     pub(super) owners: KnownOwners<Answer<Option<OwnerFact>>>,
@@ -192,6 +194,27 @@ impl Facts {
             }
         };
         answers.request = Some(answer.clone());
+        answer
+    }
+
+    /// The DrainRequests that the drain serves.
+    pub(crate) async fn drain_requests(&self, asker: &Asker) -> Answer<Vec<Arc<DrainRequestFields>>> {
+        let mut answers = self.answers.lock().await;
+        if let Some(known) = &answers.drain_requests {
+            return known.clone();
+        }
+        let answer = if self.is_blank || Trigger::of(&asker.trigger) != Trigger::DrainRequest {
+            Ok(Vec::new())
+        } else {
+            let (cluster, id) = (Arc::clone(&asker.cluster), asker.id.clone());
+            let reading = async move { cluster.drain_requests(&id).await };
+            self.fetch(&mut answers, reading).await
+        };
+        let answer = answer.and_then(|all| {
+            let bytes = all.iter().map(|request| request.bytes()).sum();
+            answers.admit_bytes(bytes).map(|()| all)
+        });
+        answers.drain_requests = Some(answer.clone());
         answer
     }
 

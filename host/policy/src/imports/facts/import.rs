@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use scupper_common::drain_request::{DrainRequestFields, Entity};
 use scupper_common::text::one_line;
 use scupper_engine::UnhealthyPods;
 use scupper_policy_spec::{Capability, Fact};
@@ -65,6 +66,12 @@ impl facts::Host for StoreData {
         })
     }
 
+    async fn list_drain_requests(&mut self) -> Result<Vec<facts::DrainRequest>, Error> {
+        let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
+        let found = self.meter.counters.fetching(facts.drain_requests(asker)).await;
+        Ok(to_wit(found)?.iter().map(|found| drain_request(found)).collect())
+    }
+
     async fn get_namespace(&mut self, name: String) -> Result<facts::Namespace, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Namespaces)?;
         if !is_namespace(&name) {
@@ -102,6 +109,37 @@ impl facts::Host for StoreData {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Resources)?;
         let found = self.meter.counters.fetching(facts.resources(asker, &pod)).await;
         to_wit(found).map(resources)
+    }
+}
+
+fn drain_request(found: &DrainRequestFields) -> facts::DrainRequest {
+    let found = found.clone();
+    let entity = |entity: Entity| facts::Entity {
+        type_: entity.kind,
+        value: entity.value,
+    };
+    let names = found.pods_to_drain.into_iter().flat_map(|(namespace, names)| {
+        let pod = move |name| facts::PodName {
+            namespace: namespace.clone(),
+            name,
+        };
+        names.into_iter().map(pod)
+    });
+    facts::DrainRequest {
+        namespace: found.namespace,
+        name: found.name,
+        uid: found.uid,
+        labels: entries(found.labels),
+        annotations: entries(found.annotations),
+        creation_timestamp: found.created.map(|created| created.as_millis()),
+        check_name: found.check_name,
+        error_codes: found.error_codes,
+        recommended_action: found.recommended_action,
+        health_event_id: found.health_event_id,
+        reason: found.reason,
+        entities_impacted: found.entities.into_iter().map(entity).collect(),
+        metadata: entries(found.metadata),
+        pods_to_drain: names.collect(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The facts that policies can ask for. The driver implements their source; this edge checks the grant before each call.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Time, Uid};
 
 use crate::AccessError;
@@ -15,6 +17,12 @@ pub trait FactSource: Send + Sync {
         name: &'a str,
         uid: &'a str,
     ) -> BoxFuture<'a, Result<Marks, AccessError>>;
+
+    /// The DrainRequests that the drain with this id serves.
+    fn drain_requests<'a>(
+        &'a self,
+        drain: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>>;
 
     /// The namespace with this name.
     fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>>;

@@ -123,6 +123,7 @@ fn drain_request(name: &str, node: &str, condition: Option<&str>) -> DrainReques
         problem: None,
         pods: Ok(NamedPods::new()),
         conditions: condition.into_iter().collect(),
+        fields: std::sync::Arc::default(),
     }
 }
 

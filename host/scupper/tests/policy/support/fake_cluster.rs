@@ -1,11 +1,12 @@
 //! A cluster that records the writes and the questions, and answers from what a test put into it.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Marks,
@@ -34,6 +35,8 @@ pub(crate) struct FakeCluster {
     pub(crate) panics: bool,
     /// What was asked for as a fact.
     pub(crate) asked: Mutex<Vec<String>>,
+    /// The DrainRequests of every drain.
+    pub(crate) drain_requests: Vec<Arc<DrainRequestFields>>,
     /// What the specs of its pods say.
     pub(crate) specs: BTreeMap<Uid, PodSpecFact>,
     /// The annotations of its node.
@@ -153,6 +156,13 @@ impl FactSource for FakeCluster {
         uid: &'a str,
     ) -> BoxFuture<'a, Result<Marks, AccessError>> {
         self.fact(&format!("event {name} {uid}"), marks("ticket", "42"))
+    }
+
+    fn drain_requests<'a>(
+        &'a self,
+        drain: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
+        self.fact(&format!("requests of {drain}"), self.drain_requests.clone())
     }
 
     fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {

@@ -1,0 +1,86 @@
+//! What a DrainRequest says, for triggers, policies and what joins them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{NamedPods, Time};
+
+/// The fields of a DrainRequest. Those that are missing or of the wrong type are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DrainRequestFields {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: String,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+    /// `metadata.creationTimestamp`
+    pub created: Option<Time>,
+    /// `spec.checkName`
+    pub check_name: String,
+    /// `spec.errorCode`
+    pub error_codes: Vec<String>,
+    /// `spec.recommendedAction`
+    pub recommended_action: String,
+    /// `spec.healthEventID`
+    pub health_event_id: String,
+    /// `spec.reason`
+    pub reason: String,
+    /// `spec.entitiesImpacted`
+    pub entities: BTreeSet<Entity>,
+    /// `spec.metadata`
+    pub metadata: BTreeMap<String, String>,
+    /// `spec.podsToDrain`
+    pub pods_to_drain: NamedPods,
+}
+
+/// Something that is affected, such as a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entity {
+    /// `type`
+    pub kind: String,
+    /// `value`
+    pub value: String,
+}
+
+impl DrainRequestFields {
+    /// Whether a policy would plan the same for both: the check, the error codes, the action and the entities are.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        self.check_name == other.check_name
+            && self.error_codes == other.error_codes
+            && self.recommended_action == other.recommended_action
+            && self.entities == other.entities
+    }
+
+    /// The bytes of all its texts.
+    pub fn bytes(&self) -> usize {
+        let maps = [&self.labels, &self.annotations, &self.metadata];
+        let in_maps = maps.into_iter().flatten().flat_map(|(key, value)| [key, value]);
+        let names = self.pods_to_drain.iter().flat_map(|(namespace, names)| {
+            // A policy gets the namespace with each name.
+            names.iter().flat_map(move |name| [namespace, name])
+        });
+        let entities = self
+            .entities
+            .iter()
+            .flat_map(|entity| [&entity.kind, &entity.value]);
+        let single = [
+            &self.namespace,
+            &self.name,
+            &self.uid,
+            &self.check_name,
+            &self.recommended_action,
+            &self.health_event_id,
+            &self.reason,
+        ];
+        let all = in_maps
+            .chain(names)
+            .chain(entities)
+            .chain(single)
+            .chain(&self.error_codes);
+        all.map(String::len).sum()
+    }
+}
