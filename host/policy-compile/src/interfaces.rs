@@ -13,8 +13,8 @@ const PACKAGE: &str = "scupper:drain/";
 /// The package's major and minor version that policies must be built for.
 pub const VERSION: (u64, u64) = (0, 1);
 
-/// The interfaces of the package that a policy may import.
-const IMPORTS: [&str; 7] = ["types", "log", "config", "cluster", "facts", "events", "http"];
+/// The interfaces of the package that a policy may import. The first only has types.
+pub(crate) const IMPORTS: [&str; 7] = ["types", "log", "config", "cluster", "facts", "events", "http"];
 
 /// The imports and exports of a component.
 #[derive(Default)]
@@ -216,7 +216,12 @@ mod tests {
             &["shop:cart/total", "scupper:drain/planner@0.1.0"],
             &[ABOUT, HOOKS],
         );
-        assert!(matches!(other, Err(SourceError::Imports { .. })));
+        let error = other.unwrap_err();
+        assert!(matches!(error, SourceError::Imports { .. }), "{error}");
+        let text = error.to_string();
+        for name in IMPORTS.into_iter().filter(|name| *name != "types") {
+            assert!(text.contains(name), "{text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::files::digest::sha256_of;
 use crate::files::sealed::Sealed;
-use crate::interfaces::VERSION;
+use crate::interfaces::{IMPORTS, VERSION};
 use crate::limits::SOURCE_BYTES;
 
 /// How to build a policy without imports from WASI.
@@ -98,11 +98,17 @@ pub enum SourceError {
         imports: String,
     },
     /// It imports something that the driver does not provide.
-    #[error("it imports {imports}; this driver has log, config, cluster, events and http of scupper:drain")]
+    #[error("it imports {imports}; this driver has {of_ours} of scupper:drain", of_ours = functions())]
     Imports {
         /// The imports.
         imports: String,
     },
+}
+
+/// The interfaces with functions that a policy may import.
+fn functions() -> String {
+    let [_types, others @ .., last] = IMPORTS;
+    format!("{} and {last}", others.join(", "))
 }
 
 impl WasmFile {

@@ -9,7 +9,7 @@
 //!  load   file ─► WasmFile ─► cache ─hit──► native ─► link ─► describe, check-config, phases ─► LoadedPolicy
 //!                  (sealed)     └─miss─► compiler (child: scan, compile) ─┘
 //!  call   plan, step ─► to_wit ─► store (limits) ─► guest ─► from_wit (checks, limits) ─► answer
-//!                                                     └─► imports: log, config, cluster, events, http (grants)
+//!                                                     └─► imports: log, config, cluster, facts, events, http (grants)
 //! ```
 //!
 //! It must not know where drains come from, how to reach the API server, or what a plan means.
