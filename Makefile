@@ -56,7 +56,7 @@ demo-openstack: tools ## Watch servers migrate off a compute host of a real Nova
 	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --openstack "$(POLICIES)/openstack.wasm" --openstack-testbed host/testbeds/openstack/openstack-testbed --openstack-state "$(SCUPPER_CACHE)/testbeds/openstack/state/demo"
 
 .PHONY: plugins
-plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, namespace-modes.wasm, jobs.wasm, priority.wasm).
+plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, namespace-modes.wasm, jobs.wasm, gpu.wasm, priority.wasm).
 	$(call say,building the policies)
 	cargo xtask policies --out "$(POLICIES)"
 

@@ -28,6 +28,7 @@ fn policies_import_only_our_package_and_export_their_interfaces() {
     let exports: BTreeMap<&str, &[&str]> = [
         ("announce", &["about", "hooks"][..]),
         ("keep-labelled", &["about", "planner"]),
+        ("gpu", &["about", "planner"]),
         ("jobs", &["about", "hooks", "planner"]),
         ("namespace-modes", &["about", "hooks", "planner"]),
         ("priority", &["about", "planner"]),

@@ -16,12 +16,12 @@ use crate::objects::{closed_budget, pod, slow};
 use crate::rig::{DRIVER, NODE, Rig, UNCORDON};
 
 const GROUP: &str = "nvsentinel.nvidia.com";
-const REQUESTS: &str = "drainrequests.nvsentinel.nvidia.com";
 const NAMESPACE: &str = "nvsentinel";
 
 /// A node of a cluster with NVSentinel, and node-drainer.
-struct Site {
+pub(crate) struct Site {
     node: Node,
+    group: &'static str,
     requests: Api<DynamicObject>,
     folder: tempfile::TempDir,
 }
@@ -34,11 +34,11 @@ impl std::ops::Deref for Site {
     }
 }
 
-fn resource() -> ApiResource {
+fn resource(group: &str) -> ApiResource {
     ApiResource {
-        group: GROUP.to_owned(),
+        group: group.to_owned(),
         version: "v1alpha1".to_owned(),
-        api_version: format!("{GROUP}/v1alpha1"),
+        api_version: format!("{group}/v1alpha1"),
         kind: "DrainRequest".to_owned(),
         plural: "drainrequests".to_owned(),
     }
@@ -61,9 +61,14 @@ fn request(id: &str, spec: Value) -> Value {
 }
 
 impl Site {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::of_group(GROUP).await
+    }
+
+    /// Its DrainRequests are in this group.
+    pub(crate) async fn of_group(group: &'static str) -> Self {
         let options = api::Options {
-            kinds: vec![Kind::custom(GROUP, "v1alpha1", "drainrequests", "DrainRequest").namespaced()],
+            kinds: vec![Kind::custom(group, "v1alpha1", "drainrequests", "DrainRequest").namespaced()],
             ..api::Options::default()
         };
         let node = Node::with(Rig::on(options, |options| options.gate = false).await).await;
@@ -74,14 +79,15 @@ impl Site {
             .edit("nodes", "", NODE, |it| it["spec"]["unschedulable"] = json!(true))
             .unwrap();
         Self {
-            requests: Api::namespaced_with(client, NAMESPACE, &resource()),
+            requests: Api::namespaced_with(client, NAMESPACE, &resource(group)),
+            group,
             node,
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
     /// A driver with this under `drain-requests`, and more of a configuration.
-    async fn driver(&self, drain_requests: Value, policies: Value) -> Driver {
+    pub(crate) async fn driver(&self, drain_requests: Value, policies: Value) -> Driver {
         let file = self.folder.path().join("scupper.yaml");
         let config = json!({"apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies,
             "drain-requests": drain_requests});
@@ -93,8 +99,10 @@ impl Site {
         self.driver(json!({}), json!([])).await
     }
 
-    async fn create(&self, id: &str, spec: Value) {
-        let object: DynamicObject = serde_json::from_value(request(id, spec)).unwrap();
+    pub(crate) async fn create(&self, id: &str, spec: Value) {
+        let mut object = request(id, spec);
+        object["apiVersion"] = json!(format!("{}/v1alpha1", self.group));
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
         self.requests
             .create(&PostParams::default(), &object)
             .await
@@ -110,10 +118,11 @@ impl Site {
     }
 
     fn conditions(&self, id: &str) -> Vec<Value> {
-        let stored = self
-            .api
-            .store()
-            .get(REQUESTS, NAMESPACE, &format!("drain-{NODE}-{id}"));
+        let stored = self.api.store().get(
+            &format!("drainrequests.{}", self.group),
+            NAMESPACE,
+            &format!("drain-{NODE}-{id}"),
+        );
         let stored = stored.unwrap();
         stored["status"]["conditions"]
             .as_array()
@@ -122,7 +131,7 @@ impl Site {
     }
 
     /// `True Drained`; nothing without the condition.
-    fn condition(&self, id: &str, kind: &str) -> String {
+    pub(crate) fn condition(&self, id: &str, kind: &str) -> String {
         let mut conditions = self.conditions(id).into_iter();
         let found = conditions.find(|condition| condition["type"] == kind);
         let text = |found: Value| {
@@ -135,20 +144,20 @@ impl Site {
         found.map(text).unwrap_or_default()
     }
 
-    fn message(&self, id: &str, kind: &str) -> String {
+    pub(crate) fn message(&self, id: &str, kind: &str) -> String {
         let mut conditions = self.conditions(id).into_iter();
         let found = conditions.find(|condition| condition["type"] == kind).unwrap();
         found["message"].as_str().unwrap().to_owned()
     }
 
-    async fn becomes(&self, id: &str, kind: &str, wanted: &str) {
+    pub(crate) async fn becomes(&self, id: &str, kind: &str, wanted: &str) {
         self.until(&format!("{kind} of {id} is {wanted}"), || {
             self.condition(id, kind) == wanted
         })
         .await;
     }
 
-    async fn pods_are_asked_to_leave(&self) {
+    pub(crate) async fn pods_are_asked_to_leave(&self) {
         self.until("pods are asked to leave", || !self.evictions().is_empty())
             .await;
     }

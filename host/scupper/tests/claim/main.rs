@@ -12,6 +12,7 @@
 mod conditions;
 mod cordon;
 mod crashes;
+mod drain_request_facts;
 mod drain_requests;
 #[path = "../slm/driver.rs"]
 mod driver;

@@ -67,6 +67,7 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
             1,
         ),
         ("jobs", include_str!("../../../../plugins/jobs/README.md"), 1),
+        ("gpu", include_str!("../../../../plugins/gpu/README.md"), 1),
     ] {
         let blocks: Vec<&str> = readme
             .split("```yaml\n")

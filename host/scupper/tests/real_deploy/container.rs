@@ -43,7 +43,7 @@ impl Image {
         let folder = tempfile::Builder::new().prefix("so-image-").tempdir().unwrap();
         let image = Self(folder);
         let made = image.0.path().join("policies");
-        let names = ["slurm", "openstack", "namespace-modes", "jobs", "priority"].map(str::to_owned);
+        let names = ["slurm", "openstack", "namespace-modes", "jobs", "gpu", "priority"].map(str::to_owned);
         policies::build(&Workspace::read().unwrap(), &names, Some(&made)).unwrap();
         let gather = Command::new(deploy().join("rootfs"))
             .arg(env!("CARGO_BIN_EXE_scupper"))

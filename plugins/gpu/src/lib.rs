@@ -1,0 +1,90 @@
+//! Drains only the pods that hold the GPUs that a DrainRequest names.
+
+mod holding;
+mod settings;
+
+use scupper_sdk::{
+    Description, Draft, Drain, Grant, Node, Planner, Policy, Problem, Verdict, config, description, facts,
+    log,
+};
+
+use crate::holding::{Holding, holding};
+use crate::settings::{Settings, Unmapped};
+
+struct Gpu;
+
+scupper_sdk::export!(Gpu with planner);
+
+impl Policy for Gpu {
+    fn describe() -> Description {
+        description!("Evicts only the pods that hold the GPUs that a DrainRequest names")
+            .config_schema(include_str!("../config.schema.json"))
+            .wants(Grant::facts_of_request())
+            .wants(Grant::facts_of_resources())
+    }
+
+    fn check_config() -> Vec<Problem> {
+        config::check(&settings::KEYS, Settings::read())
+    }
+}
+
+impl Planner for Gpu {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let settings = Settings::read()?;
+        let named = named(&settings)?;
+        if named.is_empty() {
+            return Ok(());
+        }
+        let mut pods = Vec::new();
+        for pod in draft.pods() {
+            // What stays anyway, such as the pods of DaemonSets, need not be known.
+            if draft.decision(pod).is_some_and(|it| it.verdict != Verdict::Keep) {
+                pods.push((pod, holding(&settings.gpus, pod, &named)?));
+            }
+        }
+        let mut unknown = pods
+            .iter()
+            .filter(|(_, holding)| matches!(holding, Holding::Unknown(_)));
+        let is_widened = settings.unmapped == Unmapped::WholeNode && unknown.next().is_some();
+        if is_widened {
+            log::warn!("the whole node is drained: of some pods it is not known which GPUs they hold");
+        }
+        let names = named.join(", ");
+        for (pod, holding) in pods {
+            match (holding, settings.unmapped) {
+                (Holding::Named(gpu), _) => draft.explain(pod, format!("holds {gpu}")),
+                (Holding::Unknown(why), Unmapped::WholeNode) => {
+                    draft.explain(pod, format!("{why}, so the whole node is drained"));
+                }
+                (Holding::None, _) if is_widened => {}
+                (Holding::None, _) => draft.keep(pod, format!("holds none of the GPUs to drain: {names}")),
+                (Holding::Unknown(why), Unmapped::Keep) => {
+                    draft.keep(pod, format!("{why}; it stays although it may hold {names}"));
+                }
+                (Holding::Unknown(why), Unmapped::Refuse) => {
+                    draft.refuse(pod, format!("{why}; it may hold {names}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The GPUs that the requests name; none: at least one request is for the whole node.
+fn named(settings: &Settings) -> Result<Vec<String>, facts::Error> {
+    let requests = facts::drain_requests()?;
+    let all: Vec<_> = requests
+        .iter()
+        .map(|request| settings.named_by(request))
+        .collect();
+    if all.iter().any(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let mut all = all.concat();
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;
