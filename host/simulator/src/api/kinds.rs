@@ -161,6 +161,8 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
             .selectable("status.podIP")
             .selectable("status.nominatedNodeName"),
         Kind::of("", "v1", "configmaps", "ConfigMap").namespaced(),
+        Kind::of("", "v1", "persistentvolumes", "PersistentVolume").with_status(false),
+        Kind::of("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment").with_status(false),
         Kind::of("", "v1", "secrets", "Secret")
             .namespaced()
             .selectable("type"),

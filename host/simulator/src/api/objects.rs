@@ -46,6 +46,24 @@ pub fn pod(namespace: &str, name: &str, node: &str) -> Object {
     Object(pod)
 }
 
+/// A PersistentVolume that is bound to this claim.
+pub fn persistent_volume(name: &str, namespace: &str, claim: &str) -> Object {
+    Object(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "annotations": {}},
+        "spec": {"claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim}},
+    }))
+}
+
+/// A PersistentVolume that is attached to a node. The annotation `testbed/detaches` says how many seconds detaching takes
+/// once no pod uses it; `never`: it stays.
+pub fn volume_attachment(name: &str, node: &str, volume: &str) -> Object {
+    Object(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name, "annotations": {}},
+        "spec": {"attacher": "csi.example.com", "nodeName": node, "source": {"persistentVolumeName": volume}},
+        "status": {"attached": true},
+    }))
+}
+
 /// A budget that requires `minimum` pods with all of these labels. The disruption controller writes its status.
 pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: impl Into<Value>) -> Value {
     let labels: serde_json::Map<String, Value> = selector
@@ -270,6 +288,13 @@ impl Object {
     #[must_use]
     pub fn empty_dir(self) -> Self {
         self.push("/spec/volumes", json!({"name": "scratch", "emptyDir": {}}))
+    }
+
+    /// It uses this PersistentVolumeClaim.
+    #[must_use]
+    pub fn claim(self, claim: &str) -> Self {
+        let volume = json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}});
+        self.push("/spec/volumes", volume)
     }
 
     /// It is a slurmd of the Slurm operator, in those states (`Idle`, `Allocated`, `Drain`).

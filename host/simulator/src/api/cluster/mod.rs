@@ -1,10 +1,12 @@
-//! The simulated rest of a cluster: kubelets, the disruption controller, namespaces, owners of pods. They use the store, not HTTP.
+//! The simulated rest of a cluster: kubelets, the disruption controller, namespaces, owners of pods, attached volumes. They
+//! use the store, not HTTP.
 
 mod disruption;
 mod kubelets;
 mod namespaces;
 mod owners;
 pub(crate) mod status;
+mod volumes;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +52,10 @@ pub(crate) fn start(
                 .run_until_cancelled_owned(owners::run(store.clone(), gate())),
         );
     }
+    tokio::spawn(
+        stop.clone()
+            .run_until_cancelled_owned(volumes::run(store.clone(), gate())),
+    );
     tokio::spawn(
         stop.clone()
             .run_until_cancelled_owned(namespaces::run(store.clone(), gate())),
