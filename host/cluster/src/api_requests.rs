@@ -21,7 +21,7 @@ pub struct ApiRequest {
 }
 
 /// The resources that the driver uses.
-const RESOURCES: [&str; 18] = [
+const RESOURCES: [&str; 20] = [
     "nodes",
     "nodes/status",
     "pods",
@@ -40,6 +40,8 @@ const RESOURCES: [&str; 18] = [
     "jobs",
     "cronjobs",
     "replicationcontrollers",
+    "volumeattachments",
+    "persistentvolumes",
 ];
 
 impl RequestObserver {

@@ -87,6 +87,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "is_false")]
     ended_well: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    volumes_since: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     counts: Option<WireCounts>,
 }
 
@@ -165,6 +167,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         stays,
         stays_others,
         ended_well: checkpoint.ended_well,
+        volumes_since: checkpoint.volumes_since.map(Time::as_millis),
         counts: (checkpoint.counts != Counts::default()).then(|| counts_to_wire(&checkpoint.counts)),
     };
     let text =
@@ -220,6 +223,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         done,
         returns: wire.returns,
         stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),
+        volumes_since: wire.volumes_since.map(Time::from_millis),
         counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
 }

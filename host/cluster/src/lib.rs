@@ -7,6 +7,7 @@
 //!  connect (kubeconfig, proxy, stack)
 //!     └─────► Cluster ─┬─ read ────────► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
+//!                      ├─ volumes ─────► VolumeAttachments of the node, while a drain waits for them
 //!                      ├─ conditions, events ──────────────────► for people
 //!                      ├─ drain_requests ──────────────────────► DrainRequests watched and answered
 //!                      ├─ claims ───────► LifecycleEvents claimed, driven and ended
@@ -60,6 +61,7 @@ mod secrets;
 mod tasks;
 mod transitions;
 mod transport;
+mod volumes;
 mod watch;
 mod watch_health;
 mod wire;
@@ -96,7 +98,7 @@ pub use pod_specs::{PodClaim, PodSpec};
 pub use proxy::ProxyError;
 pub use quantity::quantity;
 pub use rights::{
-    FACT_PURPOSE, REQUEST_PURPOSE, Right, evicting_as_node, needed, needed_for_drain_requests,
-    needed_for_fact,
+    FACT_PURPOSE, REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node, needed,
+    needed_for_drain_requests, needed_for_fact, needed_for_volumes,
 };
 pub use watch::Change;

@@ -45,7 +45,25 @@ struct Spec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Volume {
+    name: String,
     empty_dir: Option<IgnoredAny>,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimSource {
+    claim_name: String,
+}
+
+impl Volume {
+    /// The PersistentVolumeClaim behind it. That of an ephemeral volume is named after the pod and the volume.
+    fn claim(&self, pod: &str) -> Option<String> {
+        let named = self.persistent_volume_claim.as_ref();
+        let named = named.map(|claim| claim.claim_name.clone());
+        named.or_else(|| self.ephemeral.map(|_| format!("{pod}-{}", self.name)))
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -109,6 +127,8 @@ impl WirePod {
             .into_iter()
             .map(Condition::into_engine)
             .collect();
+        let claims = spec.volumes.iter().filter_map(|volume| volume.claim(&meta.name));
+        let volume_claims: Vec<_> = claims.collect();
         Pod {
             id: PodRef {
                 namespace: meta.namespace,
@@ -137,6 +157,7 @@ impl WirePod {
             host_network: spec.host_network,
             hostname: spec.hostname,
             cordon_toleration: spec.tolerations.iter().find_map(Toleration::of_a_cordon),
+            volume_claims,
         }
     }
 }

@@ -201,6 +201,28 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
     rows.iter().flat_map(right).collect()
 }
 
+/// Why a right for volumes is needed.
+pub const VOLUME_PURPOSE: &str = "to wait for volumes";
+
+/// Returns the rights for `drain.wait-for-volumes`. Without the last one, volumes of pods that stay are waited for as well.
+pub fn needed_for_volumes() -> Vec<Right> {
+    let right = |(verb, group, resource, required): (&'static str, &str, &'static str, bool)| Right {
+        verb,
+        group: group.to_owned(),
+        resource: resource.into(),
+        subresource: "",
+        namespace: String::new(),
+        purpose: VOLUME_PURPOSE,
+        required,
+    };
+    let rights = [
+        ("list", "storage.k8s.io", "volumeattachments", true),
+        ("watch", "storage.k8s.io", "volumeattachments", true),
+        ("get", "", "persistentvolumes", false),
+    ];
+    rights.map(right).into()
+}
+
 /// Why a right for DrainRequests is needed.
 pub const REQUEST_PURPOSE: &str = "to serve DrainRequests";
 

@@ -44,6 +44,7 @@ impl Cluster {
                     message: error.to_string(),
                 },
             },
+            Task::ListVolumes => self.list_volumes(node).await,
             Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
                 message: format!("the API server has no part in the task {}", task.name()),
             },
@@ -97,7 +98,7 @@ fn patch(uid: &Uid, note: Value, cordon: Option<(&str, bool)>) -> Value {
     }
 }
 
-fn answer(fault: Fault) -> Answer {
+pub(super) fn answer(fault: Fault) -> Answer {
     match fault {
         Fault::Refused(409, _) => Answer::WriteConflict,
         fault if fault.is_of_another_uid() || fault.is_not_found() => Answer::NodeGone,

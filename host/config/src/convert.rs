@@ -19,7 +19,7 @@ use super::document::{Entry, Node, Value};
 use super::limits::{LimitField, slots};
 use super::place::Way;
 use super::problem::Problems;
-use super::read::{DrainFile, OwnCordon, PreFlight};
+use super::read::{DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile};
 use super::{Override, scalar, units};
 
 /// Creates the policies. `folder`: the base of relative paths.
@@ -76,10 +76,21 @@ pub(super) fn drain(root: &Node) -> DrainFile {
                 "refuse" => PreFlight::Refuse,
                 _ => PreFlight::Warn,
             }),
+        wait_for_volumes: node.get("wait-for-volumes").and_then(volume_wait),
         allow_overrides: node
             .get("allow-overrides")
             .map(|_| overrides(&node.texts_of("allow-overrides"))),
     }
+}
+
+fn volume_wait(node: &Node) -> Option<VolumeWaitFile> {
+    Some(VolumeWaitFile {
+        at_most: node.get("at-most").and_then(Node::duration)?,
+        otherwise: match node.get("otherwise").and_then(Node::text) {
+            Some("fail") => StillAttached::Fail,
+            _ => StillAttached::Warn,
+        },
+    })
 }
 
 fn overrides(names: &[String]) -> Vec<Override> {

@@ -30,6 +30,8 @@ mod units;
 pub use drain_requests::DrainRequestsFile;
 pub use overrides::Override;
 pub use problem::{ConfigError, Problem};
-pub use read::{Configuration, DrainFile, OwnCordon, PreFlight, read, read_text};
+pub use read::{
+    Configuration, DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile, read, read_text,
+};
 pub use schema::schema;
 pub use units::duration;

@@ -60,6 +60,8 @@ pub struct DrainFile {
     pub on_failure: Option<OwnCordon>,
     /// What a finding that is certain does.
     pub pre_flight: Option<PreFlight>,
+    /// Whether drains wait for volumes; `None`: they do not.
+    pub wait_for_volumes: Option<VolumeWaitFile>,
     /// `--allow-overrides`
     pub allow_overrides: Option<Vec<Override>>,
 }
@@ -79,6 +81,7 @@ impl DrainFile {
             returning_pod_evictions: self.returning_pod_evictions.or(other.returning_pod_evictions),
             on_failure: self.on_failure.or(other.on_failure),
             pre_flight: self.pre_flight.or(other.pre_flight),
+            wait_for_volumes: self.wait_for_volumes.or(other.wait_for_volumes),
             allow_overrides: self.allow_overrides.or(other.allow_overrides),
         }
     }
@@ -100,6 +103,24 @@ pub enum PreFlight {
     Warn,
     /// The drain is refused before anything changes.
     Refuse,
+}
+
+/// How long a drain waits for volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeWaitFile {
+    /// The longest wait.
+    pub at_most: Duration,
+    /// What follows if volumes are still attached then.
+    pub otherwise: StillAttached,
+}
+
+/// What follows if volumes are still attached when the wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StillAttached {
+    /// The drain is done, and says so.
+    Warn,
+    /// The drain fails.
+    Fail,
 }
 
 /// Reads a configuration file. Blocks.

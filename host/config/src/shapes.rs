@@ -427,6 +427,13 @@ static DRAIN: Object = Object {
              pods to be certain. Default warn.",
         ),
         Field::new(
+            "wait-for-volumes",
+            Shape::Object(&WAIT_FOR_VOLUMES),
+            "After the last pod, waits until the node's VolumeAttachments are gone, before the after-drain hooks. Volumes \
+             of pods that stay are not waited for. The driver's account needs the rights of \
+             deploy/components/wait-for-volumes. Default: no wait.",
+        ),
+        Field::new(
             "allow-overrides",
             Shape::List {
                 of: &Shape::OneOf(overrides::NAMES),
@@ -435,6 +442,26 @@ static DRAIN: Object = Object {
             "Flags of `scupper drain` that the driver accepts although they allow more than this file. Anyone with \
              permission to create LifecycleEvents can set them. Flags that allow less are always accepted: a longer \
              grace period, a shorter timeout, a pod selector. Default: none.",
+        ),
+    ],
+    one_of: &[],
+};
+
+static WAIT_FOR_VOLUMES: Object = Object {
+    fields: &[
+        Field::required(
+            "at-most",
+            Shape::Duration {
+                least_ms: 1_000,
+                most_ms: DAY_MS,
+            },
+            "The longest wait. It also ends 10 seconds before the drain's deadline.",
+        ),
+        Field::new(
+            "otherwise",
+            Shape::OneOf(&["warn", "fail"]),
+            "What follows if volumes are still attached then: warn ends the drain as Drained and names them, fail ends it \
+             as Failed. Default warn.",
         ),
     ],
     one_of: &[],

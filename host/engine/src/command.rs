@@ -81,6 +81,9 @@ pub enum Task {
     },
     /// List the node's pods afresh, not from a cache.
     ListPods,
+    /// List the volumes that are attached to the node afresh, not from a cache. Once an answer has shown some, changes
+    /// are reported as [`Event::Volumes`](crate::Event::Volumes).
+    ListVolumes,
 }
 
 impl Task {
@@ -115,6 +118,7 @@ impl Task {
             Self::Evict { .. } => "evict",
             Self::Delete { .. } => "delete",
             Self::ListPods => "list-pods",
+            Self::ListVolumes => "list-volumes",
         }
     }
 }

@@ -42,6 +42,7 @@ mod throttle;
 mod timers;
 mod uncordon;
 mod verify;
+mod volumes;
 mod waiting;
 mod wave_run;
 mod waves;
@@ -86,6 +87,7 @@ pub struct Drain {
     budget_tracker: budget_tracker::BudgetTracker,
     throttle: throttle::Throttle,
     verification: verify::Verification,
+    volumes: volumes::VolumeState,
     reported_reasons: waiting::ReportedReasons,
 }
 
@@ -217,6 +219,7 @@ impl Drain {
             budget_tracker: budget_tracker::BudgetTracker::default(),
             throttle: throttle::Throttle::default(),
             verification: verify::Verification::default(),
+            volumes: volumes::VolumeState::default(),
             reported_reasons: waiting::ReportedReasons::default(),
             request,
         }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
+use crate::{AttachedVolume, Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// All volumes that are attached to the node now.
+    Volumes(Vec<AttachedVolume>),
     /// A command was carried out, or not.
     Answer(CommandId, Answer),
     /// The deadline is now this one.
@@ -70,7 +72,7 @@ pub enum Answer {
     WriteConflict,
     /// To the writes of the node: there is no such node any more, or another one has its name.
     NodeGone,
-    /// To the writes of the node, and to [`Task::ListPods`](crate::Task::ListPods): it did not work; try again.
+    /// To the writes of the node, and to lists: it did not work; try again.
     Unavailable {
         /// Why.
         message: String,
@@ -90,6 +92,8 @@ pub enum Answer {
     Evict(EvictAnswer),
     /// To [`Task::ListPods`](crate::Task::ListPods).
     Pods(Vec<Pod>),
+    /// To [`Task::ListVolumes`](crate::Task::ListVolumes).
+    Volumes(Vec<AttachedVolume>),
 }
 
 /// How a planner answered.

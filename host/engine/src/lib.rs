@@ -38,6 +38,7 @@ mod request;
 mod time;
 mod timeline;
 mod trigger;
+mod volume;
 
 pub use authors::signed;
 pub use budget::{
@@ -61,3 +62,4 @@ pub use request::{Filters, Intent, LEAST_RACES, NamedPods, PolicyInfo, Request, 
 pub use time::{HumanDuration, Time, whole_millis};
 pub use timeline::{Reading, Timeline};
 pub use trigger::Trigger;
+pub use volume::{AttachedVolume, VolumeClaim, VolumeWait, VolumesLeft};

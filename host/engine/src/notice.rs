@@ -3,7 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, Time, WaitingOn};
+use crate::{
+    HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, Time, VolumesLeft, WaitingOn,
+};
 
 /// Something worth reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,20 @@ pub enum Notice {
         pod: PodRef,
         /// Pods that are still to leave.
         remaining: u32,
+    },
+    /// The pods are gone, and the drain waits for the node's volumes; again when what it waits for changes.
+    AwaitsVolumes {
+        /// What it waits for.
+        left: VolumesLeft,
+        /// When it began, which may have been in an earlier process.
+        since: Time,
+        /// When it no longer waits.
+        until: Time,
+    },
+    /// The wait for the node's volumes is over.
+    VolumesSettled {
+        /// What was still attached; `None`: all are detached.
+        left: Option<VolumesLeft>,
     },
     /// A pod came after the plan was made. The planners decide on it now.
     Newcomer {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{HookPhase, PodRef, Reason, Time};
+use crate::{HookPhase, PodRef, Reason, Time, VolumesLeft};
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,10 @@ pub struct Summary {
     pub hook_wait: Duration,
     /// How long disruption budgets held the drain up: the time for which at least one pod waited for one.
     pub budget_wait: Duration,
+    /// How long the node's volumes held the drain up, after its last pod.
+    pub volume_wait: Duration,
+    /// What was still attached when the drain stopped waiting for volumes; `None`: nothing, or it did not wait.
+    pub volumes_left: Option<VolumesLeft>,
 }
 
 impl Outcome {

@@ -102,6 +102,8 @@ pub struct Pod {
     pub hostname: String,
     /// The toleration that lets it onto a cordoned node, for display; `None`: it has none.
     pub cordon_toleration: Option<String>,
+    /// The names of the PersistentVolumeClaims that it uses, in its namespace.
+    pub volume_claims: Vec<String>,
 }
 
 /// The annotation by which a kubelet marks the API's copy of a static pod.

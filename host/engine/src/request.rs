@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{HookPhase, Node, PodRef, Selector, Time};
+use crate::{HookPhase, Node, PodRef, Selector, Time, VolumeWait};
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Settings {
     /// How long the API server may keep refusing writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
+    /// Whether the drain waits for the node's volumes after its last pod; `None`: it does not.
+    pub wait_for_volumes: Option<VolumeWait>,
 }
 
 impl Settings {
@@ -160,6 +162,7 @@ impl Default for Settings {
             returning_pod_evictions: 1,
             refuse_certain: false,
             forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
+            wait_for_volumes: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_engine::{HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time};
+use scupper_engine::{HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time, VolumesLeft};
 
 use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
 use super::messages::{count, one_line};
@@ -23,6 +23,8 @@ const NAMED: usize = 5;
 pub struct BlockedCondition {
     /// Hooks that have not finished.
     hooks: BTreeSet<(String, HookPhase)>,
+    /// The volumes that it waits for.
+    volumes: Option<VolumesLeft>,
     /// When the drain became blocked; something has blocked it ever since.
     since: Option<Time>,
     /// When the message was last written.
@@ -48,6 +50,8 @@ impl BlockedCondition {
             Notice::HookDone { policy, phase, .. } => {
                 self.hooks.remove(&(policy.clone(), *phase));
             }
+            Notice::AwaitsVolumes { left, .. } => self.volumes = Some(left.clone()),
+            Notice::VolumesSettled { .. } | Notice::Phase(Phase::Evicting) => self.volumes = None,
             _ => {}
         }
     }
@@ -63,7 +67,8 @@ impl BlockedCondition {
         if !phase.needs_cordon() || request.intent != Intent::Drain {
             return None;
         }
-        let causes = causes(&self.hooks, waiting);
+        let mut causes = causes(&self.hooks, waiting);
+        causes.extend(self.volumes.as_ref().map(volumes_cause));
         let since = *self.since.get_or_insert(now);
         if causes.is_empty() {
             self.since = None;
@@ -99,6 +104,13 @@ fn causes(hooks: &BTreeSet<(String, HookPhase)>, waiting: &[(PodRef, Reason)]) -
     hooks
         .chain(pods.map(|(cause, number)| format!("{cause} ({})", count(number, "pod"))))
         .collect()
+}
+
+fn volumes_cause(left: &VolumesLeft) -> String {
+    match left.attached().len() {
+        0 => "news of the node's volumes".to_owned(),
+        attached => format!("{} to be detached", count(attached, "volume")),
+    }
 }
 
 fn listed(causes: &[String]) -> String {
@@ -257,6 +269,34 @@ mod tests {
             "drain drain-worker-1 is waiting for: budget shop/gone (1 pod)",
         ));
         assert_eq!(due(&mut condition, 80), None);
+        assert_eq!(due(&mut condition, 90).as_deref(), Some(UNDER_WAY));
+    }
+
+    #[test]
+    fn volumes_are_counted_until_they_are_settled() {
+        let mut condition = BlockedCondition::default();
+        condition.observe(&node(UNDER_WAY));
+        let due = |condition: &mut BlockedCondition, second| {
+            let due = condition.due(at(second), &request(), Phase::Verifying, &[])?;
+            Some(due[0].message.clone())
+        };
+        let waits = |message: &str| Notice::AwaitsVolumes {
+            left: VolumesLeft::Unknown {
+                message: message.to_owned(),
+            },
+            since: at(0),
+            until: at(600),
+        };
+        condition.notice(&waits("forbidden"));
+        assert_eq!(due(&mut condition, 0), None);
+        assert_eq!(
+            due(&mut condition, 30).as_deref(),
+            Some("drain drain-worker-1 is waiting for: news of the node's volumes")
+        );
+        condition.observe(&node(
+            "drain drain-worker-1 is waiting for: news of the node's volumes",
+        ));
+        condition.notice(&Notice::VolumesSettled { left: None });
         assert_eq!(due(&mut condition, 90).as_deref(), Some(UNDER_WAY));
     }
 }

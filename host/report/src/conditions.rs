@@ -5,7 +5,7 @@
 
 use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
-use super::messages::{count, one_line, stayed_text};
+use super::messages::{count, one_line, stayed_text, volumes_left_text};
 
 /// The reason of `Drained=True`, by which the engine recognizes its own condition.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
@@ -43,7 +43,9 @@ pub fn drained_text(summary: &Summary) -> String {
         true => String::new(),
         false => format!("; {}", stayed_text(summary)),
     };
-    format!("{gone} evicted, {} kept as planned{rest}", summary.kept)
+    let volumes = volumes_left_text(&Outcome::Drained, summary);
+    let volumes = volumes.map(|left| format!("; {left}")).unwrap_or_default();
+    format!("{gone} evicted, {} kept as planned{rest}{volumes}", summary.kept)
 }
 
 /// The pair of conditions of a drain in progress.
@@ -77,8 +79,14 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
         } => None,
         // A failed uncordon leaves the conditions as they were, usually `Drained=True`.
         Notice::Finished { .. } if request.intent == Intent::Uncordon => None,
-        Notice::Finished { outcome, .. } => {
-            let message = format!("drain {}: {}", request.name, one_line(&outcome.to_string()));
+        Notice::Finished { outcome, summary } => {
+            let volumes = volumes_left_text(outcome, summary);
+            let volumes = volumes.map(|left| format!("; {left}")).unwrap_or_default();
+            let message = format!(
+                "drain {}: {}{volumes}",
+                request.name,
+                one_line(&outcome.to_string())
+            );
             Some(pair(
                 "False",
                 "False",
@@ -106,7 +114,11 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
             if !summary.stayed.is_empty() {
                 note.push_str(&format!("; {}", stayed_text(summary)));
             }
-            let warning = !outcome.is_success() || !summary.stayed.is_empty();
+            if let Some(left) = volumes_left_text(outcome, summary) {
+                note.push_str(&format!("; {left}"));
+            }
+            let is_clean = summary.stayed.is_empty() && summary.volumes_left.is_none();
+            let warning = !outcome.is_success() || !is_clean;
             event(warning, outcome.name(), note)
         }
         Notice::UncordonedByOthers => event(

@@ -10,11 +10,11 @@ use scupper_engine::{
 
 use super::PolicyMessage;
 use super::drain_status::{
-    HookKey, HookStatus, PlanSummary, WaveStatus, for_so_long, pod_text, subject_text,
+    HookKey, HookStatus, PlanSummary, VolumesStatus, WaveStatus, for_so_long, pod_text, subject_text,
 };
 use super::messages::{
     UNCORDONED, count, may_come_back, needs_no_report, not_ready_text, one_line, returning, stayed_text,
-    timed_line,
+    timed_line, volumes_left_text, volumes_settled_text,
 };
 use super::pre_flight::finding_line;
 
@@ -172,6 +172,14 @@ impl DrainLines {
                     format!("{pod}{}, {remaining} to go", took.unwrap_or_default()),
                 )
             }
+            Notice::AwaitsVolumes { .. } => {
+                let volumes = VolumesStatus::of(notice);
+                (
+                    "volumes",
+                    volumes.map(|volumes| volumes.text(now)).unwrap_or_default(),
+                )
+            }
+            Notice::VolumesSettled { left } => ("volumes", volumes_settled_text(left.as_ref())),
             Notice::Newcomer { pod } => (
                 "new",
                 format!("{pod} came after the plan was made; the policies are asked"),
@@ -281,6 +289,8 @@ impl DrainLines {
             lines.push(self.line(now, "", &text));
         }
         lines.extend(stayed_line(summary).map(|text| self.line(now, "stays", &text)));
+        let left = volumes_left_text(outcome, summary).map(|text| format!("attention: {text}"));
+        lines.extend(left.map(|text| self.line(now, "volumes", &text)));
         if summary.hook_steps > 0 {
             let steps = count(summary.hook_steps as usize, "hook step");
             lines.push(self.line(
@@ -297,6 +307,10 @@ impl DrainLines {
                 "disruption budgets held pods up for {}",
                 HumanDuration(summary.budget_wait)
             );
+            lines.push(self.line(now, "", &text));
+        }
+        if summary.volume_wait > Duration::ZERO {
+            let text = format!("volumes held it up for {}", HumanDuration(summary.volume_wait));
             lines.push(self.line(now, "", &text));
         }
         lines

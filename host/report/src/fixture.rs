@@ -31,6 +31,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        volumes_since: None,
         counts: scupper_engine::Counts::default(),
     }
 }
@@ -94,6 +95,7 @@ pub fn running(name: &str) -> Pod {
         host_network: false,
         hostname: String::new(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     }
 }
 

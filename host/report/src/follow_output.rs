@@ -7,8 +7,8 @@ use scupper_engine::{HumanDuration, PodRef, Reason, Time, Uid, whole_millis};
 use serde_json::{Value, json};
 
 use super::drain_status::{
-    HookStatus, PlanSummary, PodGroup, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_text,
-    pod_to_json,
+    HookStatus, PlanSummary, PodGroup, VolumesStatus, WaveStatus, hook_name_to_json, joined,
+    pod_name_to_json, pod_text, pod_to_json,
 };
 use super::messages::{UNCORDONED, count, not_ready_text, one_line, timed_line};
 use super::{Format, PolicyMessage};
@@ -92,6 +92,11 @@ pub enum FollowEvent {
         hook: HookStatus,
         /// Its subject, as text.
         of: String,
+    },
+    /// The drain waits for the node's volumes.
+    Volumes {
+        /// Those volumes.
+        volumes: VolumesStatus,
     },
     /// A pod has to wait.
     PodWaits {
@@ -194,6 +199,7 @@ impl FollowOutput {
             FollowEvent::Uncordoned => ("held", UNCORDONED.to_owned()),
             FollowEvent::Hook { hook, of } => ("hook", hook.running_text(of, now)),
             FollowEvent::HookDone { hook, of } => ("hook", hook.done_text(of, now)),
+            FollowEvent::Volumes { volumes } => ("volumes", volumes.text(now)),
             FollowEvent::PodWaits { pod, reason } => pod_text(pod, reason, None, now),
             FollowEvent::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
             FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
@@ -275,6 +281,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             } = hook;
             of_kind("hookDone", hook_name_to_json(policy, *phase, subject))
         }
+        FollowEvent::Volumes { volumes } => of_kind("volumesWaiting", volumes.to_json()),
         FollowEvent::PodWaits { pod, reason } => of_kind("podWaits", pod_to_json(pod, reason, now)),
         FollowEvent::PodGone { pod, here } => {
             of_kind("podGone", joined(pod_name_to_json(pod), json!({ "here": here })))

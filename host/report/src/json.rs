@@ -3,7 +3,10 @@
 use scupper_engine::{Blocker, Notice, Outcome, Plan, Pod, Request, Summary, Time, whole_millis};
 use serde_json::{Map, Value, json};
 
-use super::drain_status::{HookStatus, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_to_json};
+use super::drain_status::{
+    HookStatus, VolumesStatus, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_to_json,
+    volumes_to_json,
+};
 
 /// One notice of one drain.
 pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
@@ -40,6 +43,17 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             "podGone",
             joined(pod_name_to_json(pod), json!({ "remaining": remaining })),
         ),
+        Notice::AwaitsVolumes { .. } => {
+            let volumes = VolumesStatus::of(notice);
+            (
+                "volumesWaiting",
+                volumes.map(|volumes| volumes.to_json()).unwrap_or_default(),
+            )
+        }
+        Notice::VolumesSettled { left } => {
+            let left = left.as_ref().map(volumes_to_json);
+            ("volumesSettled", json!({ "volumesLeft": left }))
+        }
         Notice::Newcomer { pod } => ("newcomer", pod_name_to_json(pod)),
         Notice::UncordonedByOthers => ("uncordonedByOthers", json!({})),
         Notice::Uncordoned => ("uncordoned", json!({})),
@@ -117,5 +131,7 @@ fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
         "evictionRequests": summary.evictions, "budgetRefusals": summary.budget_refusals,
         "hookSteps": summary.hook_steps, "hookWaitSeconds": whole_millis(summary.hook_wait) as f64 / 1000.0,
         "budgetWaitSeconds": whole_millis(summary.budget_wait) as f64 / 1000.0,
+        "volumeWaitSeconds": whole_millis(summary.volume_wait) as f64 / 1000.0,
+        "volumesLeft": summary.volumes_left.as_ref().map(volumes_to_json),
     })
 }

@@ -23,6 +23,7 @@ mod live;
 mod messages;
 mod metrics;
 mod plan_budgets;
+mod plan_volumes;
 mod pod_events;
 mod policy_message;
 mod pre_flight;
@@ -41,8 +42,8 @@ pub use conditions::{
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
-    DrainStatus, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, WaveStatus, open_hooks,
-    status_from_text, status_to_text, subject_text,
+    DrainStatus, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, VolumesStatus,
+    WaveStatus, open_hooks, status_from_text, status_to_text, subject_text,
 };
 pub use event_throttle::{EventThrottle, Repeated};
 pub use eviction_answers::{answer_text, answers_to_json};
@@ -53,6 +54,7 @@ pub use live::{LiveDisplay, ProgressBoard, Screen, Size};
 pub use messages::{may_come_back, returning};
 pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
+pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
 pub use policy_message::{PolicyMessage, policy_event_note};
 pub use pre_flight::{finding_lines, finding_text, findings_to_json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Plan, Pod, Reason, Summary, Time, Uid};
+use scupper_engine::{Outcome, Plan, Pod, Reason, Summary, Time, Uid, VolumesLeft};
 
 use scupper_common::text::spaced_line;
 
@@ -65,6 +65,21 @@ pub(crate) fn stayed_text(summary: &Summary) -> String {
         },
         one_line(&named.join("; "))
     )
+}
+
+/// What was still attached when the drain stopped waiting; `None`: nothing, or the outcome says it.
+pub(crate) fn volumes_left_text(outcome: &Outcome, summary: &Summary) -> Option<String> {
+    let left = summary.volumes_left.as_ref();
+    let left = left.filter(|_| !matches!(outcome, Outcome::Failed { .. }));
+    left.map(|left| one_line(&left.to_string()))
+}
+
+/// How the wait for volumes ended.
+pub(crate) fn volumes_settled_text(left: Option<&VolumesLeft>) -> String {
+    match left {
+        None => "all are detached".to_owned(),
+        Some(left) => format!("no longer waited for: {}", one_line(&left.to_string())),
+    }
 }
 
 /// A line of a drain that began at `began`: the time since then, a topic and a text.

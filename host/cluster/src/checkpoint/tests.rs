@@ -110,6 +110,7 @@ impl Numbers {
                 .collect(),
             stays: (0..self.below(4)).map(|_| self.uid()).collect(),
             ended_well: phase == Phase::Finished || self.below(9) == 0,
+            volumes_since: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
             counts: self.counts(),
         }
     }
@@ -155,6 +156,7 @@ fn plain() -> Checkpoint {
         returns: BTreeMap::new(),
         stays: BTreeSet::new(),
         ended_well: false,
+        volumes_since: None,
         counts: Counts::default(),
     }
 }

@@ -42,7 +42,8 @@ fn full_pod() -> Value {
             "nodeName": "worker-1", "priority": 100, "priorityClassName": "high",
             "terminationGracePeriodSeconds": 60, "hostNetwork": true, "hostname": "db-0",
             "containers": [{"name": "c", "image": "i"}],
-            "volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "emptyDir": {}}],
+            "volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "emptyDir": {}},
+                {"name": "d", "persistentVolumeClaim": {"claimName": "data-db-0"}}, {"name": "s", "ephemeral": {}}],
         },
         "status": {
             "phase": "Running",
@@ -74,6 +75,7 @@ fn a_pod_with_everything() {
         (PodPhase::Running, true, true, true)
     );
     assert_eq!((pod.grace_seconds, pod.hostname.as_str()), (60, "db-0"));
+    assert_eq!(pod.volume_claims, ["data-db-0", "db-0-s"]);
     assert_eq!(pod.created, Time::from_millis(TEN));
     assert_eq!(
         pod.deletion,

@@ -17,4 +17,5 @@ mod lifecycle;
 mod limit;
 mod script;
 mod tasks;
+mod volumes;
 mod watching;

@@ -36,6 +36,7 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: BTreeSet::new(),
         ended_well: false,
+        volumes_since: None,
         counts: Counts::default(),
     }
 }

@@ -329,6 +329,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        volumes_since: None,
         counts: Counts::default(),
     }
 }

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Filters, PodRef, Settings};
+use scupper_engine::{Filters, PodRef, Settings, VolumeWait};
 
 use crate::KubeletPluginOptions;
-use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight};
+use scupper_config::{
+    Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight, StillAttached,
+};
 use scupper_policy_reload::{Catalogue, ConfigText};
 use scupper_triggers::{NamedPods, RequestedSettings};
 
@@ -120,6 +122,10 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
         returning_pod_evictions: drain
             .returning_pod_evictions
             .unwrap_or_else(|| Settings::default().returning_pod_evictions),
+        wait_for_volumes: drain.wait_for_volumes.map(|wait| VolumeWait {
+            at_most: wait.at_most,
+            or_fail: wait.otherwise == StillAttached::Fail,
+        }),
         ..Settings::default()
     }
 }

@@ -73,7 +73,11 @@ impl StatusPublisher {
 
     /// The command that follows the drain needs this at once, together with the plan.
     pub(crate) const fn is_urgent(&self, notice: &Notice) -> bool {
-        self.followed && matches!(notice, Notice::WaveStarted { .. } | Notice::HookWaiting { .. })
+        let is_next = matches!(
+            notice,
+            Notice::WaveStarted { .. } | Notice::HookWaiting { .. } | Notice::AwaitsVolumes { .. }
+        );
+        self.followed && is_next
     }
 
     /// The text to write now, if any.

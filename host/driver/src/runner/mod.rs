@@ -10,6 +10,7 @@ pub mod pre_flight;
 
 use std::sync::Arc;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use scupper_engine::{
     Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request, Task,
@@ -56,6 +57,8 @@ pub(crate) struct EngineRunner {
     /// What its planners have asked about the cluster.
     facts: DrainFacts,
     running: JoinSet<(CommandId, Answer)>,
+    /// Changes of the node's volumes, once a list has shown some.
+    volumes: Option<BoxStream<'static, Event>>,
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
     /// The orders that the engine knows.
@@ -88,6 +91,7 @@ impl EngineRunner {
             reporter,
             facts: DrainFacts::default(),
             running: JoinSet::new(),
+            volumes: None,
             first: None,
             known_orders: StandingOrders::default(),
             eviction_limit: 0,
@@ -135,6 +139,7 @@ impl EngineRunner {
                     if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
                         self.handle(Event::Node(Some(node)));
                     }
+                    self.follow_volumes(&node, &event);
                     self.handle(event);
                 }
                 Wakeup::StandingOrders => self.obey(orders.borrow_and_update().clone()),
@@ -150,6 +155,16 @@ impl EngineRunner {
         if std::mem::replace(&mut self.eviction_limit, limit) != limit {
             let event = Event::EvictionLimit(limit);
             self.drain.handle_event(self.deps.clock.now(), event);
+        }
+    }
+
+    /// Volumes are watched only while a drain waits for some: their watch shows those of all nodes.
+    fn follow_volumes(&mut self, node: &str, event: &Event) {
+        if let Event::Answer(_, Answer::Volumes(volumes)) = event
+            && !volumes.is_empty()
+            && self.volumes.is_none()
+        {
+            self.volumes = Some(self.deps.cluster.volume_changes(node).boxed());
         }
     }
 
@@ -216,6 +231,7 @@ impl EngineRunner {
             changed = orders.changed() => changed.map_or(Wakeup::Abandoned, |()| Wakeup::StandingOrders),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => Wakeup::Event(answered(answer)),
             Some(event) = watch.next() => Wakeup::Event(event),
+            Some(event) = next_of(&mut self.volumes) => Wakeup::Event(event),
             () = tokio::time::sleep(wait) => Wakeup::Timeout,
         }
     }
@@ -272,6 +288,14 @@ impl EngineRunner {
             self.reporter.started(),
             EngineDrainInfo::of(&self.drain),
         )
+    }
+}
+
+/// The next change of volumes, if they are watched.
+async fn next_of(volumes: &mut Option<BoxStream<'static, Event>>) -> Option<Event> {
+    match volumes {
+        Some(volumes) => volumes.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -9,6 +9,7 @@ use scupper_engine::{Checkpoint, Deletion, Node, Pod, PodPhase, Time, Uid};
 
 use crate::budgets::BudgetTruth;
 use crate::timers::Chore;
+use crate::volumes::Volumes;
 
 pub(crate) const NODE: &str = "node-1";
 
@@ -82,6 +83,7 @@ pub(crate) enum Change {
     PodGone(Uid),
     Budget(String),
     BudgetGone(String, String),
+    Volumes,
     Later(u64, Chore),
 }
 
@@ -93,6 +95,8 @@ pub(crate) struct Cluster {
     pub(crate) gone: BTreeMap<Uid, (Pod, u64)>,
     pub(crate) budgets: BTreeMap<String, BudgetTruth>,
     pub(crate) dying: BTreeSet<String>,
+    /// Only in worlds whose drains wait for volumes.
+    pub(crate) volumes: Option<Volumes>,
     pub(crate) changes: Vec<Change>,
     version: u64,
     uids: u64,
@@ -113,6 +117,7 @@ impl Cluster {
             gone: BTreeMap::new(),
             budgets: BTreeMap::new(),
             dying: BTreeSet::new(),
+            volumes: None,
             changes: Vec::new(),
             version: 1000,
             uids: 0,
@@ -178,6 +183,7 @@ impl Cluster {
         let uid = Uid(format!("u{}", self.uids));
         pod.id.uid = uid.clone();
         pod.created = Time::from_millis(now);
+        self.attach_volumes(now, &mut pod);
         if let Some(after) = script.finishes_after {
             self.changes
                 .push(Change::Later(now + after, Chore::Finished(uid.clone())));
@@ -270,6 +276,7 @@ impl Cluster {
                 }
             }
             Chore::Sweep(namespace) => self.sweep(now, &namespace),
+            Chore::Detach(attachment) => self.detach(&attachment),
         }
     }
 
@@ -328,6 +335,7 @@ impl Cluster {
         if truth.pod.node == NODE {
             self.changes.push(Change::PodGone(uid.clone()));
         }
+        self.release_volumes(now, &truth.pod);
         if let Some((after, newborn)) = successor(&truth) {
             self.changes
                 .push(Change::Later(now + after, Chore::Born(Box::new(newborn))));

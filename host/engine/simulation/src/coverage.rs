@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use scupper_engine::{Notice, VolumesLeft};
+
 /// How often each thing happened, by group and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -115,6 +117,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "evict",
             "delete",
             "list-pods",
+            "list-volumes",
         ],
     ),
     (
@@ -170,6 +173,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
     ("clock", &["set back", "set forward"]),
+    ("volumes", &["awaited", "unreadable", "detached", "left"]),
     (
         "ending",
         &[
@@ -195,6 +199,20 @@ impl Coverage {
         for (key, count) in &other.counts {
             *self.counts.entry(*key).or_default() += count;
         }
+    }
+
+    /// Counts what is said of volumes.
+    pub(crate) fn count_volumes(&mut self, notice: &Notice) {
+        let name = match notice {
+            Notice::AwaitsVolumes { left, .. } => match left {
+                VolumesLeft::Attached(_) => "awaited",
+                VolumesLeft::Unknown { .. } => "unreadable",
+            },
+            Notice::VolumesSettled { left: None } => "detached",
+            Notice::VolumesSettled { left: Some(_) } => "left",
+            _ => return,
+        };
+        self.count("volumes", name);
     }
 
     /// Every expected thing that never happened.

@@ -7,6 +7,7 @@ use crate::invariants::Invariants;
 use crate::scenario::{Mood, Second};
 use crate::timers::Timer;
 use crate::violation::{Checked, broken};
+use crate::volumes::VolumeRecord;
 use crate::world::World;
 
 impl World {
@@ -50,6 +51,7 @@ impl World {
         let now = self.process_now();
         let (request, truth) = self.requests_of_process();
         let (mark, standing) = self.left_behind();
+        self.invariants.process_now = now;
         self.invariants.restart(self.now, &truth, standing.as_ref());
         self.note(|| format!("process starts, checkpoint {mark:?}"));
         self.drain = Some(match mark {
@@ -113,6 +115,10 @@ impl World {
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    reports {notice:?}"));
             self.invariants.notice(&notice, &self.request)?;
+            if let Some(drain) = &self.drain {
+                VolumeRecord::names_no_used_volume(&notice, drain)?;
+            }
+            self.coverage.count_volumes(&notice);
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
@@ -256,6 +262,8 @@ impl World {
         if let Answer::Evict(answer) = &answer {
             self.coverage.count("answer", crate::server::name(answer));
         }
+        self.invariants.volumes.answered(&answer, snapshot);
+        self.watch_volumes(&answer);
         let spoilt = self.spoilt.remove(&id);
         self.invariants.answer(
             self.now,

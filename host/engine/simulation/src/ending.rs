@@ -27,6 +27,8 @@ impl Invariants {
         outstanding: &BTreeMap<CommandId, Task>,
         coverage: &mut Coverage,
     ) -> Checked {
+        self.volumes
+            .check(self.process_now, drain, self.knowledge.is_cordoned())?;
         if self.decided.is_none()
             && let Some(outcome) = drain.outcome()
         {
@@ -48,7 +50,12 @@ impl Invariants {
     /// Invariants 3 and 6: the outcome must be true.
     fn decision(&self, outcome: &Outcome, request: &Request, truth: &Cluster) -> Checked {
         match outcome {
-            Outcome::Drained => self.drained(truth),
+            Outcome::Drained => {
+                if !self.ended_well {
+                    self.volumes.drained(request, truth)?;
+                }
+                self.drained(truth)
+            }
             outcome
                 if self
                     .cancelled

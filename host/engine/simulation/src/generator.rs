@@ -142,6 +142,7 @@ fn pod(name: &str) -> Newborn {
         host_network: false,
         hostname: String::new(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     };
     let script = Script {
         ends_after: Some(100),

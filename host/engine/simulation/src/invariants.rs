@@ -17,6 +17,7 @@ use crate::hooks::version_of;
 use crate::knowledge::Knowledge;
 use crate::plans::Plans;
 use crate::violation::{Checked, broken};
+use crate::volumes::VolumeRecord;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub(crate) struct Invariants {
     pub(crate) knowledge: Knowledge,
     pub(crate) plans: Plans,
     pub(crate) hooks: HookBook,
+    pub(crate) volumes: VolumeRecord,
     /// The request of this episode.
     pub(crate) crashes: u32,
     /// The engine has reported the end.
@@ -58,6 +60,7 @@ impl Invariants {
         self.knowledge = Knowledge::new(request.deadline, checkpoint.and_then(|mark| mark.node.clone()));
         self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
+        self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
         self.finished = false;
         self.decided = None;
         self.since = now;
@@ -148,6 +151,7 @@ impl Invariants {
         if self.finished {
             return broken(6, format!("{} after it has finished", task.name()));
         }
+        self.volumes.command(self.process_now, task);
         if task.written_node().is_some() && task.written_node() != self.knowledge.node_uid.as_ref() {
             return broken(5, format!("{} of a node that is not its own", task.name()));
         }
@@ -420,6 +424,7 @@ impl Invariants {
         if self.finished {
             return broken(6, format!("reports something after it has finished: {notice:?}"));
         }
+        self.volumes.notice(self.process_now, notice, request)?;
         match notice {
             Notice::Planned(plan) => {
                 let planners = request.policies.iter().any(|policy| policy.planner);

@@ -40,6 +40,7 @@ mod takeover;
 mod timers;
 mod trace;
 mod violation;
+mod volumes;
 mod watch;
 mod world;
 

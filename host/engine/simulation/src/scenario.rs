@@ -9,6 +9,7 @@ use crate::generator::{self, Population};
 use crate::policies::{HookScript, PlannerScript, PolicyScript};
 use crate::rng::Rng;
 use crate::timers::{Fault, Stream};
+use crate::volumes;
 
 /// The kind of world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,8 @@ impl Scenario {
         };
         // Drawn from a separate stream: the worlds of all seeds otherwise stay the same.
         let filters = rarer_filters(&mut rng.clone(), mood);
-        let settings = settings(rng, mood, filters);
+        let mut settings = settings(rng, mood, filters);
+        settings.wait_for_volumes = volumes::wait(&mut Rng::new(rng.clone().next() ^ 0x701), mood);
         let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -125,8 +127,13 @@ impl Scenario {
     /// a seed may mean another world.
     pub(crate) fn leave_out_later_faults(&mut self) {
         self.faults.waits_for_its_turn = 0;
-        self.planned_faults
-            .retain(|(_, it)| !matches!(it, Fault::ClockStep(_) | Fault::Forbidden(_)));
+        self.settings.wait_for_volumes = None;
+        self.planned_faults.retain(|(_, it)| {
+            !matches!(
+                it,
+                Fault::ClockStep(_) | Fault::Forbidden(_) | Fault::Break(Stream::Volumes)
+            )
+        });
     }
 }
 
@@ -259,6 +266,7 @@ fn planned_faults(rng: &mut Rng, mood: Mood, population: &Population) -> Vec<(u6
     }
     refusals(&mut Rng::new(rng.clone().next()), mood, &mut all);
     clock_steps(&mut Rng::new(rng.clone().next() ^ 0x5e7), mood, &mut all);
+    broken_volumes(&mut Rng::new(rng.clone().next() ^ 0x702), mood, &mut all);
     all
 }
 
@@ -296,6 +304,13 @@ fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
         let by = i64::try_from(rng.between(1_000, usual)).unwrap_or(0);
         let by = if rng.chance(500) { -by } else { by };
         all.push((at, Fault::ClockStep(by)));
+    }
+}
+
+/// The watch of volumes breaks, if there is one by then. Drawn from a separate stream, as the others.
+fn broken_volumes(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
+    if mood != Mood::Calm && rng.chance(200) {
+        all.push((rng.span(20_000, 10 * MINUTE), Fault::Break(Stream::Volumes)));
     }
 }
 

@@ -38,6 +38,7 @@ impl World {
             Task::Evict { pod, grace_seconds } => self.remove(pod, *grace_seconds, true),
             Task::Delete { pod, grace_seconds } => self.remove(pod, *grace_seconds, false),
             Task::ListPods => self.list_pods(),
+            Task::ListVolumes => self.list_volumes(),
             write => {
                 if orphan {
                     self.coverage.count("node write", "after a crash");
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    fn is_forbidden(&self) -> bool {
+    pub(crate) fn is_forbidden(&self) -> bool {
         self.forbidden_until.is_some_and(|until| self.now < until)
     }
 

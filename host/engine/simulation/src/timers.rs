@@ -42,12 +42,14 @@ pub(crate) enum Timer {
     Horizon { episode: u32 },
 }
 
-/// One of the three watches.
+/// One of the watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stream {
     Node,
     Pods,
     Budgets,
+    /// Begins only once a list has shown volumes.
+    Volumes,
 }
 
 /// Actions of the cluster's own controllers and kubelets.
@@ -67,6 +69,8 @@ pub(crate) enum Chore {
     Replaced(String),
     /// A namespace's controller deletes its pods.
     Sweep(String),
+    /// The attach-detach controller detaches a volume.
+    Detach(String),
 }
 
 /// Actions of other clients, and failures.

@@ -27,6 +27,9 @@ impl World {
                     Change::BudgetGone(namespace, name) => {
                         self.send(Stream::Budgets, Event::BudgetDeleted { namespace, name });
                     }
+                    Change::Volumes => {
+                        self.send(Stream::Volumes, Event::Volumes(self.cluster.attached_volumes()));
+                    }
                 }
             }
         }
@@ -92,8 +95,9 @@ impl World {
         );
     }
 
-    /// Begins all three watches.
+    /// Begins the watches of a new process.
     pub(crate) fn begin_watches(&mut self) {
+        self.streams.remove(&Stream::Volumes);
         for stream in [Stream::Node, Stream::Pods, Stream::Budgets] {
             self.streams.insert(stream, crate::world::Channel::default());
             let at = self.now + self.rng.span(50, 3_000);
@@ -131,6 +135,7 @@ impl World {
         let event = match stream {
             Stream::Node => Event::Node(self.cluster.node_event()),
             Stream::Pods => Event::Pods(self.cluster.list()),
+            Stream::Volumes => Event::Volumes(self.cluster.attached_volumes()),
             Stream::Budgets => Event::Budgets(
                 self.cluster
                     .budgets

@@ -16,6 +16,7 @@ use crate::takeover::Copies;
 use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
 use crate::violation::{Broken, Checked, broken};
+use crate::volumes::Volumes;
 
 /// The start time of worlds, so that no time is near zero.
 pub(crate) const START: u64 = 1_000_000_000;
@@ -78,6 +79,13 @@ pub(crate) struct Channel {
     pub(crate) begun: u64,
 }
 
+fn cluster(seed: u64, scenario: &Scenario) -> Cluster {
+    let mut cluster = Cluster::new(scenario.cordon);
+    let waits = scenario.settings.wait_for_volumes.is_some();
+    cluster.volumes = waits.then(|| Volumes::new(Rng::new(seed ^ 0x0070_1ce5), scenario.mood));
+    cluster
+}
+
 impl World {
     pub(crate) fn new(seed: u64, traced: bool, faults: Faults) -> Self {
         let mut rng = Rng::new(seed);
@@ -105,7 +113,7 @@ impl World {
             clock: Clock::new(),
             copies: Copies::new(Rng::new(!seed), scenario.faults.waits_for_its_turn),
             rng,
-            cluster: Cluster::new(scenario.cordon),
+            cluster: cluster(seed, &scenario),
             queue: Queue::default(),
             coverage: Coverage::default(),
             trace: Trace::new(traced),
@@ -143,6 +151,7 @@ impl World {
             self.queue.push(self.now + lag, Timer::Chore(sync));
             self.cluster.add_budget(budget, elsewhere, recovers, lag);
         }
+        self.cluster.attach_stray(self.now);
         for part in self.scenario.population.pods.clone() {
             let Some(uid) = self.cluster.born(self.now, part.newborn) else {
                 continue;

@@ -75,6 +75,8 @@ impl Drain {
             hook_steps: counts.hook_steps,
             hook_wait,
             budget_wait,
+            volume_wait: self.volumes.held_for(self.now),
+            volumes_left: self.volumes.left().cloned(),
         }
     }
 

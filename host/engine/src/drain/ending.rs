@@ -134,6 +134,7 @@ impl Drain {
 
     pub(super) fn check_deadline(&mut self) {
         if self.outcome.is_none() && self.request.deadline.is_some_and(|deadline| self.now >= deadline) {
+            self.note_volumes_left();
             let (remaining, held_up) = (self.remaining(), self.held_up());
             self.stop(Outcome::DeadlineExceeded { remaining, held_up });
         }

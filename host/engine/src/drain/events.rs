@@ -28,6 +28,7 @@ impl Drain {
             Event::BudgetDeleted { namespace, name } => {
                 self.cluster.delete_budget(&BudgetKey::new(&namespace, &name));
             }
+            Event::Volumes(volumes) => self.apply_volumes(volumes),
             Event::Answer(id, answer) => self.apply_answer(id, answer),
             Event::Deadline(deadline) => self.request.deadline = deadline,
             Event::Cancel { reason } => self.stop(Outcome::Cancelled { reason }),
@@ -123,6 +124,7 @@ impl Drain {
                 self.removal_answered(&uid, reserved, replies::to_eviction(answer));
             }
             Some(Job::List(request)) => self.list_answered(request, replies::to_list(answer)),
+            Some(Job::Volumes { mark }) => self.volumes_answered(mark, replies::to_volumes(answer)),
         }
     }
 }

@@ -208,7 +208,7 @@ impl Drain {
             Job::Step(key) => self.step_taken_back(&key),
             Job::Plan => self.chain = None,
             Job::Write(_) => self.cordon.refuse(),
-            Job::List(_) => {}
+            Job::List(_) | Job::Volumes { .. } => {}
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) enum Job {
     Remove { uid: Uid, reserved: Option<BudgetKey> },
     /// A list of pods.
     List(ListRequest),
+    /// A list of volumes, and how many events about them had come when it was asked for.
+    Volumes { mark: u64 },
 }
 
 /// Commands and notices on their way out.
@@ -128,6 +130,11 @@ impl Outbox {
     /// A list has not been answered.
     pub(super) fn lists(&self) -> bool {
         self.open.values().any(|job| matches!(job, Job::List(_)))
+    }
+
+    /// A list of volumes has not been answered.
+    pub(super) fn lists_volumes(&self) -> bool {
+        self.open.values().any(|job| matches!(job, Job::Volumes { .. }))
     }
 
     /// The pods whose eviction or deletion is not picked up yet.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Answer, EvictAnswer, PlanAnswer, Pod, StepOutcome};
+use crate::{Answer, AttachedVolume, EvictAnswer, PlanAnswer, Pod, StepOutcome};
 
 /// To a step of a hook.
 pub(super) struct StepReply {
@@ -31,6 +31,12 @@ pub(super) enum WriteReply {
 /// To a request for a list.
 pub(super) enum ListReply {
     Pods(Vec<Pod>),
+    Failed { message: String },
+}
+
+/// To a request for a list of volumes.
+pub(super) enum VolumesReply {
+    Volumes(Vec<AttachedVolume>),
     Failed { message: String },
 }
 
@@ -93,6 +99,18 @@ pub(super) fn to_list(answer: Answer) -> ListReply {
         Answer::Unavailable { message } | Answer::Rejected { message } => ListReply::Failed { message },
         _ => ListReply::Failed {
             message: String::from("the answer was not a list"),
+        },
+    }
+}
+
+pub(super) fn to_volumes(answer: Answer) -> VolumesReply {
+    match answer {
+        Answer::Volumes(volumes) => VolumesReply::Volumes(volumes),
+        Answer::Unavailable { message } | Answer::Forbidden { message } | Answer::Rejected { message } => {
+            VolumesReply::Failed { message }
+        }
+        _ => VolumesReply::Failed {
+            message: String::from("the answer was not a list of volumes"),
         },
     }
 }

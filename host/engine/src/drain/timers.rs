@@ -18,6 +18,7 @@ const TIMERS: &[Timer] = &[
     |drain| drain.next([drain.throttle.until()]),
     |drain| drain.next([drain.writer.retry_at()]),
     |drain| drain.next([drain.verification.list_retry_at()]),
+    |drain| drain.next(drain.volume_timers()),
     |drain| drain.next([drain.newcomers.retry_at()]),
     |drain| drain.next(drain.newcomers.due()),
     |drain| drain.next(drain.checkpoint_state.save_due()),

@@ -52,7 +52,7 @@ pub(super) struct ListRequest {
 
 impl Drain {
     /// The outcome is `Drained` only after a fresh list without any pod that was to leave, and another one after the last
-    /// hooks, which may take long.
+    /// hooks, which may take long. Hooks are called once the volumes are settled.
     pub(super) fn verify(&mut self) {
         if !self.is_node_empty() {
             self.verification.is_done = false;
@@ -64,6 +64,9 @@ impl Drain {
         }
         if !self.verification.is_done {
             self.list(Some(self.verification.round));
+            return;
+        }
+        if !self.volumes_are_settled() {
             return;
         }
         if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {

@@ -12,6 +12,7 @@ impl Drain {
         self.list_when_overdue();
         if self.is_node_empty() {
             self.verification.begin();
+            self.volumes.begin_again();
             self.enter(Phase::Verifying);
         }
     }

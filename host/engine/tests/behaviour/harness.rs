@@ -406,6 +406,7 @@ fn line(task: &Task) -> String {
         Task::Evict { pod, grace_seconds } => format!("evict {}{}", pod.uid, grace(grace_seconds)),
         Task::Delete { pod, grace_seconds } => format!("delete {}{}", pod.uid, grace(grace_seconds)),
         Task::ListPods => "list-pods".to_owned(),
+        Task::ListVolumes => "list-volumes".to_owned(),
     }
 }
 
@@ -471,6 +472,13 @@ fn notice_text(now: Time, notice: &Notice) -> String {
         Notice::PodLeaving { pod } => format!("{} leaves", pod.uid),
         Notice::PodGone { pod, remaining } => format!("{} gone, {remaining} left", pod.uid),
         Notice::Newcomer { pod } => format!("{} came", pod.uid),
+        Notice::AwaitsVolumes { left, since, until } => format!(
+            "awaits volumes since {}, for {}: {left}",
+            HumanDuration(now.since(*since)),
+            HumanDuration(until.since(now))
+        ),
+        Notice::VolumesSettled { left: Some(left) } => format!("volumes settled: {left}"),
+        Notice::VolumesSettled { left: None } => "volumes detached".to_owned(),
         Notice::UncordonedByOthers => "uncordoned by others".to_owned(),
         Notice::Uncordoned => "uncordoned".to_owned(),
         Notice::Retrying { task, message } => format!("retrying {task}: {message}"),

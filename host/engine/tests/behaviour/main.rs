@@ -16,4 +16,5 @@ mod plans;
 mod resume;
 mod selector;
 mod skipping;
+mod volumes;
 mod waves;

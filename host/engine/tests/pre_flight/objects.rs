@@ -48,6 +48,7 @@ pub(crate) fn pod(name: &str, labels: Labels, controller: Option<(&str, &str)>) 
         host_network: false,
         hostname: String::new(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     }
 }
 

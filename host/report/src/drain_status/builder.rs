@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Notice, PodRef, Reason, Time, Uid};
+use scupper_engine::{Notice, Phase, PodRef, Reason, Time, Uid};
 
-use super::{DrainStatus, HookKey, HookStatus, PlanSummary, PodStatus, WaveStatus};
+use super::{DrainStatus, HookKey, HookStatus, PlanSummary, PodStatus, VolumesStatus, WaveStatus};
 
 /// The status of one drain, as its notices describe it.
 #[derive(Debug, Default)]
@@ -14,6 +14,7 @@ pub struct StatusBuilder {
     /// The name of the reason why each pod waits, and since when.
     waits: BTreeMap<Uid, (String, Time)>,
     hooks: BTreeMap<HookKey, HookStatus>,
+    volumes: Option<VolumesStatus>,
     ended: Option<String>,
     /// `None`: the plan is not requested.
     plan: Option<Option<PlanSummary>>,
@@ -77,6 +78,9 @@ impl StatusBuilder {
             Notice::PodGone { pod, .. } => {
                 self.waits.remove(&pod.uid);
             }
+            Notice::AwaitsVolumes { .. } => self.volumes = VolumesStatus::of(notice),
+            // A pod has come, and leaves first.
+            Notice::VolumesSettled { .. } | Notice::Phase(Phase::Evicting) => self.volumes = None,
             Notice::Finished { outcome, .. } if !outcome.is_success() => {
                 self.ended = Some(format!("{}: {outcome}", outcome.name()));
             }
@@ -100,6 +104,7 @@ impl StatusBuilder {
             plan: self.plan.clone().flatten(),
             wave: self.wave.clone(),
             hooks: self.hooks.values().cloned().collect(),
+            volumes: self.volumes.clone(),
             pods: pods.collect(),
             more: 0,
         }

@@ -8,6 +8,7 @@ mod json;
 mod plan;
 mod reason;
 mod text;
+mod volumes;
 mod wire;
 
 use scupper_engine::{Checkpoint, HookPhase, Notice, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
@@ -18,6 +19,8 @@ pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
 pub use text::subject_text;
 pub(super) use text::{contains_duration, for_so_long, pod_text, reason_text};
+pub use volumes::VolumesStatus;
+pub(super) use volumes::volumes_to_json;
 pub use wire::{decode as status_from_text, encode as status_to_text};
 
 /// The annotation of the node that holds the status.
@@ -38,6 +41,8 @@ pub struct DrainStatus {
     pub wave: Option<WaveStatus>,
     /// Hooks that have not finished.
     pub hooks: Vec<HookStatus>,
+    /// The volumes that it waits for after the last pod.
+    pub volumes: Option<VolumesStatus>,
     /// Pods still to be evicted, and pods that arrived during the drain and stay.
     pub pods: Vec<PodStatus>,
     /// Number of pods that did not fit.
@@ -188,9 +193,10 @@ impl DrainStatus {
         moved == *other
     }
 
-    /// Whether the plan, the wave and the hooks are the same.
+    /// Whether the plan, the wave, the hooks and the volumes are the same.
     pub fn has_same_story(&self, other: &Self) -> bool {
-        (&self.plan, &self.wave, &self.hooks) == (&other.plan, &other.wave, &other.hooks)
+        (&self.plan, &self.wave, &self.hooks, &self.volumes)
+            == (&other.plan, &other.wave, &other.hooks, &other.volumes)
     }
 
     /// Whether it contains anything that is not visible from outside. Pods that merely take their time are visible.
@@ -201,7 +207,7 @@ impl DrainStatus {
                 Reason::Terminating { .. } | Reason::EvictionRequested | Reason::NotPlanned
             )
         };
-        !self.hooks.is_empty() || !self.pods.iter().all(needs_no_report)
+        !self.hooks.is_empty() || self.volumes.is_some() || !self.pods.iter().all(needs_no_report)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Encoding and decoding preserve a status, and its size stays limited.
 
-use scupper_engine::{Notice, PodRef};
+use scupper_engine::{AttachedVolume, Notice, PodRef, VolumeClaim, VolumesLeft};
 
 use super::*;
 
@@ -89,6 +89,25 @@ fn waiting(subject: Subject, count: usize) -> Notice {
     }
 }
 
+/// So many volumes, with long texts.
+fn volumes(count: usize) -> Notice {
+    let volume = |number: usize| AttachedVolume {
+        attachment: format!("csi-{number}"),
+        volume: format!("pv-{number}"),
+        claim: (number > 0).then(|| VolumeClaim {
+            namespace: "shop".into(),
+            name: format!("data-{number}"),
+        }),
+        attacher: "csi.example.com".into(),
+        problem: "\u{1}busy".repeat(count),
+    };
+    Notice::AwaitsVolumes {
+        left: VolumesLeft::Attached((0..count).map(volume).collect()),
+        since: Time::from_millis(3_000),
+        until: Time::from_millis(300_000),
+    }
+}
+
 #[test]
 fn kept_fields_survive_a_round_trip() {
     let mut builder = StatusBuilder::default();
@@ -111,6 +130,7 @@ fn kept_fields_survive_a_round_trip() {
         .enumerate()
         .map(|(n, reason)| (pod(n), reason))
         .collect();
+    builder.notice(Time::from_millis(9_000), &volumes(2));
     let mut view = builder.build(Time::from_millis(10_000), "id", pods);
     view.ended = Some("DeadlineExceeded: too late".into());
     view.plan = Some(PlanSummary {
@@ -164,6 +184,7 @@ fn it_is_never_too_large() {
             &waiting(Subject::Wave(format!("{number}").repeat(400)), 250),
         );
     }
+    builder.notice(Time::default(), &volumes(300));
     let refused = |_| Reason::EvictionRefused {
         code: 500,
         message: "\u{1}ü".repeat(4_000),

@@ -4,7 +4,8 @@ use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
 use super::reason::{self, WireReason};
-use super::{DrainStatus, HookStatus, PlanSummary, PodGroup, PodStatus, WaveStatus};
+use super::volumes::WireVolumes;
+use super::{DrainStatus, HookStatus, PlanSummary, PodGroup, PodStatus, VolumesStatus, WaveStatus};
 
 /// The format version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -33,6 +34,8 @@ struct Wire {
     wave: Option<(String, u32, u32)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    volumes: Option<WireVolumes>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pods: Vec<WirePod>,
     #[serde(default)]
@@ -100,6 +103,7 @@ pub fn encode(view: &DrainStatus) -> String {
         plan: view.plan.as_ref().map(plan_to_wire),
         wave: view.wave.as_ref().map(|it| (short(&it.name), it.number, it.of)),
         hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
+        volumes: view.volumes.as_ref().map(VolumesStatus::to_wire),
         pods,
         more: view
             .more
@@ -132,6 +136,7 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
             .wave
             .map(|(name, number, of)| WaveStatus { name, number, of }),
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
+        volumes: wire.volumes.map(VolumesStatus::from_wire),
         pods: pods.collect(),
         more: wire.more,
     })

@@ -35,7 +35,7 @@ impl<'a> Blockers<'a> {
         waits_for.sort_by_key(|wait| rank(wait));
         let (worth, others): (Vec<_>, Vec<_>) = waits_for.into_iter().partition(|wait| rank(wait) < TURN);
         let others = others.into_iter().filter_map(|wait| match wait {
-            WaitsFor::Hook(..) => None,
+            WaitsFor::Hook(..) | WaitsFor::Volumes(_) => None,
             WaitsFor::Pod(_, reason) => Some(reason.name()),
         });
         Self {
@@ -108,7 +108,7 @@ const TURN: u8 = 4;
 /// Ranks blockers; those that may need action come first.
 const fn rank(wait: &WaitsFor) -> u8 {
     match wait {
-        WaitsFor::Hook(..) => 0,
+        WaitsFor::Hook(..) | WaitsFor::Volumes(_) => 0,
         WaitsFor::Pod(_, reason) if !needs_no_report(reason) => 1,
         WaitsFor::Pod(_, Reason::NodeUncordoned | Reason::PlannerFailed { .. }) => 1,
         WaitsFor::Pod(_, Reason::Terminating { .. }) => 2,
@@ -124,6 +124,11 @@ impl BlockerLine {
                 who: format!("hook {}", one_line(&hook.policy)),
                 word: "HookRunning",
                 facts: hook.short_text(of, now),
+            },
+            WaitsFor::Volumes(volumes) => Self {
+                who: "volumes".to_owned(),
+                word: "VolumesAttached",
+                facts: volumes.text(now),
             },
             WaitsFor::Pod(pod, reason) => Self {
                 who: one_line(&pod.to_string()),

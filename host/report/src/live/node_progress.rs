@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 
-use crate::drain_status::{DrainStatus, HookStatus, StatusBuilder, WaveStatus, open_hooks, subject_text};
+use crate::drain_status::{
+    DrainStatus, HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text,
+};
 use crate::status::NodeStatus;
 
 /// Interval between two queries to the engine for the reasons of all pods.
@@ -31,6 +33,8 @@ pub(super) struct NodeSnapshot {
 pub(super) enum WaitsFor {
     /// A hook, and the text of its subject.
     Hook(HookStatus, String),
+    /// Volumes that are still attached.
+    Volumes(VolumesStatus),
     /// A pod.
     Pod(PodRef, Reason),
 }
@@ -98,6 +102,7 @@ impl NodeProgress {
             WaitsFor::Hook(hook, of)
         });
         let mut waits_for: Vec<_> = hooks.collect();
+        waits_for.extend(view.volumes.map(WaitsFor::Volumes));
         let held = waiting.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
         waits_for.extend(held.map(|(pod, reason)| WaitsFor::Pod(pod, reason)));
         let snapshot = NodeSnapshot {
@@ -167,6 +172,8 @@ impl NodeProgress {
             WaitsFor::Hook(hook, of)
         });
         let mut waits_for: Vec<_> = hooks.collect();
+        let volumes = view.and_then(|view| view.volumes.clone());
+        waits_for.extend(volumes.map(WaitsFor::Volumes));
         waits_for.extend(held.into_iter().filter_map(|held| {
             let reason = held.reason.filter(|reason| *reason != Reason::Kept)?;
             Some(WaitsFor::Pod(held.pod.id.clone(), reason))

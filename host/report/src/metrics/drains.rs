@@ -74,6 +74,13 @@ impl DrainMeter {
                 phase,
                 subject,
             } => self.hook_is_done(policy, *phase, subject),
+            Notice::AwaitsVolumes { left, .. } => {
+                let attached = i64::try_from(left.attached().len()).unwrap_or(i64::MAX);
+                self.metrics.volumes_attached.set(attached);
+            }
+            Notice::VolumesSettled { .. } => {
+                self.metrics.volumes_attached.set(0);
+            }
             Notice::Finished { outcome, summary } => self.finished(outcome, summary),
             _ => {}
         }
@@ -122,6 +129,8 @@ impl DrainMeter {
             budget_refusals,
             hook_wait,
             budget_wait,
+            volume_wait,
+            volumes_attached,
             ..
         } = &self.metrics;
         let ended = labels::Drain {
@@ -137,6 +146,8 @@ impl DrainMeter {
         budget_refusals.inc_by(summary.budget_refusals.into());
         hook_wait.inc_by(whole_millis(summary.hook_wait) as f64 / 1000.0);
         budget_wait.inc_by(whole_millis(summary.budget_wait) as f64 / 1000.0);
+        volume_wait.inc_by(whole_millis(summary.volume_wait) as f64 / 1000.0);
+        volumes_attached.set(0);
     }
 
     fn leave_phase(&mut self) {
@@ -154,6 +165,7 @@ impl Drop for DrainMeter {
         self.metrics.deadline.set(0.0);
         self.metrics.pods_remaining.clear();
         self.metrics.hook_since.clear();
+        self.metrics.volumes_attached.set(0);
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Metrics {
     pub(super) budget_refusals: Counter,
     pub(super) hook_wait: SecondsCounter,
     pub(super) budget_wait: SecondsCounter,
+    pub(super) volume_wait: SecondsCounter,
+    pub(super) volumes_attached: Gauge,
     pub(super) hook_since: Family<labels::Hook, Seconds>,
     pub(super) api_requests: Family<labels::ApiRequest, Counter>,
     pub(crate) trace_spans_dropped: Counter,
@@ -90,6 +92,8 @@ impl Metrics {
             budget_refusals: Counter::default(),
             hook_wait: Counter::default(),
             budget_wait: Counter::default(),
+            volume_wait: Counter::default(),
+            volumes_attached: Gauge::default(),
             hook_since: Family::default(),
             api_requests: Family::default(),
             trace_spans_dropped: Counter::default(),
@@ -145,6 +149,8 @@ impl Metrics {
         all.register_with_unit("drain_hook_wait", help, Unit::Seconds, self.hook_wait.clone());
         let help = "Time for which disruption budgets held up drains that have ended";
         all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
+        let help = "Time for which attached volumes held up drains that have ended";
+        all.register_with_unit("drain_volume_wait", help, Unit::Seconds, self.volume_wait.clone());
         let help = "Requests to the API server by the status of their answer; none: there was no answer";
         all.register("api_requests", help, self.api_requests.clone());
         let help = "Spans of drains that could not be exported: the collector was away or refused them, or too many were queued";
@@ -154,6 +160,8 @@ impl Metrics {
     fn register_drain_under_way(&self, all: &mut Registry) {
         let help = "Whether a drain or an uncordon is under way on this node";
         all.register("drain_in_progress", help, self.in_progress.clone());
+        let help = "Attached volumes that the current drain waits for";
+        all.register("drain_volumes_attached", help, self.volumes_attached.clone());
         let help = "Phase of the current drain";
         all.register("drain_phase", help, self.phase.clone());
         let help = "When the current drain began; 0: there is none";

@@ -2,7 +2,7 @@
 //! command that changes something comes with the condition under which it is right.
 
 use scupper_engine::pre_flight::what_opens;
-use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger};
+use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger, VolumesLeft};
 
 /// Advice for a pod; `None` if the pod will be gone by itself, or if another line has the advice. `blocking`: the budget
 /// that blocks it, if it is known.
@@ -84,6 +84,17 @@ pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
         (_, Trigger::LifecycleEvent | Trigger::DrainRequest) => format!("scupper cancel {node}"),
     };
     format!("{LOOK}; to cancel the drain: {give_up}")
+}
+
+/// Advice for volumes that stay attached.
+pub(super) fn of_volumes(left: &VolumesLeft, node: &str) -> String {
+    match left.attached().first() {
+        Some(volume) => format!(
+            "kubectl describe volumeattachment {}    # why {} does not detach it; scupper cancel {node} ends the wait",
+            volume.attachment, volume.attacher
+        ),
+        None => format!("scupper doctor --node {node} --config scupper.yaml    # which right is missing"),
+    }
 }
 
 /// Advice for a node that was uncordoned without its policies.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
-use crate::drain_status::{DrainStatus, HookStatus, WaveStatus, joined, reason_text};
+use crate::drain_status::{DrainStatus, HookStatus, VolumesStatus, WaveStatus, joined, reason_text};
 
 /// The state of a node as one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
@@ -40,7 +40,11 @@ fn drain(mark: &Checkpoint, hooks: &[HookStatus]) -> Value {
 
 fn driver(view: &DrainStatus, fresh: bool) -> Value {
     let wave = view.wave.as_ref().map(WaveStatus::to_json);
-    json!({ "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "ended": view.ended, "podsNotTold": view.more })
+    let volumes = view.volumes.as_ref().map(VolumesStatus::to_json);
+    json!({
+        "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "volumes": volumes, "ended": view.ended,
+        "podsNotTold": view.more,
+    })
 }
 
 fn condition(condition: &Condition) -> Value {

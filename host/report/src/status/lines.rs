@@ -204,6 +204,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     if status.current_driver_status(now).is_some() || !status.is_over() {
         let hooks = status.hooks(now);
         lines.extend(hooks.iter().flat_map(|hook| hook_lines(status, mark, hook, now)));
+        lines.extend(volume_lines(status, now));
     }
     lines
 }
@@ -257,6 +258,21 @@ fn hook_lines(status: &NodeStatus, mark: &Checkpoint, hook: &HookStatus, now: Ti
     let awaited = hook.awaited(now).map(|on| format!("    waits for {on}"));
     let next = format!("    next: {}", advice::of_hook(mark, &status.node.name));
     std::iter::once(head).chain(awaited).chain([next]).collect()
+}
+
+/// The lines about the volumes that the drain waits for.
+fn volume_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let view = status.current_driver_status(now).filter(|_| !status.is_over());
+    let Some(volumes) = view.and_then(|view| view.volumes.as_ref()) else {
+        return Vec::new();
+    };
+    vec![
+        format!("  volumes    {}", volumes.text(now)),
+        format!(
+            "    next: {}",
+            one_line(&advice::of_volumes(&volumes.left, &status.node.name))
+        ),
+    ]
 }
 
 /// The owner of the cordon, in one word.

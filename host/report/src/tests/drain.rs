@@ -126,6 +126,10 @@ fn driver_status() -> DrainStatus {
             pods: 3,
         },
     );
+    let volumes = story()
+        .into_iter()
+        .find(|it| matches!(it, Notice::AwaitsVolumes { .. }));
+    builder.notice(NOW, &volumes.unwrap());
     builder.build(ago(4), "u-1", waiting())
 }
 

@@ -6,11 +6,11 @@ use scupper_engine::{HookPhase, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
-use super::super::{FollowOutput, Format, HookStatus, PlanSummary, PolicyMessage, WaveStatus};
-use super::samples::{NOW, ago, plan, pods, reasons};
+use super::super::{FollowOutput, Format, HookStatus, PlanSummary, PolicyMessage, VolumesStatus, WaveStatus};
+use super::samples::{NOW, ago, plan, pods, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: Requested State Queued Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone PodWaits
+variants!(FollowEvent: Requested State Queued Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
     PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -52,6 +52,13 @@ fn story() -> Vec<FollowEvent> {
         FollowEvent::HookDone {
             hook: hook(""),
             of: String::new(),
+        },
+        FollowEvent::Volumes {
+            volumes: VolumesStatus {
+                left: volumes_left(),
+                since: ago(34),
+                until: NOW + Duration::from_secs(266),
+            },
         },
         FollowEvent::PodGone {
             pod: pod("web-1"),

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use scupper_engine::{
-    Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan, Pod, PodRef,
-    Reason, Selector, Subject, Summary, Time, Uid, UnhealthyPods, Verdict, WaitingOn, Wave,
+    AttachedVolume, Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan,
+    Pod, PodRef, Reason, Selector, Subject, Summary, Time, Uid, UnhealthyPods, Verdict, VolumeClaim,
+    VolumesLeft, WaitingOn, Wave,
 };
 
 use super::super::fixture::{pod, running};
@@ -17,7 +18,7 @@ variants!(Reason: NotPlanned PlannerFailed Kept WaveNotStarted HookRunning Paral
     ArrivedDuringDrain DriverStopping Refused);
 variants!(Outcome: Drained Uncordoned Blocked PolicyFailed DeadlineExceeded Cancelled Lost Failed);
 variants!(Notice: Phase Planned Cordoned PlannerWaiting HookWaiting HookDone WaveStarted WaveOverdue PodWaits
-    PodLeaving PodGone Newcomer UncordonedByOthers Uncordoned Retrying Finished);
+    PodLeaving PodGone AwaitsVolumes VolumesSettled Newcomer UncordonedByOthers Uncordoned Retrying Finished);
 variants!(Verdict: Evict Delete AwaitCompletion Keep Refuse);
 
 /// The moment of all samples.
@@ -198,9 +199,29 @@ pub(super) fn summaries() -> [Summary; 2] {
         hook_steps: 5,
         hook_wait: Duration::from_secs(61),
         budget_wait: Duration::from_secs(44),
+        volume_wait: Duration::from_secs(300),
+        volumes_left: Some(volumes_left()),
         ..nothing.clone()
     };
     [nothing, everything]
+}
+
+/// Two volumes: one with a claim, one that could not be detached.
+pub(super) fn volumes_left() -> VolumesLeft {
+    let volume = |name: &str, claim: Option<&str>, problem: &str| AttachedVolume {
+        attachment: format!("csi-{name}"),
+        volume: name.to_owned(),
+        claim: claim.map(|claim| VolumeClaim {
+            namespace: "shop".to_owned(),
+            name: claim.to_owned(),
+        }),
+        attacher: "ebs.csi.aws.com".to_owned(),
+        problem: problem.to_owned(),
+    };
+    VolumesLeft::Attached(vec![
+        volume("pvc-1", Some("data-db-0"), ""),
+        volume("pvc-2", None, "volume is busy:\nretry"),
+    ])
 }
 
 /// The pods of the drain, including one for each reason.
@@ -214,6 +235,7 @@ pub(super) fn pods() -> Vec<Pod> {
             missing: false,
         }),
         cordon_toleration: Some("every taint".to_owned()),
+        volume_claims: Vec::new(),
         ..running("db-0")
     };
     let waiting = (0..reasons().len()).map(|number| running(&waiting_name(number)));
@@ -376,6 +398,22 @@ fn leaving() -> Vec<Notice> {
         Notice::WaveOverdue {
             name: "web".to_owned(),
         },
+        Notice::AwaitsVolumes {
+            left: volumes_left(),
+            since: ago(34),
+            until: NOW + Duration::from_secs(266),
+        },
+        Notice::AwaitsVolumes {
+            left: VolumesLeft::Unknown {
+                message: "volumeattachments is forbidden".to_owned(),
+            },
+            since: ago(34),
+            until: NOW + Duration::from_secs(266),
+        },
+        Notice::VolumesSettled {
+            left: Some(volumes_left()),
+        },
+        Notice::VolumesSettled { left: None },
         Notice::Newcomer { pod: pod("late") },
         Notice::UncordonedByOthers,
         Notice::Retrying {

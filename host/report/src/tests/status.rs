@@ -11,10 +11,10 @@ use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
     BudgetDetails, DrainStatus, HookStatus, LeaseHolder, LifecycleEventStatus, NodeStatus, Size,
-    StatusDetails, UnreadyPodDetails, WaveStatus, WorkloadDetails, status_lines, status_table,
+    StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails, status_lines, status_table,
     status_to_json,
 };
-use super::samples::{NOW, ago, budget, phases, pods, waiting, waits_for};
+use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
 
 variants!(LeaseHolder: Unknown Free Held Abandoned);
@@ -127,6 +127,11 @@ fn driver_status() -> DrainStatus {
             hook(Subject::Pod(Uid("web-1".to_owned())), "moved"),
             hook(Subject::Pod(Uid("gone".to_owned())), ""),
         ],
+        volumes: Some(VolumesStatus {
+            left: volumes_left(),
+            since: ago(34),
+            until: NOW + Duration::from_secs(266),
+        }),
         pods: pods.collect(),
         more: 3,
     }

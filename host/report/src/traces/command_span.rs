@@ -42,7 +42,7 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
             evicted(answer)
         }
         Answer::Written { .. } => ("written", SpanResult::Ok),
-        Answer::Pods(_) => ("listed", SpanResult::Ok),
+        Answer::Pods(_) | Answer::Volumes(_) => ("listed", SpanResult::Ok),
         Answer::WriteConflict => ("conflict", SpanResult::Unset),
         Answer::NodeGone => ("node-gone", wrong("the node is gone")),
         Answer::Unavailable { message } => ("unavailable", wrong(message)),

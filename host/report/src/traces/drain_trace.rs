@@ -183,6 +183,17 @@ impl DrainTrace {
             Notice::Uncordoned => ("uncordoned", Vec::new()),
             Notice::UncordonedByOthers => ("uncordoned by others", Vec::new()),
             Notice::WaveOverdue { name } => ("wave overdue", vec![("scupper.wave.name", name.into())]),
+            Notice::AwaitsVolumes { left, .. } => {
+                let attached = u32::try_from(left.attached().len()).unwrap_or(u32::MAX);
+                (
+                    "awaits volumes",
+                    vec![("scupper.volumes.attached", attached.into())],
+                )
+            }
+            Notice::VolumesSettled { left } => (
+                "volumes settled",
+                vec![("scupper.volumes.detached", left.is_none().into())],
+            ),
             Notice::Newcomer { pod } => {
                 let pod = vec![
                     ("k8s.namespace.name", (&pod.namespace).into()),

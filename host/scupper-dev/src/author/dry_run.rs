@@ -126,6 +126,7 @@ impl DryRun {
             node,
             pods,
             result,
+            wait_for_volumes: None,
             budgets: Some(budgets),
             // A snapshot has no limits of budgets, and no pods of other nodes.
             findings: Vec::new(),

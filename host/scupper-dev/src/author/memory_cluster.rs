@@ -289,6 +289,7 @@ impl MemoryCluster {
             Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds)),
             Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds)),
             Task::ListPods => Answer::Pods(self.pods().cloned().collect()),
+            Task::ListVolumes => Answer::Volumes(Vec::new()),
             Task::Cordon {
                 checkpoint, version, ..
             } => self.write(Some(version), |node| {

@@ -259,6 +259,7 @@ impl PodFields {
             host_network: false,
             hostname: String::new(),
             cordon_toleration: None,
+            volume_claims: Vec::new(),
         };
         if self.mirror {
             let key = scupper_engine::MIRROR_ANNOTATION.to_owned();

@@ -72,6 +72,7 @@ fn pod(number: usize) -> Pod {
         host_network: false,
         hostname: String::new(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     }
 }
 

@@ -15,7 +15,10 @@ use crate::output::{complain, failed, print, wrong_options};
 use crate::use_cases::{self, PlanOptions, Planned};
 use scupper_common::clock::Clock;
 use scupper_driver::Nodes;
-use scupper_report::{finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json};
+use scupper_report::{
+    finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json, plan_volume_lines,
+    plan_volumes_to_json,
+};
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
@@ -96,6 +99,8 @@ fn plan_for_programs(planned: &Planned) -> Value {
     if let Ok(plan) = &planned.result {
         let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
         add("budgets", budgets);
+        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.wait_for_volumes);
+        add("waitForVolumes", volumes);
         add("findings", findings_to_json(&planned.findings));
     }
     json
@@ -114,6 +119,7 @@ pub fn plan_for_people(planned: &Planned) -> String {
                 "A drain of node {node} would go like this; nothing was changed."
             )];
             lines.extend(plan_lines(plan, &names));
+            lines.extend(plan_volume_lines(plan, &planned.pods, planned.wait_for_volumes));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
             lines.extend(finding_lines(&planned.findings));
             let returning = scupper_report::returning(&planned.pods).collect();

@@ -15,7 +15,7 @@ use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use crate::use_cases::pre_flight;
 use scupper_cluster::{
     Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP,
-    REQUEST_PURPOSE, Right, evicting_as_node, needed, needed_for_fact,
+    REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node, needed, needed_for_fact, needed_for_volumes,
 };
 use scupper_common::clock::Clock;
 use scupper_config::Override;
@@ -151,6 +151,9 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     let of_fact = |target: &String| needed_for_fact(target, &used.group);
     all.extend(facts.iter().flat_map(of_fact));
     all.extend(requests.rights);
+    if settings.wait_for_volumes.is_some() {
+        all.extend(needed_for_volumes());
+    }
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
     findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
@@ -338,6 +341,10 @@ fn lacking(right: &Right) -> (String, String) {
     if right.purpose == FACT_PURPOSE {
         let text =
             "add it to the driver's ClusterRole, or use the components of deploy/components/facts".to_owned();
+        return (String::new(), text);
+    }
+    if right.purpose == VOLUME_PURPOSE {
+        let text = "use the component deploy/components/wait-for-volumes".to_owned();
         return (String::new(), text);
     }
     if right.purpose == REQUEST_PURPOSE {

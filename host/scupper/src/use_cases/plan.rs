@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
-    Task, Time, Trigger, Verdict,
+    Task, Time, Trigger, Verdict, VolumeWait,
 };
 use tokio::time::timeout;
 
@@ -56,6 +56,8 @@ pub struct Planned {
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
     pub result: Result<Plan, Outcome>,
+    /// How long the drain would wait for volumes after the last pod; `None`: not at all.
+    pub wait_for_volumes: Option<VolumeWait>,
     /// The disruption budgets that there are; `None`: they are not known.
     pub budgets: Option<Vec<Budget>>,
     /// What stands in the way of the plan.
@@ -160,6 +162,7 @@ async fn dry_run(
                 node,
                 pods: drain.pods().cloned().collect(),
                 result,
+                wait_for_volumes: drain.request().settings.wait_for_volumes,
                 budgets,
                 findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),

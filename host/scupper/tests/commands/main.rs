@@ -44,3 +44,4 @@ mod status;
 mod stopping;
 mod terminal;
 mod uncordoning;
+mod volumes;

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_config::{ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight, read};
+use scupper_config::{
+    ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight, StillAttached,
+    VolumeWaitFile, read,
+};
 use scupper_policy_spec::{
     FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
 };
@@ -161,6 +164,14 @@ fn the_drain() {
     assert_eq!(drain.returning_pod_evictions, Some(3));
     assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
     assert_eq!(drain.pre_flight, Some(PreFlight::Refuse));
+    let volumes = VolumeWaitFile {
+        at_most: Duration::from_secs(300),
+        otherwise: StillAttached::Fail,
+    };
+    assert_eq!(drain.wait_for_volumes, Some(volumes));
+    let short = good("policies: []\ndrain: {wait-for-volumes: {at-most: 10s}}\n").drain;
+    let otherwise = short.wait_for_volumes.map(|wait| wait.otherwise);
+    assert_eq!(otherwise, Some(StillAttached::Warn));
     assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
     assert_eq!(good("policies: []\n").drain.sla, None);
 }

@@ -117,6 +117,7 @@ pub(crate) fn pod(number: usize) -> Pod {
         host_network: false,
         hostname: "web".to_owned(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     }
 }
 

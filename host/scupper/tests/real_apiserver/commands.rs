@@ -190,7 +190,7 @@ fn out(run: &Output) -> String {
 }
 
 /// A process that does not outlive its test.
-struct Killed(Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {

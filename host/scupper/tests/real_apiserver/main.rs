@@ -21,6 +21,7 @@ mod self_claim;
 mod skip;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
+mod volumes;
 
 use driver::Driver;
 use serde_json::Value;

@@ -46,9 +46,10 @@ const SAME: [(&str, &[&str], &[&str]); 10] = [
             "facts/resources",
             "pods/delete",
             "pods/patch",
+            "wait-for-volumes",
         ],
         &[
-            "--set=claim=kubelet",
+            "--set=claim=kubelet,waitForVolumes=true",
             "--set=facts={request,namespaces,budgets,owners,resources}",
             "--set=pods={delete,patch}",
         ],

@@ -86,6 +86,7 @@ pub(crate) fn pod(name: &str) -> Pod {
         host_network: false,
         hostname: String::new(),
         cordon_toleration: None,
+        volume_claims: Vec::new(),
     }
 }
 

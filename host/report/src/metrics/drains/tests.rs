@@ -115,6 +115,7 @@ fn drains_are_counted_by_how_they_ended() {
         budget_refusals: 3,
         hook_wait: Duration::from_secs(5),
         budget_wait: Duration::from_millis(1500),
+        volume_wait: Duration::from_secs(9),
         ..Summary::default()
     };
     let notice = Notice::Finished {
@@ -137,6 +138,10 @@ fn drains_are_counted_by_how_they_ended() {
     assert_eq!(
         shown(&metrics, "scupper_drain_budget_wait_seconds_total"),
         [" 1.5"]
+    );
+    assert_eq!(
+        shown(&metrics, "scupper_drain_volume_wait_seconds_total"),
+        [" 9.0"]
     );
 }
 

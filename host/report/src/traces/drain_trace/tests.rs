@@ -167,6 +167,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        volumes_since: None,
         counts: scupper_engine::Counts::default(),
     };
     let (mut next, mut queue) = trace(Some(&left));

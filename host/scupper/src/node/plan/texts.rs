@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_engine::pre_flight::{Certainty, Concern, Finding};
-use scupper_engine::{Budget, Decision, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, Wave};
+use scupper_engine::{Budget, Decision, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, VolumeWait, Wave};
 
 use super::*;
 use scupper_report::fixture::running;
@@ -26,6 +26,7 @@ fn pods() -> Vec<Pod> {
         uid: Uid("set".to_owned()),
         missing: false,
     });
+    pods[0].volume_claims = vec!["data-web".to_owned()];
     pods
 }
 
@@ -70,6 +71,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         node: "worker-1".to_owned(),
         pods: pods(),
         result,
+        wait_for_volumes: None,
         budgets: None,
         findings: Vec::new(),
         not_ready: None,
@@ -106,6 +108,10 @@ fn with_everything() -> Planned {
     };
     let answers = pods().into_iter().zip([refused, EvictAnswer::Accepted]);
     Planned {
+        wait_for_volumes: Some(VolumeWait {
+            at_most: Duration::from_secs(300),
+            or_fail: false,
+        }),
         budgets: Some(vec![budget]),
         findings: vec![closed],
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),

@@ -3,7 +3,9 @@
 use scupper_engine::{Checkpoint, Condition, NamedPods, Phase};
 
 use super::*;
-use scupper_cluster::{DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests};
+use scupper_cluster::{
+    DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests, needed_for_volumes,
+};
 use scupper_config::DrainRequestsFile;
 use scupper_policy_spec::FACTS;
 use scupper_report::fixture;
@@ -160,6 +162,7 @@ fn every_finding() {
     all.extend(FACTS.into_iter().flat_map(|it| needed_for_fact(it, OWN_GROUP)));
     let kind = kind();
     all.extend(needed_for_drain_requests(&kind, "nvsentinel"));
+    all.extend(needed_for_volumes());
     let namespaces = ["nvsentinel".to_owned()];
     let requests = [true, false].map(|is_served| drain_requests::found(&kind, &namespaces, is_served));
     let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);

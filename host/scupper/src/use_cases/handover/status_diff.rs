@@ -6,8 +6,8 @@ use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
 
 use scupper_cluster::LifecycleEvent;
 use scupper_report::{
-    DrainStatus, FollowEvent, HookKey, HookStatus, NodeStatus, PlanSummary, WaveStatus, not_ready,
-    open_hooks, subject_text,
+    DrainStatus, FollowEvent, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus, WaveStatus,
+    not_ready, open_hooks, subject_text,
 };
 
 /// Conditions that say something of a drain.
@@ -24,6 +24,7 @@ pub(super) struct StatusDiff {
     plan: Option<PlanSummary>,
     wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookStatus>,
+    volumes: Option<VolumesStatus>,
     /// Another user or process lifted the cordon.
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
@@ -147,7 +148,7 @@ impl StatusDiff {
         seen.collect()
     }
 
-    /// The plan and the waves, from the status that the driver publishes.
+    /// The plan, the waves and the volumes, from the status that the driver publishes.
     fn of_view(&mut self, view: &DrainStatus) -> Vec<FollowEvent> {
         let mut diff = Vec::new();
         if view.plan.is_some() && view.plan != self.plan {
@@ -162,6 +163,12 @@ impl StatusDiff {
                 wave: wave.clone(),
                 pods: (view.more == 0).then_some(own),
             });
+        }
+        let left = |it: &Option<VolumesStatus>| it.as_ref().map(|volumes| volumes.left.clone());
+        if left(&view.volumes) != left(&self.volumes) {
+            self.volumes.clone_from(&view.volumes);
+            let volumes = view.volumes.clone();
+            diff.extend(volumes.map(|volumes| FollowEvent::Volumes { volumes }));
         }
         diff
     }

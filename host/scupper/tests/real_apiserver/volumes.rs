@@ -1,0 +1,136 @@
+//! A drain that waits for volumes, with the real attach-detach controller. The test plays the part of a volume driver's
+//! external-attacher: it says that a volume is attached, and its finalizer holds the attachment until it is detached.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::commands::Killed;
+use super::testbed::Testbed;
+use super::{ALONE, pods_on, skip};
+use crate::limit::LIMIT;
+
+const NODE: &str = "node-0";
+const ATTACHER: &str = "csi.example.com";
+
+fn apply(testbed: &Testbed, object: &Value) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), object.to_string()).unwrap();
+    testbed.kubectl(&["apply", "-f", file.path().to_str().unwrap()]);
+}
+
+fn merge(testbed: &Testbed, of: &[&str], patch: &Value) {
+    let patch = patch.to_string();
+    testbed.kubectl(&[&["patch"], of, &["--type=merge", "-p", &patch]].concat());
+}
+
+/// A bound claim with a volume of our driver, and a pod that uses it.
+fn pod_with_volume(testbed: &Testbed) {
+    let amount = json!({"storage": "1Gi"});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": amount}, "volumeName": "pv-data",
+            "storageClassName": ""}});
+    apply(testbed, &claim);
+    let claim = testbed.kubectl(&["get", "pvc", "data", "-o", "json"]);
+    let claim: Value = serde_json::from_str(&claim).unwrap();
+    let bound = json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data",
+        "uid": claim["metadata"]["uid"]});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": amount, "claimRef": bound,
+            "csi": {"driver": ATTACHER, "volumeHandle": "disk-1"}}});
+    apply(testbed, &volume);
+    let is_bound = json!({"status": {"phase": "Bound"}});
+    merge(testbed, &["pvc", "data", "--subresource=status"], &is_bound);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db", "namespace": "default"},
+        "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "none"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
+    apply(testbed, &pod);
+}
+
+fn attachments(testbed: &Testbed) -> Vec<Value> {
+    let listed = testbed.kubectl(&["get", "volumeattachments", "-o", "json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    listed["items"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LIMIT, "{what}: in vain");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_drain_waits_until_the_real_controllers_have_detached_the_volume() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.blocking_lock();
+    let testbed = Testbed::bare(&["--nodes", "2"]);
+    let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
+    testbed.kubectl(&["annotate", "node", NODE, managed]);
+    pod_with_volume(&testbed);
+    until("the controller attaches", || attachments(&testbed).len() == 1);
+    let attachment = attachments(&testbed).remove(0)["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let finalizer = json!({"metadata": {"finalizers": ["external-attacher/csi-example-com"]}});
+    merge(&testbed, &["volumeattachment", &attachment], &finalizer);
+    let attached = json!({"status": {"attached": true}});
+    merge(
+        &testbed,
+        &["volumeattachment", &attachment, "--subresource=status"],
+        &attached,
+    );
+    let volumes = || testbed.kubectl(&["get", "node", NODE, "-o", "jsonpath={.status.volumesAttached}"]);
+    until("the node shows it", || volumes().contains("disk-1"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("scupper.yaml");
+    let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\n";
+    std::fs::write(
+        &config,
+        format!("{head}drain: {{wait-for-volumes: {{at-most: 10m}}}}\n"),
+    )
+    .unwrap();
+    let story = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    command.args([
+        "drain",
+        NODE,
+        "--local",
+        "--force",
+        "--config",
+        config.to_str().unwrap(),
+    ]);
+    command
+        .env("KUBECONFIG", testbed.kubeconfig())
+        .stdin(Stdio::null());
+    let mut drain = Killed(command.stdout(story.reopen().unwrap()).spawn().unwrap());
+    let reported = || std::fs::read_to_string(story.path()).unwrap();
+    until("the drain waits", || reported().contains("volumes  waits"));
+    assert!(
+        reported().contains("1 volume still attached: pv-data (claim default/data)"),
+        "{}",
+        reported()
+    );
+    assert_eq!(pods_on(&testbed, NODE), 0, "{}", reported());
+    until("the controller detaches", || {
+        !attachments(&testbed)[0]["metadata"]["deletionTimestamp"].is_null()
+    });
+    assert!(
+        drain.0.try_wait().unwrap().is_none(),
+        "the driver has not detached it: {}",
+        reported()
+    );
+    let done = json!({"metadata": {"finalizers": null}});
+    merge(&testbed, &["volumeattachment", &attachment], &done);
+    assert_eq!(drain.0.wait().unwrap().code(), Some(0), "{}", reported());
+    assert!(reported().contains("volumes  all are detached"), "{}", reported());
+    assert!(attachments(&testbed).is_empty());
+}
