@@ -4,7 +4,7 @@ use scupper_sdk::{
     Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Subject,
     Surroundings, Verdict, description,
     facts::{self, Error},
-    testing::{Host, budget, namespace, owner, pod, resources},
+    testing::{Host, budget, drain_request, namespace, owner, pod, resources},
 };
 
 /// Deletes single replicas whose budget never opens, and keeps the pods of namespaces that are being kept.
@@ -180,4 +180,67 @@ fn pods_have_requests_and_devices() {
     ] {
         assert_eq!(plan.verdict(pod), Some(verdict), "{pod}");
     }
+}
+
+/// Says why pods leave, and keeps all if a request names a NIC.
+struct Because;
+
+impl Policy for Because {
+    fn describe() -> Description {
+        description!("Says why pods leave").wants(Grant::facts_of_request())
+    }
+}
+
+impl Planner for Because {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let requests = facts::drain_requests()?;
+        let mut nics = requests.iter().flat_map(|request| request.entities("NIC"));
+        let nic = nics.next();
+        for pod in draft.leaving() {
+            match nic {
+                Some(nic) => draft.keep(pod, nic),
+                None => draft.explain(pod, format!("for {} requests", requests.len())),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_drain_is_for_the_requests_that_a_test_sets_and_for_none_otherwise() {
+    let host = Host::new();
+    host.pods([pod("shop/cart")]);
+    let reason = |host: &Host| {
+        host.plan::<Because>()
+            .unwrap()
+            .reason("shop/cart")
+            .unwrap()
+            .to_owned()
+    };
+    assert!(reason(&host).starts_with("for 0 requests; "), "{}", reason(&host));
+    let request = drain_request("a", "RESTART_BM").with_entity("GPU_UUID", "GPU-1");
+    host.drain_requests([request.clone(), drain_request("b", "")]);
+    assert!(reason(&host).starts_with("for 2 requests; "), "{}", reason(&host));
+    host.drain_requests([request.with_entity("NIC", "mlx5_0")]);
+    assert_eq!(reason(&host), "mlx5_0");
+}
+
+#[test]
+fn requests_and_devices_are_found_by_patterns() {
+    let patterns = ["nvidia.com/*".to_owned(), "gpu.nvidia.com".to_owned()];
+    let mut has = resources()
+        .with_request("nvidia.com/gpu", 2)
+        .with_request("nvidia.com/mig-1g.5gb", 1)
+        .with_request("cpu", 500)
+        .with_device("nvidia.com/gpu", "GPU-1")
+        .with_device("nic.example.com", "nic-0")
+        .with_claimed("gpu", "gpu.nvidia.com", "gpu-2", &[]);
+    let names = |has: &facts::Resources| {
+        let names = has.devices_of(&patterns).map(|device| device.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(has.requested_of(&patterns), 3);
+    assert_eq!(names(&has), ["GPU-1", "gpu-2"]);
+    has.devices[0].admin_access = true;
+    assert_eq!(names(&has), ["gpu-2"]);
 }
