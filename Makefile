@@ -17,12 +17,12 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## List the targets.
 	@awk -F': .*## ' '/^[a-z-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
 
-# The programs of a demo, in a profile that builds quickly, and the policy that it shows.
+# The programs of a demo, in a profile that builds quickly, and the policies that it shows.
 define demo_programs
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
 	cargo build --locked --profile demo -p scupper-dev -p xtask
-	$(call say,building the policy $(1))
-	"$(CARGO_TARGET_DIR)/demo/xtask" policies --policy $(1) --out "$(POLICIES)"
+	$(call say,building policies: $(1))
+	"$(CARGO_TARGET_DIR)/demo/xtask" policies $(foreach policy,$(1),--policy $(policy)) --out "$(POLICIES)"
 endef
 
 .PHONY: demo
@@ -36,6 +36,12 @@ demo-stuck: tools ## Watch three stuck drains and how scupper status explains ea
 	$(call demo_programs,slurm)
 	$(call say,three stuck drains)
 	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
+
+.PHONY: demo-nvsentinel
+demo-nvsentinel: tools ## Watch the pods of one GPU leave, then those of its node, for NVSentinel. Needs no Kubernetes.
+	$(call demo_programs,gpu namespace-modes)
+	$(call say,two DrainRequests)
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --nvsentinel "$(POLICIES)"
 
 .PHONY: demo-slurm
 demo-slurm: tools ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.

@@ -33,7 +33,7 @@ pub use compile::CompileArgs;
 pub use completion::answered as completion_answered;
 pub use exit::Exit;
 pub use node::plan_for_people;
-pub use options::{OptionsError, traces_from_env};
+pub use options::{OptionsError, desired_policies, traces_from_env};
 pub use output::{
     DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, no_yaml, print, wrong_options,
 };

@@ -159,17 +159,19 @@ fn source(file: &Path) -> PolicySource {
         files: vec![file.clone()],
         read: Arc::new(move || {
             scupper_config::read(&file)
-                .map(wanted)
+                .map(desired_policies)
                 .map_err(|error| scupper_driver::chain(&error))
         }),
         parse_saved: Arc::new(|said| {
             let read = scupper_config::read_text(&said.file, &said.text);
-            read.map(wanted).map_err(|error| scupper_driver::chain(&error))
+            read.map(desired_policies)
+                .map_err(|error| scupper_driver::chain(&error))
         }),
     }
 }
 
-fn wanted(read: Configuration) -> DesiredPolicies {
+/// What a driver takes of a configuration.
+pub fn desired_policies(read: Configuration) -> DesiredPolicies {
     DesiredPolicies {
         policies: read.policies,
         config_text: Some(ConfigText {

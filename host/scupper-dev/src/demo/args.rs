@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// slurm.wasm, built by `make plugins`; drains a simulated Slurm node
-    #[arg(long, value_name = "FILE", required_unless_present = "openstack")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["openstack", "nvsentinel"])]
     pub slurm: Option<PathBuf>,
     /// Show three stuck drains and how `scupper status` explains each
     #[arg(long, requires = "slurm", conflicts_with = "slurm_testbed")]
@@ -28,4 +28,8 @@ pub(crate) struct DemoArgs {
     /// Directory that keeps the real OpenStack between demos
     #[arg(long, value_name = "DIR")]
     pub openstack_state: Option<PathBuf>,
+    /// Directory with gpu.wasm and namespace-modes.wasm, built by `make plugins`; drains one GPU of a node, then the node, for
+    /// DrainRequests of NVSentinel
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["slurm", "openstack"])]
+    pub nvsentinel: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! The demo's cluster: two nodes, three Slurm workers with jobs, a shop behind a disruption budget, and pods that are
 //! kept.
 
-use scupper_simulator::api::{ApiServer, Options, Store, StoreError, objects};
+use scupper_simulator::api::{ApiServer, Kind, Options, Store, StoreError, objects};
 use serde_json::{Value, json};
 
 use super::DemoError;
@@ -12,7 +12,13 @@ const OTHER: &str = "worker-2";
 
 /// A cluster that replaces evicted pods, with the driver's namespace for its leases.
 pub(super) async fn cluster() -> Result<ApiServer, DemoError> {
+    cluster_with(Vec::new()).await
+}
+
+/// The same with CRDs.
+pub(super) async fn cluster_with(kinds: Vec<Kind>) -> Result<ApiServer, DemoError> {
     let options = Options {
+        kinds,
         takes: std::time::Duration::from_millis(700),
         ..Options::default()
     };
@@ -95,4 +101,12 @@ fn staying() -> Vec<Value> {
             .mirror()
             .build(),
     ]
+}
+
+/// Sets an annotation of an object that has annotations.
+pub(super) fn annotate(object: &mut Value, key: &str, value: &str) {
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(key.to_owned(), value.into());
+    }
 }

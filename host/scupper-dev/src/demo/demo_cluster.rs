@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
+use scupper_config::DrainFile;
 use scupper_driver::{DriverError, KubeletPluginOptions, Output, Plugin, PoliciesOptions};
 use scupper_report::Format;
 
@@ -21,7 +22,8 @@ pub(super) const UNCORDON: &str = "drain.slm.k8s.io-uncordon";
 /// The Events that policies with servers may emit.
 pub(super) const EVENTS: &str = "events:node";
 /// A demo takes half a minute; one that takes longer is stuck.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +103,8 @@ impl DemoCluster {
             driver_name: DRIVER.to_owned(),
             node_name: node.to_owned(),
             kubelet_root: folder.path().to_owned(),
+            // What the file says of drains.
+            drain_flags: policies.source.is_some().then(DrainFile::default),
             policies,
             traces: traces_from_env().map_err(DemoError::Environment)?,
             format,
@@ -129,13 +133,8 @@ impl DemoCluster {
     /// Waits until the driver has published its transitions.
     async fn offered(&self) -> Result<(), DemoError> {
         let store = self.cluster.store();
-        let published = async {
-            while store.list("lifecycletransitions.lifecycle.k8s.io").len() < 2 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        let waited = tokio::time::timeout(LIMIT, published).await;
-        waited.map_err(|_| DemoError::Stuck {
+        let published = || store.list("lifecycletransitions.lifecycle.k8s.io").len() >= 2;
+        until(published).await.ok_or_else(|| DemoError::Stuck {
             event: "the driver's registration".to_owned(),
             message: "no transitions".to_owned(),
         })
@@ -241,6 +240,16 @@ pub(super) fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
             _ = hangup.recv() => {}
         }
     })
+}
+
+/// Waits until this holds; `None`: it does not within the time that a demo may take.
+pub(super) async fn until(holds: impl Fn() -> bool) -> Option<()> {
+    let waited = tokio::time::timeout(LIMIT, async {
+        while !holds() {
+            tokio::time::sleep(POLL).await;
+        }
+    });
+    waited.await.ok()
 }
 
 /// A task that ends with its owner.

@@ -5,6 +5,8 @@ mod cluster_objects;
 mod demo_cluster;
 #[cfg(test)]
 mod error_texts;
+mod node_drainer;
+mod nvsentinel;
 mod openstack;
 mod openstack_testbed;
 mod real_slurm;
@@ -29,15 +31,16 @@ const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 
 /// Runs the demo.
 pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
-    let played = match (&args.slurm, &args.openstack) {
-        (_, Some(policy)) => openstack(args, policy, format).await,
-        (Some(policy), None) if args.stuck => stuck::run(policy, format).await,
-        (Some(policy), None) => match &args.slurm_testbed {
+    let played = match (&args.slurm, &args.openstack, &args.nvsentinel) {
+        (_, _, Some(policies)) => nvsentinel::run(policies, format).await,
+        (_, Some(policy), None) => openstack(args, policy, format).await,
+        (Some(policy), None, None) if args.stuck => stuck::run(policy, format).await,
+        (Some(policy), None, None) => match &args.slurm_testbed {
             Some(testbed) => real_slurm::run(policy, testbed, format).await,
             None => simulated_slurm(policy, format).await,
         },
         // The command line requires one of them.
-        (None, None) => Ok(()),
+        (None, None, None) => Ok(()),
     };
     match played {
         Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),

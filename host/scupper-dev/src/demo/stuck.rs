@@ -3,13 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use scupper_simulator::api::{Store, StoreError, objects};
 use scupper_simulator::slinky;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError};
+use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
 use super::{cluster_objects, policies, reported, speaker};
 use scupper::StatusOptions;
 use scupper::print;
@@ -21,9 +20,6 @@ use scupper_report::{Format, NodeStatus, PrefixedWriter, STATUS_ANNOTATION, stat
 const SHOP: &str = "worker-1";
 const SLURM: &str = "worker-2";
 const SPARE: &str = "worker-3";
-
-/// How long to wait until the drivers report what blocks them.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// What each driver must report before the demo shows its status.
 const HOLDS: [(&str, &[&str]); 2] = [
@@ -121,15 +117,12 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
             .unwrap_or_default();
         reasons.iter().all(|reason| view.contains(reason))
     };
-    let waited = tokio::time::timeout(LIMIT, async {
-        while !HOLDS.iter().all(|(node, reasons)| tells(node, reasons)) {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    });
-    waited.await.map_err(|_| DemoError::Stuck {
+    let all = || HOLDS.iter().all(|(node, reasons)| tells(node, reasons));
+    let stuck = || DemoError::Stuck {
         event: "the three ways to be stuck".to_owned(),
         message: "the drivers have not reported them".to_owned(),
-    })
+    };
+    until(all).await.ok_or_else(stuck)
 }
 
 async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoError> {
@@ -155,20 +148,15 @@ async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), D
 fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), StoreError> {
     say("$ kubectl -n shop scale replicaset cart --replicas 2");
     store.edit("replicasets.apps", "shop", "cart", |set| {
-        put(set, "/spec/replicas", json!(2));
+        if let Some(replicas) = set.pointer_mut("/spec/replicas") {
+            *replicas = json!(2);
+        }
     })?;
     say("$ kubectl -n reports patch pod monthly-1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
     store.delete("pods", "reports", "monthly-1");
     say("$ kubectl exec -n slurm slurm-controller-0 -- scancel --nodelist gpu-0");
     store.edit("pods", "slurm", "gpu-0", |pod| {
-        put(pod, "/metadata/annotations/testbed~1job-ends", json!("0"));
+        cluster_objects::annotate(pod, "testbed/job-ends", "0");
     })?;
     Ok(())
-}
-
-/// A required field.
-fn put(object: &mut Value, pointer: &str, value: Value) {
-    if let Some(field) = object.pointer_mut(pointer) {
-        *field = value;
-    }
 }

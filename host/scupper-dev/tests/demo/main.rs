@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 mod narration;
+mod nvsentinel;
 mod slurm;
 mod stuck;
 
