@@ -99,7 +99,7 @@ async fn scenes(
     node_drainer.finish(&WHOLE_NODE);
     show_pods(store, say);
     say(&format!(
-        "\n{NODE} stays cordoned: the cordon is fault-quarantine's. The same on a cluster: deploy/overlays/nvsentinel."
+        "\n{NODE} stays cordoned: the cordon is fault-quarantine's. On a cluster: deploy/overlays/nvsentinel, and these policies."
     ));
     Ok(())
 }
