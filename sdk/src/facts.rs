@@ -41,12 +41,13 @@
 use std::fmt;
 
 use crate::{
-    Pod, bindings::imports::scupper::drain::facts as generated, config::matches_any, host, objects::value,
+    Node, Pod, bindings::imports::scupper::drain::facts as generated, config::matches_any, host,
+    objects::value,
 };
 
 pub use generated::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, PodName, Request, ResourceRequest,
-    Resources, UnhealthyPodEvictionPolicy,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PodName, Request,
+    ResourceRequest, Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
 /// Why there is no answer.
@@ -96,6 +97,43 @@ pub fn owners(pod: &Pod) -> Result<Vec<Owner>, Error> {
 /// What a pod requests, and its devices. Needs [`Grant::facts_of_resources`](crate::Grant::facts_of_resources).
 pub fn resources(pod: &Pod) -> Result<Resources, Error> {
     Ok(host::facts::get_resources(&pod.uid)?)
+}
+
+/// The volumes of a pod, and the claims behind them. Needs
+/// [`Grant::facts_of_volumes`](crate::Grant::facts_of_volumes).
+pub fn volumes(pod: &Pod) -> Result<Vec<Volume>, Error> {
+    Ok(host::facts::list_volumes(&pod.uid)?)
+}
+
+/// The other pods with the controller or a scheduling group of a pod, on all nodes. Needs
+/// [`Grant::facts_of_peers`](crate::Grant::facts_of_peers).
+pub fn peers(pod: &Pod) -> Result<Vec<Peer>, Error> {
+    Ok(host::facts::list_peers(&pod.uid)?)
+}
+
+impl Peer {
+    /// Whether it is on another node than this one.
+    pub fn is_elsewhere(&self, node: &Node) -> bool {
+        !self.node.is_empty() && self.node != node.name
+    }
+
+    /// Whether its deletion has been requested.
+    pub const fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+impl Volume {
+    /// Whether it has a claim, and so data that outlives the pod unless the claim is the pod's own (`ephemeral`).
+    pub fn is_persistent(&self) -> bool {
+        self.claim.is_some() && self.kind != "ephemeral"
+    }
+
+    /// Whether another node than this one has it attached too, or is about to.
+    pub fn is_attached_elsewhere(&self, node: &Node) -> bool {
+        let mut nodes = self.claim.iter().flat_map(|claim| &claim.attached_to);
+        nodes.any(|name| *name != node.name)
+    }
 }
 
 impl Resources {

@@ -169,6 +169,17 @@ impl Grant {
         Self::facts("resources")
     }
 
+    /// Allows asking for the volumes of a pod, with [`facts::volumes`](crate::facts::volumes).
+    pub fn facts_of_volumes() -> Self {
+        Self::facts("volumes")
+    }
+
+    /// Allows asking for the pods of the same controller or scheduling group, with
+    /// [`facts::peers`](crate::facts::peers).
+    pub fn facts_of_peers() -> Self {
+        Self::facts("peers")
+    }
+
     fn facts(target: &str) -> Self {
         Self {
             capability: "facts".to_owned(),

@@ -4,7 +4,7 @@ use scupper_sdk::{
     Call, Description, Draft, Drain, Finding, Grant, Hooks, Node, Outcome, Phase, Planner, Policy, Subject,
     Surroundings, Verdict, description,
     facts::{self, Error},
-    testing::{Host, budget, drain_request, namespace, owner, pod, resources},
+    testing::{Host, budget, drain_request, namespace, owner, peer, pod, resources, volume},
 };
 
 /// Deletes single replicas whose budget never opens, and keeps the pods of namespaces that are being kept.
@@ -243,4 +243,110 @@ fn requests_and_devices_are_found_by_patterns() {
     assert_eq!(names(&has), ["GPU-1", "gpu-2"]);
     has.devices[0].admin_access = true;
     assert_eq!(names(&has), ["gpu-2"]);
+}
+
+/// Keeps pods that would lose data.
+struct KeepData;
+
+impl Policy for KeepData {
+    fn describe() -> Description {
+        description!("Keeps pods that would lose data").wants(Grant::facts_of_volumes())
+    }
+}
+
+impl Planner for KeepData {
+    fn plan(_drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods() {
+            let volumes = facts::volumes(pod)?;
+            if volumes
+                .iter()
+                .any(|volume| volume.node_local && volume.is_persistent())
+            {
+                draft.refuse(pod, "its volume cannot follow it");
+            } else if volumes.iter().any(|volume| volume.node_local) {
+                draft.keep(pod, "it would lose its data");
+            } else if volumes.iter().any(|volume| volume.is_attached_elsewhere(node)) {
+                draft.delete(pod, "its successor has the volume");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn pods_have_volumes_on_this_node_and_elsewhere() {
+    let host = Host::new();
+    let names = ["a/local", "a/cache", "a/network", "a/moved", "a/own", "a/none"];
+    host.pods(names.map(pod));
+    let claimed = |nodes: &[&str]| volume("data", "persistentVolumeClaim").with_claim("data", nodes);
+    host.volumes("a/local", [claimed(&[]).on_this_node()]);
+    host.volumes("a/cache", [volume("cache", "emptyDir")]);
+    host.volumes("a/network", [volume("config", "configMap"), claimed(&["node-1"])]);
+    host.volumes("a/moved", [claimed(&["node-1", "node-2"])]);
+    host.volumes(
+        "a/own",
+        [volume("own", "ephemeral")
+            .with_claim("own-own", &[])
+            .on_this_node()],
+    );
+    let plan = host.plan::<KeepData>().unwrap();
+    for (pod, verdict) in [
+        ("a/local", Verdict::Refuse),
+        ("a/cache", Verdict::Keep),
+        ("a/network", Verdict::Evict),
+        ("a/moved", Verdict::Delete),
+        ("a/own", Verdict::Keep),
+        ("a/none", Verdict::Evict),
+    ] {
+        assert_eq!(plan.verdict(pod), Some(verdict), "{pod}");
+    }
+}
+
+/// Refuses pods whose gang spans other nodes, unless it is ending.
+struct Gangs;
+
+impl Policy for Gangs {
+    fn describe() -> Description {
+        description!("Treats gangs as one").wants(Grant::facts_of_peers())
+    }
+}
+
+impl Planner for Gangs {
+    fn plan(_drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods() {
+            let peers = facts::peers(pod)?;
+            let mut gang = peers.iter().filter(|peer| peer.scheduling_group.is_some());
+            if gang.clone().any(facts::Peer::is_terminating) {
+                draft.delete(pod, "its gang is ending");
+            } else if gang.any(|peer| peer.is_elsewhere(node)) {
+                draft.refuse(pod, "its gang spans other nodes");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn pods_have_peers_here_and_elsewhere() {
+    let host = Host::new();
+    let names = ["a/here", "a/wide", "a/ending", "a/waiting", "a/web", "a/none"];
+    host.pods(names.map(pod));
+    host.peers("a/here", [peer("here-2", "node-1").in_group("ring")]);
+    host.peers("a/wide", [peer("wide-2", "node-2").in_group("ring")]);
+    let mut ending = peer("ending-2", "node-2").in_group("ring");
+    ending.deletion_timestamp = Some(0);
+    host.peers("a/ending", [peer("ending-3", "node-2").in_group("ring"), ending]);
+    host.peers("a/waiting", [peer("waiting-2", "").in_group("ring")]);
+    host.peers("a/web", [peer("web-2", "node-2")]);
+    let plan = host.plan::<Gangs>().unwrap();
+    for (pod, verdict) in [
+        ("a/here", Verdict::Evict),
+        ("a/wide", Verdict::Refuse),
+        ("a/ending", Verdict::Delete),
+        ("a/waiting", Verdict::Evict),
+        ("a/web", Verdict::Evict),
+        ("a/none", Verdict::Evict),
+    ] {
+        assert_eq!(plan.verdict(pod), Some(verdict), "{pod}");
+    }
 }

@@ -14,7 +14,11 @@ use crate::devices::{WireClaim, WireSlice};
 use crate::drain_requests::WireRequest;
 use crate::owners::{OwnerKind, WireOwner};
 use crate::pod_specs::WirePodSpec;
-use crate::{DeviceSlice, DrainRequestObject, ObjectMeta, PodOwner, PodSpec, ResourceClaim};
+use crate::storage::{WireAttachment, WireVolume, WireVolumeClaim};
+use crate::{
+    DeviceSlice, DrainRequestObject, ObjectMeta, PersistentVolume, PodOwner, PodSpec, ResourceClaim,
+    VolumeAttachment, VolumeClaim,
+};
 
 /// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +51,12 @@ pub enum Object {
     DeviceSlice(DeviceSlice),
     /// A DrainRequest.
     DrainRequest(Box<DrainRequestObject>),
+    /// A PersistentVolumeClaim.
+    VolumeClaim(VolumeClaim),
+    /// A PersistentVolume.
+    PersistentVolume(PersistentVolume),
+    /// A VolumeAttachment.
+    VolumeAttachment(VolumeAttachment),
     /// Any other object.
     Other {
         /// Its `kind`.
@@ -133,6 +143,15 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
         "DrainRequest" => {
             let request = typed::<WireRequest>(&kind, &name, value)?.into_request();
             Object::DrainRequest(Box::new(request))
+        }
+        "PersistentVolumeClaim" => {
+            Object::VolumeClaim(typed::<WireVolumeClaim>(&kind, &name, value)?.into_claim())
+        }
+        "PersistentVolume" => {
+            Object::PersistentVolume(typed::<WireVolume>(&kind, &name, value)?.into_volume())
+        }
+        "VolumeAttachment" => {
+            Object::VolumeAttachment(typed::<WireAttachment>(&kind, &name, value)?.into_attachment())
         }
         _ if OwnerKind::find(&head.api_version, &kind).is_some() => owner(kind, head, value)?,
         _ => Object::Other { kind },

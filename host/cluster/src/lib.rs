@@ -51,6 +51,7 @@ mod namespace_state;
 mod node;
 mod owners;
 mod packed_uids;
+mod peers;
 mod pod;
 mod pod_specs;
 mod proxy;
@@ -58,6 +59,7 @@ mod quantity;
 mod read;
 mod rights;
 mod secrets;
+mod storage;
 mod tasks;
 mod transitions;
 mod transport;
@@ -94,11 +96,13 @@ pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
 pub use node::CANCEL_ANNOTATION;
 pub use owners::PodOwner;
-pub use pod_specs::{PodClaim, PodSpec};
+pub use peers::{PeerPod, PodGroups, pod_groups};
+pub use pod_specs::{PodClaim, PodSpec, PodVolume};
 pub use proxy::ProxyError;
 pub use quantity::quantity;
 pub use rights::{
     FACT_PURPOSE, REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node, needed,
     needed_for_drain_requests, needed_for_fact, needed_for_volumes,
 };
+pub use storage::{PersistentVolume, VolumeAttachment, VolumeClaim};
 pub use watch::Change;

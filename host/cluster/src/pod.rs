@@ -185,7 +185,7 @@ pub(super) fn controller(meta: &Meta) -> Option<Controller> {
     })
 }
 
-fn phase(text: &str) -> PodPhase {
+pub(super) fn phase(text: &str) -> PodPhase {
     match text {
         "Pending" => PodPhase::Pending,
         "Running" => PodPhase::Running,

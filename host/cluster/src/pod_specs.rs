@@ -1,10 +1,11 @@
-//! What the specs of a node's pods request, for policies that ask about it.
+//! What the specs of a node's pods say beyond what drains need, for policies that ask about it.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::listing;
+use super::peers::SchedulingGroup;
 use super::quantity;
 use super::read::pods_of;
 use super::wire::{Meta, Object, Texts, nullable};
@@ -22,6 +23,10 @@ pub struct PodSpec {
     pub requests: BTreeMap<String, u64>,
     /// Its ResourceClaims.
     pub claims: Vec<PodClaim>,
+    /// Its volumes.
+    pub volumes: Vec<PodVolume>,
+    /// `spec.schedulingGroup.podGroupName`; empty: it has none.
+    pub scheduling_group: String,
 }
 
 /// A ResourceClaim of a pod.
@@ -30,6 +35,17 @@ pub struct PodClaim {
     /// Its name in the pod.
     pub name: String,
     /// The name of the ResourceClaim; `None`: it has not been made from its template yet.
+    pub claim: Option<String>,
+}
+
+/// A volume of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodVolume {
+    /// Its name in the pod.
+    pub name: String,
+    /// The field that is its source, such as `emptyDir`.
+    pub kind: String,
+    /// The PersistentVolumeClaim behind it.
     pub claim: Option<String>,
 }
 
@@ -56,6 +72,25 @@ struct Spec {
     resources: Resources,
     #[serde(deserialize_with = "nullable")]
     resource_claims: Vec<SpecClaim>,
+    #[serde(deserialize_with = "nullable")]
+    volumes: Vec<SpecVolume>,
+    #[serde(deserialize_with = "nullable")]
+    scheduling_group: SchedulingGroup,
+}
+
+/// One of `spec.volumes`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct SpecVolume {
+    name: String,
+    #[serde(flatten)]
+    sources: BTreeMap<String, Option<VolumeSource>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct VolumeSource {
+    claim_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -119,6 +154,8 @@ impl WirePodSpec {
         PodSpec {
             requests: self.spec.requests(),
             claims: claims(self.spec.resource_claims, self.status),
+            volumes: volumes(self.spec.volumes, &self.metadata.name),
+            scheduling_group: self.spec.scheduling_group.pod_group_name,
             uid: self.metadata.uid,
         }
     }
@@ -200,6 +237,22 @@ fn claims(named: Vec<SpecClaim>, status: Status) -> Vec<PodClaim> {
     named.into_iter().filter_map(claim).chain(extended).collect()
 }
 
+fn volumes(named: Vec<SpecVolume>, pod: &str) -> Vec<PodVolume> {
+    let volume = |volume: SpecVolume| {
+        let SpecVolume { name, sources } = volume;
+        let mut given = sources.into_iter();
+        let (kind, source) = given.find_map(|(kind, source)| Some((kind, source?)))?;
+        let claim = match kind.as_str() {
+            "persistentVolumeClaim" => source.claim_name,
+            // The controller's rule for the claim that it makes from the template.
+            "ephemeral" => Some(format!("{pod}-{name}")),
+            _ => None,
+        };
+        Some(PodVolume { name, kind, claim })
+    };
+    named.into_iter().filter_map(volume).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +326,38 @@ mod tests {
                 ("own", Some("worker-own-x7")),
                 ("late", None),
                 (extended, Some(extended))
+            ]
+        );
+    }
+
+    #[test]
+    fn volumes_have_the_kind_of_their_source_and_the_name_of_their_claim() {
+        let pod = json!({"metadata": {"name": "db-0"}, "spec": {"volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0", "readOnly": false}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            {"name": "cache", "emptyDir": {}, "nfs": null},
+            {"name": "logs", "hostPath": {"path": "/var/log"}},
+            {"name": "token", "projected": {"sources": []}},
+            {"name": "nothing"}]}});
+        let volumes = read(pod).volumes;
+        let volumes: Vec<_> = volumes
+            .iter()
+            .map(|volume| {
+                (
+                    volume.name.as_str(),
+                    volume.kind.as_str(),
+                    volume.claim.as_deref(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            volumes,
+            [
+                ("data", "persistentVolumeClaim", Some("data-db-0")),
+                ("scratch", "ephemeral", Some("db-0-scratch")),
+                ("cache", "emptyDir", None),
+                ("logs", "hostPath", None),
+                ("token", "projected", None)
             ]
         );
     }

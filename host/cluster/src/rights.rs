@@ -161,8 +161,8 @@ pub fn needed(group: &str, claims: bool, leases: &str) -> Vec<Right> {
 /// Why a right for facts is needed.
 pub const FACT_PURPOSE: &str = "for what its policies ask";
 
-/// Returns the rights for facts that a policy asks for, by the target of its grant. All are required: without them no plan
-/// is made. `group`: that of the lifecycle objects.
+/// Returns the rights for facts that a policy asks for, by the target of its grant, beyond those that every drain requires.
+/// All are required: without them no plan is made. `group`: that of the lifecycle objects.
 pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
     const READ: &[&str] = &["get", "list"];
     let rows: &[(&str, &'static str, &[&'static str])] = match target {
@@ -179,9 +179,13 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
             ("", "replicationcontrollers", READ),
         ],
         "resources" => &[
-            ("", "pods", &["list"]),
             ("resource.k8s.io", "resourceclaims", READ),
             ("resource.k8s.io", "resourceslices", &["list"]),
+        ],
+        "volumes" => &[
+            ("", "persistentvolumeclaims", READ),
+            ("", "persistentvolumes", READ),
+            ("storage.k8s.io", "volumeattachments", &["list"]),
         ],
         _ => &[],
     };

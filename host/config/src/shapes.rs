@@ -207,8 +207,9 @@ static GRANTS: Object = Object {
             },
             "What it may ask about: request (labels and annotations of the LifecycleEvent, the DrainRequests), \
              namespaces (their labels and annotations), budgets (those of the node's pods), owners (the workloads of \
-             the node's pods), resources (what the node's pods request, and their devices). The driver's account needs \
-             the rights to read them.",
+             the node's pods), resources (what the node's pods request, and their devices), volumes (of the node's \
+             pods), peers (pods of the same controller or scheduling group). The driver's account needs the rights to \
+             read them.",
         ),
         Field::new(
             "http",

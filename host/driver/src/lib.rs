@@ -28,7 +28,10 @@ mod reporter;
 mod runner;
 
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
-pub use adapters::policy_facts::{claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact};
+pub use adapters::policy_facts::{
+    claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,
+    volume_claim_fact, volume_fact,
+};
 pub use admission::{Admission, Allowed, LocalError};
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;

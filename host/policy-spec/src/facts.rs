@@ -13,15 +13,21 @@ pub enum Fact {
     Owners,
     /// What the node's pods request, and their devices.
     Resources,
+    /// The volumes of the node's pods.
+    Volumes,
+    /// The pods that belong to the node's pods.
+    Peers,
 }
 
 /// The targets of all facts.
-pub const FACTS: [&str; 5] = [
+pub const FACTS: [&str; 7] = [
     Fact::Request.as_str(),
     Fact::Namespaces.as_str(),
     Fact::Budgets.as_str(),
     Fact::Owners.as_str(),
     Fact::Resources.as_str(),
+    Fact::Volumes.as_str(),
+    Fact::Peers.as_str(),
 ];
 
 impl Fact {
@@ -33,6 +39,8 @@ impl Fact {
             Self::Budgets => "budgets",
             Self::Owners => "owners",
             Self::Resources => "resources",
+            Self::Volumes => "volumes",
+            Self::Peers => "peers",
         }
     }
 }

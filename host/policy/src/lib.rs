@@ -23,8 +23,8 @@ mod wit;
 pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
 pub use imports::facts::answers::{DrainFacts, Facts};
 pub use imports::facts::source::{
-    BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact, OwnerFact,
-    PodClaimFact, PodSpecFact,
+    BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact, OwnerFact, PeerFact,
+    PodClaimFact, PodGroups, PodSpecFact, PodVolumeFact, VolumeAttachments, VolumeClaimFact, VolumeFact,
 };
 pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;

@@ -1,9 +1,10 @@
 //! What the host in memory answers to [`facts`](crate::facts).
 
 use super::{Host, state};
+use crate::PodPhase;
 use crate::facts::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, ResourceRequest, Resources,
-    UnhealthyPodEvictionPolicy,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, ResourceRequest, Resources,
+    UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
 /// A namespace without labels and annotations.
@@ -141,6 +142,63 @@ impl DrainRequest {
     }
 }
 
+/// A running, ready pod of the same controller on this node.
+pub fn peer(name: &str, node: &str) -> Peer {
+    Peer {
+        uid: format!("uid-of-{name}"),
+        name: name.to_owned(),
+        node: node.to_owned(),
+        phase: PodPhase::Running,
+        ready: true,
+        deletion_timestamp: None,
+        same_controller: true,
+        scheduling_group: None,
+    }
+}
+
+impl Peer {
+    /// It belongs to the pod by this scheduling group instead of the controller.
+    #[must_use]
+    pub fn in_group(mut self, name: &str) -> Self {
+        self.scheduling_group = Some(name.to_owned());
+        self.same_controller = false;
+        self
+    }
+}
+
+/// A volume with a source of this kind, such as `emptyDir`. The host in memory knows which ones are on the node.
+pub fn volume(name: &str, kind: &str) -> Volume {
+    Volume {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        node_local: matches!(kind, "csi" | "emptyDir" | "hostPath"),
+        claim: None,
+    }
+}
+
+impl Volume {
+    /// Gives it a claim for one node at a time, bound to a volume of a CSI driver that is attached to these nodes.
+    #[must_use]
+    pub fn with_claim(mut self, name: &str, attached_to: &[&str]) -> Self {
+        self.claim = Some(VolumeClaim {
+            name: name.to_owned(),
+            volume: format!("pv-of-{name}"),
+            kind: "csi".to_owned(),
+            storage_class: "standard".to_owned(),
+            access_modes: vec!["ReadWriteOnce".to_owned()],
+            attached_to: attached_to.iter().map(|node| (*node).to_owned()).collect(),
+        });
+        self
+    }
+
+    /// Only this node can use it.
+    #[must_use]
+    pub const fn on_this_node(mut self) -> Self {
+        self.node_local = true;
+        self
+    }
+}
+
 impl Namespace {
     /// Sets a label.
     #[must_use]
@@ -190,6 +248,20 @@ impl Host {
             state.drain.trigger = "DrainRequest".to_owned();
             state.drain_requests = requests;
         });
+    }
+
+    /// Sets the volumes of a pod (`namespace/name`). Without this it has none.
+    pub fn volumes(&self, pod: &str, volumes: impl IntoIterator<Item = Volume>) {
+        let uid = super::pod(pod).uid;
+        let volumes = volumes.into_iter().collect();
+        state::with(|state| state.volumes.insert(uid, volumes));
+    }
+
+    /// Sets the pods that belong to a pod (`namespace/name`). Without this there are none.
+    pub fn peers(&self, pod: &str, peers: impl IntoIterator<Item = Peer>) {
+        let uid = super::pod(pod).uid;
+        let peers = peers.into_iter().collect();
+        state::with(|state| state.peers.insert(uid, peers));
     }
 
     /// Sets a label of the object that requested the drain.

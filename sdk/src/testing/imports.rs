@@ -100,8 +100,9 @@ pub(crate) mod cluster {
 
 pub(crate) mod facts {
     use crate::{
+        Pod,
         bindings::imports::scupper::drain::facts::{
-            Budget, DrainRequest, Error, Namespace, Owner, Request, Resources,
+            Budget, DrainRequest, Error, Namespace, Owner, Peer, Request, Resources, Volume,
         },
         testing::{
             namespace, resources,
@@ -143,8 +144,7 @@ pub(crate) mod facts {
 
     pub(crate) fn list_owners(uid: &str) -> Result<Vec<Owner>, Error> {
         ask("owners", |state| {
-            let pod = state.pods.iter().find(|pod| pod.uid == uid);
-            let pod = pod.ok_or_else(|| Error::NotFound("no pod of this call has the UID".to_owned()))?;
+            let pod = shown(state, uid)?;
             let bare = pod.controller.iter().map(|controller| Owner {
                 api_version: controller.api_version.clone(),
                 kind: controller.kind.clone(),
@@ -162,11 +162,29 @@ pub(crate) mod facts {
 
     pub(crate) fn get_resources(uid: &str) -> Result<Resources, Error> {
         ask("resources", |state| {
-            if !state.pods.iter().any(|pod| pod.uid == uid) {
-                return Err(Error::NotFound("no pod of this call has the UID".to_owned()));
-            }
+            shown(state, uid)?;
             Ok(state.resources.get(uid).cloned().unwrap_or_else(resources))
         })
+    }
+
+    pub(crate) fn list_volumes(uid: &str) -> Result<Vec<Volume>, Error> {
+        ask("volumes", |state| {
+            shown(state, uid)?;
+            Ok(state.volumes.get(uid).cloned().unwrap_or_default())
+        })
+    }
+
+    pub(crate) fn list_peers(uid: &str) -> Result<Vec<Peer>, Error> {
+        ask("peers", |state| {
+            shown(state, uid)?;
+            Ok(state.peers.get(uid).cloned().unwrap_or_default())
+        })
+    }
+
+    /// The pod of the call that has this UID.
+    fn shown<'a>(state: &'a State, uid: &str) -> Result<&'a Pod, Error> {
+        let pod = state.pods.iter().find(|pod| pod.uid == uid);
+        pod.ok_or_else(|| Error::NotFound("no pod of this call has the UID".to_owned()))
     }
 
     fn ask<T>(target: &str, answer: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {

@@ -32,7 +32,7 @@ mod planned;
 mod pods;
 mod state;
 
-pub use facts::{budget, drain_request, namespace, owner, resources};
+pub use facts::{budget, drain_request, namespace, owner, peer, resources, volume};
 pub use hook_run::HookRun;
 pub use host::Host;
 pub use planned::Planned;

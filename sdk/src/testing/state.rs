@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Drain, Entry, Grant, Node, Phase, Pod, Subject,
-    facts::{Budget, DrainRequest, Namespace, Owner, Resources},
+    facts::{Budget, DrainRequest, Namespace, Owner, Peer, Resources, Volume},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -37,6 +37,10 @@ pub(super) struct State {
     pub(super) owners: BTreeMap<String, Vec<Owner>>,
     /// By the UID of the pod.
     pub(super) resources: BTreeMap<String, Resources>,
+    /// By the UID of the pod.
+    pub(super) peers: BTreeMap<String, Vec<Peer>>,
+    /// By the UID of the pod.
+    pub(super) volumes: BTreeMap<String, Vec<Volume>>,
     pub(super) drain_requests: Vec<DrainRequest>,
     pub(super) request_labels: Vec<Entry>,
     pub(super) request_annotations: Vec<Entry>,
@@ -83,6 +87,8 @@ impl Default for State {
             budgets: Vec::new(),
             owners: BTreeMap::new(),
             resources: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            volumes: BTreeMap::new(),
             drain_requests: Vec::new(),
             request_labels: Vec::new(),
             request_annotations: Vec::new(),

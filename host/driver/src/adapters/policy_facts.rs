@@ -9,13 +9,15 @@ use futures::future::BoxFuture;
 
 use crate::adapters::policy_access::PolicyClusterAccess;
 use scupper_cluster::{
-    BudgetCounts, ClaimedDevice, ObjectMeta, PodClaim, PodOwner, PodSpec, ReadError, ResourceClaim,
+    BudgetCounts, ClaimedDevice, ObjectMeta, PeerPod, PersistentVolume, PodClaim, PodOwner, PodSpec,
+    PodVolume, ReadError, ResourceClaim, VolumeAttachment, VolumeClaim,
 };
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact,
-    OwnerFact, PodClaimFact, PodSpecFact,
+    OwnerFact, PeerFact, PodClaimFact, PodSpecFact, PodVolumeFact, VolumeAttachments, VolumeClaimFact,
+    VolumeFact,
 };
 
 impl FactSource for PolicyClusterAccess {
@@ -146,6 +148,73 @@ impl FactSource for PolicyClusterAccess {
         }
         .boxed()
     }
+
+    fn volume_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
+        async move {
+            let found = self.cluster.volume_claim(namespace, name).await;
+            Ok(found.map_err(unread)?.map(volume_claim_fact))
+        }
+        .boxed()
+    }
+
+    fn volume_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+        async move {
+            let listed = self.cluster.volume_claims(namespace).await.map_err(unread)?;
+            let named = |claim: VolumeClaim| (claim.name.clone(), volume_claim_fact(claim));
+            Ok(listed.into_iter().map(named).collect())
+        }
+        .boxed()
+    }
+
+    fn persistent_volume<'a>(
+        &'a self,
+        name: &'a str,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
+        async move {
+            let found = self.cluster.persistent_volume(name).await;
+            Ok(found.map_err(unread)?.map(|volume| volume_fact(volume, node)))
+        }
+        .boxed()
+    }
+
+    fn persistent_volumes<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
+        async move {
+            let listed = self.cluster.persistent_volumes().await.map_err(unread)?;
+            let named = |volume: PersistentVolume| (volume.name.clone(), volume_fact(volume, node));
+            Ok(listed.into_iter().map(named).collect())
+        }
+        .boxed()
+    }
+
+    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
+        async move {
+            let listed = self.cluster.volume_attachments().await.map_err(unread)?;
+            Ok(volume_attachments(listed))
+        }
+        .boxed()
+    }
+
+    fn pods_of_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+        async move {
+            let listed = self.cluster.pods_of_namespace(namespace).await;
+            Ok(listed.map_err(unread)?.into_iter().map(peer_fact).collect())
+        }
+        .boxed()
+    }
 }
 
 /// What a pod's spec says, as policies see it, by the pod's UID.
@@ -154,11 +223,29 @@ pub fn pod_spec_fact(spec: PodSpec) -> (Uid, PodSpecFact) {
         name: claim.name,
         claim: claim.claim,
     };
+    let volume = |volume: PodVolume| PodVolumeFact {
+        name: volume.name,
+        kind: volume.kind,
+        claim: volume.claim,
+    };
     let fact = PodSpecFact {
         requests: spec.requests,
         claims: spec.claims.into_iter().map(claim).collect(),
+        volumes: spec.volumes.into_iter().map(volume).collect(),
     };
     (Uid(spec.uid), fact)
+}
+
+fn peer_fact(peer: PeerPod) -> PeerFact {
+    PeerFact {
+        pod: peer.id,
+        node: peer.node,
+        phase: peer.phase,
+        ready: peer.ready,
+        deletion: peer.deletion,
+        controller: peer.controller,
+        groups: peer.groups,
+    }
 }
 
 /// A ResourceClaim, as policies see it.
@@ -176,6 +263,32 @@ pub fn device_attributes(
 ) -> DeviceAttributes {
     let device = |(id, attributes)| (device_id(id), attributes);
     published.into_iter().map(device).collect()
+}
+
+/// A PersistentVolumeClaim, as policies see it.
+pub fn volume_claim_fact(claim: VolumeClaim) -> VolumeClaimFact {
+    VolumeClaimFact {
+        volume: claim.volume,
+        storage_class: claim.storage_class,
+        access_modes: claim.access_modes,
+    }
+}
+
+/// A PersistentVolume that the node uses, as policies see it.
+pub fn volume_fact(volume: PersistentVolume, node: &str) -> VolumeFact {
+    VolumeFact {
+        node_local: volume.is_local_to(node),
+        kind: volume.kind,
+    }
+}
+
+/// The nodes of each attached volume.
+pub fn volume_attachments(listed: Vec<VolumeAttachment>) -> VolumeAttachments {
+    let mut nodes = VolumeAttachments::new();
+    for attachment in listed {
+        nodes.entry(attachment.volume).or_default().push(attachment.node);
+    }
+    nodes
 }
 
 fn device_id(id: scupper_cluster::DeviceId) -> DeviceId {

@@ -11,7 +11,7 @@ use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use crate::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, Marks, NamespaceFact,
-    OwnerFact, PodSpecFact, PolicyEvent,
+    OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact, VolumeFact,
 };
 
 /// A cluster that is never available; it says why.
@@ -125,6 +125,44 @@ impl FactSource for NoCluster {
     }
 
     fn device_attributes<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
+        self.refuse()
+    }
+
+    fn volume_claim<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn volume_claims<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn persistent_volume<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn persistent_volumes<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
+        self.refuse()
+    }
+
+    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
+        self.refuse()
+    }
+
+    fn pods_of_namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
         self.refuse()
     }
 }

@@ -11,7 +11,8 @@ use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 use super::memory_cluster::MemoryCluster;
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, HttpMock,
-    HttpMockAnswer, Marks, NamespaceFact, OwnerFact, PodSpecFact, PolicyEvent,
+    HttpMockAnswer, Marks, NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments,
+    VolumeClaimFact, VolumeFact,
 };
 
 /// The cluster, shared by the runner and the policies.
@@ -186,6 +187,48 @@ impl FactSource for SharedCluster {
         _node: &'a str,
     ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
         self.ask(|cluster| Ok(cluster.pod_facts.attributes.clone()))
+    }
+
+    fn volume_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
+        let place = (namespace.to_owned(), name.to_owned());
+        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.claims.get(&place).cloned()))
+    }
+
+    fn volume_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.claims_of(namespace)))
+    }
+
+    fn persistent_volume<'a>(
+        &'a self,
+        name: &'a str,
+        _node: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.volumes.get(name).cloned()))
+    }
+
+    fn persistent_volumes<'a>(
+        &'a self,
+        _node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
+        self.ask(|cluster| Ok(cluster.pod_facts.volumes.volumes.clone()))
+    }
+
+    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
+        self.ask(|cluster| Ok(cluster.pod_facts.volumes.attachments.clone()))
+    }
+
+    fn pods_of_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.pods_of_namespace(namespace)))
     }
 }
 

@@ -69,7 +69,7 @@ impl DryRun {
             cluster.set_budget(budget);
         }
         (cluster.namespaces, cluster.owners) = (snapshot.namespaces, snapshot.owners);
-        cluster.pod_facts = snapshot.pod_facts;
+        (cluster.pod_facts, cluster.elsewhere) = (snapshot.pod_facts, snapshot.elsewhere);
         cluster.drain_requests = snapshot.drain_requests;
         let (node, trigger) = (cluster.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);

@@ -15,7 +15,7 @@ use scupper_engine::{
 
 use super::mock_servers::MockServers;
 use super::pod_facts::PodFacts;
-use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact, PodSpecFact};
+use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact, PeerFact, PodSpecFact};
 
 /// The default time until a pod has terminated.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
@@ -29,11 +29,13 @@ pub(super) struct MemoryCluster {
     pub(super) node: Node,
     pods: BTreeMap<Uid, PodState>,
     gone: BTreeMap<Uid, PodRef>,
+    /// Pods on other nodes.
+    pub(super) elsewhere: Vec<Pod>,
     pub(super) budgets: Vec<Budget>,
     pub(super) namespaces: BTreeMap<String, NamespaceFact>,
     /// Owners of pods, with their namespaces.
     pub(super) owners: Vec<(String, OwnerFact)>,
-    /// Requests and devices of pods.
+    /// Requests, devices and volumes of pods.
     pub(super) pod_facts: PodFacts,
     /// The pods of budgets on all nodes, by namespace and name.
     pub(super) expected_pods: BTreeMap<(String, String), i32>,
@@ -74,6 +76,7 @@ impl MemoryCluster {
             node,
             pods: BTreeMap::new(),
             gone: BTreeMap::new(),
+            elsewhere: Vec::new(),
             budgets: Vec::new(),
             namespaces: BTreeMap::new(),
             owners: Vec::new(),
@@ -197,6 +200,13 @@ impl MemoryCluster {
     pub(super) fn pod_specs(&self) -> BTreeMap<Uid, PodSpecFact> {
         let spec = |uid: &Uid| self.pod_facts.specs.get(uid).cloned().unwrap_or_default();
         self.pods.keys().map(|uid| (uid.clone(), spec(uid))).collect()
+    }
+
+    /// The pods of a namespace, here and on other nodes.
+    pub(super) fn pods_of_namespace(&self, namespace: &str) -> Vec<PeerFact> {
+        let all = self.pods().chain(&self.elsewhere);
+        let here = all.filter(|pod| pod.id.namespace == namespace);
+        here.map(|pod| self.pod_facts.peer(pod)).collect()
     }
 
     /// All namespaces.

@@ -27,6 +27,7 @@ mod snapshot;
 mod specs;
 mod suite;
 mod values;
+mod volume_facts;
 
 pub(crate) use assertions::Difference;
 pub(crate) use dry_run::{DryRun, Figures, Stepped};

@@ -1,19 +1,25 @@
-//! What scenarios and snapshots say about pods besides what drains need: requests and devices, for policies that ask.
+//! What scenarios and snapshots say about pods besides what drains need: requests, devices and volumes, for policies that
+//! ask.
 
 use std::collections::BTreeMap;
 
-use scupper_cluster::quantity;
-use scupper_engine::{PodRef, Uid};
-use scupper_policy::{ClaimFact, DeviceAttributes, DeviceId, PodClaimFact, PodSpecFact};
+use scupper_cluster::{pod_groups, quantity};
+use scupper_engine::{Pod, PodRef, Uid};
+use scupper_policy::{ClaimFact, DeviceAttributes, DeviceId, PeerFact, PodClaimFact, PodSpecFact};
 use serde::Deserialize;
 
-/// The specs of pods, their ResourceClaims and their devices.
+use super::volume_facts::{VolumeFacts, Volumes};
+
+/// The specs of pods, their ResourceClaims, devices and volumes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodFacts {
     pub(super) specs: BTreeMap<Uid, PodSpecFact>,
     /// By namespace and name.
     pub(super) claims: BTreeMap<(String, String), ClaimFact>,
     pub(super) attributes: DeviceAttributes,
+    pub(super) volumes: VolumeFacts,
+    /// `spec.schedulingGroup` of the pods that have one.
+    pub(super) scheduling_groups: BTreeMap<Uid, String>,
 }
 
 /// What a pod requests: a quantity as the API has it, or a number.
@@ -77,6 +83,26 @@ impl PodFacts {
                 devices: Some(allocated).filter(|devices| !devices.is_empty()),
             };
             self.claims.insert((pod.namespace.clone(), name.clone()), claim);
+        }
+    }
+
+    /// Sets the volumes of a pod.
+    pub(super) fn set_volumes(&mut self, pod: &PodRef, volumes: &Volumes) {
+        let volumes = self.volumes.of_pod(&pod.namespace, volumes);
+        self.specs.entry(pod.uid.clone()).or_default().volumes = volumes;
+    }
+
+    /// A pod as one that belongs to others.
+    pub(super) fn peer(&self, pod: &Pod) -> PeerFact {
+        let group = self.scheduling_groups.get(&pod.id.uid).map_or("", String::as_str);
+        PeerFact {
+            pod: pod.id.clone(),
+            node: pod.node.clone(),
+            phase: pod.phase,
+            ready: pod.ready,
+            deletion: pod.deletion.map(|deletion| deletion.at),
+            controller: pod.controller.as_ref().map(|controller| controller.uid.clone()),
+            groups: pod_groups(group, &pod.labels, &pod.annotations),
         }
     }
 

@@ -147,6 +147,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     let Snapshot {
         mut node,
         pods,
+        elsewhere,
         budgets,
         namespaces,
         owners,
@@ -154,8 +155,8 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         drain_requests: snapshot_requests,
     } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
     said.change(&mut node, BEGINNING);
-    let node_name = node.name.clone();
     let mut cluster = MemoryCluster::new(BEGINNING, node);
+    cluster.elsewhere = elsewhere;
     for pod in pods {
         cluster.add_pod(pod, None);
     }
@@ -166,13 +167,9 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     let mut own_pod = None;
     let before = Time::from_millis(BEGINNING.as_millis() - OLD);
     for form in &form.pods {
-        let fields = &form.0;
-        let pod = fields
-            .pod(&node_name, cluster.fresh_uid(&fields.name), before)
-            .and_then(|pod| fields.tell(&pod.id, &mut cluster.pod_facts).map(|()| pod))
-            .map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
-        own_pod = own_pod.or_else(|| fields.driver.then(|| pod.id.clone()));
-        cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
+        let pod = add_pod(&mut cluster, &form.0, before);
+        let pod = pod.map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
+        own_pod = own_pod.or_else(|| form.0.driver.then_some(pod));
     }
     for form in &form.budgets {
         let budget = form.budget();
@@ -203,6 +200,21 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         cluster.answers.add(answer);
     }
     Ok((cluster, own_pod))
+}
+
+/// Adds a pod, here or on another node.
+fn add_pod(cluster: &mut MemoryCluster, fields: &PodFields, now: Time) -> Result<PodRef, String> {
+    let here = cluster.node.name.clone();
+    let node = fields.node.as_ref().unwrap_or(&here);
+    let pod = fields.pod(node, cluster.fresh_uid(&fields.name), now)?;
+    let id = pod.id.clone();
+    fields.tell(&id, &mut cluster.pod_facts)?;
+    if *node == here {
+        cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
+    } else {
+        cluster.elsewhere.push(pod);
+    }
+    Ok(id)
 }
 
 fn request(
@@ -336,12 +348,8 @@ impl ScenarioRun {
                 }
             }
             StepForm::Add(form) => {
-                let (fields, mut cluster) = (&form.0, self.runner.cluster.lock());
-                let node = cluster.node.name.clone();
-                let pod = fields.pod(&node, cluster.fresh_uid(&fields.name), now);
-                let pod = pod.map_err(wrong)?;
-                fields.tell(&pod.id, &mut cluster.pod_facts).map_err(wrong)?;
-                cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
+                let mut cluster = self.runner.cluster.lock();
+                let _pod = add_pod(&mut cluster, &form.0, now).map_err(wrong)?;
             }
             StepForm::Remove(name) => {
                 if !self.runner.cluster.lock().remove_pod(name) {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::pod_facts::{Claims, PodFacts, Requests};
 use super::values::{ScenarioDuration, text_or};
+use super::volume_facts::Volumes;
 use scupper_policy::{Marks, NamespaceFact, OwnerFact};
 
 type Texts = BTreeMap<String, String>;
@@ -39,6 +40,12 @@ pub(super) struct PodFields {
     requests: Option<Requests>,
     /// Its ResourceClaims with their devices.
     resource_claims: Option<Claims>,
+    /// Another node: only policies that ask for peers learn of the pod.
+    pub(super) node: Option<String>,
+    /// Its `spec.schedulingGroup`.
+    scheduling_group: Option<String>,
+    /// Its volumes by name, for policies that ask.
+    volumes: Option<Volumes>,
     /// A static pod's copy in the API.
     mirror: bool,
     /// The driver runs in it.
@@ -314,6 +321,12 @@ impl PodFields {
     pub(super) fn tell(&self, pod: &PodRef, facts: &mut PodFacts) -> Result<(), String> {
         if let Some(claims) = &self.resource_claims {
             facts.claim(pod, claims);
+        }
+        if let Some(volumes) = &self.volumes {
+            facts.set_volumes(pod, volumes);
+        }
+        if let Some(group) = &self.scheduling_group {
+            facts.scheduling_groups.insert(pod.uid.clone(), group.clone());
         }
         match &self.requests {
             Some(requests) => facts.request(pod, requests),

@@ -10,8 +10,11 @@ use scupper_engine::{Budget, Node, Pod};
 use serde_json::Value;
 use thiserror::Error;
 
-use scupper_cluster::{DecodeError, DeviceSlice, Object, decode};
-use scupper_driver::{claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact};
+use scupper_cluster::{DecodeError, DeviceSlice, Object, PersistentVolume, decode};
+use scupper_driver::{
+    claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,
+    volume_claim_fact, volume_fact,
+};
 use scupper_policy::{NamespaceFact, OwnerFact};
 
 use super::drain_requests::open_of;
@@ -24,13 +27,15 @@ pub(crate) struct Snapshot {
     pub node: Node,
     /// Its pods.
     pub pods: Vec<Pod>,
+    /// Pods on other nodes, or on none yet.
+    pub elsewhere: Vec<Pod>,
     /// All budgets.
     pub budgets: Vec<Budget>,
     /// The namespaces, if it has any.
     pub namespaces: BTreeMap<String, NamespaceFact>,
     /// Owners of pods, with their namespaces, if it has any.
     pub owners: Vec<(String, OwnerFact)>,
-    /// Requests and devices of pods.
+    /// Requests, devices and volumes of pods.
     pub pod_facts: PodFacts,
     /// The DrainRequests of the node that have no answer yet.
     pub drain_requests: Vec<Arc<DrainRequestFields>>,
@@ -115,6 +120,7 @@ impl Snapshot {
         Self {
             node,
             pods: Vec::new(),
+            elsewhere: Vec::new(),
             budgets: Vec::new(),
             namespaces: BTreeMap::new(),
             owners: Vec::new(),
@@ -128,10 +134,14 @@ impl Snapshot {
         let (mut namespaces, mut owners) = (BTreeMap::new(), Vec::new());
         let (mut pod_facts, mut slices) = (PodFacts::default(), Vec::new());
         let mut requests = Vec::new();
+        let (mut volumes, mut attachments) = (Vec::new(), Vec::new());
         for object in objects {
             match object {
                 Object::Node(node) => nodes.push(node),
                 Object::Pod { pod, spec } => {
+                    let group = spec.scheduling_group.clone();
+                    let groups = &mut pod_facts.scheduling_groups;
+                    groups.insert(pod.id.uid.clone(), group);
                     pods.push(pod);
                     pod_facts.specs.extend([pod_spec_fact(*spec)]);
                 }
@@ -150,6 +160,13 @@ impl Snapshot {
                 }
                 Object::DeviceSlice(slice) => slices.push(slice),
                 Object::DrainRequest(request) => requests.push(*request),
+                Object::VolumeClaim(claim) => {
+                    let place = (claim.namespace.clone(), claim.name.clone());
+                    let claims = &mut pod_facts.volumes.claims;
+                    claims.insert(place, volume_claim_fact(claim));
+                }
+                Object::PersistentVolume(volume) => volumes.push(volume),
+                Object::VolumeAttachment(attachment) => attachments.push(attachment),
                 Object::Other { .. } => {}
             }
         }
@@ -172,13 +189,18 @@ impl Snapshot {
                 }
                 None => nodes.pop().ok_or_else(|| SnapshotError::NoNode(file()))?,
             };
-        pods.retain(|pod| pod.node == node.name);
+        let (pods, elsewhere) = pods.into_iter().partition(|pod: &Pod| pod.node == node.name);
         slices.retain(|slice: &DeviceSlice| slice.node == node.name);
         pod_facts.attributes = device_attributes(DeviceSlice::together(slices));
+        let volumes = volumes.into_iter();
+        let named = |volume: PersistentVolume| (volume.name.clone(), volume_fact(volume, &node.name));
+        pod_facts.volumes.volumes = volumes.map(named).collect();
+        pod_facts.volumes.attachments = volume_attachments(attachments);
         Ok(Self {
             drain_requests: open_of(&node.name, requests),
             node,
             pods,
+            elsewhere,
             budgets,
             namespaces,
             owners,
@@ -229,6 +251,43 @@ status: {disruptionsAllowed: 1}
         let pods: Vec<String> = snapshot.pods.iter().map(|pod| pod.id.to_string()).collect();
         assert_eq!(pods, ["shop/cart"]);
         assert_eq!(snapshot.budgets.len(), 1);
+    }
+
+    #[test]
+    fn volumes_and_pods_of_other_nodes_are_taken_for_policies_that_ask() {
+        const MORE: &str = r#"
+- kind: PersistentVolumeClaim
+  metadata: {namespace: shop, name: data}
+  spec: {volumeName: pv-1, storageClassName: fast, accessModes: [ReadWriteOnce]}
+- kind: PersistentVolume
+  metadata: {name: pv-1}
+  spec:
+    csi: {driver: topolvm.io}
+    nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.topolvm.io/node, operator: In, values: [b]}]}]}}
+- {kind: VolumeAttachment, metadata: {name: x}, spec: {nodeName: b, source: {persistentVolumeName: pv-1}}}
+- kind: Pod
+  metadata: {namespace: shop, name: db, uid: "3"}
+  spec:
+    nodeName: b
+    schedulingGroup: {podGroupName: ring}
+    volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+---"#;
+        let text = NODES.replacen("\n---", MORE, 1);
+        let facts = |node| read(&text, Some(node)).unwrap().pod_facts;
+        let volumes = &facts("b").volumes;
+        let place = ("shop".to_owned(), "data".to_owned());
+        assert_eq!(volumes.claims[&place].volume, "pv-1");
+        assert_eq!(volumes.volumes["pv-1"].kind, "csi");
+        assert!(volumes.volumes["pv-1"].node_local, "it is local to this node");
+        assert!(!facts("a").volumes.volumes["pv-1"].node_local);
+        assert_eq!(volumes.attachments["pv-1"], ["b"]);
+        let snapshot = read(&text, Some("b")).unwrap();
+        let db = snapshot.pods.iter().find(|pod| pod.id.name == "db").unwrap();
+        let spec = &snapshot.pod_facts.specs[&db.id.uid];
+        assert_eq!(spec.volumes[0].claim.as_deref(), Some("data"));
+        assert_eq!(snapshot.pod_facts.peer(db).groups[0].1, "ring");
+        let elsewhere = snapshot.elsewhere.iter().map(|pod| pod.id.to_string());
+        assert_eq!(elsewhere.collect::<Vec<_>>(), ["shop/site"]);
     }
 
     #[test]

@@ -218,17 +218,24 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
         dir.path().join("it.yaml"),
         "about: A policy that asks\n\
          policy:\n  \
-           grants: {facts: [request, namespaces, budgets, owners, resources]}\n  \
-           config: {ask: \"request\\nnamespace shop\\nnamespace bank\\nnamespace void\\nbudgets\\nowners\\nresources\"}\n\
+           grants: {facts: [request, namespaces, budgets, owners, resources, volumes, peers]}\n  \
+           config: {ask: \"request\\nnamespace shop\\nnamespace bank\\nnamespace void\\nbudgets\\nowners\\nresources\\nvolumes\\npeers\"}\n\
          cluster: cluster.yaml\n\
          pods:\n  \
          - name: shop/cart\n    \
              controller: ReplicaSet/cart-1\n    \
+             scheduling-group: carts\n    \
              requests: {cpu: 500m, nvidia.com/gpu: 2}\n    \
              annotations: {hami.io/vgpu-devices-allocated: \"GPU-9,NVIDIA,1,1:;\"}\n    \
              resource-claims:\n      \
                gpus: [{driver: gpu.example.com, pool: node-1, name: gpu-0, attributes: {uuid: GPU-0}}]\n      \
-               later: []\n\
+               later: []\n    \
+             volumes:\n      \
+               cache: emptyDir\n      \
+               data: {claim: carts, storage-class: fast, access-modes: [ReadWriteOnce], attached-to: [node-1]}\n      \
+               disk: {volume: pv-7}\n      \
+               soon: {volume: \"\"}\n  \
+         - {name: shop/cart-2, node: node-2, scheduling-group: carts, ready: false}\n\
          namespaces: [{name: shop, labels: {team: front}}]\n\
          budgets: [{name: shop/keep, allowed: 0, pods: 1}]\n\
          owners: [{name: shop/ReplicaSet/cart-1, controller: Deployment/cart, replicas: 3}]\n\
@@ -240,7 +247,9 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
          true; ReplicaSet/cart-1 None Some(3) Some(3) \"\" < Deployment/cart Some(\"front\") Some(3) Some(2) \
          \"Recreate\"; cpu=500, nvidia.com/gpu=2, DeviceSource::Annotation(\"hami.io/vgpu-devices-allocated\") NVIDIA \
          \"\" GPU-9 false None, DeviceSource::ResourceClaim(\"gpus\") gpu.example.com \"node-1\" gpu-0 false \
-         Some(\"GPU-0\"), later?*'\n",
+         Some(\"GPU-0\"), later?; cache emptyDir node-local, data persistentVolumeClaim carts=\"pv-of-carts\" \"csi\" fast \
+         ReadWriteOnce [\"node-1\"], disk persistentVolumeClaim disk=\"pv-7\" \"csi\"   [], soon persistentVolumeClaim \
+         soon=\"\" \"\"   []; cart-2 \"node-2\" PodPhase::Running Some(\"carts\")*'\n",
     )
     .unwrap();
     let guest = guest("asks");

@@ -44,7 +44,9 @@ fn everything_reaches_the_specs() {
             "facts:namespaces",
             "facts:budgets",
             "facts:owners",
-            "facts:resources"
+            "facts:resources",
+            "facts:volumes",
+            "facts:peers"
         ]
     );
     assert!(slurm.wasi);

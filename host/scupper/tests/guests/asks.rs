@@ -1,7 +1,7 @@
 //! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
 //! unless its configuration says under `then` what to do.
 
-use guests::facts::{Budget, Device, DrainRequest, Owner};
+use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, Volume};
 use guests::{
     Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
 };
@@ -13,6 +13,8 @@ guests::about!(
         .wants(Grant::facts_of_budgets())
         .wants(Grant::facts_of_owners())
         .wants(Grant::facts_of_resources())
+        .wants(Grant::facts_of_volumes())
+        .wants(Grant::facts_of_peers())
 );
 guests::planner!(plan);
 guests::hooks!([Phase::BeforeDrain], step);
@@ -73,6 +75,17 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
         }],
         ["owners"] => pods.iter().map(owners).collect(),
         ["resources"] => pods.iter().map(resources).collect(),
+        ["volumes"] => pods.iter().map(volumes).collect(),
+        ["volumes", "stranger"] => vec![volumes(&stranger(pods))],
+        ["peers"] => pods.iter().map(peers).collect(),
+        ["peers", "stranger"] => vec![peers(&stranger(pods))],
+        ["peers", "count"] => {
+            let count = |pod| match facts::peers(pod) {
+                Ok(peers) => peers.len().to_string(),
+                Err(error) => error.to_string(),
+            };
+            pods.iter().map(count).collect()
+        }
         ["stranger"] => vec![owners(&stranger(pods))],
         ["resources", "stranger"] => vec![resources(&stranger(pods))],
         _ => vec![format!("what is {question}?")],
@@ -196,6 +209,56 @@ fn resources(pod: &Pod) -> String {
                 .collect::<Vec<_>>()
                 .join(", ")
         }
+        Err(error) => error.to_string(),
+    }
+}
+
+fn volumes(pod: &Pod) -> String {
+    let volume = |volume: &Volume| {
+        let Volume {
+            name,
+            kind,
+            node_local,
+            claim,
+        } = volume;
+        let stays = if *node_local { " node-local" } else { "" };
+        let claim = claim.as_ref().map(|claim| {
+            let modes = claim.access_modes.join("+");
+            format!(
+                " {}={:?} {:?} {} {modes} {:?}",
+                claim.name, claim.volume, claim.kind, claim.storage_class, claim.attached_to
+            )
+        });
+        format!("{name} {kind}{stays}{}", claim.unwrap_or_default())
+    };
+    match facts::volumes(pod) {
+        Ok(volumes) => volumes.iter().map(volume).collect::<Vec<_>>().join(", "),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn peers(pod: &Pod) -> String {
+    let peer = |peer: &Peer| {
+        let Peer {
+            name,
+            node,
+            phase,
+            scheduling_group,
+            ..
+        } = peer;
+        let flags = [
+            ("ready ", peer.ready),
+            ("terminating ", peer.is_terminating()),
+            ("same-controller ", peer.same_controller),
+        ];
+        let flags: String = flags
+            .into_iter()
+            .filter_map(|(flag, is_set)| is_set.then_some(flag))
+            .collect();
+        format!("{name} {node:?} {phase:?} {flags}{scheduling_group:?}")
+    };
+    match facts::peers(pod) {
+        Ok(peers) => peers.iter().map(peer).collect::<Vec<_>>().join(", "),
         Err(error) => error.to_string(),
     }
 }

@@ -20,6 +20,7 @@ fn claiming<const N: usize>(claims: [(usize, &[&str]); N]) -> Arc<FakeCluster> {
                 claim: Some((*name).to_owned()).filter(|name| name != "unnamed"),
             })
             .collect(),
+        ..PodSpecFact::default()
     };
     let specs = claims.map(|(number, names)| (pod(number).id.uid, spec(names)));
     Arc::new(FakeCluster {

@@ -282,7 +282,7 @@ async fn each_fact_is_granted_by_itself() {
     let (_, text) = fault(error);
     assert!(
         text.contains(
-            "`everything` is not a target of facts; write one of request, namespaces, budgets, owners, resources"
+            "`everything` is not a target of facts; write one of request, namespaces, budgets, owners, resources, volumes, peers"
         ),
         "{text}"
     );

@@ -10,8 +10,10 @@ mod calls;
 mod compiling;
 mod containers;
 mod events;
+mod fact_peers;
 mod fact_requests;
 mod fact_resources;
+mod fact_volumes;
 mod facts;
 mod files;
 #[path = "../support/guests.rs"]

@@ -10,7 +10,7 @@ use crate::{ALONE, skip};
 
 /// The API server's words, the doctor's, and the component that helps, in the order in which the policy asks. The node has
 /// pods of a DaemonSet and of a ReplicaSet, in no certain order.
-const LACKING: [[&str; 3]; 3] = [
+const LACKING: [[&str; 3]; 4] = [
     [
         "cannot get resource \"namespaces\"",
         "no right to get namespaces,",
@@ -25,6 +25,11 @@ const LACKING: [[&str; 3]; 3] = [
         "cannot get resource \"resourceclaims\"",
         "no right to get resourceclaims.resource.k8s.io,",
         "facts/resources",
+    ],
+    [
+        "cannot get resource \"persistentvolumeclaims\"",
+        "no right to get persistentvolumeclaims,",
+        "facts/volumes",
     ],
 ];
 
@@ -55,13 +60,14 @@ async fn a_policy_that_asks_needs_the_components_of_its_facts() {
             "metadata": {"name": "cart-1", "namespace": "default", "ownerReferences": [owner],
                 "finalizers": ["example.com/kept"]},
             "spec": {"nodeName": node, "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpus"}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
                 "containers": [{"name": "main", "image": "none"}]}})]);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("scupper.yaml");
     let policy = json!({
         "name": "asks", "module": guest("asks"),
-        "config": {"ask": "request\nbudgets\nnamespace default\nowners\nresources", "then": "go on"},
-        "grants": {"facts": ["request", "namespaces", "budgets", "owners", "resources"]},
+        "config": {"ask": "request\nbudgets\nnamespace default\nowners\nresources\nvolumes\npeers", "then": "go on"},
+        "grants": {"facts": ["request", "namespaces", "budgets", "owners", "resources", "volumes", "peers"]},
     });
     let whole = json!({"apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": [policy]});
     std::fs::write(&config, whole.to_string()).unwrap();

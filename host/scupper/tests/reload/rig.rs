@@ -12,7 +12,8 @@ use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Marks,
-    NamespaceFact, Network, OwnerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions, Secrets, StepCall,
+    NamespaceFact, Network, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions, Secrets,
+    StepCall, VolumeAttachments, VolumeClaimFact, VolumeFact,
 };
 use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
@@ -207,6 +208,34 @@ impl FactSource for SilentCluster {
     }
 
     fn device_attributes<'a>(&'a self, _node: &'a str) -> Answer<'a, DeviceAttributes> {
+        pending().boxed()
+    }
+
+    fn volume_claim<'a>(
+        &'a self,
+        _namespace: &'a str,
+        _name: &'a str,
+    ) -> Answer<'a, Option<VolumeClaimFact>> {
+        pending().boxed()
+    }
+
+    fn volume_claims<'a>(&'a self, _namespace: &'a str) -> Answer<'a, BTreeMap<String, VolumeClaimFact>> {
+        pending().boxed()
+    }
+
+    fn persistent_volume<'a>(&'a self, _name: &'a str, _node: &'a str) -> Answer<'a, Option<VolumeFact>> {
+        pending().boxed()
+    }
+
+    fn persistent_volumes<'a>(&'a self, _node: &'a str) -> Answer<'a, BTreeMap<String, VolumeFact>> {
+        pending().boxed()
+    }
+
+    fn pods_of_namespace<'a>(&'a self, _namespace: &'a str) -> Answer<'a, Vec<PeerFact>> {
+        pending().boxed()
+    }
+
+    fn volume_attachments(&self) -> Answer<'_, VolumeAttachments> {
         pending().boxed()
     }
 }

@@ -12,8 +12,11 @@ use tracing::Instrument as _;
 
 use super::device_annotations::devices;
 use super::owners::KnownOwners;
+use super::peers::PeerAnswers;
+use super::pod_specs::{KeptPodSpecs, PodSpecs};
 use super::resources::{DeviceFact, KeptResources, ResourceAnswers};
 use super::source::{BudgetFact, Marks, NamespaceFact, OwnerFact};
+use super::volumes::{KeptVolumes, VolumeAnswers};
 use crate::{AccessError, ClusterAccess};
 
 /// Different facts that one plan or step may ask for; a node has at most a few hundred pods.
@@ -80,7 +83,10 @@ pub(super) struct Answers {
     namespaces: BTreeMap<String, Answer<NamespaceFact>>,
     budgets: Option<Answer<Vec<BudgetFact>>>,
     pub(super) owners: KnownOwners<Answer<Option<OwnerFact>>>,
+    pub(super) pod_specs: Option<Answer<PodSpecs>>,
     pub(super) resources: ResourceAnswers,
+    pub(super) volumes: VolumeAnswers,
+    pub(super) peers: PeerAnswers,
 }
 
 /// What seldom changes, with the time when it was read.
@@ -89,7 +95,9 @@ pub(super) struct Kept {
     request: Option<(Time, Marks)>,
     namespaces: BTreeMap<String, (Time, NamespaceFact)>,
     pub(super) owners: KnownOwners<(Time, OwnerFact)>,
+    pub(super) pod_specs: KeptPodSpecs,
     pub(super) resources: KeptResources,
+    pub(super) volumes: KeptVolumes,
 }
 
 /// The drain and the pods that a call is about, and whom to ask.
@@ -120,8 +128,9 @@ impl Asker {
     }
 
     /// A pod that the host has shown to the policy.
-    pub(crate) fn pod(&self, uid: &str) -> Option<&AskedPod> {
-        self.pods.iter().find(|pod| pod.id.uid.0 == uid)
+    pub(crate) fn pod(&self, uid: &str) -> Answer<&AskedPod> {
+        let pod = self.pods.iter().find(|pod| pod.id.uid.0 == uid);
+        pod.ok_or_else(|| AskError::NotFound("no pod of this call has the UID".to_owned()))
     }
 }
 

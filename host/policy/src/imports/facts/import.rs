@@ -1,15 +1,13 @@
-//! The host's side of the import `facts`: grants, and the answers as WIT has them.
+//! The host's side of the import `facts`: grants, and calls.
 
 use std::sync::Arc;
 
-use scupper_common::drain_request::{DrainRequestFields, Entity};
 use scupper_common::text::one_line;
-use scupper_engine::UnhealthyPods;
 use scupper_policy_spec::{Capability, Fact};
 
 use super::answers::{Answer, AskError, Asker, Facts};
-use super::resources::{DeviceFact, DeviceSource, ResourcesFact};
-use super::source::{BudgetFact, Marks, OwnerFact};
+use super::records::{budget, drain_request, owner, peer, resources, volume};
+use super::source::Marks;
 use crate::imports::store_data::StoreData;
 use crate::wit::bindings::scupper::drain::facts::{self, Error};
 use crate::wit::to_wit_owned::entries;
@@ -57,7 +55,7 @@ impl facts::Host for StoreData {
     async fn get_request(&mut self) -> Result<facts::Request, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
         let marks = self.meter.counters.fetching(facts.request(asker)).await;
-        let Marks { labels, annotations } = to_wit(marks)?;
+        let Marks { labels, annotations } = answered(marks)?;
         Ok(facts::Request {
             trigger: asker.trigger.clone(),
             name: asker.name.clone(),
@@ -69,7 +67,10 @@ impl facts::Host for StoreData {
     async fn list_drain_requests(&mut self) -> Result<Vec<facts::DrainRequest>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
         let found = self.meter.counters.fetching(facts.drain_requests(asker)).await;
-        Ok(to_wit(found)?.iter().map(|found| drain_request(found)).collect())
+        Ok(answered(found)?
+            .iter()
+            .map(|found| drain_request(found))
+            .collect())
     }
 
     async fn get_namespace(&mut self, name: String) -> Result<facts::Namespace, Error> {
@@ -81,7 +82,7 @@ impl facts::Host for StoreData {
             )));
         }
         let found = self.meter.counters.fetching(facts.namespace(asker, &name)).await;
-        let found = to_wit(found)?;
+        let found = answered(found)?;
         Ok(facts::Namespace {
             name,
             labels: entries(found.marks.labels),
@@ -93,7 +94,7 @@ impl facts::Host for StoreData {
     async fn list_budgets(&mut self) -> Result<Vec<facts::Budget>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Budgets)?;
         let found = self.meter.counters.fetching(facts.budgets(asker)).await;
-        Ok(to_wit(found)?
+        Ok(answered(found)?
             .into_iter()
             .map(|fact| budget(fact, asker))
             .collect())
@@ -102,110 +103,29 @@ impl facts::Host for StoreData {
     async fn list_owners(&mut self, pod: String) -> Result<Vec<facts::Owner>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Owners)?;
         let found = self.meter.counters.fetching(facts.owners(asker, &pod)).await;
-        Ok(to_wit(found)?.into_iter().map(owner).collect())
+        Ok(answered(found)?.into_iter().map(owner).collect())
     }
 
     async fn get_resources(&mut self, pod: String) -> Result<facts::Resources, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Resources)?;
         let found = self.meter.counters.fetching(facts.resources(asker, &pod)).await;
-        to_wit(found).map(resources)
+        answered(found).map(resources)
+    }
+
+    async fn list_volumes(&mut self, pod: String) -> Result<Vec<facts::Volume>, Error> {
+        let FactScope { facts, asker, .. } = self.may_ask(Fact::Volumes)?;
+        let found = self.meter.counters.fetching(facts.volumes(asker, &pod)).await;
+        Ok(answered(found)?.into_iter().map(volume).collect())
+    }
+
+    async fn list_peers(&mut self, pod: String) -> Result<Vec<facts::Peer>, Error> {
+        let FactScope { facts, asker, .. } = self.may_ask(Fact::Peers)?;
+        let found = self.meter.counters.fetching(facts.peers(asker, &pod)).await;
+        Ok(answered(found)?.into_iter().map(peer).collect())
     }
 }
 
-fn drain_request(found: &DrainRequestFields) -> facts::DrainRequest {
-    let found = found.clone();
-    let entity = |entity: Entity| facts::Entity {
-        type_: entity.kind,
-        value: entity.value,
-    };
-    let names = found.pods_to_drain.into_iter().flat_map(|(namespace, names)| {
-        let pod = move |name| facts::PodName {
-            namespace: namespace.clone(),
-            name,
-        };
-        names.into_iter().map(pod)
-    });
-    facts::DrainRequest {
-        namespace: found.namespace,
-        name: found.name,
-        uid: found.uid,
-        labels: entries(found.labels),
-        annotations: entries(found.annotations),
-        creation_timestamp: found.created.map(|created| created.as_millis()),
-        check_name: found.check_name,
-        error_codes: found.error_codes,
-        recommended_action: found.recommended_action,
-        health_event_id: found.health_event_id,
-        reason: found.reason,
-        entities_impacted: found.entities.into_iter().map(entity).collect(),
-        metadata: entries(found.metadata),
-        pods_to_drain: names.collect(),
-    }
-}
-
-fn budget(fact: BudgetFact, asker: &Asker) -> facts::Budget {
-    let BudgetFact {
-        budget,
-        expected_pods,
-    } = fact;
-    let covered = asker.pods.iter().filter(|pod| pod.is_of(&budget));
-    let pods = covered.map(|pod| pod.id.uid.0.clone()).collect();
-    let count = |number: i32| u32::try_from(number).unwrap_or(0);
-    facts::Budget {
-        pods,
-        namespace: budget.namespace,
-        name: budget.name,
-        expected_pods: count(expected_pods),
-        desired_healthy: count(budget.desired_healthy),
-        current_healthy: count(budget.current_healthy),
-        disruptions_allowed: count(budget.disruptions_allowed),
-        unhealthy_pod_eviction_policy: match budget.unhealthy_pods {
-            UnhealthyPods::IfHealthyBudget => facts::UnhealthyPodEvictionPolicy::IfHealthyBudget,
-            UnhealthyPods::AlwaysAllow => facts::UnhealthyPodEvictionPolicy::AlwaysAllow,
-        },
-        observed: budget.observed,
-    }
-}
-
-fn owner(fact: OwnerFact) -> facts::Owner {
-    let OwnerFact { reference, marks, .. } = fact;
-    facts::Owner {
-        api_version: reference.api_version,
-        kind: reference.kind,
-        name: reference.name,
-        uid: reference.uid.0,
-        labels: entries(marks.labels),
-        annotations: entries(marks.annotations),
-        replicas: fact.replicas,
-        ready_replicas: fact.ready_replicas,
-        strategy: fact.strategy,
-    }
-}
-
-fn resources(fact: ResourcesFact) -> facts::Resources {
-    let request = |(name, amount)| facts::ResourceRequest { name, amount };
-    facts::Resources {
-        requests: fact.requests.into_iter().map(request).collect(),
-        devices: fact.devices.into_iter().map(device).collect(),
-        unallocated_claims: fact.unallocated,
-    }
-}
-
-fn device(fact: DeviceFact) -> facts::Device {
-    facts::Device {
-        source: match fact.source {
-            DeviceSource::Claim(name) => facts::DeviceSource::ResourceClaim(name),
-            DeviceSource::Annotation(key) => facts::DeviceSource::Annotation(key),
-        },
-        driver: fact.id.driver,
-        pool: fact.id.pool,
-        name: fact.id.name,
-        admin_access: fact.admin_access,
-        attributes: entries(fact.attributes),
-    }
-}
-
-fn to_wit<T>(answer: Answer<T>) -> Result<T, Error> {
+fn answered<T>(answer: Answer<T>) -> Result<T, Error> {
     answer.map_err(|error| match error {
         AskError::NotFound(what) => Error::NotFound(what),
         AskError::Unavailable(why) => Error::Unavailable(why),

@@ -1,10 +1,15 @@
 //! The import `facts`: what a policy may ask about the cluster.
 //!
-//! `source` says what the driver has to provide, `answers` remembers what was answered, `import` checks grants and converts.
+//! `source` says what the driver has to provide, `answers` remembers what was answered, `import` checks grants, `records`
+//! converts.
 
 pub(crate) mod answers;
 mod device_annotations;
 pub(crate) mod import;
 mod owners;
+mod peers;
+mod pod_specs;
+mod records;
 mod resources;
 pub(crate) mod source;
+mod volumes;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scupper_engine::Controller;
 
-use super::answers::{Answer, Answers, AskError, Asker, Facts};
+use super::answers::{Answer, Answers, Asker, Facts};
 use super::source::OwnerFact;
 
 /// Levels above a pod. ReplicaSet and Deployment are two; an operator's kind may stand above.
@@ -44,8 +44,7 @@ impl OwnerAddress {
 impl Facts {
     /// The owners of a pod of the call, from its controller upwards.
     pub(crate) async fn owners(&self, asker: &Asker, uid: &str) -> Answer<Vec<OwnerFact>> {
-        let pod = asker.pod(uid);
-        let pod = pod.ok_or_else(|| AskError::NotFound("no pod of this call has the UID".to_owned()))?;
+        let pod = asker.pod(uid)?;
         let mut answers = self.answers.lock().await;
         let (mut owners, mut next) = (Vec::new(), pod.controller.clone());
         while let Some(reference) = next.take().filter(|_| owners.len() < LEVELS) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use scupper_engine::{Time, Uid};
 
-use super::answers::{Answer, Answers, AskError, AskedPod, Asker, Facts};
-use super::source::{ClaimFact, DeviceAttributes, DeviceId, PodSpecFact};
+use super::answers::{Answer, Answers, AskedPod, Asker, Facts};
+use super::source::{ClaimFact, DeviceAttributes, DeviceId};
 
 /// ResourceClaims in one namespace that are read one by one. If the node's pods have more, they come in one list.
 const SINGLE_CLAIMS: usize = 2;
@@ -37,10 +37,9 @@ pub(crate) enum DeviceSource {
     Annotation(String),
 }
 
-/// The answers about pods' specs and claims.
+/// The answers about claims and devices.
 #[derive(Debug, Default)]
 pub(super) struct ResourceAnswers {
-    specs: Option<Answer<BTreeMap<Uid, PodSpecFact>>>,
     claims: BTreeMap<ClaimPlace, Answer<Option<ClaimFact>>>,
     attributes: Option<Answer<DeviceAttributes>>,
     pods: BTreeMap<Uid, Answer<ResourcesFact>>,
@@ -49,7 +48,6 @@ pub(super) struct ResourceAnswers {
 /// What seldom changes, with the time when it was read.
 #[derive(Debug, Default)]
 pub(super) struct KeptResources {
-    specs: BTreeMap<Uid, (Time, PodSpecFact)>,
     claims: BTreeMap<ClaimPlace, (Time, ClaimFact)>,
     attributes: Option<(Time, DeviceAttributes)>,
 }
@@ -60,8 +58,7 @@ type ClaimPlace = (String, String);
 impl Facts {
     /// What a pod of the call requests, and its devices.
     pub(crate) async fn resources(&self, asker: &Asker, uid: &str) -> Answer<ResourcesFact> {
-        let pod = asker.pod(uid);
-        let pod = pod.ok_or_else(|| AskError::NotFound("no pod of this call has the UID".to_owned()))?;
+        let pod = asker.pod(uid)?;
         let mut answers = self.answers.lock().await;
         if let Some(known) = answers.resources.pods.get(&pod.id.uid) {
             return known.clone();
@@ -115,32 +112,6 @@ impl Facts {
             fact.devices.extend(claimed.into_iter().map(device));
         }
         Ok(fact)
-    }
-
-    /// `None`: the pod is gone.
-    async fn pod_spec(
-        &self,
-        answers: &mut Answers,
-        asker: &Asker,
-        pod: &AskedPod,
-    ) -> Answer<Option<PodSpecFact>> {
-        let uid = &pod.id.uid;
-        if let Some(known) = &answers.resources.specs {
-            return known.clone().map(|specs| specs.get(uid).cloned());
-        }
-        if let Some(kept) = self.kept(|kept| kept.resources.specs.get(uid).cloned()) {
-            return Ok(Some(kept));
-        }
-        let (cluster, node) = (Arc::clone(&asker.cluster), pod.node.clone());
-        let reading = async move { cluster.pod_specs(&node).await };
-        let read = self.fetch(answers, reading).await;
-        self.keep(&read, |kept, (now, specs)| {
-            let dated = specs.into_iter().map(|(uid, spec)| (uid, (now, spec)));
-            kept.resources.specs = dated.collect();
-        });
-        let found = read.clone().map(|specs| specs.get(uid).cloned());
-        answers.resources.specs = Some(read);
-        found
     }
 
     async fn claim(
@@ -208,12 +179,8 @@ impl Facts {
 impl Answers {
     /// The claims of the node's pods in the same namespace that were not read yet.
     fn unread_claims(&self, asker: &Asker, place: &ClaimPlace) -> BTreeSet<ClaimPlace> {
-        let specs = self.resources.specs.iter().flatten().flatten();
-        let beside = specs.flat_map(|(uid, spec)| {
-            let is_beside = asker.pod(&uid.0).is_some_and(|pod| pod.id.namespace == place.0);
-            let claims = spec.claims.iter().filter(move |_| is_beside);
-            claims.filter_map(|claim| Some((place.0.clone(), claim.claim.clone()?)))
-        });
+        let claims = self.specs_in(asker, &place.0).flat_map(|spec| &spec.claims);
+        let beside = claims.filter_map(|claim| Some((place.0.clone(), claim.claim.clone()?)));
         beside
             .chain([place.clone()])
             .filter(|other| !self.resources.claims.contains_key(other))

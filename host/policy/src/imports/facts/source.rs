@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use scupper_common::drain_request::DrainRequestFields;
-use scupper_engine::{Budget, Controller, Time, Uid};
+use scupper_engine::{Budget, Controller, PodPhase, PodRef, Time, Uid};
 
 use crate::AccessError;
 
@@ -69,7 +69,45 @@ pub trait FactSource: Send + Sync {
     /// The attributes of the node's DRA devices.
     fn device_attributes<'a>(&'a self, node: &'a str)
     -> BoxFuture<'a, Result<DeviceAttributes, AccessError>>;
+
+    /// A PersistentVolumeClaim; `None`: it is gone.
+    fn volume_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>>;
+
+    /// All PersistentVolumeClaims of a namespace, by name.
+    fn volume_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>>;
+
+    /// A PersistentVolume that the node uses; `None`: it is gone.
+    fn persistent_volume<'a>(
+        &'a self,
+        name: &'a str,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>>;
+
+    /// All PersistentVolumes by name, as a node sees them that uses them.
+    fn persistent_volumes<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>>;
+
+    /// The pods of a namespace on all nodes.
+    fn pods_of_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>>;
+
+    /// All attachments.
+    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>>;
 }
+
+/// The nodes that each PersistentVolume is attached to, or about to be.
+pub type VolumeAttachments = BTreeMap<String, Vec<String>>;
 
 /// What drivers publish about their devices.
 pub type DeviceAttributes = BTreeMap<DeviceId, BTreeMap<String, String>>;
@@ -149,6 +187,39 @@ pub struct PodSpecFact {
     pub requests: BTreeMap<String, u64>,
     /// Its ResourceClaims.
     pub claims: Vec<PodClaimFact>,
+    /// Its volumes.
+    pub volumes: Vec<PodVolumeFact>,
+}
+
+/// A volume of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodVolumeFact {
+    /// Its name in the pod.
+    pub name: String,
+    /// The kind of its source, such as `emptyDir`.
+    pub kind: String,
+    /// The PersistentVolumeClaim behind it.
+    pub claim: Option<String>,
+}
+
+/// A PersistentVolumeClaim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeClaimFact {
+    /// The PersistentVolume; empty: it is not bound.
+    pub volume: String,
+    /// Its storage class; empty: none.
+    pub storage_class: String,
+    /// Its access modes.
+    pub access_modes: Vec<String>,
+}
+
+/// A PersistentVolume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeFact {
+    /// The kind of its source, such as `csi`.
+    pub kind: String,
+    /// Only the node that uses it can use it.
+    pub node_local: bool,
 }
 
 /// A ResourceClaim of a pod.
@@ -177,3 +248,25 @@ pub struct DeviceId {
     /// The device in its pool.
     pub name: String,
 }
+
+/// A pod on any node, and what it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerFact {
+    /// Namespace, name and UID.
+    pub pod: PodRef,
+    /// Its node; empty: it is not scheduled.
+    pub node: String,
+    /// Its phase.
+    pub phase: PodPhase,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// `metadata.deletionTimestamp`
+    pub deletion: Option<Time>,
+    /// The UID of its controller.
+    pub controller: Option<Uid>,
+    /// The scheduling groups that it is part of.
+    pub groups: PodGroups,
+}
+
+/// What marks a pod as part of a scheduling group, and the group's name.
+pub type PodGroups = Vec<(&'static str, String)>;

@@ -10,7 +10,8 @@ use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Marks,
-    NamespaceFact, OwnerFact, PodSpecFact, PolicyEvent,
+    NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
+    VolumeFact,
 };
 use scupper_policy_spec::Capability;
 
@@ -39,6 +40,8 @@ pub(crate) struct FakeCluster {
     pub(crate) drain_requests: Vec<Arc<DrainRequestFields>>,
     /// What the specs of its pods say.
     pub(crate) specs: BTreeMap<Uid, PodSpecFact>,
+    /// The pods of each namespace on all nodes.
+    pub(crate) peers: Vec<PeerFact>,
     /// The annotations of its node.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -271,6 +274,58 @@ impl FactSource for FakeCluster {
         let attributes = BTreeMap::from([(device_id("gpu-1"), uuid)]);
         self.fact(&format!("devices of {node}"), attributes)
     }
+
+    fn volume_claim<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
+        self.fact(
+            &format!("volume claim {namespace}/{name}"),
+            volume_claim_fact(name),
+        )
+    }
+
+    fn volume_claims<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+        let names = self.specs.values().flat_map(|spec| &spec.volumes);
+        let names = names.filter_map(|volume| volume.claim.clone());
+        let all = names.filter_map(|name| Some((name.clone(), volume_claim_fact(&name)?)));
+        self.fact(&format!("volume claims of {namespace}"), all.collect())
+    }
+
+    fn persistent_volume<'a>(
+        &'a self,
+        name: &'a str,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
+        self.fact(&format!("volume {name} on {node}"), volume_fact(name))
+    }
+
+    fn persistent_volumes<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
+        let names = self.specs.values().flat_map(|spec| &spec.volumes);
+        let names = names.filter_map(|volume| Some(volume_claim_fact(volume.claim.as_ref()?)?.volume));
+        let all = names.filter_map(|name| Some((name.clone(), volume_fact(&name)?)));
+        self.fact(&format!("volumes on {node}"), all.collect())
+    }
+
+    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
+        let attached = ["node-1", "node-2"].map(str::to_owned).to_vec();
+        self.fact("attachments", [("pv-data-0".to_owned(), attached)].into())
+    }
+
+    fn pods_of_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+        let peers = self.peers.clone();
+        self.fact(&format!("all pods of {namespace}"), peers)
+    }
 }
 
 /// A claim has the device of its name; `pending-...` has none yet, and `gone-...` does not exist.
@@ -282,6 +337,26 @@ fn claim_fact(name: &str) -> Option<ClaimFact> {
     Some(ClaimFact {
         devices: Some(devices).filter(|_| !name.starts_with("pending-")),
     })
+}
+
+/// A claim has the volume `pv-NAME`; `pending-...` has none yet, and `gone-...` does not exist.
+fn volume_claim_fact(name: &str) -> Option<VolumeClaimFact> {
+    if name.starts_with("gone-") {
+        return None;
+    }
+    let volume = Some(format!("pv-{name}")).filter(|_| !name.starts_with("pending-"));
+    Some(VolumeClaimFact {
+        volume: volume.unwrap_or_default(),
+        storage_class: "fast".to_owned(),
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    })
+}
+
+/// A volume `pv-local-...` is on the node, and `pv-lost-...` does not exist.
+fn volume_fact(name: &str) -> Option<VolumeFact> {
+    let node_local = name.starts_with("pv-local-");
+    let kind = if node_local { "local" } else { "csi" }.to_owned();
+    (!name.starts_with("pv-lost-")).then_some(VolumeFact { kind, node_local })
 }
 
 fn device_id(name: &str) -> DeviceId {

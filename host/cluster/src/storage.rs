@@ -1,0 +1,279 @@
+//! Claims, persistent volumes and their attachments, for policies that ask about the volumes of pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::listing::{self, Source};
+use super::transport::escaped;
+use super::wire::{Meta, nullable};
+use super::{Cluster, ReadError};
+
+/// The label of a node that usually has its name as value.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Sources whose data is on the node that uses them.
+const ON_THE_NODE: [&str; 2] = ["hostPath", "local"];
+
+/// The fields of `spec` of a persistent volume that are not its source.
+const NO_SOURCES: [&str; 9] = [
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// A PersistentVolumeClaim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeClaim {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `spec.volumeName`; empty: it is not bound.
+    pub volume: String,
+    /// `spec.storageClassName`
+    pub storage_class: String,
+    /// `spec.accessModes`
+    pub access_modes: Vec<String>,
+}
+
+/// A PersistentVolume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PersistentVolume {
+    /// `metadata.name`
+    pub name: String,
+    /// The field of `spec` that is its source, such as `csi`.
+    pub kind: String,
+    /// For each alternative of its node affinity the labels that must have one certain value.
+    pins: Vec<BTreeSet<(String, String)>>,
+}
+
+/// A VolumeAttachment of a PersistentVolume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeAttachment {
+    /// `spec.source.persistentVolumeName`
+    pub volume: String,
+    /// `spec.nodeName`
+    pub node: String,
+}
+
+impl PersistentVolume {
+    /// Whether its data is on this node, which is one that can use it: no other node can.
+    pub fn is_local_to(&self, node: &str) -> bool {
+        if ON_THE_NODE.contains(&self.kind.as_str()) {
+            return true;
+        }
+        // CSI drivers have labels of their own for the node's name.
+        let pin = |(label, value): &&(String, String)| label == HOSTNAME || value == node;
+        let mut pinned = self
+            .pins
+            .iter()
+            .map(|pins| pins.iter().find(pin).map(|(_, value)| value));
+        match pinned.next() {
+            Some(Some(first)) => pinned.all(|other| other == Some(first)),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireVolumeClaim {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: ClaimSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimSpec {
+    #[serde(deserialize_with = "nullable")]
+    volume_name: String,
+    #[serde(deserialize_with = "nullable")]
+    storage_class_name: String,
+    #[serde(deserialize_with = "nullable")]
+    access_modes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireVolume {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: VolumeSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct VolumeSpec {
+    #[serde(deserialize_with = "nullable")]
+    node_affinity: Affinity,
+    #[serde(flatten)]
+    others: BTreeMap<String, Option<IgnoredAny>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Affinity {
+    #[serde(deserialize_with = "nullable")]
+    required: Terms,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Terms {
+    #[serde(deserialize_with = "nullable")]
+    node_selector_terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Term {
+    #[serde(deserialize_with = "nullable")]
+    match_expressions: Vec<Requirement>,
+    #[serde(deserialize_with = "nullable")]
+    match_fields: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Requirement {
+    key: String,
+    operator: String,
+    #[serde(deserialize_with = "nullable")]
+    values: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireAttachment {
+    #[serde(deserialize_with = "nullable")]
+    spec: AttachmentSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSpec {
+    #[serde(deserialize_with = "nullable")]
+    node_name: String,
+    #[serde(deserialize_with = "nullable")]
+    source: AttachmentSource,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentSource {
+    #[serde(deserialize_with = "nullable")]
+    persistent_volume_name: String,
+}
+
+impl Cluster {
+    /// Reads a PersistentVolumeClaim; `None` if it does not exist.
+    pub async fn volume_claim(&self, namespace: &str, name: &str) -> Result<Option<VolumeClaim>, ReadError> {
+        let path = format!("{}/{}", claims_of(namespace), escaped(name));
+        let what = format!("persistentvolumeclaim {name}");
+        let found = self.find::<WireVolumeClaim>(&path, &what).await?;
+        Ok(found.map(WireVolumeClaim::into_claim))
+    }
+
+    /// Reads the PersistentVolumeClaims of a namespace.
+    pub async fn volume_claims(&self, namespace: &str) -> Result<Vec<VolumeClaim>, ReadError> {
+        let what = "list persistentvolumeclaims";
+        let listed = self.all_of::<WireVolumeClaim>(claims_of(namespace), what).await?;
+        Ok(listed.into_iter().map(WireVolumeClaim::into_claim).collect())
+    }
+
+    /// Reads a PersistentVolume; `None` if it does not exist.
+    pub async fn persistent_volume(&self, name: &str) -> Result<Option<PersistentVolume>, ReadError> {
+        let path = format!("/api/v1/persistentvolumes/{}", escaped(name));
+        let what = format!("persistentvolume {name}");
+        let found = self.find::<WireVolume>(&path, &what).await?;
+        Ok(found.map(WireVolume::into_volume))
+    }
+
+    /// Reads all PersistentVolumes.
+    pub async fn persistent_volumes(&self) -> Result<Vec<PersistentVolume>, ReadError> {
+        let path = "/api/v1/persistentvolumes".to_owned();
+        let listed = self.all_of::<WireVolume>(path, "list persistentvolumes").await?;
+        Ok(listed.into_iter().map(WireVolume::into_volume).collect())
+    }
+
+    /// Reads all VolumeAttachments.
+    pub async fn volume_attachments(&self) -> Result<Vec<VolumeAttachment>, ReadError> {
+        let path = "/apis/storage.k8s.io/v1/volumeattachments".to_owned();
+        let what = "list volumeattachments";
+        let listed = self.all_of::<WireAttachment>(path, what).await?;
+        Ok(listed.into_iter().map(WireAttachment::into_attachment).collect())
+    }
+
+    async fn all_of<T: DeserializeOwned>(&self, path: String, what: &str) -> Result<Vec<T>, ReadError> {
+        let source = Source {
+            path,
+            selector: None,
+            optional: false,
+        };
+        let listed = listing::list::<T>(self.client(), &source, self.options()).await;
+        Ok(listed.map_err(|fault| fault.read(what))?.0)
+    }
+}
+
+fn claims_of(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{}/persistentvolumeclaims", escaped(namespace))
+}
+
+impl WireVolumeClaim {
+    pub(super) fn into_claim(self) -> VolumeClaim {
+        VolumeClaim {
+            namespace: self.metadata.namespace,
+            name: self.metadata.name,
+            volume: self.spec.volume_name,
+            storage_class: self.spec.storage_class_name,
+            access_modes: self.spec.access_modes,
+        }
+    }
+}
+
+impl WireVolume {
+    pub(super) fn into_volume(self) -> PersistentVolume {
+        let given = self.spec.others.into_iter();
+        let mut fields = given.filter_map(|(field, value)| value.map(|_| field));
+        let terms = self.spec.node_affinity.required.node_selector_terms;
+        PersistentVolume {
+            name: self.metadata.name,
+            kind: fields
+                .find(|field| !NO_SOURCES.contains(&field.as_str()))
+                .unwrap_or_default(),
+            pins: terms.into_iter().map(Term::pins).collect(),
+        }
+    }
+}
+
+impl Term {
+    fn pins(self) -> BTreeSet<(String, String)> {
+        let pin = |requirement: Requirement| match &requirement.values[..] {
+            [only] if requirement.operator == "In" => Some((requirement.key, only.clone())),
+            _ => None,
+        };
+        let all = self.match_expressions.into_iter().chain(self.match_fields);
+        all.filter_map(pin).collect()
+    }
+}
+
+impl WireAttachment {
+    pub(super) fn into_attachment(self) -> VolumeAttachment {
+        VolumeAttachment {
+            volume: self.spec.source.persistent_volume_name,
+            node: self.spec.node_name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
