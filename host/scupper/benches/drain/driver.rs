@@ -144,7 +144,8 @@ impl Driver {
 
     /// Creates an event and waits until the kubelet has finished it.
     async fn event(&self, testbed: &Testbed, transition: &str) -> String {
-        let name = format!("{transition}-{}", self.kubelet.record().finished().len());
+        let finished = self.kubelet.record().finished().len();
+        let name = format!("{transition}-{}-{finished}", self.node);
         let file = self.story.with_file_name("event.json");
         let event = json!({
             "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "LifecycleEvent", "metadata": { "name": name },

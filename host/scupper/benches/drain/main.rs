@@ -1,5 +1,6 @@
 //! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and the driver's cost while it works
-//! and waits: its memory, and the time from its start until the kubelet has registered it and until it is ready.
+//! and waits: its memory, and the time from its start until the kubelet has registered it and until it is ready. And the
+//! requests that a policy adds which asks about the cluster.
 //!
 //! Compare figures of one run with each other, never with figures of another machine.
 #![expect(
@@ -12,9 +13,12 @@
     reason = "a benchmark stops at what it did not expect, and prints; tests share its helpers"
 )]
 
+mod asking;
 #[path = "../../tests/support/collector.rs"]
 mod collector;
 mod driver;
+#[path = "../../tests/support/guests.rs"]
+mod guests;
 mod testbed;
 
 use std::time::{Duration, Instant};
@@ -72,6 +76,7 @@ async fn main() {
     println!("\nour requests for the last drain:\n{last}");
     figures(&driver, first, idle);
     traced(&testbed, driver).await;
+    asking::compare(&testbed).await;
 }
 
 /// The same driver once more, with traces of its drains.
