@@ -38,7 +38,7 @@ pub use load::policies::{Description, Policies};
 pub use load::surroundings::{EnvironmentFindings, PolicyFinding, Severity};
 pub use runtime::call::{DrainInfo, PlanCall, StepCall};
 pub use runtime::fault::{CallError, CallFault, Overrun};
-pub use runtime::observer::{EmitResult, Observation, Observer};
+pub use runtime::observer::{AskResult, EmitResult, Observation, Observer};
 pub use runtime::usage::{CallResult, Measure, PolicyUsage, Usage};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};
 pub use scupper_policy_compile::{

@@ -23,6 +23,9 @@ impl Observer for PolicyObserver {
                 .policy_called(&call(policy, function, result.as_str(), &usage)),
             Observation::Requested { policy, status } => self.0.policy_requested(policy, status),
             Observation::Emitted { policy, result } => self.0.policy_emitted(policy, result.as_str()),
+            Observation::Asked { policy, fact, result } => {
+                self.0.policy_asked(policy, fact.as_str(), result.as_str())
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
-//! Observations that the policy edge reports to the driver: each call, each request and each Event, with the resource
-//! usage. It must not know the listener.
+//! Observations that the policy edge reports to the driver: each call, each request, each Event and each
+//! question about the cluster, with the resource usage. It must not know the listener.
+
+use scupper_policy_spec::Fact;
 
 use super::usage::{CallResult, Usage};
 
@@ -33,6 +35,28 @@ pub enum Observation<'a> {
         /// The result.
         result: EmitResult,
     },
+    /// It asked about the cluster.
+    Asked {
+        /// The policy.
+        policy: &'a str,
+        /// What it asked about.
+        fact: Fact,
+        /// The result.
+        result: AskResult,
+    },
+}
+
+/// The result of asking for a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AskResult {
+    /// The policy has the answer.
+    Answered,
+    /// There is no such object.
+    NotFound,
+    /// It could not be read, so that there is no plan.
+    Unavailable,
+    /// The call asked for too much.
+    TooMany,
 }
 
 /// The result of emitting an Event.
@@ -61,6 +85,18 @@ pub(crate) struct NoObserver;
 
 impl Observer for NoObserver {
     fn observe(&self, _observation: Observation<'_>) {}
+}
+
+impl AskResult {
+    /// As one word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::NotFound => "not-found",
+            Self::Unavailable => "unavailable",
+            Self::TooMany => "too-many",
+        }
+    }
 }
 
 impl EmitResult {

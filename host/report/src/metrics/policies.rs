@@ -106,6 +106,14 @@ impl Metrics {
         self.events.get_or_create(&labels::Event { policy, result }).inc();
     }
 
+    /// Counts a fact that a policy asked for. `fact`, `result`: names of closed lists.
+    pub fn policy_asked(&self, policy: &str, fact: &'static str, result: &'static str) {
+        let policy = policy.to_owned();
+        self.facts
+            .get_or_create(&labels::Fact { policy, fact, result })
+            .inc();
+    }
+
     /// Records that a version of a policy became active.
     pub fn policy_activated(&self, version: &PolicyVersion<'_>) {
         self.reloaded(version.policy, "activated", "");

@@ -41,6 +41,7 @@ pub struct Metrics {
     pub(super) requests: Family<labels::Request, Counter>,
     pub(super) response_bytes: Family<labels::Policy, Counter>,
     pub(super) events: Family<labels::Event, Counter>,
+    pub(super) facts: Family<labels::Fact, Counter>,
     pub(super) reloads: Family<labels::Reload, Counter>,
     pub(super) info: Family<labels::Info, Gauge>,
     pub(super) drains: Family<labels::Drain, Counter>,
@@ -78,6 +79,7 @@ impl Metrics {
             requests: Family::default(),
             response_bytes: Family::default(),
             events: Family::default(),
+            facts: Family::default(),
             reloads: Family::default(),
             info: Family::default(),
             drains: Family::default(),
@@ -126,6 +128,8 @@ impl Metrics {
         );
         let help = "Kubernetes Events that policies asked for, by result";
         all.register("policy_events", help, self.events.clone());
+        let help = "Facts about the cluster that policies asked for, by fact and by result";
+        all.register("policy_facts", help, self.facts.clone());
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";
         all.register("policy_reloads", help, self.reloads.clone());

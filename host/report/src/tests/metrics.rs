@@ -43,6 +43,7 @@ fn policies(metrics: &Metrics) {
         metrics.policy_requested("slurm", status);
     }
     metrics.policy_emitted("slurm", "written");
+    metrics.policy_asked("slurm", "owners", "answered");
     metrics.policy_activated(&version("1.0.0", "aa"));
     metrics.policy_rejected(&version("1.1.0", "bb"), "compile");
     metrics.policy_rolled_back(&version("1.0.0", "aa"), "operator");

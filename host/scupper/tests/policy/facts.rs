@@ -1,10 +1,12 @@
 //! What policies learn about the cluster, and what the host asks for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scupper_engine::{Controller, HookPhase, PlanAnswer, Pod, StepOutcome, Time, Uid};
-use scupper_policy::{DrainFacts, DrainInfo, Facts, LoadError, LoadFault, PlanCall, Policies};
+use scupper_policy::{
+    DrainFacts, DrainInfo, Facts, LoadError, LoadFault, Observation, Observer, PlanCall, Policies,
+};
 use scupper_policy_spec::{FACTS, Limits, PolicySpec};
 
 use crate::support::{FakeCluster, draft, drain, fault, grant, node, pod, runtime, short, spec, step};
@@ -317,6 +319,57 @@ fn controller(kind: &str, name: &str) -> Controller {
         uid: Uid(format!("uid-of-{kind}-{name}")),
         missing: false,
     }
+}
+
+/// Writes down what policies ask.
+#[derive(Default)]
+struct Questions(Mutex<Vec<String>>);
+
+impl Observer for Questions {
+    fn observe(&self, observation: Observation<'_>) {
+        if let Observation::Asked { policy, fact, result } = observation {
+            let (fact, result) = (fact.as_str(), result.as_str());
+            self.0.lock().unwrap().push(format!("{policy} {fact} {result}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_question_is_observed_with_its_result() {
+    let questions = Arc::new(Questions::default());
+    let runtime = runtime().observed_by(Arc::<Questions>::clone(&questions));
+    let seen = || std::mem::take(&mut *questions.0.lock().unwrap());
+    let asked_of = async |ask: &str, cluster: &Arc<FakeCluster>| {
+        let cluster = Arc::<FakeCluster>::clone(cluster);
+        let policies = Policies::load(&runtime, &[asks(ask)], cluster).await.unwrap();
+        seen();
+        // The SDK does not ask for owners of a pod without one.
+        plan_of(&policies, "p", &pods_of(1)[..1], None).await;
+        seen()
+    };
+    let here = Arc::new(FakeCluster::default());
+    let questions = "request\nnamespace shop\nnamespace shop\nnamespace no-such\nnamespace ../nodes";
+    assert_eq!(
+        asked_of(questions, &here).await,
+        [
+            "p request answered",
+            "p namespaces answered",
+            "p namespaces answered",
+            "p namespaces not-found"
+        ]
+    );
+    assert_eq!(
+        asked_of("budgets\nowners\nresources\nvolumes\npeers", &here).await,
+        ["budgets", "owners", "resources", "volumes", "peers"].map(|fact| format!("p {fact} answered"))
+    );
+    let away = Arc::new(FakeCluster {
+        away: true,
+        ..FakeCluster::default()
+    });
+    assert_eq!(asked_of("budgets", &away).await, ["p budgets unavailable"]);
+    let many = asked_of("namespaces 257", &here).await;
+    assert_eq!(many.last().map(String::as_str), Some("p namespaces too-many"));
+    assert_eq!(many.len(), 257);
 }
 
 #[tokio::test]

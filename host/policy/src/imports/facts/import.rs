@@ -1,5 +1,6 @@
 //! The host's side of the import `facts`: grants, and calls.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use scupper_common::text::one_line;
@@ -9,6 +10,7 @@ use super::answers::{Answer, AskError, Asker, Facts};
 use super::records::{budget, drain_request, owner, peer, resources, volume};
 use super::source::Marks;
 use crate::imports::store_data::StoreData;
+use crate::runtime::observer::{AskResult, Observation};
 use crate::wit::bindings::scupper::drain::facts::{self, Error};
 use crate::wit::to_wit_owned::entries;
 
@@ -17,6 +19,9 @@ const NAME_BYTES: usize = 63;
 
 /// Bytes of a wrong name that an error shows.
 const SHOWN_BYTES: usize = 100;
+
+const TOO_MANY: &str = "one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook \
+                        can ask for more in its next step";
 
 /// Whom a call may ask, and the answers so far.
 pub(crate) struct FactScope {
@@ -49,13 +54,45 @@ impl StoreData {
         };
         Err(Error::NotGranted(closed.to_owned()))
     }
+
+    /// Waits for an answer, and counts it.
+    async fn ask<T>(&self, fact: Fact, asking: impl Future<Output = Answer<T>>) -> Result<T, Error> {
+        let answer = self.meter.counters.fetching(asking).await;
+        self.context.observer.observe(Observation::Asked {
+            policy: &self.context.policy,
+            fact,
+            result: AskResult::of(&answer),
+        });
+        answer.map_err(Error::from)
+    }
+}
+
+impl AskResult {
+    const fn of<T>(answer: &Answer<T>) -> Self {
+        match answer {
+            Ok(_) => Self::Answered,
+            Err(AskError::NotFound(_)) => Self::NotFound,
+            Err(AskError::Unavailable(_)) => Self::Unavailable,
+            Err(AskError::TooMany) => Self::TooMany,
+        }
+    }
+}
+
+impl From<AskError> for Error {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::NotFound(what) => Self::NotFound(what),
+            AskError::Unavailable(why) => Self::Unavailable(why),
+            AskError::TooMany => Self::TooMany(TOO_MANY.to_owned()),
+        }
+    }
 }
 
 impl facts::Host for StoreData {
     async fn get_request(&mut self) -> Result<facts::Request, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
-        let marks = self.meter.counters.fetching(facts.request(asker)).await;
-        let Marks { labels, annotations } = answered(marks)?;
+        let marks = self.ask(Fact::Request, facts.request(asker)).await?;
+        let Marks { labels, annotations } = marks;
         Ok(facts::Request {
             trigger: asker.trigger.clone(),
             name: asker.name.clone(),
@@ -66,11 +103,8 @@ impl facts::Host for StoreData {
 
     async fn list_drain_requests(&mut self) -> Result<Vec<facts::DrainRequest>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
-        let found = self.meter.counters.fetching(facts.drain_requests(asker)).await;
-        Ok(answered(found)?
-            .iter()
-            .map(|found| drain_request(found))
-            .collect())
+        let found = self.ask(Fact::Request, facts.drain_requests(asker)).await?;
+        Ok(found.iter().map(|found| drain_request(found)).collect())
     }
 
     async fn get_namespace(&mut self, name: String) -> Result<facts::Namespace, Error> {
@@ -81,8 +115,7 @@ impl facts::Host for StoreData {
                 "`{shown}` cannot be the name of a namespace"
             )));
         }
-        let found = self.meter.counters.fetching(facts.namespace(asker, &name)).await;
-        let found = answered(found)?;
+        let found = self.ask(Fact::Namespaces, facts.namespace(asker, &name)).await?;
         Ok(facts::Namespace {
             name,
             labels: entries(found.marks.labels),
@@ -93,46 +126,33 @@ impl facts::Host for StoreData {
 
     async fn list_budgets(&mut self) -> Result<Vec<facts::Budget>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Budgets)?;
-        let found = self.meter.counters.fetching(facts.budgets(asker)).await;
-        Ok(answered(found)?
-            .into_iter()
-            .map(|fact| budget(fact, asker))
-            .collect())
+        let found = self.ask(Fact::Budgets, facts.budgets(asker)).await?;
+        Ok(found.into_iter().map(|fact| budget(fact, asker)).collect())
     }
 
     async fn list_owners(&mut self, pod: String) -> Result<Vec<facts::Owner>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Owners)?;
-        let found = self.meter.counters.fetching(facts.owners(asker, &pod)).await;
-        Ok(answered(found)?.into_iter().map(owner).collect())
+        let found = self.ask(Fact::Owners, facts.owners(asker, &pod)).await?;
+        Ok(found.into_iter().map(owner).collect())
     }
 
     async fn get_resources(&mut self, pod: String) -> Result<facts::Resources, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Resources)?;
-        let found = self.meter.counters.fetching(facts.resources(asker, &pod)).await;
-        answered(found).map(resources)
+        let found = self.ask(Fact::Resources, facts.resources(asker, &pod)).await?;
+        Ok(resources(found))
     }
 
     async fn list_volumes(&mut self, pod: String) -> Result<Vec<facts::Volume>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Volumes)?;
-        let found = self.meter.counters.fetching(facts.volumes(asker, &pod)).await;
-        Ok(answered(found)?.into_iter().map(volume).collect())
+        let found = self.ask(Fact::Volumes, facts.volumes(asker, &pod)).await?;
+        Ok(found.into_iter().map(volume).collect())
     }
 
     async fn list_peers(&mut self, pod: String) -> Result<Vec<facts::Peer>, Error> {
         let FactScope { facts, asker, .. } = self.may_ask(Fact::Peers)?;
-        let found = self.meter.counters.fetching(facts.peers(asker, &pod)).await;
-        Ok(answered(found)?.into_iter().map(peer).collect())
+        let found = self.ask(Fact::Peers, facts.peers(asker, &pod)).await?;
+        Ok(found.into_iter().map(peer).collect())
     }
-}
-
-fn answered<T>(answer: Answer<T>) -> Result<T, Error> {
-    answer.map_err(|error| match error {
-        AskError::NotFound(what) => Error::NotFound(what),
-        AskError::Unavailable(why) => Error::Unavailable(why),
-        AskError::TooMany => {
-            Error::TooMany("one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook can ask for more in its next step".to_owned())
-        }
-    })
 }
 
 /// A name that the API server would not look up is not sent to it.

@@ -70,6 +70,8 @@ fn full() -> Metrics {
     metrics.policy_requested("slurm", Some(204));
     metrics.policy_requested("slurm", None);
     metrics.policy_emitted("slurm", "emitted");
+    metrics.policy_asked("slurm", "owners", "answered");
+    metrics.policy_asked("slurm", "owners", "unavailable");
     metrics.policy_rejected(&version("bb", 2), "compile");
     metrics
 }
@@ -98,7 +100,7 @@ fn names_begin_with_the_drivers_and_end_with_units() {
         assert!(!sized || name.ends_with("_bytes"), "{name} has no unit");
     }
     let of_policies = families.keys().filter(|name| name.starts_with("scupper_policy_"));
-    assert_eq!(of_policies.count(), 11);
+    assert_eq!(of_policies.count(), 12);
 }
 
 #[test]
@@ -117,6 +119,7 @@ fn calls_are_counted_by_how_they_ended() {
         r#"scupper_policy_http_requests_total{policy="slurm",status="2xx"} 1"#,
         r#"scupper_policy_call_duration_seconds_count{policy="slurm",function="step"} 2"#,
         r#"scupper_policy_events_total{policy="slurm",result="emitted"} 1"#,
+        r#"scupper_policy_facts_total{policy="slurm",fact="owners",result="unavailable"} 1"#,
     ] {
         assert!(
             text.lines().any(|other| other == line),
