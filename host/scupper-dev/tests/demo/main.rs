@@ -3,6 +3,8 @@
 
 mod narration;
 mod nvsentinel;
+#[path = "../../../scupper/tests/support/skip.rs"]
+mod skip;
 mod slurm;
 mod stuck;
 
