@@ -15,7 +15,7 @@ use crate::cluster::{Change, Cluster, NODE};
 use crate::rng::Rng;
 use crate::scenario::Mood;
 use crate::server::Done;
-use crate::timers::{Chore, Stream, Timer};
+use crate::timers::{Chore, Fault, Stream, Timer};
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
@@ -26,8 +26,10 @@ const MINUTE: u64 = 60_000;
 /// How long a drain of this world waits for volumes. In a kind world it never fails for them.
 pub(crate) fn wait(rng: &mut Rng, mood: Mood) -> Option<VolumeWait> {
     let waits = mood != Mood::Calm && rng.chance(300);
+    // Long ones too: a process must be able to die while it waits.
+    let shortest = if rng.chance(300) { 1_000 } else { 2 * MINUTE };
     waits.then(|| VolumeWait {
-        at_most: Duration::from_millis(rng.span(1_000, 10 * MINUTE)),
+        at_most: Duration::from_millis(rng.between(shortest, 10 * MINUTE)),
         or_fail: mood == Mood::Wild && rng.chance(300),
     })
 }
@@ -188,6 +190,11 @@ impl World {
             let at = self.now + self.rng.span(50, 3_000);
             let (incarnation, stream) = (self.incarnation, Stream::Volumes);
             self.queue.push(at, Timer::List { incarnation, stream });
+            // Otherwise hardly a process would die while it waits.
+            if self.rng.chance(250) {
+                let at = self.now + self.rng.span(1_000, MINUTE);
+                self.queue.push(at, Timer::Fault(Fault::Crash));
+            }
         }
     }
 }
