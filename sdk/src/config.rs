@@ -56,7 +56,7 @@ pub fn check<T>(known: &[&str], settings: Result<T, Problem>) -> Vec<Problem> {
     problems
 }
 
-/// The value of a key that has only these values, or `default` if it is not set.
+/// The value of a key that must be one of these choices, or `default` if it is not set.
 ///
 /// ```
 /// # use scupper_sdk::{config, testing::Host};
@@ -78,7 +78,7 @@ pub fn choice<T: Copy>(key: &str, default: T, choices: &[(&str, T)]) -> Result<T
     })
 }
 
-/// The time that a key says, such as `5m`, or `default` if it is not set.
+/// The duration that a key is set to, such as `5m`, or `default` if it is not set.
 ///
 /// ```
 /// # use {scupper_sdk::{config, testing::Host}, std::time::Duration};
@@ -181,7 +181,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern.iter().skip(at).all(|rest| *rest == '*')
 }
 
-/// Whether one of these patterns describes a text.
+/// Whether a text matches one of these patterns.
 pub fn matches_any(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, text))
 }

@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts this before the reason of the verdict on a pod, which stays: `held by a lock; managed by ReplicaSet web`.
+    /// Puts this before the reason of a pod's verdict, which stays: `held by a lock; managed by ReplicaSet web`.
     pub fn explain(&mut self, pod: &Pod, why: impl AsRef<str>) {
         if let Some(Decision { verdict, reason, .. }) = self.decision(pod).cloned() {
             self.decide(pod, verdict, format!("{}; {reason}", why.as_ref()));

@@ -112,7 +112,7 @@ pub fn peers(pod: &Pod) -> Result<Vec<Peer>, Error> {
 }
 
 impl Peer {
-    /// Whether it is on another node than this one.
+    /// Whether it is on a node other than this one.
     pub fn is_elsewhere(&self, node: &Node) -> bool {
         !self.node.is_empty() && self.node != node.name
     }
@@ -124,12 +124,12 @@ impl Peer {
 }
 
 impl Volume {
-    /// Whether it has a claim, and so data that outlives the pod unless the claim is the pod's own (`ephemeral`).
+    /// Whether it has a claim that outlives the pod. The claim of an `ephemeral` volume does not.
     pub fn is_persistent(&self) -> bool {
         self.claim.is_some() && self.kind != "ephemeral"
     }
 
-    /// Whether another node than this one has it attached too, or is about to.
+    /// Whether a node other than this one also has it attached, or is about to.
     pub fn is_attached_elsewhere(&self, node: &Node) -> bool {
         let mut nodes = self.claim.iter().flat_map(|claim| &claim.attached_to);
         nodes.any(|name| *name != node.name)
@@ -151,7 +151,7 @@ impl Resources {
         requests.map(|request| request.amount).sum()
     }
 
-    /// Its devices whose driver matches one of these patterns. Those that it only watches over (`admin-access`) do not
+    /// Its devices whose driver matches one of these patterns. Those that it only monitors (`admin-access`) do not
     /// count.
     pub fn devices_of<'r>(&'r self, patterns: &'r [String]) -> impl Iterator<Item = &'r Device> {
         let devices = self.devices.iter().filter(|device| !device.admin_access);

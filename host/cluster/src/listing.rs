@@ -30,7 +30,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Without a selector; reading them is a right that must be there.
+    /// Without a selector; the right to read them is required.
     pub(super) const fn all(path: String) -> Self {
         Self {
             path,

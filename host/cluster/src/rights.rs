@@ -208,7 +208,7 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
 /// Why a right for volumes is needed.
 pub const VOLUME_PURPOSE: &str = "to wait for volumes";
 
-/// Returns the rights for `drain.wait-for-volumes`. Without the last one, volumes of pods that stay are waited for as well.
+/// Returns the rights for `drain.wait-for-volumes`. Without the last, drains also wait for volumes of pods that stay.
 pub fn needed_for_volumes() -> Vec<Right> {
     let right = |(verb, group, resource, required): (&'static str, &str, &'static str, bool)| Right {
         verb,

@@ -51,7 +51,7 @@ pub struct PersistentVolume {
     pub name: String,
     /// The field of `spec` that is its source, such as `csi`.
     pub kind: String,
-    /// For each alternative of its node affinity the labels that must have one certain value.
+    /// For each alternative of its node affinity, the labels that must have exactly one value.
     pins: Vec<BTreeSet<(String, String)>>,
 }
 
@@ -65,12 +65,12 @@ pub struct VolumeAttachment {
 }
 
 impl PersistentVolume {
-    /// Whether its data is on this node, which is one that can use it: no other node can.
+    /// Whether only this node can use its data, given that this node can.
     pub fn is_local_to(&self, node: &str) -> bool {
         if ON_THE_NODE.contains(&self.kind.as_str()) {
             return true;
         }
-        // CSI drivers have labels of their own for the node's name.
+        // CSI drivers have their own labels for the node's name.
         let pin = |(label, value): &&(String, String)| label == HOSTNAME || value == node;
         let mut pinned = self
             .pins

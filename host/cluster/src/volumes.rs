@@ -35,7 +35,7 @@ struct AttachmentSpec {
     source: AttachmentSource,
 }
 
-/// A volume without a PersistentVolume is written out here, and has no name.
+/// A volume without a PersistentVolume has an inline spec here, and no name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AttachmentSource {
@@ -98,7 +98,7 @@ impl Cluster {
         Answer::Volumes(self.with_claims(&listed, &mut Claims::new()).await)
     }
 
-    /// Streams all volumes that are attached to the node, at first and at each change. Never ends.
+    /// Streams all volumes that are attached to the node, first as they are, then at each change. Never ends.
     pub fn volume_changes(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
         let follower = Follower {
             cluster: self.clone(),
@@ -113,8 +113,7 @@ impl Cluster {
         })
     }
 
-    /// A claim that cannot be read is asked for again with the next change: nothing depends on it but volumes of pods
-    /// that stay.
+    /// If a claim cannot be read, the next change reads it again: only volumes of pods that stay depend on it.
     async fn with_claims(&self, attachments: &[WireAttachment], claims: &mut Claims) -> Vec<AttachedVolume> {
         let mut volumes = Vec::new();
         for attachment in attachments {
@@ -186,7 +185,7 @@ impl Follower {
         }
     }
 
-    /// Whether the node is concerned.
+    /// Whether the change concerns the node.
     fn apply(&mut self, change: Change<WireAttachment>) -> bool {
         let is_ours = |attachment: &WireAttachment| attachment.spec.node_name == self.node;
         match change {

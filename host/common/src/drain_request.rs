@@ -1,4 +1,4 @@
-//! What a DrainRequest says, for triggers, policies and what joins them.
+//! The content of a DrainRequest, for triggers, policies and the driver that connects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub struct Entity {
 }
 
 impl DrainRequestFields {
-    /// Whether a policy would plan the same for both: the check, the error codes, the action and the entities are.
+    /// Whether a policy would plan the same for both: check, error codes, action and entities are equal.
     pub fn asks_the_same(&self, other: &Self) -> bool {
         self.check_name == other.check_name
             && self.error_codes == other.error_codes
@@ -55,7 +55,7 @@ impl DrainRequestFields {
             && self.entities == other.entities
     }
 
-    /// The bytes of all its texts.
+    /// The total size of its texts in bytes.
     pub fn bytes(&self) -> usize {
         let maps = [&self.labels, &self.annotations, &self.metadata];
         let in_maps = maps.into_iter().flatten().flat_map(|(key, value)| [key, value]);

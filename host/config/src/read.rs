@@ -117,7 +117,7 @@ pub struct VolumeWaitFile {
 /// What follows if volumes are still attached when the wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StillAttached {
-    /// The drain is done, and says so.
+    /// The drain ends as Drained, with a warning.
     Warn,
     /// The drain fails.
     Fail,

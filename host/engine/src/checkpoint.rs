@@ -52,7 +52,7 @@ pub struct Checkpoint {
     pub stays: BTreeSet<Uid>,
     /// This drain has ended well before: a process that resumes it never rolls it back.
     pub ended_well: bool,
-    /// Since when it waits for the node's volumes.
+    /// Since when the drain waits for the node's volumes.
     pub volumes_since: Option<Time>,
     /// The counts when it was saved.
     pub counts: Counts,

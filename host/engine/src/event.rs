@@ -72,7 +72,7 @@ pub enum Answer {
     WriteConflict,
     /// To the writes of the node: there is no such node any more, or another one has its name.
     NodeGone,
-    /// To the writes of the node, and to lists: it did not work; try again.
+    /// To writes of the node, and to lists: it failed; try again.
     Unavailable {
         /// Why.
         message: String,

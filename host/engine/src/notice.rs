@@ -93,7 +93,7 @@ pub enum Notice {
         left: VolumesLeft,
         /// When it began, which may have been in an earlier process.
         since: Time,
-        /// When it no longer waits.
+        /// When the wait ends at the latest.
         until: Time,
     },
     /// The wait for the node's volumes is over.

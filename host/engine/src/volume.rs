@@ -1,11 +1,11 @@
-//! Volumes that are attached to the node, and what a drain makes of them after its last pod.
+//! Volumes that are attached to the node, and how long a drain waits for them after its last pod.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-/// More volumes than this are counted in texts, and not named.
+/// Texts name at most this many volumes, and count the others.
 const NAMED: usize = 8;
 
 /// How long a drain waits for the node's volumes to be detached once its pods are gone.
@@ -13,7 +13,7 @@ const NAMED: usize = 8;
 pub struct VolumeWait {
     /// The longest wait.
     pub at_most: Duration,
-    /// If volumes are still attached then, the drain fails; otherwise it is done and names them.
+    /// If volumes are still attached then, the drain fails; otherwise it ends as Drained and names them.
     pub or_fail: bool,
 }
 
@@ -26,9 +26,9 @@ pub struct AttachedVolume {
     pub volume: String,
     /// The claim that is bound to it; `None`: none is, or that is not known.
     pub claim: Option<VolumeClaim>,
-    /// Who attaches and detaches it, such as `ebs.csi.aws.com`.
+    /// The driver that attaches and detaches it, such as `ebs.csi.aws.com`.
     pub attacher: String,
-    /// Why it could not be detached so far; empty: nothing is known to be wrong.
+    /// Why detaching failed; empty: it has not failed.
     pub problem: String,
 }
 
@@ -54,7 +54,7 @@ pub enum VolumesLeft {
 }
 
 impl VolumesLeft {
-    /// Those that are known to be attached.
+    /// The volumes that are known to be attached.
     pub fn attached(&self) -> &[AttachedVolume] {
         match self {
             Self::Attached(volumes) => volumes,

@@ -15,7 +15,7 @@ pub enum Fact {
     Resources,
     /// The volumes of the node's pods.
     Volumes,
-    /// The pods that belong to the node's pods.
+    /// The pods of the same controllers or scheduling groups as the node's pods.
     Peers,
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn stayed_text(summary: &Summary) -> String {
     )
 }
 
-/// What was still attached when the drain stopped waiting; `None`: nothing, or the outcome says it.
+/// What was still attached when the drain stopped waiting; `None`: nothing, or the outcome names it.
 pub(crate) fn volumes_left_text(outcome: &Outcome, summary: &Summary) -> Option<String> {
     let left = summary.volumes_left.as_ref();
     let left = left.filter(|_| !matches!(outcome, Outcome::Failed { .. }));

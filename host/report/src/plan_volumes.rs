@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::messages::one_line;
 
-/// More claims than this are counted, and not named.
+/// Maximum number of claims that are named; the others are counted.
 const NAMED: usize = 8;
 
 /// The lines about the wait after the last pod; none if the drain does not wait.
@@ -49,7 +49,7 @@ pub fn plan_volumes_to_json(plan: &Plan, pods: &[Pod], wait: Option<VolumeWait>)
     })
 }
 
-/// The claims of pods that leave and of none that stays.
+/// The claims that pods that leave use, and no pod that stays.
 fn claims(plan: &Plan, pods: &[Pod]) -> BTreeSet<VolumeClaim> {
     let leaves = |pod: &&Pod| {
         let decision = plan.decision(&pod.id.uid);

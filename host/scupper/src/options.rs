@@ -170,7 +170,7 @@ fn source(file: &Path) -> PolicySource {
     }
 }
 
-/// What a driver takes of a configuration.
+/// What a driver takes from a configuration.
 pub fn desired_policies(read: Configuration) -> DesiredPolicies {
     DesiredPolicies {
         policies: read.policies,

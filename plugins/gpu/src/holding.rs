@@ -5,17 +5,17 @@ use scupper_sdk::{
     facts::{self, Device},
 };
 
-/// What a pod has of the GPUs that are named.
+/// Which of the named GPUs a pod holds.
 pub(crate) enum Holding {
     /// This one.
     Named(String),
     /// None of them.
     None,
-    /// That is not known, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// `gpus`: patterns of what is a GPU.
+/// `gpus`: patterns that match GPUs.
 pub(crate) fn holding(gpus: &[String], pod: &Pod, named: &[String]) -> Result<Holding, facts::Error> {
     if pod.is_finished() {
         return Ok(Holding::None);
@@ -46,7 +46,7 @@ pub(crate) fn holding(gpus: &[String], pod: &Pod, named: &[String]) -> Result<Ho
     })
 }
 
-/// Whether a device is this GPU or a part of it; `None`: what is known of the device does not tell.
+/// Whether a device is this GPU or a part of it; `None`: the device's attributes do not tell.
 fn is(device: &Device, id: &str) -> Option<bool> {
     let known = if is_uuid(id) {
         let uuids = [
@@ -61,7 +61,7 @@ fn is(device: &Device, id: &str) -> Option<bool> {
             .filter_map(|uuid| uuid.split("::").next());
         uuids.find(|uuid| is_uuid(uuid))
     } else if id.parse::<u32>().is_ok() {
-        // A part has an index of its own.
+        // A part's `index` is its own.
         device
             .attribute("parentIndex")
             .or_else(|| device.attribute("index"))
@@ -71,7 +71,7 @@ fn is(device: &Device, id: &str) -> Option<bool> {
     known.map(|known| known == id)
 }
 
-/// That of a whole GPU: those of its parts are like `MIG-7d2c`.
+/// Whether it is the UUID of a whole GPU; those of parts are like `MIG-7d2c`.
 fn is_uuid(text: &str) -> bool {
     text.starts_with("GPU-")
 }

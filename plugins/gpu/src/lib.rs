@@ -37,7 +37,7 @@ impl Planner for Gpu {
         }
         let mut pods = Vec::new();
         for pod in draft.pods() {
-            // What stays anyway, such as the pods of DaemonSets, need not be known.
+            // Pods that stay anyway, such as those of DaemonSets, are not checked.
             if draft.decision(pod).is_some_and(|it| it.verdict != Verdict::Keep) {
                 pods.push((pod, holding(&settings.gpus, pod, &named)?));
             }

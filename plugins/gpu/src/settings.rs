@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) gpus: Vec<String>,
 }
 
-/// What happens if it is not known which GPUs a pod has.
+/// What to do if it is unknown which GPUs a pod has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unmapped {
     Refuse,

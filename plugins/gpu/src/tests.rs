@@ -186,13 +186,13 @@ fn an_index_needs_a_device_with_an_index() {
     ] {
         assert_eq!(verdict(by_index(), has.clone()), expected, "{has:?}");
     }
-    // As NVSentinel names one GPU: its UUID says it best.
+    // NVSentinel names one GPU in several ways; the UUID is the most exact.
     let both = by_index()
         .with_entity("PCI", "0000:0f:00")
         .with_entity("GPU_UUID", "GPU-7");
     assert_eq!(verdict(both.clone(), with(&["GPU-7"])), EVICT);
     assert_eq!(verdict(both, with(&["GPU-1"])), KEEP);
-    // Nobody can say what this is.
+    // An entity without a value.
     let odd = drain_request("odd", "COMPONENT_RESET").with_entity("GPU_UUID", "");
     assert_eq!(verdict(odd, with(&["GPU-1"])), REFUSE);
 }

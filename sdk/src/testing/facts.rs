@@ -142,7 +142,7 @@ impl DrainRequest {
     }
 }
 
-/// A running, ready pod of the same controller on this node.
+/// A running, ready pod of the same controller on the node `node`.
 pub fn peer(name: &str, node: &str) -> Peer {
     Peer {
         uid: format!("uid-of-{name}"),
@@ -166,7 +166,7 @@ impl Peer {
     }
 }
 
-/// A volume with a source of this kind, such as `emptyDir`. The host in memory knows which ones are on the node.
+/// A volume with a source of this kind, such as `emptyDir`. `csi`, `emptyDir` and `hostPath` are node-local.
 pub fn volume(name: &str, kind: &str) -> Volume {
     Volume {
         name: name.to_owned(),

@@ -19,7 +19,7 @@ pub(crate) struct PolicyClusterAccess {
     messages: PolicyMessages,
 }
 
-/// Shows which DrainRequests the current drain serves.
+/// Reports which DrainRequests the current drain serves.
 pub(crate) type ServedReceiver = watch::Receiver<Option<ServedRequests>>;
 
 impl PolicyClusterAccess {

@@ -158,7 +158,7 @@ impl EngineRunner {
         }
     }
 
-    /// Volumes are watched only while a drain waits for some: their watch shows those of all nodes.
+    /// The runner watches volumes only while a drain waits for some, because the watch covers all nodes.
     fn follow_volumes(&mut self, node: &str, event: &Event) {
         if let Event::Answer(_, Answer::Volumes(volumes)) = event
             && !volumes.is_empty()

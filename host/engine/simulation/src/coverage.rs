@@ -201,7 +201,7 @@ impl Coverage {
         }
     }
 
-    /// Counts what is said of volumes.
+    /// Counts notices about volumes.
     pub(crate) fn count_volumes(&mut self, notice: &Notice) {
         let name = match notice {
             Notice::AwaitsVolumes { left, .. } => match left {

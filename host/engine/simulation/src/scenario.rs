@@ -307,7 +307,7 @@ fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// The watch of volumes breaks, if there is one by then. Drawn from a separate stream, as the others.
+/// The watch of volumes breaks, if there is one by then. Drawn from a separate stream, like the others.
 fn broken_volumes(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     if mood != Mood::Calm && rng.chance(200) {
         all.push((rng.span(20_000, 10 * MINUTE), Fault::Break(Stream::Volumes)));

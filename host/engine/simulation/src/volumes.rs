@@ -1,5 +1,5 @@
-//! The volumes of the node's pods: they are detached some time after their last pod, or never. And what a drain that
-//! waits for them may say of them.
+//! The volumes of the node's pods: each is detached some time after its last pod, or never. Checks what a drain that
+//! waits for them reports.
 //!
 //! Everything is drawn from a separate stream, and only in some worlds: the worlds of older seeds stay the same.
 
@@ -19,14 +19,14 @@ use crate::timers::{Chore, Fault, Stream, Timer};
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
-/// A process that begins when the wait is over looks once, and timers are late.
+/// A process that starts when the wait is already over lists once; timers may be late.
 const ONE_LOOK: Duration = Duration::from_secs(5);
 const MINUTE: u64 = 60_000;
 
-/// How long a drain of this world waits for volumes. In a kind world it never fails for them.
+/// How long a drain of this world waits for volumes. Only in a wild world may it fail because of them.
 pub(crate) fn wait(rng: &mut Rng, mood: Mood) -> Option<VolumeWait> {
     let waits = mood != Mood::Calm && rng.chance(300);
-    // Long ones too: a process must be able to die while it waits.
+    // Also long ones, so that a process may die while it waits.
     let shortest = if rng.chance(300) { 1_000 } else { 2 * MINUTE };
     waits.then(|| VolumeWait {
         at_most: Duration::from_millis(rng.between(shortest, 10 * MINUTE)),
@@ -60,7 +60,7 @@ impl Volumes {
         }
     }
 
-    /// A pod begins on the node: some have a volume, and some share one.
+    /// A pod starts on the node: some have a volume, and some share one.
     fn attach(&mut self, now: u64, pod: &mut Pod) {
         if pod.volume_claims.is_empty() && self.rng.chance(400) {
             let name = if self.rng.chance(100) {
@@ -80,7 +80,7 @@ impl Volumes {
         }
     }
 
-    /// When a volume is detached that nobody uses any more; `None`: never.
+    /// How long after its last use a volume is detached; `None`: never.
     fn detached_after(&mut self) -> Option<u64> {
         match self.rng.below(10) {
             0 if self.mood == Mood::Wild => None,
@@ -109,7 +109,7 @@ fn claims_of(pod: &Pod) -> impl Iterator<Item = VolumeClaim> + use<'_> {
 }
 
 impl Cluster {
-    /// A pod is created: on this node, its volumes are attached.
+    /// A pod is created; if it is on this node, its volumes are attached.
     pub(crate) fn attach_volumes(&mut self, now: u64, pod: &mut Pod) {
         if pod.node == NODE
             && let Some(volumes) = &mut self.volumes
@@ -119,7 +119,7 @@ impl Cluster {
         }
     }
 
-    /// A volume that no pod has, left behind by one of yesterday.
+    /// A volume that no pod uses, left attached by an earlier pod.
     pub(crate) fn attach_stray(&mut self, now: u64) {
         let Some(volumes) = &mut self.volumes else { return };
         if !volumes.rng.chance(150) {
@@ -190,7 +190,7 @@ impl World {
             let at = self.now + self.rng.span(50, 3_000);
             let (incarnation, stream) = (self.incarnation, Stream::Volumes);
             self.queue.push(at, Timer::List { incarnation, stream });
-            // Otherwise hardly a process would die while it waits.
+            // Otherwise hardly any process would die while it waits.
             if self.rng.chance(250) {
                 let at = self.now + self.rng.span(1_000, MINUTE);
                 self.queue.push(at, Timer::Fault(Fault::Crash));
@@ -199,18 +199,18 @@ impl World {
     }
 }
 
-/// What the drain has said and heard of volumes.
+/// What the drain has reported and learned about volumes.
 #[derive(Debug, Default)]
 pub(crate) struct VolumeRecord {
-    /// The process before this one had begun to wait then.
+    /// When the previous process began to wait.
     resumed: Option<Time>,
-    /// The first list of this process.
+    /// When this process first asked for a list.
     first_list: Option<Time>,
     /// The drain has reported that it waits.
     waits: bool,
-    /// What it said was left when it stopped waiting.
+    /// What it reported as still attached when it stopped waiting.
     left: Option<VolumesLeft>,
-    /// When the list was taken that was answered last.
+    /// When the API server took the list of the last answer.
     listed: Option<u64>,
     /// Claims of pods that the drain has known since then.
     used: BTreeSet<VolumeClaim>,
@@ -286,7 +286,7 @@ impl VolumeRecord {
         Ok(())
     }
 
-    /// A wait for a volume that a pod uses which stays would never end.
+    /// A wait for a volume that a remaining pod uses would never end.
     pub(crate) fn names_no_used_volume(notice: &Notice, drain: &Drain) -> Checked {
         let Notice::AwaitsVolumes { left, .. } = notice else {
             return Ok(());
@@ -299,7 +299,7 @@ impl VolumeRecord {
         }
     }
 
-    /// Invariant 3: what is not named is detached.
+    /// Invariant 3: every volume that the outcome does not name is detached.
     pub(crate) fn drained(&self, request: &Request, truth: &Cluster) -> Checked {
         let Some(volumes) = &truth.volumes else {
             return Ok(());

@@ -24,7 +24,7 @@ pub(super) enum Job {
     Remove { uid: Uid, reserved: Option<BudgetKey> },
     /// A list of pods.
     List(ListRequest),
-    /// A list of volumes, and how many events about them had come when it was asked for.
+    /// A list of volumes, and how many events about them had come when it was requested.
     Volumes { mark: u64 },
 }
 

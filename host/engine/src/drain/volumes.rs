@@ -1,8 +1,8 @@
-//! The wait for the node's volumes, after its last pod and before the last hooks. Volumes of pods that stay are not
-//! waited for.
+//! The wait for the node's volumes, after its last pod and before the last hooks. It does not include volumes of pods
+//! that stay.
 //!
-//! A list shows what is attached, the watch shows what changes, and another list must show that nothing is left: what is
-//! not known does not count as detached.
+//! A list shows what is attached, the watch shows changes, and another list must confirm that nothing is attached any
+//! more: what is not known does not count as detached.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,11 +17,11 @@ use crate::{AttachedVolume, HumanDuration, Notice, Outcome, Phase, Task, Time, V
 
 /// The wait ends this long before the deadline, so that the last hooks and the last list have some time.
 const RESERVE: Duration = Duration::from_secs(10);
-/// A process that begins when the wait is over already looks once, for at most so long.
+/// A process that starts when the wait is already over still lists once, and waits at most this long for the answer.
 const ONE_LOOK: Duration = Duration::from_secs(5);
 /// How often volumes are listed while their watch reports nothing.
 const SILENCE: Duration = Duration::from_secs(60);
-/// What is known before the first list has been answered.
+/// Reported before the first list has been answered.
 const UNANSWERED: &str = "the API server has not answered yet";
 
 /// See the module.
@@ -33,7 +33,7 @@ pub(super) struct VolumeState {
     entered: Option<Time>,
     /// What is attached, as seen last.
     seen: Option<Vec<AttachedVolume>>,
-    /// A list has shown that, and no event has come since it was asked for.
+    /// `seen` is from a list, and no event has come since that was requested.
     is_listed: bool,
     /// Why the last list failed.
     problem: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct VolumeState {
     tries: u32,
     /// What was reported last.
     reported: Option<VolumesLeft>,
-    /// The wait is over since then.
+    /// When the wait ended.
     settled: Option<Time>,
     /// What was still attached then.
     left: Option<VolumesLeft>,
@@ -61,8 +61,8 @@ impl VolumeState {
         }
     }
 
-    /// The node looks empty, perhaps once more: pods that came meanwhile may have had volumes, of which a list that was
-    /// asked for before says nothing. The time goes on.
+    /// The node looks empty, perhaps not for the first time: pods that came meanwhile may have had volumes, which an
+    /// earlier list does not show. The time limit still counts from the first wait.
     pub(super) fn begin_again(&mut self) {
         *self = Self {
             events: self.events + 1,
@@ -76,7 +76,7 @@ impl VolumeState {
         self.since.filter(|_| self.is_saved)
     }
 
-    /// What was still attached when the wait was over.
+    /// What was still attached when the wait ended.
     pub(super) const fn left(&self) -> Option<&VolumesLeft> {
         self.left.as_ref()
     }
@@ -146,7 +146,7 @@ impl Drain {
         (!self.volumes.is_listed).then(|| VolumesLeft::Unknown { message: message() })
     }
 
-    /// A pod that stays uses it.
+    /// Whether a pod that stays uses it.
     fn is_used(&self, volume: &AttachedVolume) -> bool {
         let Some(claim) = &volume.claim else {
             return false;
@@ -155,7 +155,7 @@ impl Drain {
         pods.any(|pod| pod.id.namespace == claim.namespace && pod.volume_claims.contains(&claim.name))
     }
 
-    /// Reports what is waited for, once something is known and when it changes.
+    /// Reports what the drain waits for, once something is known and when it changes.
     fn report_volumes(&mut self, left: Option<VolumesLeft>) {
         let is_known = self.volumes.seen.is_some() || self.volumes.problem.is_some();
         let (Some(left), Some(since), Some(until)) =
@@ -167,7 +167,7 @@ impl Drain {
             // A process that continues from here must not wait as long again.
             self.checkpoint_state.change();
         }
-        // That nothing is attached any more is only to be confirmed.
+        // Without attached volumes the drain only waits for a list to confirm that.
         let is_news = self.volumes.problem.is_some() || !left.attached().is_empty();
         if is_news && self.volumes.reported.as_ref() != Some(&left) {
             self.volumes.reported = Some(left.clone());
@@ -182,7 +182,7 @@ impl Drain {
         }
     }
 
-    /// The watch reports what is attached now. That nothing is left must be confirmed by a list.
+    /// The watch reports what is attached now. If that is nothing, a list must confirm it.
     pub(super) fn apply_volumes(&mut self, volumes: Vec<AttachedVolume>) {
         self.volumes.events += 1;
         self.volumes.seen = Some(volumes);
@@ -193,7 +193,7 @@ impl Drain {
         }
     }
 
-    /// A list was answered. Events since it was asked for are newer.
+    /// A list was answered. Events since it was requested are newer.
     pub(super) fn volumes_answered(&mut self, mark: u64, reply: VolumesReply) {
         match reply {
             VolumesReply::Volumes(volumes) => {
@@ -216,7 +216,7 @@ impl Drain {
         }
     }
 
-    /// When the volumes are no longer waited for.
+    /// When the wait ends at the latest.
     fn volumes_end(&self) -> Option<Time> {
         let (wait, since) = (self.request.settings.wait_for_volumes?, self.volumes.since?);
         let usual = since + wait.at_most;
@@ -229,14 +229,14 @@ impl Drain {
         Some(look.map_or(end, |entered| end.max(entered + ONE_LOOK)))
     }
 
-    /// When the wait must be looked at.
+    /// When the wait must be checked.
     pub(super) fn volume_timers(&self) -> impl Iterator<Item = Time> {
         let waits = self.phase == Phase::Verifying && self.volumes.is_waiting() && self.outcome.is_none();
         let timers = waits.then(|| self.volumes_end().into_iter().chain([self.volumes.next_list]));
         timers.into_iter().flatten()
     }
 
-    /// The deadline passes while the drain waits: its end names what was waited for.
+    /// The deadline passes while the drain waits: its summary names the volumes.
     pub(super) fn note_volumes_left(&mut self) {
         if self.phase == Phase::Verifying && self.volumes.is_waiting() {
             self.volumes.left = self.volumes_left();

@@ -46,13 +46,13 @@ const fn seems_closed(budget: &Budget) -> bool {
     budget.observed && budget.desired_healthy >= budget.expected_pods
 }
 
-/// The smallest change that opens a budget which, by its status, allows no eviction even when all its pods are healthy;
-/// `None`: it will allow one, or its spec is unknown.
+/// The smallest change after which a budget allows an eviction, if by its status it allows none even when all its pods
+/// are healthy; `None`: it will allow one, or its spec is unknown.
 pub fn what_opens(budget: &Budget) -> Option<String> {
     let limit = budget.limit.filter(|_| seems_closed(budget))?;
     let mut change = change(budget, limit, None);
     let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
-    // More replicas do not open a share of all of them.
+    // If the budget is a percentage of all replicas, more replicas do not help.
     if let BudgetLimit::MinAvailable(Amount::Pods(least)) = limit
         && let Some(missing) = least.checked_sub(expected)
     {
@@ -67,7 +67,7 @@ pub fn what_opens(budget: &Budget) -> Option<String> {
 
 fn change(budget: &Budget, limit: BudgetLimit, possible: Option<&PossiblePods<'_>>) -> String {
     match u32::try_from(budget.expected_pods).unwrap_or(0) {
-        // The disruption controller finds no replicas to take a share of.
+        // The disruption controller finds no replica count for a percentage.
         0 => String::from("set minAvailable to a number: the pods have no controller that counts replicas"),
         expected => opening(limit, expected, possible),
     }

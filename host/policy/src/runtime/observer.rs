@@ -53,7 +53,7 @@ pub enum AskResult {
     Answered,
     /// There is no such object.
     NotFound,
-    /// It could not be read, so that there is no plan.
+    /// It could not be read, so the policy makes no plan.
     Unavailable,
     /// The call asked for too much.
     TooMany,

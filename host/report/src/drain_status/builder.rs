@@ -79,7 +79,7 @@ impl StatusBuilder {
                 self.waits.remove(&pod.uid);
             }
             Notice::AwaitsVolumes { .. } => self.volumes = VolumesStatus::of(notice),
-            // A pod has come, and leaves first.
+            // A pod has come, and must leave first.
             Notice::VolumesSettled { .. } | Notice::Phase(Phase::Evicting) => self.volumes = None,
             Notice::Finished { outcome, .. } if !outcome.is_success() => {
                 self.ended = Some(format!("{}: {outcome}", outcome.name()));

@@ -17,7 +17,7 @@ pub struct VolumesStatus {
     pub left: VolumesLeft,
     /// Since when.
     pub since: Time,
-    /// Until when at most.
+    /// When the wait ends at the latest.
     pub until: Time,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct WireVolumes {
     until: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attached: Vec<WireVolume>,
-    /// Why they are not known.
+    /// Why the volumes are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unknown: Option<String>,
 }
@@ -90,7 +90,7 @@ impl VolumesStatus {
     }
 }
 
-/// What is left, as fields of an object.
+/// What is still attached, as fields of an object.
 pub(crate) fn volumes_to_json(left: &VolumesLeft) -> Value {
     let attached = left.attached().iter().map(|volume| {
         json!({

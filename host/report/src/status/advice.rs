@@ -4,8 +4,8 @@
 use scupper_engine::pre_flight::what_opens;
 use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger, VolumesLeft};
 
-/// Advice for a pod; `None` if the pod will be gone by itself, or if another line has the advice. `blocking`: the budget
-/// that blocks it, if it is known.
+/// Advice for a pod; `None` if the pod will end by itself, or if another line has the advice. `blocking`: the budget
+/// that blocks it, if that is known.
 pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str, blocking: Option<&Budget>) -> Option<String> {
     let PodRef { namespace, name, .. } = pod;
     Some(match reason {

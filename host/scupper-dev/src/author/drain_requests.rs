@@ -1,4 +1,4 @@
-//! The DrainRequests of scenarios and snapshots, for policies that ask.
+//! The DrainRequests of scenarios and snapshots, for policies that ask for them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const FIELDS: [&str; 9] = [
     "recommendedAction",
 ];
 
-/// The type of the condition by which NVSentinel knows that a request is complete, and that of a failed one.
+/// The conditions of a complete and of a failed request, as NVSentinel is configured for Scupper.
 const ENDS: [&str; 2] = ["DrainComplete", "DrainFailed"];
 
 /// Requests as a scenario has them: each is its `spec`.
@@ -49,7 +49,7 @@ fn of_spec(number: usize, spec: &Map<String, Value>) -> Result<Arc<DrainRequestF
     }
 }
 
-/// Those of the node that have no answer yet.
+/// The requests for the node that have no answer yet.
 pub(super) fn open_of(node: &str, all: Vec<DrainRequestObject>) -> Vec<Arc<DrainRequestFields>> {
     let is_over = |request: &DrainRequestObject| {
         let mut conditions = request.conditions.iter();

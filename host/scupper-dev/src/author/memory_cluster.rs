@@ -139,7 +139,7 @@ impl MemoryCluster {
         }
     }
 
-    /// The trigger of the drain: this one, unless there are DrainRequests.
+    /// The trigger of the drain: `other`, unless there are DrainRequests.
     pub(super) fn trigger_or(&self, other: &str) -> String {
         match self.drain_requests[..] {
             [] => other.to_owned(),

@@ -1,5 +1,5 @@
-//! What scenarios and snapshots say about pods besides what drains need: requests, devices and volumes, for policies that
-//! ask.
+//! What scenarios and snapshots say about pods beyond what drains need: requests, devices and volumes, for policies
+//! that ask for them.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ impl PodFacts {
         self.specs.entry(pod.uid.clone()).or_default().volumes = volumes;
     }
 
-    /// A pod as one that belongs to others.
+    /// A pod as a peer of others.
     pub(super) fn peer(&self, pod: &Pod) -> PeerFact {
         let group = self.scheduling_groups.get(&pod.id.uid).map_or("", String::as_str);
         PeerFact {

@@ -117,7 +117,7 @@ impl ScenarioRunner {
         let now = self.now();
         self.request.intent = Intent::Uncordon;
         self.request.id = format!("{}-is-over", self.request.id);
-        // A DrainRequest asks for no uncordon.
+        // A DrainRequest never requests an uncordon.
         self.cluster.lock().drain_requests.clear();
         self.request.deadline = None;
         self.started = now;

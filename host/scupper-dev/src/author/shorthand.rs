@@ -40,11 +40,11 @@ pub(super) struct PodFields {
     requests: Option<Requests>,
     /// Its ResourceClaims with their devices.
     resource_claims: Option<Claims>,
-    /// Another node: only policies that ask for peers learn of the pod.
+    /// Another node: only policies that ask for peers see the pod.
     pub(super) node: Option<String>,
     /// Its `spec.schedulingGroup`.
     scheduling_group: Option<String>,
-    /// Its volumes by name, for policies that ask.
+    /// Its volumes by name, for policies that ask for them.
     volumes: Option<Volumes>,
     /// A static pod's copy in the API.
     mirror: bool,

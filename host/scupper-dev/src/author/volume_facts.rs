@@ -1,4 +1,4 @@
-//! What scenarios and snapshots say about volumes of pods, for policies that ask.
+//! What scenarios and snapshots say about volumes of pods, for policies that ask for them.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ pub(crate) struct VolumeFacts {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct VolumeFields {
-    /// The kind of its source; without it `persistentVolumeClaim`.
+    /// The kind of its source; default: `persistentVolumeClaim`.
     kind: String,
-    /// The name of its claim; without it the volume's.
+    /// The name of its claim; default: the volume's.
     claim: Option<String>,
-    /// The PersistentVolume; without it `pv-of-CLAIM`, empty: not bound.
+    /// The PersistentVolume; default: `pv-of-CLAIM`; empty: not bound.
     volume: Option<String>,
-    /// The kind of the PersistentVolume; without it `csi`.
+    /// The kind of the PersistentVolume; default: `csi`.
     volume_kind: Option<String>,
     /// Only this node can use the PersistentVolume.
     node_local: bool,
@@ -39,7 +39,7 @@ pub(super) struct VolumeFields {
 }
 
 text_or! {
-    /// A volume: the kind of its source, or more.
+    /// A volume: only the kind of its source, or all its fields.
     #[derive(Clone)]
     VolumeForm, VolumeFields, |kind| VolumeFields { kind, ..VolumeFields::default() }
 }
@@ -48,7 +48,7 @@ text_or! {
 pub(super) type Volumes = BTreeMap<String, VolumeForm>;
 
 impl VolumeFacts {
-    /// The volumes as a pod's spec has them. Their claims exist from now on.
+    /// The volumes as in a pod's spec. Also adds their claims.
     pub(super) fn of_pod(&mut self, namespace: &str, volumes: &Volumes) -> Vec<PodVolumeFact> {
         let volume = |(name, VolumeForm(fields)): (&String, &VolumeForm)| {
             let kind = Some(&fields.kind).filter(|kind| !kind.is_empty());

@@ -103,7 +103,7 @@ fn staying() -> Vec<Value> {
     ]
 }
 
-/// Sets an annotation of an object that has annotations.
+/// Sets an annotation of an object that already has some.
 pub(super) fn annotate(object: &mut Value, key: &str, value: &str) {
     let annotations = object.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {

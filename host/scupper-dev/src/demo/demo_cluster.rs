@@ -103,7 +103,7 @@ impl DemoCluster {
             driver_name: DRIVER.to_owned(),
             node_name: node.to_owned(),
             kubelet_root: folder.path().to_owned(),
-            // What the file says of drains.
+            // The section `drain` of the file.
             drain_flags: policies.source.is_some().then(DrainFile::default),
             policies,
             traces: traces_from_env().map_err(DemoError::Environment)?,
@@ -242,7 +242,7 @@ pub(super) fn interrupts() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Waits until this holds; `None`: it does not within the time that a demo may take.
+/// Waits until this holds; `None`: the demo's time limit passed first.
 pub(super) async fn until(holds: impl Fn() -> bool) -> Option<()> {
     let waited = tokio::time::timeout(LIMIT, async {
         while !holds() {

@@ -1,5 +1,5 @@
-//! The player of NVSentinel's part: fault-quarantine cordons the node, and node-drainer hands its drain over. It creates a
-//! DrainRequest from its template, polls one condition, and deletes the request once that is True.
+//! The stand-in for NVSentinel: fault-quarantine cordons the node, and node-drainer hands its drain over. That creates
+//! a DrainRequest from its template, polls one condition, and deletes the request once this is True.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct HealthEvent {
     pub(super) code: &'static str,
     pub(super) action: &'static str,
     pub(super) reason: &'static str,
-    /// Type and value of each part with the fault.
+    /// Type and value of each affected part.
     pub(super) entities: &'static [(&'static str, &'static str)],
 }
 
@@ -79,7 +79,7 @@ impl<S: Fn(&str)> NodeDrainer<S> {
         waited.unwrap_or_else(|_| Err(stuck(&name, "no answer")))
     }
 
-    /// Shows what the request says in the end, and deletes it.
+    /// Shows the final conditions of the request, and deletes it.
     pub(super) fn finish(&self, event: &HealthEvent) {
         let name = event.request_name();
         let mut text =
@@ -102,7 +102,7 @@ impl<S: Fn(&str)> NodeDrainer<S> {
         self.store.delete(REQUESTS, NAMESPACE, &name);
     }
 
-    /// Reports each change of the conditions meanwhile.
+    /// Waits until the request is complete, and reports each change of its conditions.
     async fn completion(&self, name: &str) -> Result<(), DemoError> {
         let mut known = Vec::new();
         loop {

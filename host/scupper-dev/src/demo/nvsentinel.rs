@@ -1,5 +1,5 @@
-//! `scupper demo --nvsentinel`: one of three GPUs fails. NVSentinel's node-drainer has the pods of that GPU drained, then
-//! the whole node.
+//! `scupper demo --nvsentinel`: one of three GPUs fails. NVSentinel's node-drainer requests a drain of the pods of that
+//! GPU, then of the whole node.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use scupper_report::Format;
 
 const FAILED_GPU: &str = "GPU-22bb";
 const CONFIG: &str = include_str!("nvsentinel.yaml");
-/// Names a pod's GPUs.
+/// The annotation that names a pod's GPUs.
 const DEVICES: &str = "dgxc.nvidia.com/devices";
 const POLL: Duration = Duration::from_millis(50);
-/// How long a workload still needs.
+/// How long a workload still needs to finish.
 const WORK: Duration = Duration::from_secs(3);
 
 /// What each pod of the node has: namespace, name, GPU.
@@ -53,7 +53,7 @@ const WHOLE_NODE: HealthEvent = HealthEvent {
     entities: &[("GPU_UUID", FAILED_GPU)],
 };
 
-/// Runs it. `policies`: where their components are.
+/// Runs the demo. `policies`: the folder with their components.
 pub(super) async fn run(policies: &Path, format: Format) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster_with(vec![node_drainer::kind()]).await?;
     let store = cluster.store();
@@ -146,7 +146,7 @@ fn built((namespace, name, gpu): (&str, &str, Option<&str>)) -> Value {
     pod.annotation(DEVICES, &devices.to_string()).build()
 }
 
-/// The workloads' own part: in each drain one finishes, some time after another pod is gone.
+/// Plays the workloads: in each drain one finishes, some time after another pod is gone.
 async fn workloads(store: Store, say: impl Fn(&str)) {
     for (gone, (namespace, name)) in [
         (("notebooks", "alice-0"), ("training", "pretrain-0")),
@@ -157,7 +157,7 @@ async fn workloads(store: Store, say: impl Fn(&str)) {
         }
         tokio::time::sleep(WORK).await;
         say(&format!("            ({namespace}/{name} has finished)"));
-        // It may be gone meanwhile.
+        // It may be gone by now.
         let _gone = store.edit("pods", namespace, name, |pod| {
             annotate(pod, "testbed/completes", "0");
         });

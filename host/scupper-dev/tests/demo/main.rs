@@ -1,4 +1,4 @@
-//! The output of the demos: what each shows at its end, and the words of all of them.
+//! The output of the demos: what each shows at its end, and their narration.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 mod narration;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use xtask::policies;
 use xtask::workspace::Workspace;
 
-/// Runs `scupper demo` with these arguments to its good end; what it prints.
+/// Runs `scupper demo` with these arguments, which must succeed; returns what it prints.
 fn play(arguments: &[&str]) -> String {
     let begun = Instant::now();
     let demo = Command::new(env!("CARGO_BIN_EXE_scupper-dev"))
@@ -34,14 +34,14 @@ fn play(arguments: &[&str]) -> String {
     text
 }
 
-/// Builds these policies; the file of the first.
+/// Builds these policies; returns the file of the first.
 fn built(names: &[&str]) -> PathBuf {
     let names: Vec<_> = names.iter().map(ToString::to_string).collect();
     let built = policies::build(&Workspace::read().unwrap(), &names, None).unwrap();
     built.first().unwrap().file.clone()
 }
 
-/// Compares what the demo says itself with what was accepted.
+/// Compares the demo's own narration with the accepted one.
 #[track_caller]
 fn narrated(name: &str, text: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {

@@ -1,12 +1,12 @@
-//! What a demo says itself, without what depends on time.
+//! A demo's own narration, without what depends on time.
 
-/// Where a demo's own reports of what happens beside the drain begin.
+/// How the demo's reports of what happens beside the drain begin.
 const ASIDE: &str = "            (";
 /// Which evictions a budget refuses, and so how many requests there are, depends on time.
 const COUNTS: &str = "            API requests of the driver: ";
 
-/// Narration without the lines of drivers, which come when they come. The reports of what happens meanwhile are at the end
-/// of each paragraph in the order of the alphabet, each once; durations and counts of requests are left out.
+/// The narration without the lines of drivers, whose order varies. The reports of what happens beside the drain are at
+/// the end of each paragraph, sorted, each once; durations and counts of requests are left out.
 pub(crate) fn of(text: &str) -> String {
     text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! How many requests a drain takes more if a policy asks about the cluster: 110 pods of 20 Deployments in four namespaces.
+//! How many requests a policy adds to a drain by asking about the cluster: 110 pods of 20 Deployments in 4 namespaces.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn configuration(dir: &Path) -> PathBuf {
     file
 }
 
-/// Those of one drain. Its pods are gone afterwards, also those that replaced them.
+/// The requests of one drain. Its pods are gone afterwards, as are their replacements.
 async fn requests(testbed: &Testbed, driver: &Driver) -> usize {
     for number in 0..DEPLOYMENTS {
         let count = PODS / DEPLOYMENTS + usize::from(number < PODS % DEPLOYMENTS);

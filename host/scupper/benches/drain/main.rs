@@ -1,6 +1,6 @@
 //! A drain of 110 pods beside `kubectl drain`, on one real API server in one run; and the driver's cost while it works
 //! and waits: its memory, and the time from its start until the kubelet has registered it and until it is ready. And the
-//! requests that a policy adds which asks about the cluster.
+//! requests that a policy adds by asking about the cluster.
 //!
 //! Compare figures of one run with each other, never with figures of another machine.
 #![expect(

@@ -1,5 +1,5 @@
-//! A drain that waits for the node's volumes after its last pod: they are detached late, never, or belong to a pod that
-//! stays; and it may not read them.
+//! A drain that waits for the node's volumes after its last pod: they are detached late or never, belong to a pod that
+//! stays, or the driver may not read them.
 
 use std::path::PathBuf;
 

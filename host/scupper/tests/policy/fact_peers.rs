@@ -1,4 +1,4 @@
-//! What policies learn about the pods that belong to a pod, and what the host asks for it.
+//! What policies learn about the peers of a pod, and what the host reads for it.
 
 use std::sync::Arc;
 use std::time::Duration;

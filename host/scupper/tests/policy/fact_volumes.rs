@@ -1,4 +1,4 @@
-//! What policies learn about volumes of pods, and what the host asks for it.
+//! What policies learn about volumes of pods, and what the host reads for it.
 
 use std::sync::Arc;
 

@@ -321,7 +321,7 @@ fn controller(kind: &str, name: &str) -> Controller {
     }
 }
 
-/// Writes down what policies ask.
+/// Records what policies ask.
 #[derive(Default)]
 struct Questions(Mutex<Vec<String>>);
 

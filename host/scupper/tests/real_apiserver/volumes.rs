@@ -1,5 +1,5 @@
-//! A drain that waits for volumes, with the real attach-detach controller. The test plays the part of a volume driver's
-//! external-attacher: it says that a volume is attached, and its finalizer holds the attachment until it is detached.
+//! A drain that waits for volumes, with the real attach-detach controller. The test plays a volume driver's
+//! external-attacher: it reports a volume as attached, and its finalizer holds the attachment until it is detached.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

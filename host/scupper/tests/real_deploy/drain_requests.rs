@@ -151,7 +151,7 @@ impl NodeDrainer<'_> {
         self.site.installed.create(&[request]);
     }
 
-    /// It reads only the condition that its configuration names, and waits without an end.
+    /// It reads only the condition that its configuration names, and waits without a limit.
     async fn sees(&self, kind: &str) {
         let is_true = async || condition(&self.site.installed, self.event, kind).await == "True";
         until(is_true, || self.site.driver.log()).await;
@@ -169,7 +169,7 @@ impl NodeDrainer<'_> {
     }
 }
 
-/// The status of a request's condition; empty without it.
+/// The status of a request's condition; empty: the request does not have it.
 async fn condition(installed: &Installed, event: &str, kind: &str) -> String {
     let found = installed.get(&format!("{REQUESTS}/drain-node-0-{event}")).await;
     let conditions = found["status"]["conditions"].as_array();

@@ -47,7 +47,7 @@ pub struct DrainRequestDeps<R> {
     pub find_resume_point: FindResumePoint,
     /// Writes conditions.
     pub set_conditions: SetConditions,
-    /// Shows what the current drain serves, before its command is sent. After its end it stays until the next drain.
+    /// Publishes which requests the current drain serves, before its command is sent. They stay until the next drain.
     pub served: watch::Sender<Option<ServedRequests>>,
     /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,

@@ -54,7 +54,7 @@ struct ActiveDrain {
 struct DrainMember {
     /// Once the drain has started.
     deadline: Option<Time>,
-    /// What it said when it joined: the plan is made for that.
+    /// Its fields when it joined: the plan is made for these.
     joined_with: Arc<DrainRequestFields>,
 }
 
@@ -82,7 +82,7 @@ impl ActiveDrain {
     }
 
     /// Whether the plan is made for this request as well. The verdicts on known pods stand while a drain runs, and
-    /// policies may plan by what requests say: one that says something else needs a plan of its own.
+    /// policies may plan by the fields of requests: one with other fields needs a plan of its own.
     fn is_planned_for(&self, uid: &str, fields: &DrainRequestFields) -> bool {
         match self.members.get(uid) {
             Some(member) => member.joined_with.asks_the_same(fields),
@@ -387,8 +387,8 @@ impl RequestState {
             .collect()
     }
 
-    /// What the current drain serves; `None`: nothing new. Of a drain that was withdrawn the last requests stay: without
-    /// any, its policies would plan for the whole node until it is cancelled.
+    /// The requests that the current drain serves; `None`: nothing new. A drain that was withdrawn keeps its last ones:
+    /// without any, its policies would plan for the whole node until it is cancelled.
     pub(super) fn served(&self) -> Option<ServedRequests> {
         let drain = self.drain.as_ref().filter(|drain| !drain.withdrawn)?;
         let members = drain.members.keys().filter_map(|uid| self.requests.get(uid));

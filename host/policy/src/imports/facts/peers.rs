@@ -1,4 +1,4 @@
-//! The pods that belong to a pod: of the same controller, or of the same scheduling group.
+//! The peers of a pod: the pods of the same controller or of the same scheduling group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use scupper_engine::Uid;
 use super::answers::{Answer, Answers, Asker, Facts};
 use super::source::{PeerFact, PodGroups};
 
-/// The answers about pods that belong together.
+/// The answers about peers.
 #[derive(Debug, Default)]
 pub(super) struct PeerAnswers {
-    /// By namespace the pods that belong to pods of the call, and these themselves.
+    /// By namespace: the pods of the call, and their peers.
     pods: BTreeMap<String, Answer<Arc<Vec<PeerFact>>>>,
-    /// The pods whose peers the policy has learned.
+    /// The pods whose peers the policy has received.
     learned: BTreeSet<Uid>,
 }
 
-/// A pod that belongs to another.
+/// A peer of a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) fact: PeerFact,
@@ -26,7 +26,7 @@ pub(crate) struct Peer {
     pub(crate) group: Option<String>,
 }
 
-/// What pods of the call belong to.
+/// What the pods of the call belong to.
 struct Belongings {
     uids: BTreeSet<Uid>,
     controllers: BTreeSet<Uid>,
@@ -92,7 +92,7 @@ impl Belongings {
         }
     }
 
-    /// The pods of the call, and those that belong to them.
+    /// The pods of the call, and their peers.
     fn select(&self, mut listed: Vec<PeerFact>) -> Vec<PeerFact> {
         let is_ours = |pod: &PeerFact| self.uids.contains(&pod.pod.uid);
         let ours = listed.iter().filter(|pod| is_ours(pod));
@@ -115,7 +115,7 @@ fn shared(groups: &[(&'static str, String)], others: &PodGroups) -> Option<Strin
 }
 
 impl Peer {
-    /// The bytes of its texts.
+    /// The total size of its texts in bytes.
     fn bytes(&self) -> usize {
         let texts = [&self.fact.pod.name, &self.fact.pod.uid.0, &self.fact.node];
         texts.into_iter().chain(&self.group).map(String::len).sum()

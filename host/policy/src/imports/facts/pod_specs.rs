@@ -1,4 +1,4 @@
-//! What the specs of the node's pods say, which several facts need: one list.
+//! The specs of the node's pods, which several facts need: one list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

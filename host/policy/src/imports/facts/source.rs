@@ -90,7 +90,7 @@ pub trait FactSource: Send + Sync {
         node: &'a str,
     ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>>;
 
-    /// All PersistentVolumes by name, as a node sees them that uses them.
+    /// All PersistentVolumes by name, as a node that uses them sees them.
     fn persistent_volumes<'a>(
         &'a self,
         node: &'a str,
@@ -218,7 +218,7 @@ pub struct VolumeClaimFact {
 pub struct VolumeFact {
     /// The kind of its source, such as `csi`.
     pub kind: String,
-    /// Only the node that uses it can use it.
+    /// No node can use it other than the one that uses it.
     pub node_local: bool,
 }
 

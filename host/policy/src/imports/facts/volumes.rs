@@ -1,4 +1,4 @@
-//! The volumes of a pod: what its spec says, the claims behind them, and where they are attached.
+//! The volumes of a pod: its spec, the claims behind them, and where they are attached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) struct VolumeAnswers {
     pods: BTreeMap<Uid, Answer<Vec<PodVolume>>>,
 }
 
-/// What seldom changes, with the time when it was read.
+/// What rarely changes, with the time when it was read.
 #[derive(Debug, Default)]
 pub(super) struct KeptVolumes {
     claims: BTreeMap<ClaimPlace, (Time, VolumeClaimFact)>,
@@ -112,7 +112,7 @@ impl Facts {
         Ok(volumes)
     }
 
-    /// The claim, and whether its volume can be used on the node alone.
+    /// The claim, and whether only this node can use its volume.
     async fn claimed(
         &self,
         answers: &mut Answers,
@@ -179,7 +179,7 @@ impl Facts {
         answers.volumes.claims.get(&place).cloned().unwrap_or(Ok(None))
     }
 
-    /// What is not bound may be bound soon, so it is not kept.
+    /// A claim that is not bound may be bound soon, so it is not kept.
     fn learn_volume_claim(
         &self,
         answers: &mut Answers,
@@ -243,7 +243,7 @@ impl Facts {
         read
     }
 
-    /// These change while a drain runs, so they are not kept.
+    /// Attachments change while a drain runs, so they are not kept.
     async fn attachments(&self, answers: &mut Answers, asker: &Asker) -> Answer<Arc<VolumeAttachments>> {
         if let Some(known) = &answers.volumes.attachments {
             return known.clone();
@@ -267,7 +267,7 @@ impl Answers {
             .collect()
     }
 
-    /// So many volumes of the node's pods are known that a list is cheaper.
+    /// Whether the node's pods have so many volumes that one list is cheaper.
     fn wants_all_volumes(&self, name: &str) -> bool {
         let claims = self.volumes.claims.values().flatten().flatten();
         let bound = claims.map(|claim| claim.volume.as_str()).chain([name]);
@@ -277,7 +277,7 @@ impl Answers {
 }
 
 impl PodVolume {
-    /// The bytes of its texts.
+    /// The total size of its texts in bytes.
     fn bytes(&self) -> usize {
         let claim = self.claim.iter().flat_map(|claim| {
             let VolumeClaimFact {

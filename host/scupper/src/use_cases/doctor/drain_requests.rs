@@ -57,7 +57,7 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
     )
 }
 
-/// The requests that wait in vain. What may not be read is found among the rights.
+/// The requests that wait in vain. The check of the rights reports what may not be read.
 async fn no_driver(
     cluster: &Cluster,
     kind: &DrainRequestKind,
@@ -75,7 +75,7 @@ async fn no_driver(
     waits_in_vain(kind, wanted, &nodes, &requests)
 }
 
-/// Requests without an end whose node does not exist: each driver serves those of its own node.
+/// Unanswered requests whose node does not exist: each driver serves only those of its own node.
 pub(super) fn waits_in_vain(
     kind: &DrainRequestKind,
     wanted: &DrainRequestsFile,

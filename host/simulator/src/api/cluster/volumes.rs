@@ -35,7 +35,7 @@ pub(super) async fn run(store: Store, mut gate: Gate) {
     }
 }
 
-/// The attachments that no pod needs, and when each is removed. `known`: since an earlier look.
+/// The attachments that no pod needs, and when each is removed. `known`: those from an earlier call.
 fn unused(table: &Table, known: &HashMap<String, Instant>, now: Instant) -> HashMap<String, Instant> {
     let mut due = HashMap::new();
     for (key, attachment) in table.list(ATTACHMENTS, None) {
