@@ -38,7 +38,7 @@ demo-stuck: tools ## Watch three stuck drains and how scupper status explains ea
 	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --stuck --slurm "$(POLICIES)/slurm.wasm"
 
 .PHONY: demo-nvsentinel
-demo-nvsentinel: tools ## Watch the pods of one GPU leave, then those of its node, for NVSentinel. Needs no Kubernetes.
+demo-nvsentinel: tools ## Drain one GPU, then its node, as NVSentinel requests. Needs no Kubernetes.
 	$(call demo_programs,gpu namespace-modes)
 	$(call say,two DrainRequests)
 	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --nvsentinel "$(POLICIES)"

@@ -47,7 +47,7 @@ impl Planner for Gpu {
             .filter(|(_, holding)| matches!(holding, Holding::Unknown(_)));
         let is_widened = settings.unmapped == Unmapped::WholeNode && unknown.next().is_some();
         if is_widened {
-            log::warn!("the whole node is drained: of some pods it is not known which GPUs they hold");
+            log::warn!("draining the whole node: the GPUs of some pods are unknown");
         }
         let names = named.join(", ");
         for (pod, holding) in pods {

@@ -128,7 +128,7 @@ impl Metrics {
         );
         let help = "Kubernetes Events that policies asked for, by result";
         all.register("policy_events", help, self.events.clone());
-        let help = "Facts about the cluster that policies asked for, by fact and by result";
+        let help = "Facts about the cluster that policies asked for, by policy, fact and result";
         all.register("policy_facts", help, self.facts.clone());
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";

@@ -44,7 +44,7 @@ fn of_spec(number: usize, spec: &Map<String, Value>) -> Result<Arc<DrainRequestF
     });
     match decode(object).as_deref() {
         Ok([Object::DrainRequest(request)]) => Ok(Arc::clone(&request.fields)),
-        Ok(_) => Err("this is no DrainRequest".to_owned()),
+        Ok(_) => Err("not a DrainRequest".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
