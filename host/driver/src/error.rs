@@ -6,7 +6,8 @@ use crate::admission::LocalError;
 use scupper_cluster::{ConnectError, ReadError};
 use scupper_policy::{LoadError, RuntimeError};
 use scupper_policy_reload::StartError;
-use scupper_report::{MetricsError, TracesError};
+use scupper_report::MetricsError;
+use scupper_traces::TracesError;
 use scupper_triggers::slm::SlmError;
 
 /// Why the driver, or a drain in this process, could not start.

@@ -8,7 +8,8 @@ use scupper_common::variants;
 use scupper_engine::Trigger;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
 use scupper_policy_reload::StartError;
-use scupper_report::{MetricsError, TracesError};
+use scupper_report::MetricsError;
+use scupper_traces::TracesError;
 use scupper_triggers::slm::SlmError;
 
 use super::{DriverError, LocalError};

@@ -11,7 +11,8 @@ use scupper_common::clock::Clock;
 use scupper_config::{DrainFile, Override};
 use scupper_policy_reload::{PolicySource, ReloadOptions};
 use scupper_policy_spec::PolicySpec;
-use scupper_report::{Format, TraceSettings};
+use scupper_report::Format;
+use scupper_traces::TraceSettings;
 use scupper_triggers::slm::Claimant;
 
 /// The policies to load, in chain order.

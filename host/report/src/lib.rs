@@ -1,5 +1,5 @@
 //! Reports to people: the engine's notices as terminal lines, JSON, node conditions and Events; counters as metrics;
-//! the driver's health for probes; and traces, if a collector is configured.
+//! and the driver's health for probes.
 //!
 //! This crate consumes notices and never blocks their sender. It must not know the API server: it only computes what is
 //! to be written there.
@@ -32,7 +32,6 @@ mod readiness;
 mod status;
 #[cfg(test)]
 mod tests;
-mod traces;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
@@ -64,4 +63,3 @@ pub use status::{
     BudgetDetails, LeaseHolder, LifecycleEventStatus, NodeStatus, StatusDetails, UnreadyPodDetails,
     WorkloadDetails, status_lines, status_table, status_to_json,
 };
-pub use traces::{DrainTrace, TraceSettings, TraceSettingsError, Traces, TracesError, trace_settings};

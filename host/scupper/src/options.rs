@@ -12,7 +12,7 @@ use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
 };
 use scupper_policy_spec::{PolicySpec, check_policy_name};
-use scupper_report::{TraceSettings, trace_settings};
+use scupper_traces::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
 
 use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, ScopeArg};

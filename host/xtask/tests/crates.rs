@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("scupper-engine", &[]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
@@ -35,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("scupper-report", &["scupper-common", "scupper-engine"]),
+    ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
         "scupper-triggers",
         &["scupper-common", "scupper-contract", "scupper-engine"],
@@ -51,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
+            "scupper-traces",
             "scupper-triggers",
         ],
     ),
@@ -66,6 +68,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
+            "scupper-traces",
             "scupper-triggers",
         ],
     ),

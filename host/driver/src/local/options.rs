@@ -8,7 +8,8 @@ use scupper_engine::{Intent, Settings};
 use crate::{Nodes, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_report::{Format, ProgressBoard, TraceSettings};
+use scupper_report::{Format, ProgressBoard};
+use scupper_traces::TraceSettings;
 
 /// Options of a drain or uncordon from the command line.
 #[derive(Clone)]

@@ -21,7 +21,8 @@ use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
-use scupper_report::{Format, Health, Metrics, PrefixedWriter, Traces};
+use scupper_report::{Format, Health, Metrics, PrefixedWriter};
+use scupper_traces::Traces;
 
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
 /// leases.
@@ -61,7 +62,7 @@ pub async fn run(
     // A command serves no metrics.
     let metrics = Metrics::new();
     let traces = options.traces.as_ref();
-    let traces = traces.map(|settings| Traces::start(settings, &metrics));
+    let traces = traces.map(|settings| Traces::start(settings, metrics.trace_spans_dropped()));
     let traces = traces.transpose().map_err(DriverError::Traces)?;
     let drains = LocalDrains {
         many: names.len() > 1,

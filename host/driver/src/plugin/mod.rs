@@ -23,7 +23,8 @@ use crate::runner::RunnerDeps;
 use crate::runner::node_watch::watch_node;
 use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
-use scupper_report::{Health, Metrics, MetricsServer, Traces};
+use scupper_report::{Health, Metrics, MetricsServer};
+use scupper_traces::Traces;
 use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
 use scupper_triggers::{DrainCommand, DriverState};
 
@@ -60,7 +61,7 @@ impl Plugin {
         let server = server.transpose().map_err(DriverError::Metrics)?;
         let metrics_address = server.as_ref().map(MetricsServer::address);
         let traces = options.traces.as_ref();
-        let traces = traces.map(|settings| Traces::start(settings, &metrics));
+        let traces = traces.map(|settings| Traces::start(settings, metrics.trace_spans_dropped()));
         let traces = traces.transpose().map_err(DriverError::Traces)?;
         let connect = ConnectOptions {
             connection: options.connection.clone(),

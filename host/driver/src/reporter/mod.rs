@@ -26,10 +26,11 @@ use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_report::{
-    BlockedCondition, ConditionChange, DrainMeter, DrainOutput, DrainTrace, EventThrottle, Format, Health,
-    Metrics, NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, Traces, conditions_for,
-    conditions_of_started, event_for,
+    BlockedCondition, ConditionChange, DrainMeter, DrainOutput, EventThrottle, Format, Health, Metrics,
+    NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started,
+    event_for,
 };
+use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;
 
 /// How long the end of a drain waits for its last writes, which then continue in the background.

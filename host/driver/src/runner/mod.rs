@@ -31,7 +31,8 @@ use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
-use scupper_report::{Health, Traces};
+use scupper_report::Health;
+use scupper_traces::Traces;
 
 /// What a runner needs.
 #[derive(Clone)]

@@ -60,13 +60,18 @@ pub struct Metrics {
     pub(super) volumes_attached: Gauge,
     pub(super) hook_since: Family<labels::Hook, Seconds>,
     pub(super) api_requests: Family<labels::ApiRequest, Counter>,
-    pub(crate) trace_spans_dropped: Counter,
+    pub(super) trace_spans_dropped: Counter,
     /// The one series of `info` per policy and state, so that the next version replaces it.
     pub(super) shown: Arc<Mutex<HashMap<(String, &'static str), labels::Info>>>,
     registry: Arc<Registry>,
 }
 
 impl Metrics {
+    /// The count of spans that could not be exported.
+    pub fn trace_spans_dropped(&self) -> Counter {
+        self.trace_spans_dropped.clone()
+    }
+
     /// Creates all metrics, with every count at 0.
     pub fn new() -> Self {
         let mut metrics = Self {

@@ -280,7 +280,7 @@ fn a_policy_learns_of_the_drain_requests_of_a_scenario_and_of_a_snapshot() {
     let scenario = |requests: &str, expected: &str| {
         format!(
             "about: A policy that asks\npolicy:\n  \
-               grants: {{facts: [request, namespaces, budgets, owners, resources]}}\n  \
+               grants: {{facts: [request, namespaces, budgets, owners, resources, volumes, peers]}}\n  \
                config: {{ask: \"request\\ndrain-requests\"}}\n\
              cluster: cluster.yaml\n{requests}\
              ends: {{outcome: PolicyFailed, message: '*DrainRequest maintenance None; {expected}'}}\n"

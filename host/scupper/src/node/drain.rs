@@ -20,7 +20,8 @@ use crate::use_cases::HandOverOptions;
 use scupper_common::clock::Clock;
 use scupper_driver::handover::HandoverFlags;
 use scupper_driver::{LocalOptions, NodeResult, Nodes};
-use scupper_report::{Format, Screen, TraceSettings};
+use scupper_report::{Format, Screen};
+use scupper_traces::TraceSettings;
 
 /// Drains nodes.
 pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {

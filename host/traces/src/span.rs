@@ -2,10 +2,10 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use scupper_common::text::spaced_line;
 use scupper_engine::Time;
 
 use super::otlp::{AnyValue, KeyValue, OtlpEvent, OtlpSpan, OtlpStatus, SpanKind, StatusCode, Value};
-use crate::messages::one_line;
 
 /// Maximum length of a text from outside.
 const WORDS: usize = 500;
@@ -165,7 +165,7 @@ pub(super) fn attribute(key: &str, value: Value) -> KeyValue {
 
 /// A text on one line, cut to a readable length.
 pub(super) fn short_line(text: &str) -> String {
-    let mut words = one_line(text);
+    let mut words = spaced_line(text);
     if let Some((end, _)) = words.char_indices().nth(WORDS) {
         words.truncate(end);
         words.push('…');

@@ -15,7 +15,6 @@ use super::collector::{Collector, SendError, TracesError};
 use super::otlp::{ExportRequest, OtlpResource, OtlpScope, OtlpSpan, ResourceSpans, ScopeSpans};
 use super::settings::TraceSettings;
 use super::span::attribute;
-use crate::Metrics;
 
 /// Maximum number of queued spans. At some hundred bytes each they take at most a megabyte.
 const WAITING: usize = 2048;
@@ -48,10 +47,10 @@ struct Counts {
 }
 
 impl Traces {
-    /// Starts to accept spans, in the caller's runtime.
-    pub fn start(settings: &TraceSettings, metrics: &Metrics) -> Result<Self, TracesError> {
+    /// Starts to accept spans, in the caller's runtime. `dropped` counts those that are lost.
+    pub fn start(settings: &TraceSettings, dropped: Counter) -> Result<Self, TracesError> {
         let counts = Arc::new(Counts {
-            dropped: metrics.trace_spans_dropped.clone(),
+            dropped,
             ..Counts::default()
         });
         let closing = CancellationToken::new();

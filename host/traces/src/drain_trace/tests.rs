@@ -5,9 +5,10 @@ use scupper_engine::{
 };
 use tokio::sync::mpsc;
 
+use scupper_report::fixture::{pod, request};
+
 use super::*;
-use crate::fixture::{pod, request};
-use crate::traces::otlp::{OtlpSpan, StatusCode, Value};
+use crate::otlp::{OtlpSpan, StatusCode, Value};
 
 const TRACE: u128 = 7;
 
