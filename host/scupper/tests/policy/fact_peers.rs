@@ -156,27 +156,3 @@ async fn what_one_call_learns_about_peers_has_a_limit() {
         "{reported}"
     );
 }
-
-#[tokio::test]
-async fn only_the_pods_of_the_call_have_peers() {
-    let cluster = cluster(Vec::new());
-    let policies = load(&[asks("peers stranger")], &cluster).await.unwrap();
-    let reported = learned(&policies, &[controlled(1, "train")], None).await;
-    assert_eq!(reported, "not found: no pod of this call has the UID");
-    assert!(asked(&cluster).is_empty());
-}
-
-#[tokio::test]
-async fn what_could_not_be_read_makes_no_plan() {
-    let cluster = Arc::new(FakeCluster {
-        away: true,
-        ..FakeCluster::default()
-    });
-    let policies = load(&[asks("peers")], &cluster).await.unwrap();
-    let answer = plan_of(&policies, "p", &[pod(1)], None).await;
-    assert!(
-        matches!(&answer, PlanAnswer::Failed { message, .. }
-            if message == "a fact that it asked for could not be read: the API server is away"),
-        "{answer:?}"
-    );
-}

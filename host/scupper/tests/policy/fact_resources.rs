@@ -114,28 +114,3 @@ async fn the_next_plans_of_a_minute_read_only_what_was_not_known() {
     assert_eq!(plan(4, 60_999, &[pod(3)]).await, ["pods of node-1"]);
     assert_eq!(plan(5, 130_000, &[pod(1)]).await, all);
 }
-
-#[tokio::test]
-async fn only_the_pods_of_the_call_have_resources() {
-    let cluster = claiming([(2, &[])]);
-    let policies = load(&[asks("resources stranger")], &cluster).await.unwrap();
-    let reported = learned(&policies, &[pod(1)], None).await;
-    assert_eq!(reported, "not found: no pod of this call has the UID");
-    assert!(asked(&cluster).is_empty());
-}
-
-#[tokio::test]
-async fn what_could_not_be_read_makes_no_plan() {
-    let cluster = Arc::new(FakeCluster {
-        away: true,
-        ..FakeCluster::default()
-    });
-    let policies = load(&[asks("resources")], &cluster).await.unwrap();
-    let answer = plan_of(&policies, "p", &[pod(1)], None).await;
-    assert!(
-        matches!(&answer, PlanAnswer::Failed { message, .. }
-            if message == "a fact that it asked for could not be read: the API server is away"),
-        "{answer:?}"
-    );
-    assert_eq!(asked(&cluster), ["pods of node-1"]);
-}

@@ -150,28 +150,3 @@ async fn resources_and_volumes_share_the_list_of_pods() {
     );
     assert_eq!(asked(&cluster), ["pods of node-1"]);
 }
-
-#[tokio::test]
-async fn only_the_pods_of_the_call_have_volumes() {
-    let cluster = mounting([(2, &["emptyDir"])]);
-    let policies = load(&[asks("volumes stranger")], &cluster).await.unwrap();
-    let reported = learned(&policies, &[pod(1)], None).await;
-    assert_eq!(reported, "not found: no pod of this call has the UID");
-    assert!(asked(&cluster).is_empty());
-}
-
-#[tokio::test]
-async fn what_could_not_be_read_makes_no_plan() {
-    let cluster = Arc::new(FakeCluster {
-        away: true,
-        ..FakeCluster::default()
-    });
-    let policies = load(&[asks("volumes")], &cluster).await.unwrap();
-    let answer = plan_of(&policies, "p", &[pod(1)], None).await;
-    assert!(
-        matches!(&answer, PlanAnswer::Failed { message, .. }
-            if message == "a fact that it asked for could not be read: the API server is away"),
-        "{answer:?}"
-    );
-    assert_eq!(asked(&cluster), ["pods of node-1"]);
-}

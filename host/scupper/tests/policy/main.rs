@@ -10,6 +10,7 @@ mod calls;
 mod compiling;
 mod containers;
 mod events;
+mod fact_failures;
 mod fact_peers;
 mod fact_requests;
 mod fact_resources;
