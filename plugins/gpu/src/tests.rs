@@ -209,7 +209,7 @@ fn a_pod_with_unknown_gpus_is_refused_or_widens_the_drain_or_stays() {
         ("ml/unknown", unknown()),
         ("shop/cart", resources()),
     ];
-    let words = "requests 2 GPUs, but its annotations and ResourceClaims name 1";
+    let count = "requests 2 GPUs, but its annotations and ResourceClaims name 1";
     for (unmapped, expected, waves, reason) in [
         (
             "refuse",
@@ -237,7 +237,7 @@ fn a_pod_with_unknown_gpus_is_refused_or_widens_the_drain_or_stays() {
         assert_eq!(verdicts, expected, "{unmapped}");
         assert_eq!(plan.waves(), [waves], "{unmapped}");
         let why = plan.reason("ml/unknown").unwrap();
-        assert!(why.starts_with(&format!("{words}{reason}")), "{why}");
+        assert!(why.starts_with(&format!("{count}{reason}")), "{why}");
         assert_eq!(host.log().len(), usize::from(unmapped == "whole-node"));
     }
     let mut later = resources();

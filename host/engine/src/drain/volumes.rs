@@ -18,7 +18,7 @@ use crate::{AttachedVolume, HumanDuration, Notice, Outcome, Phase, Task, Time, V
 /// The wait ends this long before the deadline, so that the last hooks and the last list have some time.
 const RESERVE: Duration = Duration::from_secs(10);
 /// A process that starts when the wait is already over still lists once, and waits at most this long for the answer.
-const ONE_LOOK: Duration = Duration::from_secs(5);
+const FIRST_LIST: Duration = Duration::from_secs(5);
 /// How often volumes are listed while their watch reports nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Reported before the first list has been answered.
@@ -224,9 +224,9 @@ impl Drain {
             .request
             .deadline
             .map_or(usual, |deadline| usual.min(deadline - RESERVE));
-        let has_looked = self.volumes.seen.is_some() || self.volumes.problem.is_some();
-        let look = self.volumes.entered.filter(|_| !has_looked);
-        Some(look.map_or(end, |entered| end.max(entered + ONE_LOOK)))
+        let has_listed = self.volumes.seen.is_some() || self.volumes.problem.is_some();
+        let first_list = self.volumes.entered.filter(|_| !has_listed);
+        Some(first_list.map_or(end, |entered| end.max(entered + FIRST_LIST)))
     }
 
     /// When the wait must be checked.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Controller, PlanAnswer, Pod, PodPhase, PodRef, Time, Uid};
+use scupper_engine::{Controller, Pod, PodPhase, PodRef, Time, Uid};
 use scupper_policy::{DrainFacts, PeerFact};
 use scupper_policy_spec::{Limits, PolicySpec};
 
-use crate::facts::{asked, asks, learned, load, plan_of};
+use crate::facts::{asked, asks, learned, load};
 use crate::support::{FakeCluster, pod};
 
 /// A pod of a Job.

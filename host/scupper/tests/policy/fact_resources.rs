@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use scupper_engine::{PlanAnswer, Pod, Time};
+use scupper_engine::{Pod, Time};
 use scupper_policy::{DrainFacts, PodClaimFact, PodSpecFact};
 
-use crate::facts::{asked, asks, learned, load, plan_of};
+use crate::facts::{asked, asks, learned, load};
 use crate::support::{FakeCluster, pod};
 
 /// A cluster in which these pods have these ResourceClaims.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use scupper_engine::{PlanAnswer, Pod, Time};
+use scupper_engine::{Pod, Time};
 use scupper_policy::{DrainFacts, PodSpecFact, PodVolumeFact};
 
-use crate::facts::{asked, asks, learned, load, plan_of};
+use crate::facts::{asked, asks, learned, load};
 use crate::support::{FakeCluster, pod};
 
 /// A cluster in which these pods have these volumes: a kind, or the name of a claim.

@@ -35,7 +35,7 @@ pub(super) async fn of_file(file: &Path, cluster: &Cluster) -> Result<DrainReque
     let of_namespace = |namespace: &String| needed_for_drain_requests(&kind, namespace);
     let mut findings = vec![found(&kind, &wanted.namespaces, is_served)];
     if is_served {
-        findings.extend(no_driver(cluster, &kind, &wanted).await);
+        findings.extend(read_unserved(cluster, &kind, &wanted).await);
     }
     Ok(DrainRequestsFound {
         findings,
@@ -57,8 +57,8 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
     )
 }
 
-/// The requests that wait in vain. The check of the rights reports what may not be read.
-async fn no_driver(
+/// The requests that no driver serves. The check of the rights reports what may not be read.
+async fn read_unserved(
     cluster: &Cluster,
     kind: &DrainRequestKind,
     wanted: &DrainRequestsFile,
@@ -72,11 +72,11 @@ async fn no_driver(
         Ok::<_, ReadError>((nodes.into_iter().collect(), requests))
     };
     let (nodes, requests) = read.await.ok()?;
-    waits_in_vain(kind, wanted, &nodes, &requests)
+    unserved_requests(kind, wanted, &nodes, &requests)
 }
 
 /// Unanswered requests whose node does not exist: each driver serves only those of its own node.
-pub(super) fn waits_in_vain(
+pub(super) fn unserved_requests(
     kind: &DrainRequestKind,
     wanted: &DrainRequestsFile,
     nodes: &BTreeSet<String>,
@@ -95,20 +95,20 @@ pub(super) fn waits_in_vain(
         }
     };
     let open = requests.iter().filter(|request| !has_ended(request));
-    let mut lost: Vec<String> = open
+    let mut unserved: Vec<String> = open
         .filter(|request| !nodes.contains(&request.node))
         .map(named)
         .collect();
-    let more = lost.len().saturating_sub(SHOWN);
-    lost.truncate(SHOWN);
+    let more = unserved.len().saturating_sub(SHOWN);
+    unserved.truncate(SHOWN);
     if more > 0 {
-        lost.push(format!("{more} more"));
+        unserved.push(format!("{more} more"));
     }
     let remedy = format!("correct spec.nodeName, or kubectl delete {}", kind.resource());
-    (!lost.is_empty()).then(|| {
+    (!unserved.is_empty()).then(|| {
         Finding::note(
             SUBJECT,
-            format!("no driver serves these: {}", lost.join("; ")),
+            format!("no driver serves these: {}", unserved.join("; ")),
             remedy,
         )
     })

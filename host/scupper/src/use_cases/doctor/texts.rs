@@ -130,22 +130,22 @@ fn drain_request(name: &str, node: &str, condition: Option<&str>) -> DrainReques
 }
 
 /// Of two nodes: a request that waits, some that are answered, and one whose node exists.
-fn in_vain(kind: &DrainRequestKind, more: usize) -> Option<Finding> {
+fn unserved(kind: &DrainRequestKind, more: usize) -> Option<Finding> {
     let nodes = ["worker-1", "worker-2"].map(str::to_owned).into();
     let mut requests = vec![
         drain_request("served", "worker-1", Some("DrainInProgress")),
         drain_request("done", "worker-9", Some("DrainComplete")),
         drain_request("failed", "worker-9", Some("DrainFailed")),
     ];
-    let lost = (0..more).map(|number| drain_request(&format!("lost-{number}"), "worker-9", None));
-    requests.extend(lost);
+    let without_node = (0..more).map(|number| drain_request(&format!("lost-{number}"), "worker-9", None));
+    requests.extend(without_node);
     requests.extend((more > 0).then(|| drain_request("without-a-node", "", None)));
-    drain_requests::waits_in_vain(kind, &DrainRequestsFile::default(), &nodes, &requests)
+    drain_requests::unserved_requests(kind, &DrainRequestsFile::default(), &nodes, &requests)
 }
 
 #[test]
-fn requests_that_end_or_whose_node_exists_do_not_wait_in_vain() {
-    assert_eq!(in_vain(&kind(), 0), None);
+fn requests_that_end_or_whose_node_exists_are_served() {
+    assert_eq!(unserved(&kind(), 0), None);
 }
 
 fn kind() -> DrainRequestKind {
@@ -174,7 +174,7 @@ fn every_finding() {
         requests.to_vec(),
         [1, 12]
             .into_iter()
-            .filter_map(|more| in_vain(&kind, more))
+            .filter_map(|more| unserved(&kind, more))
             .collect(),
         rights(all.len(), Vec::new()),
         rights(all.len(), all),
