@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use scupper_engine::{Budget, Controller, Operator, Selector, Time};
 use serde::Deserialize;
 
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::owners::PodOwner;
 use super::transport::escaped;
 use super::wire::{Condition, Meta, moment, nullable};
@@ -112,8 +112,9 @@ impl Cluster {
             selector: Some(format!("labelSelector={}", escaped(&selector))),
             optional: false,
         };
-        let listed = listing::list::<WireReplica>(self.client(), &source, self.options()).await;
-        let (pods, _) = listed.map_err(|fault| fault.read(&format!("list pods in {}", budget.namespace)))?;
+        let pods = self
+            .read_list::<WireReplica>(&source, &format!("list pods in {}", budget.namespace))
+            .await?;
         Ok(pods.into_iter().filter_map(WireReplica::into_unready).collect())
     }
 }

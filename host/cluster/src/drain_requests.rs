@@ -16,7 +16,7 @@ use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Condition, NamedPods, Time};
 use serde_json::{Value, json};
 
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::transitions::{convert, keep};
 use super::transport::escaped;
 use super::watch::watch;
@@ -115,8 +115,9 @@ impl Cluster {
         namespace: &str,
     ) -> Result<Vec<DrainRequestObject>, ReadError> {
         let source = Source::all(kind.path(namespace, None));
-        let listed = listing::list::<WireRequest>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {}", kind.plural)))?;
+        let listed = self
+            .read_list::<WireRequest>(&source, &format!("list {}", kind.plural))
+            .await?;
         Ok(listed.into_iter().map(WireRequest::into_request).collect())
     }
 

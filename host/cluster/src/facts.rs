@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scupper_engine::{Budget, Time};
 
 use super::budget::WireBudget;
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::transport::escaped;
 use super::wire::{Meta, MetaOnly, Object, trimmed};
 use super::{Cluster, ReadError};
@@ -38,8 +38,9 @@ impl Cluster {
     /// Reads all disruption budgets.
     pub async fn budgets(&self) -> Result<Vec<BudgetCounts>, ReadError> {
         let source = Source::all("/apis/policy/v1/poddisruptionbudgets".to_owned());
-        let listed = listing::list::<WireBudget>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list poddisruptionbudgets"))?;
+        let listed = self
+            .read_list::<WireBudget>(&source, "list poddisruptionbudgets")
+            .await?;
         let counts = listed.into_iter().map(|budget| BudgetCounts {
             expected_pods: budget.expected_pods(),
             budget: budget.into_engine(),
@@ -66,8 +67,7 @@ impl Cluster {
     /// Reads all namespaces.
     pub async fn namespaces(&self) -> Result<Vec<ObjectMeta>, ReadError> {
         let source = Source::all("/api/v1/namespaces".to_owned());
-        let listed = listing::list::<MetaOnly>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list namespaces"))?;
+        let listed = self.read_list::<MetaOnly>(&source, "list namespaces").await?;
         Ok(listed.into_iter().map(ObjectMeta::of).collect())
     }
 }

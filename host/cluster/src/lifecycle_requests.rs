@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition};
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::transport::escaped;
 use super::wire::{moment, nullable};
 use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
@@ -57,8 +57,9 @@ impl Cluster {
     /// Lists the transitions that a driver offers.
     pub async fn transitions_of(&self, driver: &str) -> Result<Vec<LifecycleTransition>, ReadError> {
         let source = self.all("lifecycletransitions");
-        let listed = listing::list::<WireTransition>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list lifecycletransitions"))?;
+        let listed = self
+            .read_list::<WireTransition>(&source, "list lifecycletransitions")
+            .await?;
         let transitions = listed.into_iter().map(WireTransition::into_transition);
         Ok(transitions
             .filter(|transition| transition.driver == driver)
@@ -69,8 +70,9 @@ impl Cluster {
     pub async fn events_of(&self, node: &str) -> Result<Vec<LifecycleEvent>, ReadError> {
         // Not every server can select them by node.
         let source = self.all("lifecycleevents");
-        let listed = listing::list::<WireEvent>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list lifecycleevents"))?;
+        let listed = self
+            .read_list::<WireEvent>(&source, "list lifecycleevents")
+            .await?;
         let events = listed.into_iter().map(WireEvent::into_event);
         Ok(events.filter(|event| event.binding_node == node).collect())
     }
@@ -108,8 +110,9 @@ impl Cluster {
             )),
             optional: false,
         };
-        let listed = listing::list::<WireObservedEvent>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list events"))?;
+        let listed = self
+            .read_list::<WireObservedEvent>(&source, "list events")
+            .await?;
         let note = |wire: WireObservedEvent| ObservedEvent {
             reason: wire.reason,
             text: wire.note,

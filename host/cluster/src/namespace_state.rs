@@ -6,7 +6,7 @@ use scupper_engine::pre_flight::{NamespaceState, Owner};
 use scupper_engine::{Pod, Uid};
 use serde::Deserialize;
 
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::owners::{OWNER_KINDS, OwnerKind};
 use super::pod::{WirePod, controller};
 use super::transport::escaped;
@@ -92,15 +92,15 @@ impl Cluster {
 
     async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
         let source = Source::all(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
-        let listed = listing::list::<WirePod>(self.client(), &source, self.options()).await;
-        let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        let pods = self.read_list::<WirePod>(&source, "list pods").await?;
         Ok(pods.into_iter().map(WirePod::into_engine).collect())
     }
 
     async fn owners_of_kind(&self, namespace: &str, kind: OwnerKind) -> Result<Vec<Owner>, ReadError> {
         let source = Source::all(kind.path(namespace));
-        let listed = listing::list::<WireOwner>(self.client(), &source, self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {}", kind.resource)))?;
+        let listed = self
+            .read_list::<WireOwner>(&source, &format!("list {}", kind.resource))
+            .await?;
         Ok(listed
             .into_iter()
             .map(|owner| owner.into_engine(kind.kind))

@@ -4,7 +4,7 @@ use scupper_engine::Controller;
 use serde::Deserialize;
 
 use super::facts::ObjectMeta;
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::pod::controller;
 use super::transport::escaped;
 use super::wire::{Meta, Object, nullable};
@@ -86,9 +86,9 @@ impl Cluster {
         let Some(path) = path_of(namespace, like) else {
             return Ok(Vec::new());
         };
-        let listed = listing::list::<WireOwner>(self.client(), &Source::all(path), self.options()).await;
-        let (listed, _) =
-            listed.map_err(|fault| fault.read(&format!("list {}s", like.kind.to_lowercase())))?;
+        let listed = self
+            .read_list::<WireOwner>(&Source::all(path), &format!("list {}s", like.kind.to_lowercase()))
+            .await?;
         Ok(listed.into_iter().map(WireOwner::into_owner).collect())
     }
 }

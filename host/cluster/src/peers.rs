@@ -3,7 +3,7 @@
 use scupper_engine::{PodPhase, PodRef, Time, Uid};
 use serde::Deserialize;
 
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::pod::{controller, phase};
 use super::transport::escaped;
 use super::wire::{Condition, Meta, Texts, nullable};
@@ -90,8 +90,7 @@ impl Cluster {
             selector: None,
             optional: false,
         };
-        let listed = listing::list::<PeerPod>(self.client(), &source, self.options()).await;
-        Ok(listed.map_err(|fault| fault.read("list pods"))?.0)
+        self.read_list(&source, "list pods").await
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::listing;
 use super::peers::SchedulingGroup;
 use super::quantity;
 use super::read::pods_of;
@@ -137,8 +136,7 @@ type Amounts = BTreeMap<String, u64>;
 impl Cluster {
     /// Reads the specs of the node's pods.
     pub async fn pod_specs(&self, node: &str) -> Result<Vec<PodSpec>, ReadError> {
-        let listed = listing::list::<WirePodSpec>(self.client(), &pods_of(node), self.options()).await;
-        let (listed, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        let listed = self.read_list::<WirePodSpec>(&pods_of(node), "list pods").await?;
         Ok(listed.into_iter().map(WirePodSpec::into_spec).collect())
     }
 }

@@ -19,6 +19,16 @@ impl Cluster {
         Ok(found.map(|node| self.to_node(node, &mut None)))
     }
 
+    /// Reads a list; `what` says in an error what was read.
+    pub(super) async fn read_list<T: DeserializeOwned>(
+        &self,
+        source: &Source,
+        what: &str,
+    ) -> Result<Vec<T>, ReadError> {
+        let listed = listing::list::<T>(self.client(), source, self.options()).await;
+        Ok(listed.map_err(|fault| fault.read(what))?.0)
+    }
+
     /// Reads the names of the nodes with these labels.
     pub async fn nodes_with(&self, selector: &str) -> Result<Vec<String>, ReadError> {
         let source = Source {
@@ -26,8 +36,7 @@ impl Cluster {
             selector: Some(format!("labelSelector={}", escaped(selector))),
             optional: false,
         };
-        let listed = listing::list::<MetaOnly>(self.client(), &source, self.options()).await;
-        let (nodes, _) = listed.map_err(|fault| fault.read("list nodes"))?;
+        let nodes = self.read_list::<MetaOnly>(&source, "list nodes").await?;
         Ok(nodes.into_iter().map(|node| node.metadata.name).collect())
     }
 
@@ -48,8 +57,7 @@ impl Cluster {
 
     /// Reads the node's pods, consistently instead of from a cache.
     pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
-        let listed = listing::list::<WirePod>(self.client(), &pods_of(node), self.options()).await;
-        let (pods, _) = listed.map_err(|fault| fault.read("list pods"))?;
+        let pods = self.read_list::<WirePod>(&pods_of(node), "list pods").await?;
         Ok(self.to_pods(pods, false).await)
     }
 

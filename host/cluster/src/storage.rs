@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
-use super::listing::{self, Source};
+use super::listing::Source;
 use super::transport::escaped;
 use super::wire::{Meta, nullable};
 use super::{Cluster, ReadError};
@@ -186,7 +186,9 @@ impl Cluster {
     /// Reads the PersistentVolumeClaims of a namespace.
     pub async fn volume_claims(&self, namespace: &str) -> Result<Vec<VolumeClaim>, ReadError> {
         let what = "list persistentvolumeclaims";
-        let listed = self.all_of::<WireVolumeClaim>(claims_of(namespace), what).await?;
+        let listed = self
+            .read_list::<WireVolumeClaim>(&Source::all(claims_of(namespace)), what)
+            .await?;
         Ok(listed.into_iter().map(WireVolumeClaim::into_claim).collect())
     }
 
@@ -201,7 +203,9 @@ impl Cluster {
     /// Reads all PersistentVolumes.
     pub async fn persistent_volumes(&self) -> Result<Vec<PersistentVolume>, ReadError> {
         let path = "/api/v1/persistentvolumes".to_owned();
-        let listed = self.all_of::<WireVolume>(path, "list persistentvolumes").await?;
+        let listed = self
+            .read_list::<WireVolume>(&Source::all(path), "list persistentvolumes")
+            .await?;
         Ok(listed.into_iter().map(WireVolume::into_volume).collect())
     }
 
@@ -209,18 +213,8 @@ impl Cluster {
     pub async fn volume_attachments(&self) -> Result<Vec<VolumeAttachment>, ReadError> {
         let path = "/apis/storage.k8s.io/v1/volumeattachments".to_owned();
         let what = "list volumeattachments";
-        let listed = self.all_of::<WireAttachment>(path, what).await?;
+        let listed = self.read_list::<WireAttachment>(&Source::all(path), what).await?;
         Ok(listed.into_iter().map(WireAttachment::into_attachment).collect())
-    }
-
-    async fn all_of<T: DeserializeOwned>(&self, path: String, what: &str) -> Result<Vec<T>, ReadError> {
-        let source = Source {
-            path,
-            selector: None,
-            optional: false,
-        };
-        let listed = listing::list::<T>(self.client(), &source, self.options()).await;
-        Ok(listed.map_err(|fault| fault.read(what))?.0)
     }
 }
 
