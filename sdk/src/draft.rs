@@ -144,10 +144,12 @@ impl<'a> Draft<'a> {
     ///
     /// So that a stuck pod delays no hold, the other waves share the time until the first one is over, and each hold's wave
     /// lasts until the next one is over.
-    pub fn hold<'p>(&mut self, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
+    ///
+    /// `whose` begins the names of these waves: a word that no other policy uses.
+    pub fn hold<'p>(&mut self, whose: &str, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
         for (pod, hold) in pods {
-            self.add_hold(hold);
-            self.move_to_wave(pod, &hold.wave());
+            self.add_hold(whose, hold);
+            self.move_to_wave(pod, &hold.wave(whose));
         }
         self.set_wave_timeouts(drain);
     }
@@ -167,6 +169,13 @@ impl<'a> Draft<'a> {
             .collect();
         leaving.sort_by_key(|(place, pod)| (pod.driver, *place));
         leaving.into_iter().map(|(_, pod)| pod).collect()
+    }
+
+    /// Those of them that can be given time: without pods that have ended and the driver's own.
+    pub fn running(&self) -> Vec<&'a Pod> {
+        let mut leaving = self.leaving();
+        leaving.retain(|pod| !pod.is_finished() && !pod.driver);
+        leaving
     }
 
     /// The verdict on the pod, and its reason.
@@ -253,12 +262,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds the wave of a hold: after all waves of shorter ones, also those of other policies.
-    fn add_hold(&mut self, hold: Hold) {
-        let name = hold.wave();
+    fn add_hold(&mut self, whose: &str, hold: Hold) {
+        let name = hold.wave(whose);
         if self.waves.iter().any(|wave| wave.name == name) {
             return;
         }
-        let is_later = |wave: &Wave| Hold::of_wave(&wave.name).is_some_and(|other| other > hold);
+        let is_later = |wave: &Wave| Hold::of_wave(&wave.name).is_some_and(|(_, other)| other > hold);
         let at = self.waves.iter().position(is_later).unwrap_or(self.waves.len());
         let mut wave = Wave::new(name, Vec::new());
         wave.max_grace_period_seconds = hold.grace().map(|grace| grace.as_secs());
@@ -275,7 +284,7 @@ impl<'a> Draft<'a> {
         let used: BTreeSet<usize> = places.map(|(wave, _)| wave).collect();
         let is_hold = |wave: &Wave| Hold::of_wave(&wave.name).is_some();
         let holds = self.waves.iter().filter_map(|wave| Hold::of_wave(&wave.name));
-        let lefts: Vec<Duration> = holds.map(|hold| hold.left(drain)).collect();
+        let lefts: Vec<Duration> = holds.map(|(_, hold)| hold.left(drain)).collect();
         let Some(first) = lefts.first() else {
             return;
         };

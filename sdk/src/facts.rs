@@ -94,6 +94,22 @@ pub fn owners(pod: &Pod) -> Result<Vec<Owner>, Error> {
     Ok(host::facts::list_owners(&pod.uid)?)
 }
 
+/// The nearest owner of a pod that is of one of these kinds, for people: `Job report`. Asks only if the pod's controller is
+/// not. Needs [`Grant::facts_of_owners`](crate::Grant::facts_of_owners).
+pub fn owner_of_kind(pod: &Pod, kinds: &[String]) -> Result<Option<String>, Error> {
+    let is_one = |kind: &String| kinds.contains(kind);
+    match &pod.controller {
+        Some(controller) if is_one(&controller.kind) => {
+            Ok(Some(format!("{} {}", controller.kind, controller.name)))
+        }
+        Some(_) if !kinds.is_empty() => {
+            let owner = owners(pod)?.into_iter().find(|owner| is_one(&owner.kind));
+            Ok(owner.map(|owner| format!("{} {}", owner.kind, owner.name)))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// What a pod requests, and its devices. Needs [`Grant::facts_of_resources`](crate::Grant::facts_of_resources).
 pub fn resources(pod: &Pod) -> Result<Resources, Error> {
     Ok(host::facts::get_resources(&pod.uid)?)
@@ -167,6 +183,30 @@ impl Resources {
 }
 
 impl Device {
+    /// Whether it is the GPU with this UUID or index, or a part of it; `None`: what is known of the device does not tell.
+    pub fn is_gpu(&self, id: &str) -> Option<bool> {
+        let is_uuid = |text: &&str| text.starts_with("GPU-");
+        let known = if is_uuid(&id) {
+            let names = [
+                self.attribute("parentUUID"),
+                self.attribute("uuid"),
+                Some(self.name.as_str()),
+            ];
+            // Replicas of a shared GPU have a number behind its UUID: `GPU-41f0::1`. Parts have others, like `MIG-7d2c`.
+            let mut uuids = names
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.split("::").next());
+            uuids.find(is_uuid)
+        } else if id.parse::<u32>().is_ok() {
+            // A part's `index` is its own.
+            self.attribute("parentIndex").or_else(|| self.attribute("index"))
+        } else {
+            None
+        };
+        known.map(|known| known == id)
+    }
+
     /// Whether this is its name, or one of its attributes, such as its UUID.
     pub fn is(&self, id: &str) -> bool {
         self.name == id || self.attributes.iter().any(|attribute| attribute.value == id)

@@ -2,7 +2,8 @@
 //! the drain and therefore survives a restart of the driver.
 //!
 //! A planner puts the pods into waves with [`Draft::hold`](crate::Draft::hold), one wave for each hold. The hook
-//! `before-wave` calls [`step`], which holds such a wave until its pods have ended or its time is over.
+//! `before-wave` calls [`step`], which holds such a wave until its pods have ended or its time is over. Both take the word
+//! that begins the names of these waves, so that a policy holds no wave of another.
 //!
 //! ```
 //! use std::time::Duration;
@@ -10,11 +11,6 @@
 //!
 //! /// Gives batch pods ten minutes.
 //! struct TenMinutes;
-//!
-//! /// The planner and the hook must agree on it.
-//! fn hold_of(pod: &Pod) -> Option<Hold> {
-//!     (pod.namespace == "batch").then(|| Hold::at_most(Duration::from_secs(600)))
-//! }
 //!
 //! impl Policy for TenMinutes {
 //!     fn describe() -> Description {
@@ -24,8 +20,8 @@
 //!
 //! impl Planner for TenMinutes {
 //!     fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
-//!         let leaving = draft.leaving();
-//!         draft.hold(drain, leaving.into_iter().filter_map(|pod| Some((pod, hold_of(pod)?))));
+//!         let batch = draft.leaving().into_iter().filter(|pod| pod.namespace == "batch");
+//!         draft.hold("batch", drain, batch.map(|pod| (pod, Hold::at_most(Duration::from_secs(600)))));
 //!         Ok(())
 //!     }
 //! }
@@ -36,7 +32,7 @@
 //!     }
 //!
 //!     fn step(call: &Call) -> Outcome {
-//!         hold::step(call, |pod| Ok(hold_of(pod)), |_| Some("still runs".to_owned()))
+//!         hold::step("batch", call, |_| Some("still runs".to_owned()))
 //!     }
 //! }
 //!
@@ -45,16 +41,15 @@
 //! let host = Host::new();
 //! host.pods([pod("shop/cart"), pod("batch/report")]);
 //! let plan = host.plan::<TenMinutes>().unwrap();
-//! assert_eq!(plan.waves(), ["all: shop/cart", "after 10m: batch/report"]);
-//! let run = host.run_hook::<TenMinutes>(Phase::BeforeWave, Subject::Wave("after 10m".to_owned()), 1000);
+//! assert_eq!(plan.waves(), ["all: shop/cart", "batch after 10m: batch/report"]);
+//! let run = host.run_hook::<TenMinutes>(Phase::BeforeWave, Subject::Wave("batch after 10m".to_owned()), 1000);
 //! assert_eq!((run.outcome(), run.took), (Some(&Outcome::Done), Duration::from_secs(600)));
 //! ```
 
-use std::time::Duration;
+use std::{fmt, str::FromStr, time::Duration};
 
 use crate::{
-    Call, Drain, Outcome, Pod, Subject, Timestamp, WaitingOn, config, count, facts, known::Known, log,
-    outcome::milliseconds,
+    Call, Drain, Outcome, Pod, Subject, Timestamp, WaitingOn, config, count, log, outcome::milliseconds,
 };
 
 /// The delay between two steps: how long a pod that has ended may wait for the wave.
@@ -87,35 +82,31 @@ impl Hold {
         }
     }
 
-    /// The name of its wave: `after 10m`, or `after 10m, grace 30s`.
-    pub fn wave(&self) -> String {
-        let at_most = short(self.at_most);
-        match self.max_grace {
-            None => format!("after {at_most}"),
-            Some(grace) => format!("after {at_most}, grace {}", short(grace)),
-        }
+    /// The name of its wave: `jobs after 10m`, or `jobs after 10m, grace 30s`.
+    pub fn wave(&self, whose: &str) -> String {
+        format!("{whose} {self}")
     }
 
-    /// The hold of the wave with this name.
-    pub fn of_wave(name: &str) -> Option<Self> {
-        let text = name.strip_prefix("after ")?;
+    /// The hold of the wave with this name, and the word for whose it is.
+    pub fn of_wave(name: &str) -> Option<(&str, Self)> {
+        let (whose, text) = name.split_once(" after ")?;
         let (at_most, grace) = match text.split_once(", grace ") {
             Some((at_most, grace)) => (at_most, Some(config::duration(grace)?)),
             None => (text, None),
         };
-        Some(Self {
+        let hold = Self {
             at_most: config::duration(at_most)?,
             max_grace: grace,
-        })
+        };
+        Some((whose, hold))
     }
 
     /// When the pod leaves at the latest, for the reason of its verdict: `after 10m`.
     pub fn when(&self, drain: &Drain) -> String {
-        let wave = self.wave();
         if drain.deadline.is_some_and(|deadline| deadline <= self.due(drain)) {
-            format!("{wave}, but the drain's deadline comes first")
+            format!("{self}, but the drain's deadline comes first")
         } else {
-            wave
+            self.to_string()
         }
     }
 
@@ -133,43 +124,56 @@ impl Hold {
     }
 }
 
-/// Takes a step of the hook `before-wave`. It is done if the wave is no hold's, if each of its pods has ended, is
-/// terminating or is no longer awaited, or if the hold is over.
+impl FromStr for Hold {
+    type Err = &'static str;
+
+    /// Reads `10m`, or `1h grace 30s`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let time = |text| config::duration(text).ok_or("a time must be like 90s, 5m or 1h, and not zero");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            [at_most] => Ok(Self::at_most(time(at_most)?)),
+            [at_most, "grace", grace] => Ok(Self::at_most(time(at_most)?).max_grace(time(grace)?)),
+            _ => Err("only a time, and then `grace` and a time, may follow"),
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    /// `after 10m`, or `after 10m, grace 30s`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {}", short(self.at_most))?;
+        match self.max_grace {
+            None => Ok(()),
+            Some(grace) => write!(f, ", grace {}", short(grace)),
+        }
+    }
+}
+
+/// Takes a step of the hook `before-wave`. It is done if the wave is not of a hold with this word, if each of its pods has
+/// ended, is terminating or is no longer awaited, or if the hold is over.
 ///
-/// `hold_of` is the planner's decision: the step does not see the plan. It is called once for each pod and then kept in the
-/// hook's state. `awaits` says what a pod still has to do; `None`: it may leave.
-pub fn step(
-    call: &Call,
-    hold_of: impl Fn(&Pod) -> Result<Option<Hold>, facts::Error>,
-    awaits: impl Fn(&Pod) -> Option<String>,
-) -> Outcome {
-    let Subject::Wave(wave) = &call.subject else {
-        return Outcome::Done;
+/// `awaits` says what a pod still has to do; `None`: it may leave.
+pub fn step(whose: &str, call: &Call, awaits: impl Fn(&Pod) -> Option<String>) -> Outcome {
+    let wave = match &call.subject {
+        Subject::Wave(name) => Hold::of_wave(name),
+        Subject::Node | Subject::Pod(_) => None,
     };
-    let Some(hold) = Hold::of_wave(wave) else {
+    let Some((_, hold)) = wave.filter(|(word, _)| *word == whose) else {
         return Outcome::Done;
     };
     let left = hold.left(&call.drain);
-    let mut known = Known::read(&call.state);
-    let held = if left.is_zero() {
-        // No question that cannot be answered now delays the wave any longer.
-        held(call, hold, &mut known, |_| Ok(None))
-    } else {
-        held(call, hold, &mut known, hold_of)
-    };
-    let held = match held {
-        Ok(held) => held,
-        Err(error) => return error.into(),
-    };
-    let running = held
-        .into_iter()
-        .filter(|pod| !pod.is_finished() && pod.deletion_timestamp.is_none());
-    let since = Some(call.drain.started);
-    let waiting = running.filter_map(|pod| {
-        let (what, detail) = (pod.full_name(), awaits(pod)?);
-        Some(WaitingOn { what, detail, since })
-    });
-    let waiting_for: Vec<_> = waiting.collect();
+    let leaving = call.leaving().into_iter();
+    let running = leaving.filter(|pod| !pod.is_finished() && pod.deletion_timestamp.is_none());
+    let waiting_for: Vec<_> = running
+        .filter_map(|pod| {
+            Some(WaitingOn {
+                what: pod.full_name(),
+                detail: awaits(pod)?,
+                since: Some(call.drain.started),
+            })
+        })
+        .collect();
     if left.is_zero() {
         report_over(hold, &waiting_for);
     }
@@ -182,44 +186,7 @@ pub fn step(
         short(hold.at_most)
     ));
     pending.waiting_for = waiting_for;
-    pending
-        .state(known.state())
-        .again_after(left.min(AGAIN_AFTER))
-        .into()
-}
-
-/// The wave's pods: those that the hook's state names, and newer ones with this hold.
-///
-/// If none has it at the first step, the configuration has changed since the plan was made. Then every pod with a hold
-/// counts: none leaves before its time.
-fn held<'c>(
-    call: &'c Call,
-    hold: Hold,
-    known: &mut Known,
-    hold_of: impl Fn(&Pod) -> Result<Option<Hold>, facts::Error>,
-) -> Result<Vec<&'c Pod>, facts::Error> {
-    let (mut held, mut unknown) = (Vec::new(), Vec::new());
-    // No plan of a policy evicts these.
-    let stays = |pod: &&Pod| pod.mirror || pod.driver || pod.is_controlled_by("DaemonSet");
-    for pod in call.pods.iter().filter(|pod| !stays(pod)) {
-        match known.get(pod) {
-            Some(true) => held.push(pod),
-            Some(false) => {}
-            None => unknown.push((pod, hold_of(pod)?)),
-        }
-    }
-    let is_changed = call.state.is_empty() && unknown.iter().all(|(_, its)| *its != Some(hold));
-    for (pod, its) in unknown {
-        let is_held = if is_changed {
-            its.is_some()
-        } else {
-            its == Some(hold)
-        };
-        if known.add(pod, is_held) {
-            held.push(pod);
-        }
-    }
-    Ok(held)
+    pending.again_after(left.min(AGAIN_AFTER)).into()
 }
 
 fn report_over(hold: Hold, waiting_for: &[WaitingOn]) {

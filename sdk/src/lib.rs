@@ -48,12 +48,13 @@ mod draft;
 pub mod events;
 mod export;
 pub mod facts;
+pub mod handshake;
 pub mod hold;
 pub mod http;
 mod invisible;
 #[cfg(feature = "json")]
 pub mod json;
-mod known;
+mod label;
 pub mod log;
 mod objects;
 mod on_failure;
@@ -82,6 +83,7 @@ pub use draft::{Draft, WaveLimits};
 #[doc(hidden)]
 pub use export::glue;
 pub use hold::Hold;
+pub use label::LabelPattern;
 pub use on_failure::OnFailure;
 pub use plural::count;
 pub use policy::{Hooks, Planner, Policy, Surroundings};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::{
-    Condition, Description, Entry, Finding, Grant, Node, Pod, PodPhase, Problem, Severity, Uid, Verdict, Wave,
+    Call, Condition, Description, Entry, Finding, Grant, Node, Pod, PodPhase, Problem, Severity, Uid,
+    Verdict, Wave, host,
 };
 
 impl Pod {
@@ -39,6 +40,15 @@ impl Pod {
         self.controller
             .as_ref()
             .is_some_and(|controller| controller.kind == kind)
+    }
+}
+
+impl Call {
+    /// The pods that are still to leave, in the order of the plan: before a wave the pods of that wave, in other phases those
+    /// of all waves. None in `OnCancel`, `BeforeUncordon` and `AfterUncordon`.
+    pub fn leaving(&self) -> Vec<&Pod> {
+        let find = |uid: &Uid| self.pods.iter().find(|pod| pod.uid == *uid);
+        host::plan::leaving().iter().filter_map(find).collect()
     }
 }
 

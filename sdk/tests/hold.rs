@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Description, Draft, Drain, Hold, Node, Planner, Pod, Policy, description,
+    Call, Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Subject,
+    description, hold,
     testing::{Host, Planned, pod},
 };
 
@@ -28,10 +29,47 @@ impl Planner for Holding {
     fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let leaving = draft.leaving();
         draft.hold(
+            "pods",
             drain,
             leaving.into_iter().filter_map(|pod| Some((pod, hold_of(pod)?))),
         );
         Ok(())
+    }
+}
+
+impl Hooks for Holding {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeWave]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        hold::step("pods", call, |_| Some("still runs".to_owned()))
+    }
+}
+
+/// Keeps the pods of the namespace `b`.
+struct Keeping;
+
+impl Policy for Keeping {
+    fn describe() -> Description {
+        description!("Keeps b")
+    }
+}
+
+impl Planner for Keeping {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods().iter().filter(|pod| pod.namespace == "b") {
+            draft.keep(pod, "by its namespace");
+        }
+        Ok(())
+    }
+}
+
+/// The pods for which the wave waits.
+fn awaited(host: &Host, wave: &str) -> Vec<String> {
+    match host.step::<Holding>(Phase::BeforeWave, Subject::Wave(wave.to_owned())) {
+        Outcome::Pending(pending) => pending.waiting_for.into_iter().map(|pod| pod.what).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -80,17 +118,22 @@ fn the_name_of_a_wave_says_its_hold() {
         (Hold::at_most(Duration::from_millis(1_500)), "after 2s"),
         (minutes(5).max_grace(seconds(30)), "after 5m, grace 30s"),
     ] {
-        assert_eq!(hold.wave(), name);
-        assert_eq!(Hold::of_wave(name), Some(hold));
+        assert_eq!(hold.to_string(), name);
+        let text = name.trim_start_matches("after ").replace(',', "");
+        assert_eq!(text.parse(), Ok(hold));
+        let wave = hold.wave("jobs");
+        assert_eq!(wave, format!("jobs {name}"));
+        assert_eq!(Hold::of_wave(&wave), Some(("jobs", hold)));
     }
     for name in [
         "all",
-        "after",
-        "after lunch",
-        "after 0s",
-        "after 5m, grace",
-        "before 5m",
-        "after 5m, then",
+        "jobs after",
+        "jobs after lunch",
+        "jobs after 0s",
+        "jobs after 5m, grace",
+        "jobs before 5m",
+        "after 5m",
+        "jobs after 5m, then",
     ] {
         assert_eq!(Hold::of_wave(name), None, "{name}");
     }
@@ -103,11 +146,15 @@ fn holds_leave_after_all_others_the_shortest_first() {
     let plan = host.plan::<Holding>().unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: a/x", "after 5m: a/5", "after 20m: a/20 b/20"]
+        ["all: a/x", "pods after 5m: a/5", "pods after 20m: a/20 b/20"]
     );
     assert_eq!(
         timeouts(&plan),
-        named(&[("all", Some(300)), ("after 5m", Some(900)), ("after 20m", None)])
+        named(&[
+            ("all", Some(300)),
+            ("pods after 5m", Some(900)),
+            ("pods after 20m", None)
+        ])
     );
 }
 
@@ -119,12 +166,10 @@ fn a_later_policy_adds_its_holds_in_order() {
     let first = host.plan::<Holding>().unwrap();
     // Another policy adds a hold to that plan.
     let mut draft = Draft::new(&pods, first.plan().clone());
-    let drain = host
-        .call(scupper_sdk::Phase::BeforeDrain, scupper_sdk::Subject::Node)
-        .drain;
-    draft.hold(&drain, [(&pods[1], minutes(15))]);
+    let drain = host.call(Phase::BeforeDrain, Subject::Node).drain;
+    draft.hold("others", &drain, [(&pods[1], minutes(15))]);
     let names: Vec<_> = draft.finish().waves.into_iter().map(|wave| wave.name).collect();
-    assert_eq!(names, ["after 10m", "after 15m", "after 20m"]);
+    assert_eq!(names, ["pods after 10m", "others after 15m", "pods after 20m"]);
 }
 
 #[test]
@@ -139,7 +184,7 @@ fn other_waves_share_the_time_until_the_first_hold_and_keep_shorter_timeouts() {
             ("a", Some(60)),
             ("b", Some(600)),
             ("c", Some(600)),
-            ("after 30m", None)
+            ("pods after 30m", None)
         ])
     );
 }
@@ -152,12 +197,20 @@ fn a_plan_that_is_made_again_gives_no_new_time() {
     host.advance(Duration::from_secs(240));
     assert_eq!(
         timeouts(&host.plan::<Holding>().unwrap()),
-        named(&[("all", Some(60)), ("after 5m", Some(900)), ("after 20m", None)])
+        named(&[
+            ("all", Some(60)),
+            ("pods after 5m", Some(900)),
+            ("pods after 20m", None)
+        ])
     );
     host.advance(Duration::from_secs(660));
     assert_eq!(
         timeouts(&host.plan::<Holding>().unwrap()),
-        named(&[("all", Some(1)), ("after 5m", Some(300)), ("after 20m", None)])
+        named(&[
+            ("all", Some(1)),
+            ("pods after 5m", Some(300)),
+            ("pods after 20m", None)
+        ])
     );
 }
 
@@ -175,14 +228,17 @@ fn the_driver_still_leaves_last() {
     driver.driver = true;
     host.pods([driver, pod("a/5"), pod("a/x")]);
     let waves = host.plan::<Holding>().unwrap().waves();
-    assert_eq!(waves, ["all: a/x", "after 5m: a/5", "driver: scupper/driver"]);
+    assert_eq!(
+        waves,
+        ["all: a/x", "pods after 5m: a/5", "driver: scupper/driver"]
+    );
 }
 
 #[test]
 fn the_reason_says_if_the_deadline_comes_first() {
     let host = Host::new();
     let when = || {
-        let call = host.call(scupper_sdk::Phase::BeforeDrain, scupper_sdk::Subject::Node);
+        let call = host.call(Phase::BeforeDrain, Subject::Node);
         minutes(5).when(&call.drain)
     };
     assert_eq!(when(), "after 5m");
@@ -190,4 +246,28 @@ fn the_reason_says_if_the_deadline_comes_first() {
     assert_eq!(when(), "after 5m");
     host.deadline_in(Duration::from_secs(300));
     assert_eq!(when(), "after 5m, but the drain's deadline comes first");
+}
+
+#[test]
+fn a_wave_waits_for_its_pods_and_for_none_that_another_policy_keeps() {
+    let host = Host::new();
+    host.pods(["a/5", "a/x", "b/5", "a/20"].map(pod));
+    let held = host.plan::<Holding>().unwrap();
+    assert_eq!(awaited(&host, "pods after 5m"), ["a/5", "b/5"]);
+    // A later policy of the chain.
+    host.plan_after::<Keeping>(&held).unwrap();
+    assert_eq!(awaited(&host, "pods after 5m"), ["a/5"]);
+    assert_eq!(awaited(&host, "pods after 20m"), ["a/20"]);
+    host.pods(["b/5", "a/20"].map(pod));
+    assert!(awaited(&host, "pods after 5m").is_empty());
+}
+
+#[test]
+fn a_policy_holds_no_wave_of_another() {
+    let host = Host::new();
+    host.pods(["a/5", "a/20"].map(pod));
+    host.plan::<Holding>().unwrap();
+    for wave in ["others after 5m", "after 5m", "all"] {
+        assert!(awaited(&host, wave).is_empty(), "{wave}");
+    }
 }

@@ -393,3 +393,46 @@ fn note_turns_any_text_into_a_valid_note() {
     let fits = "x".repeat(1024);
     assert_eq!(events::note(&fits), fits);
 }
+
+/// Says which pods leave.
+struct Tells;
+
+impl Policy for Tells {
+    fn describe() -> Description {
+        description!("Says which pods leave")
+    }
+}
+
+impl Hooks for Tells {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeDrain]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        let names: Vec<_> = call
+            .leaving()
+            .into_iter()
+            .map(scupper_sdk::Pod::full_name)
+            .collect();
+        Outcome::failed(names.join(" ")).into()
+    }
+}
+
+#[test]
+fn a_step_learns_which_pods_leave_as_from_the_host() {
+    let host = Host::new();
+    host.pods([pod("a/one"), pod("a/agent").of_daemon_set(), pod("b/two")]);
+    let told = |phase, subject| match host.step::<Tells>(phase, subject) {
+        Outcome::Failed(failure) => failure.message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(Phase::BeforeDrain, Subject::Node), "a/one b/two");
+    let wave = |name: &str| Subject::Wave(name.to_owned());
+    assert_eq!(told(Phase::BeforeWave, wave("all")), "a/one b/two");
+    assert_eq!(told(Phase::BeforeWave, wave("other")), "");
+    host.pods([pod("b/two")]);
+    assert_eq!(told(Phase::AfterDrain, Subject::Node), "b/two");
+    for phase in [Phase::OnCancel, Phase::BeforeUncordon, Phase::AfterUncordon] {
+        assert_eq!(told(phase, Subject::Node), "", "{phase:?}");
+    }
+}

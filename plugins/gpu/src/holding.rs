@@ -23,11 +23,11 @@ pub(crate) fn holding(gpus: &[String], pod: &Pod, named: &[String]) -> Result<Ho
     let resources = facts::resources(pod)?;
     let (devices, requested): (Vec<_>, _) =
         (resources.devices_of(gpus).collect(), resources.requested_of(gpus));
-    let has = |id: &&String| devices.iter().any(|device| is(device, id) == Some(true));
+    let has = |id: &&String| devices.iter().any(|device| device.is_gpu(id) == Some(true));
     if let Some(id) = named.iter().find(has) {
         return Ok(Holding::Named(id.clone()));
     }
-    let is_unclear = |device: &&&Device| named.iter().any(|id| is(device, id).is_none());
+    let is_unclear = |device: &&&Device| named.iter().any(|id| device.is_gpu(id).is_none());
     Ok(if let Some(claim) = resources.unallocated_claims.first() {
         Holding::Unknown(format!("the devices of its ResourceClaim {claim} are unknown"))
     } else if requested > devices.len() as u64 {
@@ -44,34 +44,4 @@ pub(crate) fn holding(gpus: &[String], pod: &Pod, named: &[String]) -> Result<Ho
     } else {
         Holding::None
     })
-}
-
-/// Whether a device is this GPU or a part of it; `None`: the device's attributes do not tell.
-fn is(device: &Device, id: &str) -> Option<bool> {
-    let known = if is_uuid(id) {
-        let uuids = [
-            device.attribute("parentUUID"),
-            device.attribute("uuid"),
-            Some(&device.name),
-        ];
-        // Replicas of a shared GPU have a number behind its UUID: `GPU-41f0::1`.
-        let mut uuids = uuids
-            .into_iter()
-            .flatten()
-            .filter_map(|uuid| uuid.split("::").next());
-        uuids.find(|uuid| is_uuid(uuid))
-    } else if id.parse::<u32>().is_ok() {
-        // A part's `index` is its own.
-        device
-            .attribute("parentIndex")
-            .or_else(|| device.attribute("index"))
-    } else {
-        None
-    };
-    known.map(|known| known == id)
-}
-
-/// Whether it is the UUID of a whole GPU; those of parts are like `MIG-7d2c`.
-fn is_uuid(text: &str) -> bool {
-    text.starts_with("GPU-")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Problem, config};
+use scupper_sdk::{LabelPattern, Pod, Problem, config, handshake::Handshake};
 
 pub(crate) const KEYS: [&str; 6] = [
     "kinds",
@@ -21,36 +21,32 @@ const CHECKPOINT_CAP: Duration = Duration::from_secs(600);
 /// See `config.schema.json`.
 pub(crate) struct Settings {
     pub(crate) kinds: Vec<String>,
-    /// Keys, and patterns of values.
-    pub(crate) labels: Vec<(String, String)>,
-    pub(crate) cap: Duration,
-    pub(crate) cap_annotation: Option<String>,
-    /// The prefix of the annotations.
-    pub(crate) checkpoints: Option<String>,
-    pub(crate) checkpoint_cap: Duration,
+    pub(crate) labels: Vec<LabelPattern>,
+    cap: Duration,
+    cap_annotation: Option<String>,
+    pub(crate) checkpoints: Option<Handshake>,
 }
 
 impl Settings {
     pub(crate) fn read() -> Result<Self, Problem> {
-        let checkpoints = config::get("checkpoints").filter(|prefix| !prefix.is_empty());
-        if let Some(prefix) = checkpoints.as_deref().filter(|prefix| !prefix.ends_with('/')) {
-            let what = "must be a domain and a slash, such as checkpoint.example.com/";
-            return Err(Problem::new("checkpoints", format!("`{prefix}`: {what}")));
-        }
         Ok(Self {
             kinds: config::list("kinds", KINDS),
-            labels: config::parsed_list("labels", LABELS, label)?,
+            labels: config::parsed_list("labels", LABELS, str::parse)?,
             cap: config::time("cap", CAP)?,
             cap_annotation: config::get("cap-annotation"),
-            checkpoints,
-            checkpoint_cap: config::time("checkpoint-cap", CHECKPOINT_CAP)?,
+            checkpoints: Handshake::read("checkpoints", config::time("checkpoint-cap", CHECKPOINT_CAP)?)?,
         })
     }
-}
 
-fn label(text: &str) -> Result<(String, String), &'static str> {
-    match text.split_once('=') {
-        Some((key, pattern)) if !key.is_empty() => Ok((key.to_owned(), pattern.to_owned())),
-        _ => Err("must be LABEL=VALUE; LABEL=* matches every value"),
+    /// How long a pod may take for a checkpoint; `None`: it saves none.
+    pub(crate) fn checkpoint_time(&self, pod: &Pod) -> Option<Duration> {
+        self.checkpoints.as_ref()?.time(pod)
+    }
+
+    /// How long a pod may run. Its owner can shorten that, and not lengthen the drain.
+    pub(crate) fn cap_of(&self, pod: &Pod) -> Duration {
+        let own = self.cap_annotation.as_deref().and_then(|key| pod.annotation(key));
+        let own = own.and_then(config::duration);
+        own.map_or(self.cap, |own| own.min(self.cap))
     }
 }

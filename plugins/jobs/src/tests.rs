@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Hooks, Outcome, Phase, Pod, PodPhase, Policy, Subject, Verdict,
+    Description, Draft, Drain, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy, Subject, Verdict,
+    description,
     testing::{Host, owner, pod},
 };
 
@@ -31,7 +32,9 @@ fn asking(pods: impl IntoIterator<Item = Pod>) -> Host {
     host
 }
 
+/// The step of a wave of the plan as it is now.
 fn step(host: &Host, wave: &str) -> Outcome {
+    host.plan::<Jobs>().unwrap();
     host.step::<Jobs>(Phase::BeforeWave, Subject::Wave(wave.to_owned()))
 }
 
@@ -67,7 +70,7 @@ fn pods_of_jobs_get_time_and_others_do_not() {
         plan.waves(),
         [
             "all: shop/cart ml/service",
-            "after 4h: batch/report ci/build ml/worker ml/leader"
+            "jobs after 4h: batch/report ci/build ml/worker ml/leader"
         ]
     );
     let reasons = ["batch/report", "ml/worker", "ml/leader"].map(|name| plan.reason(name).unwrap());
@@ -96,7 +99,7 @@ fn a_pod_may_ask_for_less_time_and_not_for_more() {
     ]);
     assert_eq!(
         host.plan::<Jobs>().unwrap().waves(),
-        ["after 5m: a/less", "after 1h: a/more a/wrong a/none"]
+        ["jobs after 5m: a/less", "jobs after 1h: a/more a/wrong a/none"]
     );
 }
 
@@ -119,8 +122,11 @@ fn a_wave_waits_for_its_jobs_until_their_cap() {
     ended.phase = PodPhase::Succeeded;
     host.pods([pod("shop/cart"), of_kind("Job", "batch/report"), ended]);
     assert_eq!(Jobs::phases(), [Phase::BeforeWave]);
-    assert_eq!(awaited(&step(&host, "after 1h")), ["batch/report: still runs"]);
-    let wave = Subject::Wave("after 1h".to_owned());
+    assert_eq!(
+        awaited(&step(&host, "jobs after 1h")),
+        ["batch/report: still runs"]
+    );
+    let wave = Subject::Wave("jobs after 1h".to_owned());
     let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 10_000);
     assert_eq!(
         (run.outcome(), run.took),
@@ -134,7 +140,11 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
     let plan = host.plan::<Jobs>().unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: shop/cart", "after 2m: ml/train", "after 10m: ml/long"]
+        [
+            "all: shop/cart",
+            "jobs after 2m: ml/train",
+            "jobs after 10m: ml/long"
+        ]
     );
     assert_eq!(
         plan.reason("ml/train"),
@@ -153,7 +163,7 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
     );
 
     assert_eq!(
-        awaited(&step(&host, "after 2m")),
+        awaited(&step(&host, "jobs after 2m")),
         ["ml/train: was asked for a checkpoint"]
     );
     let answers = |id: &str| {
@@ -161,15 +171,16 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
         host.pods([train.with_annotation("checkpoint.example.com/done", id)]);
     };
     answers("an earlier drain");
-    assert_eq!(awaited(&step(&host, "after 2m")).len(), 1);
+    assert_eq!(awaited(&step(&host, "jobs after 2m")).len(), 1);
     answers(&id);
-    assert_eq!(step(&host, "after 2m"), Outcome::Done);
+    assert_eq!(step(&host, "jobs after 2m"), Outcome::Done);
 }
 
 #[test]
 fn a_pod_that_does_not_answer_is_evicted_at_its_cap() {
     let host = asking([saves("2m", "ml/train")]);
-    let wave = Subject::Wave("after 2m".to_owned());
+    host.plan::<Jobs>().unwrap();
+    let wave = Subject::Wave("jobs after 2m".to_owned());
     let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 1_000);
     assert_eq!(
         (run.outcome(), run.took),
@@ -193,6 +204,40 @@ fn a_cancelled_drain_withdraws_its_requests() {
     );
     assert_eq!(host.step::<Jobs>(Phase::OnCancel, Subject::Node), Outcome::Done);
     assert_eq!(host.pod("ml/train").unwrap().annotation(REQUESTED), None);
+}
+
+/// Another policy, which keeps the pods with this name.
+struct Keeps;
+
+impl Policy for Keeps {
+    fn describe() -> Description {
+        description!("Keeps pods named kept")
+    }
+}
+
+impl Planner for Keeps {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods().iter().filter(|pod| pod.name == "kept") {
+            draft.keep(pod, "by its name");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_that_stays_is_neither_awaited_nor_asked_for_a_checkpoint() {
+    let host = asking([saves("2m", "ml/train"), saves("2m", "ml/kept")]);
+    let draft = host.plan::<Keeps>().unwrap();
+    host.plan_after::<Jobs>(&draft).unwrap();
+    assert_eq!(
+        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
+        Outcome::Done
+    );
+    let asked = |name: &str| host.pod(name).unwrap().annotation(REQUESTED).is_some();
+    assert_eq!(["ml/train", "ml/kept"].map(asked), [true, false]);
+    let wave = Subject::Wave("jobs after 2m".to_owned());
+    let outcome = host.step::<Jobs>(Phase::BeforeWave, wave);
+    assert_eq!(awaited(&outcome), ["ml/train: was asked for a checkpoint"]);
 }
 
 #[test]

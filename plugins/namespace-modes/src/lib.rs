@@ -4,14 +4,17 @@
 mod rules;
 
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Grant, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
-    config, description, facts, hold,
+    Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
+    Verdict, config, description, facts, hold,
 };
 
-use crate::rules::{Mode, Rule, rules};
+use crate::rules::{Rule, rules};
 
 /// The last wave: pods that leave only when they have ended.
 const COMPLETION: &str = "completion";
+
+/// The first word of the names of waves that wait.
+const WAVES: &str = "namespaces";
 
 struct NamespaceModes;
 
@@ -38,35 +41,18 @@ impl Planner for NamespaceModes {
     fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let rules = rules()?;
         let (mut held, mut awaited) = (Vec::new(), Vec::new());
-        // A finished pod has nothing to wait for, and the driver's own pod is the driver's matter.
-        for pod in draft
-            .leaving()
-            .into_iter()
-            .filter(|pod| !pod.is_finished() && !pod.driver)
-        {
-            let Some(mode) = mode_of(&rules, pod)? else {
+        for pod in draft.running() {
+            let Some(rule) = rule_of(&rules, pod)? else {
                 continue;
             };
-            let reason = format!("namespace {}: {}", pod.namespace, mode.reason(drain));
-            match mode {
-                Mode::Immediate => draft.evict(pod, reason),
-                Mode::Keep | Mode::System => draft.keep(pod, reason),
-                Mode::AllowCompletion(None) => {
-                    draft.await_completion(pod, reason);
-                    awaited.push(pod);
-                }
-                Mode::AllowCompletion(Some(hold)) => {
-                    draft.evict(pod, reason);
-                    held.push((pod, hold));
-                }
-                Mode::DeleteAfterTimeout(hold) => {
-                    draft.delete(pod, reason);
-                    held.push((pod, hold));
-                }
+            draft.decide(pod, rule.verdict, rule.reason(pod, drain));
+            held.extend(rule.hold.map(|hold| (pod, hold)));
+            if rule.verdict == Verdict::AwaitCompletion {
+                awaited.push(pod);
             }
         }
         // In this order: what waits without a limit must not delay what has one.
-        draft.hold(drain, held);
+        draft.hold(WAVES, drain, held);
         for pod in awaited {
             draft.move_to_wave(pod, COMPLETION);
         }
@@ -76,7 +62,7 @@ impl Planner for NamespaceModes {
 
 impl Hooks for NamespaceModes {
     fn phases() -> Vec<Phase> {
-        let waits = |rule: &Rule| rule.mode.hold().is_some();
+        let waits = |rule: &Rule| rule.hold.is_some();
         if rules().unwrap_or_default().iter().any(waits) {
             vec![Phase::BeforeWave]
         } else {
@@ -85,22 +71,15 @@ impl Hooks for NamespaceModes {
     }
 
     fn step(call: &Call) -> Outcome {
-        let rules = match rules() {
-            Ok(rules) => rules,
-            Err(problem) => return problem.into(),
-        };
-        let hold_of = |pod: &Pod| -> Result<Option<Hold>, facts::Error> {
-            Ok(mode_of(&rules, pod)?.and_then(Mode::hold))
-        };
-        hold::step(call, hold_of, |_| Some("still runs".to_owned()))
+        hold::step(WAVES, call, |_| Some("still runs".to_owned()))
     }
 }
 
-/// The mode of the first rule that matches; `None`: no rule names the pod.
-fn mode_of(rules: &[Rule], pod: &Pod) -> Result<Option<Mode>, facts::Error> {
+/// The first rule that matches; `None`: no rule names the pod.
+fn rule_of<'r>(rules: &'r [Rule], pod: &Pod) -> Result<Option<&'r Rule>, facts::Error> {
     for rule in rules {
         if rule.matches(pod)? {
-            return Ok(Some(rule.mode));
+            return Ok(Some(rule));
         }
     }
     Ok(None)

@@ -7,8 +7,7 @@ use super::{
     state::{self, State},
 };
 use crate::{
-    Call, Condition, Decision, Finding, Hooks, Node, Outcome, Phase, Plan, Planner, Pod, Policy, Subject,
-    Surroundings, Verdict, Wave,
+    Call, Condition, Finding, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Subject, Surroundings,
     export::glue,
     http::{Error, Request, Response},
     log::Level,
@@ -170,7 +169,7 @@ impl Host {
     pub fn plan_after<P: Planner>(&self, draft: &Planned) -> Result<Planned, String> {
         let wants = <P as Policy>::describe().wants;
         let (drain, node, pods) = state::with(|state| {
-            (state.grants, state.wants, state.unread) = (None, wants, None);
+            (state.grants, state.wants, state.unread, state.hook) = (None, wants, None, None);
             (state.drain.clone(), state.node.clone(), state.pods.clone())
         });
         let plan = glue::make_plan::<P>(&drain, &node, &pods, draft.plan().clone());
@@ -180,32 +179,14 @@ impl Host {
         let plan = plan?;
         let planned = Planned::new(plan, pods);
         planned.assert_valid();
+        state::with(|state| state.plan = Some(planned.plan().clone()));
         Ok(planned)
     }
 
     /// The first draft, before any policy.
     pub fn draft(&self) -> Planned {
         let pods = state::with(|state| state.pods.clone());
-        let decide = |pod: &Pod| {
-            let (verdict, reason) = match pod {
-                _ if pod.mirror => (Verdict::Keep, "mirror pod"),
-                _ if pod.is_controlled_by("DaemonSet") => (Verdict::Keep, "managed by a DaemonSet"),
-                _ => (Verdict::Evict, "evictable"),
-            };
-            Decision {
-                pod: pod.uid.clone(),
-                verdict,
-                reason: reason.to_owned(),
-                policy: "kubectl".to_owned(),
-            }
-        };
-        let decisions: Vec<_> = pods.iter().map(decide).collect();
-        let leaving = decisions.iter().filter(|decision| decision.verdict.leaves());
-        let waves = vec![Wave::new(
-            "all",
-            leaving.map(|decision| decision.pod.clone()).collect(),
-        )];
-        let plan = crate::Draft::new(&pods, Plan { decisions, waves }).finish();
+        let plan = state::draft(&pods);
         Planned::new(plan, pods)
     }
 
@@ -234,7 +215,8 @@ impl Host {
         HookRun { outcomes, took }
     }
 
-    /// The call of a hook's next step. It takes the state that the previous step saved out of the host.
+    /// The call of a hook's next step, for which the plan is the last one that the test has made, or else the first draft. It
+    /// takes the state that the previous step saved out of the host.
     pub fn call(&self, phase: Phase, subject: Subject) -> Call {
         state::with(|state| {
             let at = state
@@ -242,6 +224,7 @@ impl Host {
                 .iter()
                 .position(|(p, s, _)| *p == phase && *s == subject);
             let saved = at.map(|at| state.hooks.swap_remove(at).2);
+            state.hook = Some((phase, subject.clone()));
             Call {
                 phase,
                 subject,
@@ -300,7 +283,7 @@ impl Host {
         state::with(|state| {
             state.wants.clone_from(&wants);
             state.grants = Some(wants);
-            state.checks = true;
+            (state.checks, state.hook) = (true, None);
         });
         let findings = glue::check::<P>(node);
         state::with(|state| state.checks = false);

@@ -98,6 +98,14 @@ pub(crate) mod cluster {
     }
 }
 
+pub(crate) mod plan {
+    use crate::testing::state;
+
+    pub(crate) fn leaving() -> Vec<String> {
+        state::with(|state| state.leaving())
+    }
+}
+
 pub(crate) mod facts {
     use crate::{
         Pod,

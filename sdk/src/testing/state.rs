@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
-    Drain, Entry, Grant, Node, Phase, Pod, Subject,
+    Decision, Drain, Entry, Grant, Node, Phase, Plan, Pod, Subject, Uid, Verdict, Wave,
     facts::{Budget, DrainRequest, Namespace, Owner, Peer, Resources, Volume},
     http::{Error, Request, Response},
     log::Level,
@@ -51,6 +51,10 @@ pub(super) struct State {
     pub(super) server: Option<Server>,
     /// The Events that the policy emitted.
     pub(super) events: Vec<String>,
+    /// The plan that was made last; `None`: the first draft.
+    pub(super) plan: Option<Plan>,
+    /// The hook whose step is being taken.
+    pub(super) hook: Option<(Phase, Subject)>,
     /// The state of unfinished hooks.
     pub(super) hooks: Vec<(Phase, Subject, Vec<u8>)>,
 }
@@ -96,9 +100,55 @@ impl Default for State {
             outage: None,
             server: None,
             events: Vec::new(),
+            plan: None,
+            hook: None,
             hooks: Vec::new(),
         }
     }
+}
+
+impl State {
+    /// The leaving pods that the host passes to the step.
+    pub(super) fn leaving(&self) -> Vec<Uid> {
+        let Some((phase, subject)) = &self.hook else {
+            return Vec::new();
+        };
+        if matches!(
+            phase,
+            Phase::OnCancel | Phase::BeforeUncordon | Phase::AfterUncordon
+        ) {
+            return Vec::new();
+        }
+        let plan = self.plan.clone().unwrap_or_else(|| draft(&self.pods));
+        let is_meant = |wave: &Wave| !matches!(subject, Subject::Wave(name) if *name != wave.name);
+        let is_there = |uid: &Uid| self.pods.iter().any(|pod| pod.uid == *uid);
+        let waves = plan.waves.into_iter().filter(is_meant);
+        waves.flat_map(|wave| wave.pods).filter(is_there).collect()
+    }
+}
+
+/// The host's first draft: every pod leaves, except mirror pods and those of DaemonSets.
+pub(super) fn draft(pods: &[Pod]) -> Plan {
+    let decide = |pod: &Pod| {
+        let (verdict, reason) = match pod {
+            _ if pod.mirror => (Verdict::Keep, "mirror pod"),
+            _ if pod.is_controlled_by("DaemonSet") => (Verdict::Keep, "managed by a DaemonSet"),
+            _ => (Verdict::Evict, "evictable"),
+        };
+        Decision {
+            pod: pod.uid.clone(),
+            verdict,
+            reason: reason.to_owned(),
+            policy: "kubectl".to_owned(),
+        }
+    };
+    let decisions: Vec<_> = pods.iter().map(decide).collect();
+    let leaving = decisions.iter().filter(|decision| decision.verdict.leaves());
+    let waves = vec![Wave::new(
+        "all",
+        leaving.map(|decision| decision.pod.clone()).collect(),
+    )];
+    crate::Draft::new(pods, Plan { decisions, waves }).finish()
 }
 
 /// Reads or changes this thread's state.

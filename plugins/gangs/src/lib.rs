@@ -1,0 +1,188 @@
+//! Evicts the pods of a gang together: in one wave, after one call of its hooks. Names the gang's pods on other nodes,
+//! and can wait until these are gone.
+
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_sdk::{
+    Call, Description, Draft, Drain, Grant, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase,
+    Policy, Problem, config, count, description,
+    facts::{self, Peer},
+    hold,
+};
+
+use crate::settings::Settings;
+
+/// The names of the waves that wait for pods on other nodes begin with it.
+const WHOSE: &str = "gangs";
+/// Maximum number of nodes that a reason names.
+const NAMED: usize = 3;
+
+struct Gangs;
+
+scupper_sdk::export!(Gangs with planner, hooks);
+
+impl Policy for Gangs {
+    fn describe() -> Description {
+        description!("Evicts the pods of a gang together")
+            .config_schema(include_str!("../config.schema.json"))
+            .wants(Grant::facts_of_peers())
+    }
+
+    fn check_config() -> Vec<Problem> {
+        config::check(&settings::KEYS, Settings::read())
+    }
+}
+
+/// Pods that work only together.
+struct Gang<'a> {
+    name: String,
+    members: BTreeSet<String>,
+    /// In the order in which they leave.
+    here: Vec<&'a Pod>,
+    /// The nodes of the others that still run there, by UID.
+    elsewhere: BTreeMap<String, String>,
+}
+
+impl Planner for Gangs {
+    fn plan(drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let settings = Settings::read()?;
+        let mut held = Vec::new();
+        for gang in gangs(&settings, node, draft)? {
+            let last = gang.here.last().and_then(|pod| draft.wave_of(pod));
+            let Some(wave) = last.map(str::to_owned) else {
+                continue;
+            };
+            for pod in &gang.here {
+                draft.explain(pod, gang.text());
+                draft.move_to_wave(pod, &wave);
+            }
+            let hold = settings.hold.filter(|_| !gang.elsewhere.is_empty());
+            // Another policy's hold that lasts longer stays.
+            let own = Hold::of_wave(&wave).map(|(_, hold)| hold);
+            if let Some(hold) = hold.filter(|hold| own.is_none_or(|own| own < *hold)) {
+                held.extend(gang.here.iter().map(|pod| (*pod, hold)));
+            }
+        }
+        draft.hold(WHOSE, drain, held);
+        Ok(())
+    }
+}
+
+impl Hooks for Gangs {
+    fn phases() -> Vec<Phase> {
+        match Settings::read() {
+            Ok(settings) if settings.hold.is_some() => vec![Phase::BeforeWave],
+            _ => Vec::new(),
+        }
+    }
+
+    fn step(call: &Call) -> Outcome {
+        let settings = match Settings::read() {
+            Ok(settings) => settings,
+            Err(problem) => return problem.into(),
+        };
+        hold::step(WHOSE, call, |pod| match members(&settings, pod) {
+            Ok(peers) => {
+                let running = peers.iter().filter(|peer| runs_elsewhere(peer, &call.node));
+                let nodes: Vec<&str> = running.map(|peer| peer.node.as_str()).collect();
+                (!nodes.is_empty()).then(|| format!("waits for {}", pods_on(&nodes)))
+            }
+            // The time limit still applies, so an outage delays the drain no longer than that.
+            Err(error) => Some(format!("its gang cannot be read: {error}")),
+        })
+    }
+}
+
+/// The gangs of the pods that leave.
+fn gangs<'a>(settings: &Settings, node: &Node, draft: &Draft<'a>) -> Result<Vec<Gang<'a>>, facts::Error> {
+    let mut gangs: Vec<Gang<'a>> = Vec::new();
+    for pod in draft.leaving().into_iter().filter(|pod| !pod.driver) {
+        let peers = members(settings, pod)?;
+        if peers.is_empty() {
+            continue;
+        }
+        let mut gang = Gang::of(pod, &peers, node);
+        // A pod may be in several groups: then they are one gang.
+        let (same, others) = gangs
+            .into_iter()
+            .partition(|other: &Gang<'_>| !other.members.is_disjoint(&gang.members));
+        gangs = others;
+        gang = same
+            .into_iter()
+            .rev()
+            .fold(gang, |gang, earlier| earlier.with(gang));
+        gangs.push(gang);
+    }
+    Ok(gangs)
+}
+
+/// The other pods of the pod's gang, on all nodes.
+fn members(settings: &Settings, pod: &Pod) -> Result<Vec<Peer>, facts::Error> {
+    let is_marked = settings.is_marked(pod);
+    let mut peers = facts::peers(pod)?;
+    peers.retain(|peer| {
+        let in_group = settings.scheduling_groups && peer.scheduling_group.is_some();
+        in_group || (is_marked && peer.same_controller)
+    });
+    Ok(peers)
+}
+
+fn runs_elsewhere(peer: &Peer, node: &Node) -> bool {
+    let has_ended = matches!(peer.phase, PodPhase::Succeeded | PodPhase::Failed);
+    peer.is_elsewhere(node) && !peer.is_terminating() && !has_ended
+}
+
+impl<'a> Gang<'a> {
+    fn of(pod: &'a Pod, peers: &[Peer], node: &Node) -> Self {
+        let group = peers.iter().find_map(|peer| peer.scheduling_group.clone());
+        let controller = || pod.controller.as_ref().map(|owner| owner.name.clone());
+        let running = peers.iter().filter(|peer| runs_elsewhere(peer, node));
+        Self {
+            name: group.or_else(controller).unwrap_or_default(),
+            members: peers
+                .iter()
+                .map(|peer| peer.uid.clone())
+                .chain([pod.uid.clone()])
+                .collect(),
+            here: vec![pod],
+            elsewhere: running
+                .map(|peer| (peer.uid.clone(), peer.node.clone()))
+                .collect(),
+        }
+    }
+
+    /// Both as one, under the name of this one.
+    fn with(mut self, later: Self) -> Self {
+        self.members.extend(later.members);
+        self.here.extend(later.here);
+        self.elsewhere.extend(later.elsewhere);
+        self
+    }
+
+    /// `gang bert of 2 pods here and 3 more pods on node-2, node-3`
+    fn text(&self) -> String {
+        let here = count(self.here.len(), "pod");
+        let nodes: Vec<&str> = self.elsewhere.values().map(String::as_str).collect();
+        let more = match nodes.len() {
+            0 => String::new(),
+            _ => format!(" and {}", pods_on(&nodes)),
+        };
+        format!("gang {} of {here} here{more}", self.name)
+    }
+}
+
+/// `3 more pods on node-2, node-3 and 2 more nodes`
+fn pods_on(nodes: &[&str]) -> String {
+    let distinct: BTreeSet<&str> = nodes.iter().copied().collect();
+    let named: Vec<&str> = distinct.iter().take(NAMED).copied().collect();
+    let rest = match distinct.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        rest => format!(" and {}", count(rest, "more node")),
+    };
+    format!("{} on {}{rest}", count(nodes.len(), "more pod"), named.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Tests the policy without wasm and without a cluster.
+
+use std::time::Duration;
+
+use scupper_sdk::{
+    Hooks, Outcome, Phase, Policy, Subject,
+    testing::{Host, peer, pod},
+};
+
+use super::Gangs;
+
+/// A gang `bert` of two pods here and these on other nodes.
+fn host(elsewhere: &[(&str, &str)]) -> Host {
+    let host = Host::new();
+    host.pods([pod("ml/train-0"), pod("shop/cart"), pod("ml/train-1")]);
+    let node = host.call(Phase::BeforeDrain, Subject::Node).node.name;
+    for (own, other) in [("train-0", "train-1"), ("train-1", "train-0")] {
+        let others = elsewhere
+            .iter()
+            .map(|(name, node)| peer(name, node).in_group("bert"));
+        let here = peer(&format!("ml/{other}"), &node).in_group("bert");
+        host.peers(&format!("ml/{own}"), others.chain([here]));
+    }
+    host
+}
+
+fn step(host: &Host, wave: &str) -> Outcome {
+    host.step::<Gangs>(Phase::BeforeWave, Subject::Wave(wave.to_owned()))
+}
+
+#[test]
+fn the_reason_names_the_pods_on_other_nodes() {
+    let nodes = [("a", "n2"), ("b", "n3"), ("c", "n3"), ("d", "n4"), ("e", "n5")];
+    let host = host(&nodes);
+    let plan = host.plan::<Gangs>().unwrap();
+    assert_eq!(plan.waves(), ["all: shop/cart ml/train-0 ml/train-1"]);
+    let reason = plan.reason("ml/train-0").unwrap();
+    let wanted = "gang bert of 2 pods here and 5 more pods on n2, n3, n4 and 1 more node; ";
+    assert!(reason.starts_with(wanted), "{reason}");
+    assert!(!plan.reason("shop/cart").unwrap().contains("gang"));
+}
+
+#[test]
+fn groups_count_unless_they_are_switched_off_and_controllers_only_with_a_mark() {
+    let host = host(&[]);
+    host.config("scheduling-groups", "false");
+    assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
+    let replica = || pod("ml/serve-0").with_label("example.com/gang", "yes");
+    host.pods([replica()]);
+    host.peers("ml/serve-0", [peer("serve-1", "node-9")]);
+    assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
+    host.config("controllers", "example.com/gang=y*");
+    let plan = host.plan::<Gangs>().unwrap();
+    let reason = plan.reason("ml/serve-0").unwrap();
+    assert!(
+        reason.contains("of 1 pod here and 1 more pod on node-9"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_gang_waits_for_its_pods_on_other_nodes_and_no_longer_than_its_time() {
+    let host = host(&[("a", "n2")]);
+    assert_eq!(Gangs::phases(), []);
+    host.config("spanning", "hold 10m");
+    assert_eq!(Gangs::phases(), [Phase::BeforeWave]);
+    let plan = host.plan::<Gangs>().unwrap();
+    assert_eq!(
+        plan.waves(),
+        ["all: shop/cart", "gangs after 10m: ml/train-0 ml/train-1"]
+    );
+    let Outcome::Pending(pending) = step(&host, "gangs after 10m") else {
+        panic!("it does not wait");
+    };
+    assert_eq!(pending.waiting_for[0].detail, "waits for 1 more pod on n2");
+    host.outage(Some("the API server restarts"));
+    let wave = Subject::Wave("gangs after 10m".to_owned());
+    let run = host.run_hook::<Gangs>(Phase::BeforeWave, wave, 1_000);
+    assert_eq!(
+        (run.outcome(), run.took),
+        (Some(&Outcome::Done), Duration::from_secs(600))
+    );
+}
+
+#[test]
+fn peers_that_end_are_not_waited_for() {
+    let host = host(&[]);
+    host.config("spanning", "hold 10m");
+    let mut ending = peer("a", "n2").in_group("bert");
+    ending.deletion_timestamp = Some(1);
+    host.peers("ml/train-0", [ending.clone()]);
+    host.peers("ml/train-1", [ending]);
+    assert_eq!(host.plan::<Gangs>().unwrap().waves().len(), 1);
+    assert_eq!(step(&host, "gangs after 10m"), Outcome::Done);
+    assert_eq!(step(&host, "jobs after 10m"), Outcome::Done);
+}
+
+#[test]
+fn an_outage_makes_no_plan() {
+    let host = host(&[]);
+    host.outage(Some("the API server restarts"));
+    assert!(host.plan::<Gangs>().unwrap_err().contains("restarts"));
+}
+
+#[test]
+fn wrong_values_are_problems() {
+    for (key, value, words) in [
+        ("scheduling-groups", "yes", "must be true or false"),
+        ("controllers", "gang", "must be KEY=VALUE"),
+        ("spanning", "hold", "must be evict, or hold and a time"),
+        ("spanning", "hold 0s", "not zero"),
+        ("groups", "a", "no such key"),
+    ] {
+        let host = Host::new();
+        host.config(key, value);
+        let problems = Gangs::check_config();
+        assert!(
+            problems.len() == 1 && problems[0].key == key && problems[0].message.contains(words),
+            "{key}: {problems:?}"
+        );
+    }
+    let _host = Host::new();
+    assert_eq!(Gangs::check_config(), []);
+}
