@@ -9,7 +9,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use scupper_engine::{
-    Checkpoint, Counts, HookPhase, Intent, Phase, SavedHook, Subject, Time, Uid, whole_millis,
+    Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, Uid,
+    whole_millis,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -86,6 +87,8 @@ struct Wire {
     stays_others: Vec<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     ended_well: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    raised: Vec<WireRaised>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     volumes_since: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +102,10 @@ struct WireCounts {
     at: u64,
     leaving: u32,
     gone: u32,
+    deleted: u32,
     waves: u32,
     evictions: u32,
+    deletions: u32,
     refusals: u32,
     steps: u32,
     hook_wait: u64,
@@ -141,6 +146,21 @@ struct WireDone {
     others: Vec<String>,
 }
 
+/// A Deployment whose replicas are to be taken back.
+#[derive(Debug, Serialize, Deserialize)]
+struct WireRaised {
+    namespace: String,
+    name: String,
+    uid: String,
+    drain: String,
+    /// UIDs, packed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pods: String,
+    /// UIDs that cannot be packed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    others: Vec<String>,
+}
+
 /// Encodes a checkpoint for the annotation. Decoding returns `done` sorted: it is a set.
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
     let (stays, stays_others) =
@@ -167,6 +187,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         stays,
         stays_others,
         ended_well: checkpoint.ended_well,
+        raised: checkpoint.raised.iter().map(raised_to_wire).collect(),
         volumes_since: checkpoint.volumes_since.map(Time::as_millis),
         counts: (checkpoint.counts != Counts::default()).then(|| counts_to_wire(&checkpoint.counts)),
     };
@@ -223,6 +244,11 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         done,
         returns: wire.returns,
         stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),
+        raised: wire
+            .raised
+            .into_iter()
+            .map(raised_from_wire)
+            .collect::<Result<_, _>>()?,
         volumes_since: wire.volumes_since.map(Time::from_millis),
         counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
@@ -233,8 +259,10 @@ fn counts_to_wire(counts: &Counts) -> WireCounts {
         at: counts.at.as_millis(),
         leaving: counts.leaving,
         gone: counts.gone,
+        deleted: counts.deleted,
         waves: counts.waves,
         evictions: counts.evictions,
+        deletions: counts.deletions,
         refusals: counts.budget_refusals,
         steps: counts.hook_steps,
         hook_wait: whole_millis(counts.hook_wait),
@@ -247,8 +275,10 @@ const fn counts_from_wire(wire: WireCounts) -> Counts {
         at: Time::from_millis(wire.at),
         leaving: wire.leaving,
         gone: wire.gone,
+        deleted: wire.deleted,
         waves: wire.waves,
         evictions: wire.evictions,
+        deletions: wire.deletions,
         budget_refusals: wire.refusals,
         hook_steps: wire.steps,
         hook_wait: Duration::from_millis(wire.hook_wait),
@@ -330,6 +360,30 @@ fn done_from_wire(
             .map(|subject| (wire.policy.clone(), phase, subject)),
     );
     Ok(())
+}
+
+fn raised_to_wire(raised: &Raised) -> WireRaised {
+    let (pods, others) = packed_uids::pack(raised.pods.iter().map(|uid| uid.0.as_str()).collect());
+    WireRaised {
+        namespace: raised.deployment.namespace.clone(),
+        name: raised.deployment.name.clone(),
+        uid: raised.deployment.uid.0.clone(),
+        drain: raised.drain.clone(),
+        pods,
+        others,
+    }
+}
+
+fn raised_from_wire(wire: WireRaised) -> Result<Raised, CheckpointFault> {
+    Ok(Raised {
+        deployment: DeploymentRef {
+            namespace: wire.namespace,
+            name: wire.name,
+            uid: Uid(wire.uid),
+        },
+        drain: wire.drain,
+        pods: uids_from_wire(&wire.pods, wire.others)?.map(Uid).collect(),
+    })
 }
 
 fn uids_from_wire(

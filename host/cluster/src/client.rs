@@ -12,6 +12,7 @@ use super::daemonsets::DaemonSets;
 use super::event_cache::EventCache;
 use super::in_flight::InFlight;
 use super::kubeconfig::Connection;
+use super::recording::Recorder;
 use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
 
@@ -34,6 +35,8 @@ pub struct ConnectOptions {
     pub page_size: u32,
     /// Counts the requests.
     pub observer: Option<RequestObserver>,
+    /// Keeps what is read.
+    pub recorder: Option<Recorder>,
     /// The user to impersonate for evictions, such as `system:node:worker-1`; `None` evicts as the connected user.
     pub evict_as: Option<String>,
 }
@@ -46,6 +49,7 @@ impl Default for ConnectOptions {
             request_timeout: DEFAULT_TIMEOUT,
             page_size: DEFAULT_PAGE,
             observer: None,
+            recorder: None,
             evict_as: None,
         }
     }

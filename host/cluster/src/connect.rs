@@ -179,6 +179,10 @@ fn client(found: FoundConfig, options: &ConnectOptions) -> Result<kube::Client, 
         .headers
         .push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
     let url = config.cluster_url.to_string();
-    let client = http_client::client(&config, proxy.as_ref(), options.observer.clone());
+    let observation = http_client::Observation {
+        observer: options.observer.clone(),
+        recorder: options.recorder.clone(),
+    };
+    let client = http_client::client(&config, proxy.as_ref(), observation);
     client.map_err(|source| ConnectError::Setup { url, origin, source })
 }

@@ -130,13 +130,14 @@ impl Cluster {
         Ok(resources.contains(&kind.plural))
     }
 
-    /// Sets conditions of a request; those of others stay. Nothing is written if they are so already.
+    /// Sets conditions of a request; those of others stay. Nothing is written, and `false` returned, if they are so
+    /// already.
     pub async fn set_drain_request_conditions(
         &self,
         kind: &DrainRequestKind,
         request: &DrainRequestRef,
         wanted: &[RequestCondition],
-    ) -> Result<(), WriteError> {
+    ) -> Result<bool, WriteError> {
         let DrainRequestRef { namespace, name, uid } = request;
         let what = format!("set conditions of {} {namespace}/{name}", kind.plural);
         let path = kind.path(namespace, Some(name));
@@ -153,7 +154,7 @@ impl Cluster {
             });
         }
         let Some(conditions) = conditions::merged(&found, wanted, self.now()) else {
-            return Ok(());
+            return Ok(false);
         };
         let patch = json!({
             "metadata": {"uid": uid, "resourceVersion": of_meta("resourceVersion")},
@@ -162,7 +163,7 @@ impl Cluster {
         let patched = self
             .patch::<Value>(&format!("{path}/status"), Merge::Json, &patch)
             .await;
-        patched.map(drop).map_err(|fault| fault.write(&what))
+        patched.map(|_| true).map_err(|fault| fault.write(&what))
     }
 }
 

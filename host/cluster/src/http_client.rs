@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
@@ -16,21 +16,31 @@ use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn, util::op
 
 use super::api_requests::{ApiRequest, RequestObserver};
 use super::proxy::{Protocol, Proxy};
+use super::recording::{RecordedBody, Recorder};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A dead connection must be detected while a drain waits on its watches, not after TCP's quarter of an hour.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
+/// What looks at requests and answers.
+#[derive(Clone)]
+pub(super) struct Observation {
+    /// Counts the requests.
+    pub(super) observer: Option<RequestObserver>,
+    /// Keeps what is read.
+    pub(super) recorder: Option<Recorder>,
+}
+
 /// Creates a client of the configured server.
 pub(super) fn client(
     config: &Config,
     proxy: Option<&Proxy>,
-    observer: Option<RequestObserver>,
+    observation: Observation,
 ) -> Result<kube::Client, BoxError> {
     let tcp = tcp();
     let Some(proxy) = proxy else {
-        return over(config, tcp, observer);
+        return over(config, tcp, observation);
     };
     let address = proxy.address.clone();
     match proxy.protocol {
@@ -40,7 +50,7 @@ pub(super) fn client(
                 Some(authorization) => tunnel.with_auth(authorization),
                 None => tunnel,
             };
-            over(config, tunnel, observer)
+            over(config, tunnel, observation)
         }
         Protocol::Socks5 => {
             let socks = SocksV5::new(address, tcp);
@@ -48,7 +58,7 @@ pub(super) fn client(
                 Some((user, password)) => socks.with_auth(user.clone(), password.clone()),
                 None => socks,
             };
-            over(config, socks, observer)
+            over(config, socks, observation)
         }
     }
 }
@@ -80,7 +90,7 @@ fn to_proxy(proxy: &Proxy, tcp: HttpConnector) -> Result<HttpsConnector<HttpConn
 }
 
 /// Adds credentials, then our headers, then the server's address, then HTTP/2 if the server supports it.
-fn over<C>(config: &Config, connector: C, observer: Option<RequestObserver>) -> Result<kube::Client, BoxError>
+fn over<C>(config: &Config, connector: C, observation: Observation) -> Result<kube::Client, BoxError>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -108,14 +118,16 @@ where
     let service = config.base_uri_layer().layer(service).boxed_clone();
     let service = service_fn(move |request: Request<Body>| {
         let asked = ApiRequest::of(&request);
-        let (observer, answering) = (observer.clone(), service.clone().oneshot(request));
+        let Observation { observer, recorder } = observation.clone();
+        let recorder = recorder.filter(|_| request.method() == Method::GET);
+        let answering = service.clone().oneshot(request);
         async move {
             let answered = answering.await;
             if let Some(observer) = observer {
                 let code = answered.as_ref().ok().map(|response| response.status().as_u16());
                 observer.observe(ApiRequest { code, ..asked });
             }
-            answered
+            answered.map(|response| response.map(|body| RecordedBody::new(body, recorder.as_ref())))
         }
     });
     Ok(kube::Client::new(service, config.default_namespace.clone()))

@@ -47,8 +47,10 @@ mod lifecycle_claims;
 mod lifecycle_requests;
 mod lifecycle_wire;
 mod listing;
+mod local_volumes;
 mod namespace_state;
 mod node;
+mod out_of_service;
 mod owners;
 mod packed_uids;
 mod peers;
@@ -57,7 +59,10 @@ mod pod_specs;
 mod proxy;
 mod quantity;
 mod read;
+mod recording;
+mod replicas;
 mod rights;
+mod rollout;
 mod secrets;
 mod storage;
 mod tasks;
@@ -95,14 +100,18 @@ pub use lifecycle::{
 pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
 pub use node::CANCEL_ANNOTATION;
+pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
 pub use owners::PodOwner;
 pub use peers::{PeerPod, PodGroups, pod_groups};
 pub use pod_specs::{PodClaim, PodSpec, PodVolume};
 pub use proxy::ProxyError;
 pub use quantity::quantity;
+pub use recording::Recorder;
 pub use rights::{
-    FACT_PURPOSE, REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node, needed,
-    needed_for_drain_requests, needed_for_fact, needed_for_volumes,
+    ANNOTATE_PURPOSE, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE, REQUEST_PURPOSE, Right,
+    VOLUME_PURPOSE, evicting_as_node, needed, needed_at_deadline, needed_for_drain_requests, needed_for_fact,
+    needed_for_local_data, needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge,
+    needed_for_volumes, surge_purpose,
 };
 pub use storage::{PersistentVolume, VolumeAttachment, VolumeClaim};
 pub use watch::Change;

@@ -1,17 +1,17 @@
 //! Converts LifecycleEvents and LifecycleTransitions between the API's form and ours.
 
-use scupper_engine::{Time, Uid};
-use serde::Deserialize;
+use scupper_engine::Uid;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::go_duration;
-use super::wire::{Meta, Object, moment, nullable};
+use super::wire::{Meta, Object, nullable, parse_moment};
 use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, TransitionNodes};
 
 /// The supported version.
 pub(super) const VERSION: &str = "v1alpha1";
 
-/// A LifecycleEvent.
+/// A LifecycleEvent. A field of the wrong type is odd text: one that could not be decoded would break the watch of all.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireEvent {
@@ -25,29 +25,21 @@ pub(super) struct WireEvent {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct EventSpec {
+    #[serde(deserialize_with = "any_text")]
     transition_name: String,
+    #[serde(deserialize_with = "any_text")]
     binding_node: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct EventStatus {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "any_text")]
     claim_status: String,
-    driver: Option<WireDriver>,
-    #[serde(deserialize_with = "moment")]
-    sla: Option<Time>,
-}
-
-/// The prototype writes a string, newer versions an object.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum WireDriver {
-    Name(String),
-    Object {
-        #[serde(default)]
-        name: String,
-    },
+    #[serde(deserialize_with = "driver_name")]
+    driver: String,
+    #[serde(deserialize_with = "any_text")]
+    sla: String,
 }
 
 /// A LifecycleTransition.
@@ -90,6 +82,14 @@ impl WireEvent {
             spec,
             status,
         } = self;
+        let sla = match status.sla.as_str() {
+            "" => None,
+            text => parse_moment(text)
+                .inspect_err(|error| {
+                    tracing::warn!(event = meta.name, %error, "invalid time in sla");
+                })
+                .ok(),
+        };
         LifecycleEvent {
             name: meta.name,
             uid: Uid(meta.uid),
@@ -97,11 +97,8 @@ impl WireEvent {
             transition_name: spec.transition_name,
             binding_node: spec.binding_node,
             claim_status: status.claim_status,
-            driver: match status.driver {
-                None => String::new(),
-                Some(WireDriver::Name(name) | WireDriver::Object { name }) => name,
-            },
-            sla: status.sla,
+            driver: status.driver,
+            sla,
             deleting: meta.deletion_timestamp.is_some(),
             flags: meta.annotations.remove(FLAGS_ANNOTATION),
         }
@@ -132,6 +129,27 @@ impl WireTransition {
             sla,
             driver: spec.driver,
         }
+    }
+}
+
+/// Reads a text; any other value as its JSON.
+fn any_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(text_of(Value::deserialize(from)?))
+}
+
+/// The prototype writes a text, newer versions an object.
+fn driver_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Object(mut fields) => fields.remove("name").map(text_of).unwrap_or_default(),
+        other => text_of(other),
+    })
+}
+
+fn text_of(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
     }
 }
 

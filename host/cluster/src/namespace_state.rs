@@ -2,13 +2,14 @@
 //! pods and the operator wants such a drain refused.
 
 use futures::future::try_join_all;
-use scupper_engine::pre_flight::{NamespaceState, Owner};
-use scupper_engine::{Pod, Uid};
+use scupper_engine::pre_flight::{NamespaceState, Owner, Rollout};
+use scupper_engine::{Answer, Pod, Uid};
 use serde::Deserialize;
 
 use super::listing::Source;
 use super::owners::{OWNER_KINDS, OwnerKind};
 use super::pod::{WirePod, controller};
+use super::rollout::WireRollout;
 use super::transport::escaped;
 use super::wire::{Meta, Texts, nullable};
 use super::{Cluster, ReadError};
@@ -16,7 +17,7 @@ use super::{Cluster, ReadError};
 /// The fields of an owner that say how many pods it keeps.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireOwner {
+pub(super) struct WireOwner {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     spec: Spec,
@@ -33,6 +34,9 @@ struct Spec {
     /// Of a CronJob.
     #[serde(deserialize_with = "nullable")]
     job_template: JobTemplate,
+    /// Of a Deployment.
+    #[serde(flatten)]
+    rollout: WireRollout,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,14 +84,29 @@ struct Status {
 }
 
 impl Cluster {
-    /// Reads a namespace.
-    pub async fn namespace_state(&self, name: &str) -> Result<NamespaceState, ReadError> {
+    /// Reads a namespace; also its autoscalers, if they are wanted and may be read.
+    pub async fn namespace_state(
+        &self,
+        name: &str,
+        with_autoscalers: bool,
+    ) -> Result<NamespaceState, ReadError> {
         let owners = try_join_all(OWNER_KINDS.map(|kind| self.owners_of_kind(name, kind)));
         let (meta, pods, owners) =
             futures::try_join!(self.namespace(name), self.pods_in_namespace(name), owners)?;
         let terminating = meta.is_some_and(|meta| meta.deletion.is_some());
         let owners = owners.into_iter().flatten().collect();
-        Ok(NamespaceState::new(terminating, pods, owners))
+        let state = NamespaceState::new(terminating, pods, owners);
+        if !with_autoscalers {
+            return Ok(state);
+        }
+        match self.autoscalers(name).await {
+            Ok(autoscalers) => Ok(state.with_autoscalers(autoscalers)),
+            Err(error @ ReadError::Unavailable { .. }) => Err(error),
+            Err(error) => {
+                tracing::warn!("no replicas are raised in namespace {name}: {error}");
+                Ok(state)
+            }
+        }
     }
 
     async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
@@ -111,11 +130,13 @@ impl Cluster {
 impl WireOwner {
     fn into_engine(self, kind: &str) -> Owner {
         let settled = self.is_settled(kind);
+        let rollout = (kind == "Deployment").then(|| self.rollout());
         let parent = controller(&self.metadata).map(|parent| parent.uid);
         let Spec {
             replicas,
             template,
             job_template,
+            ..
         } = self.spec;
         let labels = match kind {
             "CronJob" => job_template.spec.template.metadata.labels,
@@ -129,11 +150,32 @@ impl WireOwner {
             replicas: replicas.filter(|_| counts_replicas(kind)),
             settled,
             labels,
+            rollout,
         }
     }
 
+    pub(super) const fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    /// How many pods a Deployment wants.
+    pub(super) fn replicas(&self) -> u32 {
+        self.spec.replicas.unwrap_or(1)
+    }
+
+    /// The answer to a write that has this result.
+    pub(super) fn as_written(&self) -> Answer {
+        let version = self.metadata.resource_version.clone();
+        Answer::Written { version }
+    }
+
+    /// How a Deployment replaces its pods.
+    pub(super) fn rollout(&self) -> Rollout {
+        self.spec.rollout.clone().into_engine(self.replicas())
+    }
+
     /// Its controller has seen the specification and carried it out.
-    fn is_settled(&self, kind: &str) -> bool {
+    pub(super) fn is_settled(&self, kind: &str) -> bool {
         let Self {
             metadata,
             spec,

@@ -32,9 +32,9 @@ struct Spec {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+pub(super) struct Status {
     #[serde(deserialize_with = "nullable")]
-    conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Condition>,
 }
 
 impl Object for WireNode {

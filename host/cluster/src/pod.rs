@@ -6,6 +6,11 @@ use serde::de::IgnoredAny;
 
 use super::wire::{self, Condition, Meta, Object, nullable};
 
+/// Directories of a node's system: pods read them, and keep no data there.
+const SYSTEM_PATHS: [&str; 10] = [
+    "/bin", "/dev", "/etc", "/lib", "/proc", "/run", "/sys", "/usr", "/var/log", "/var/run",
+];
+
 /// The API server's default for a pod without a grace period.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
@@ -49,6 +54,15 @@ struct Volume {
     empty_dir: Option<IgnoredAny>,
     persistent_volume_claim: Option<ClaimSource>,
     ephemeral: Option<IgnoredAny>,
+    host_path: Option<HostPath>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct HostPath {
+    path: String,
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    kind: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -63,6 +77,18 @@ impl Volume {
         let named = self.persistent_volume_claim.as_ref();
         let named = named.map(|claim| claim.claim_name.clone());
         named.or_else(|| self.ephemeral.map(|_| format!("{pod}-{}", self.name)))
+    }
+
+    /// The directory of the node that it shows, if that may hold the pod's data.
+    fn host_directory(&self) -> Option<String> {
+        let HostPath { path, kind } = self.host_path.as_ref()?;
+        let is_directory = matches!(kind.as_str(), "" | "Directory" | "DirectoryOrCreate");
+        let is_below = |parent: &str| {
+            let rest = path.strip_prefix(parent);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_data = is_directory && path != "/" && !SYSTEM_PATHS.iter().any(|parent| is_below(parent));
+        is_data.then(|| path.clone())
     }
 }
 
@@ -129,6 +155,7 @@ impl WirePod {
             .collect();
         let claims = spec.volumes.iter().filter_map(|volume| volume.claim(&meta.name));
         let volume_claims: Vec<_> = claims.collect();
+        let host_paths = spec.volumes.iter().filter_map(Volume::host_directory).collect();
         Pod {
             id: PodRef {
                 namespace: meta.namespace,
@@ -158,6 +185,7 @@ impl WirePod {
             hostname: spec.hostname,
             cordon_toleration: spec.tolerations.iter().find_map(Toleration::of_a_cordon),
             volume_claims,
+            host_paths,
         }
     }
 }

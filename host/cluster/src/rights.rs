@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use futures::future::try_join_all;
+use scupper_engine::{SurgeMethod, SurgeSettings};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -225,6 +226,102 @@ pub fn needed_for_volumes() -> Vec<Right> {
         ("get", "", "persistentvolumes", false),
     ];
     rights.map(right).into()
+}
+
+/// Why a right for local data is needed.
+pub const LOCAL_DATA_PURPOSE: &str = "to see which volumes only the node can use";
+
+/// Returns the rights for `drain.local-data`. Without them, a drain reports that it cannot tell.
+pub fn needed_for_local_data() -> Vec<Right> {
+    let right = |(verb, resource): (&'static str, &'static str)| Right {
+        verb,
+        group: String::new(),
+        resource: resource.into(),
+        subresource: "",
+        namespace: String::new(),
+        purpose: LOCAL_DATA_PURPOSE,
+        required: true,
+    };
+    let rights = [
+        ("get", "persistentvolumeclaims"),
+        ("list", "persistentvolumeclaims"),
+        ("get", "persistentvolumes"),
+        ("list", "persistentvolumes"),
+    ];
+    rights.map(right).into()
+}
+
+/// Why a right for the deadline is needed.
+pub const FORCE_PURPOSE: &str = "to delete pods shortly before the deadline (drain.at-deadline)";
+
+/// Returns the rights for `drain.at-deadline`.
+pub fn needed_at_deadline() -> Vec<Right> {
+    vec![of_core("delete", "pods", FORCE_PURPOSE)]
+}
+
+/// Why a right for annotations of pods is needed.
+pub const ANNOTATE_PURPOSE: &str = "for policies that annotate pods";
+
+/// Returns the rights for policies with the grant `pod-annotations`. The driver itself never patches pods.
+pub fn needed_for_pod_annotations() -> Vec<Right> {
+    vec![of_core("patch", "pods", ANNOTATE_PURPOSE)]
+}
+
+/// Why a right for a machine that is off is needed.
+const NODE_IS_OFF_PURPOSE: &str = "to drain a machine that is off (scupper drain --node-is-off)";
+
+/// Returns the rights that such a drain needs beyond those of other drains, or instead of evictions. It runs with the
+/// rights of the user who types the command.
+pub fn needed_for_node_is_off() -> Vec<Right> {
+    let rights = [("get", "nodes"), ("patch", "nodes"), ("delete", "pods")];
+    rights
+        .map(|(verb, resource)| of_core(verb, resource, NODE_IS_OFF_PURPOSE))
+        .into()
+}
+
+fn of_core(verb: &'static str, resource: &'static str, purpose: &'static str) -> Right {
+    Right {
+        verb,
+        group: String::new(),
+        resource: resource.into(),
+        subresource: "",
+        namespace: String::new(),
+        purpose,
+        required: true,
+    }
+}
+
+/// Why a right for `drain.surge` is needed.
+pub const fn surge_purpose(method: SurgeMethod) -> &'static str {
+    match method {
+        SurgeMethod::Restart => "to restart Deployments (drain.surge)",
+        SurgeMethod::Scale => "to raise the replicas of Deployments (drain.surge)",
+    }
+}
+
+/// Returns the rights for `drain.surge` beyond those to read namespaces and owners.
+pub fn needed_for_surge(surge: &SurgeSettings) -> Vec<Right> {
+    let deployments = ["get", "patch"].map(|verb| (verb, "apps", "deployments"));
+    let autoscalers = ("list", "autoscaling", "horizontalpodautoscalers");
+    let also = (surge.method == SurgeMethod::Scale).then_some(autoscalers);
+    let rows: Vec<_> = deployments.into_iter().chain(also).collect();
+    let rights = |namespace: &str| {
+        let right = |&(verb, group, resource): &(&'static str, &str, &'static str)| Right {
+            verb,
+            group: group.to_owned(),
+            resource: resource.into(),
+            subresource: "",
+            namespace: namespace.to_owned(),
+            purpose: surge_purpose(surge.method),
+            required: true,
+        };
+        rows.iter().map(right).collect::<Vec<_>>()
+    };
+    if surge.namespaces.is_empty() {
+        rights("")
+    } else {
+        surge.namespaces.iter().flat_map(|name| rights(name)).collect()
+    }
 }
 
 /// Why a right for DrainRequests is needed.

@@ -1,13 +1,15 @@
-//! Claims, persistent volumes and their attachments, for policies that ask about the volumes of pods.
+//! Claims, persistent volumes and their attachments: the one reader for drains that wait for volumes, for pre-flight
+//! findings, and for policies that ask.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scupper_engine::{AttachedVolume, VolumeClaim as ClaimName};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::listing::Source;
 use super::transport::escaped;
-use super::wire::{Meta, nullable};
+use super::wire::{Meta, Object, nullable};
 use super::{Cluster, ReadError};
 
 /// The label of a node that usually has its name as value.
@@ -17,10 +19,9 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const ON_THE_NODE: [&str; 2] = ["hostPath", "local"];
 
 /// The fields of `spec` of a persistent volume that are not its source.
-const NO_SOURCES: [&str; 9] = [
+const NO_SOURCES: [&str; 8] = [
     "accessModes",
     "capacity",
-    "claimRef",
     "mountOptions",
     "nodeAffinity",
     "persistentVolumeReclaimPolicy",
@@ -51,6 +52,8 @@ pub struct PersistentVolume {
     pub name: String,
     /// The field of `spec` that is its source, such as `csi`.
     pub kind: String,
+    /// The claim that is bound to it.
+    pub claim: Option<ClaimName>,
     /// For each alternative of its node affinity, the labels that must have exactly one value.
     pins: Vec<BTreeSet<(String, String)>>,
 }
@@ -115,8 +118,16 @@ pub(super) struct WireVolume {
 struct VolumeSpec {
     #[serde(deserialize_with = "nullable")]
     node_affinity: Affinity,
+    claim_ref: Option<ClaimRef>,
     #[serde(flatten)]
     others: BTreeMap<String, Option<IgnoredAny>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ClaimRef {
+    namespace: String,
+    name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -154,24 +165,48 @@ struct Requirement {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireAttachment {
+    metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     spec: AttachmentSpec,
+    #[serde(deserialize_with = "nullable")]
+    status: AttachmentStatus,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AttachmentSpec {
-    #[serde(deserialize_with = "nullable")]
+    attacher: String,
     node_name: String,
     #[serde(deserialize_with = "nullable")]
     source: AttachmentSource,
 }
 
+/// A volume without a PersistentVolume has an inline spec here, and no name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AttachmentSource {
     #[serde(deserialize_with = "nullable")]
     persistent_volume_name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AttachmentStatus {
+    #[serde(deserialize_with = "nullable")]
+    detach_error: DetachError,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct DetachError {
+    #[serde(deserialize_with = "nullable")]
+    message: String,
+}
+
+impl Object for WireAttachment {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 impl Cluster {
@@ -211,10 +246,18 @@ impl Cluster {
 
     /// Reads all VolumeAttachments.
     pub async fn volume_attachments(&self) -> Result<Vec<VolumeAttachment>, ReadError> {
-        let path = "/apis/storage.k8s.io/v1/volumeattachments".to_owned();
         let what = "list volumeattachments";
-        let listed = self.read_list::<WireAttachment>(&Source::all(path), what).await?;
+        let listed = self.read_list::<WireAttachment>(&attachments(), what).await?;
         Ok(listed.into_iter().map(WireAttachment::into_attachment).collect())
+    }
+}
+
+/// The attachments of all nodes.
+pub(super) fn attachments() -> Source {
+    Source {
+        path: "/apis/storage.k8s.io/v1/volumeattachments".to_owned(),
+        selector: None,
+        optional: false,
     }
 }
 
@@ -244,6 +287,10 @@ impl WireVolume {
             kind: fields
                 .find(|field| !NO_SOURCES.contains(&field.as_str()))
                 .unwrap_or_default(),
+            claim: self.spec.claim_ref.map(|claim| ClaimName {
+                namespace: claim.namespace,
+                name: claim.name,
+            }),
             pins: terms.into_iter().map(Term::pins).collect(),
         }
     }
@@ -261,6 +308,30 @@ impl Term {
 }
 
 impl WireAttachment {
+    pub(super) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    pub(super) fn is_of(&self, node: &str) -> bool {
+        self.spec.node_name == node
+    }
+
+    /// The name of its PersistentVolume; empty: it has none.
+    pub(super) fn volume(&self) -> &str {
+        &self.spec.source.persistent_volume_name
+    }
+
+    /// With the claim of its volume.
+    pub(super) fn to_engine(&self, claim: Option<ClaimName>) -> AttachedVolume {
+        AttachedVolume {
+            attachment: self.metadata.name.clone(),
+            volume: self.spec.source.persistent_volume_name.clone(),
+            claim,
+            attacher: self.spec.attacher.clone(),
+            problem: self.status.detach_error.message.clone(),
+        }
+    }
+
     pub(super) fn into_attachment(self) -> VolumeAttachment {
         VolumeAttachment {
             volume: self.spec.source.persistent_volume_name,

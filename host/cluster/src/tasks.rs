@@ -1,6 +1,6 @@
 //! Carries out the engine's tasks.
 
-use scupper_engine::{Answer, Checkpoint, Task, Uid};
+use scupper_engine::{Answer, Checkpoint, SurgeMethod, Task, Uid};
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -45,6 +45,15 @@ impl Cluster {
                 },
             },
             Task::ListVolumes => self.list_volumes(node).await,
+            Task::Surge {
+                deployment,
+                drain,
+                method,
+            } => match method {
+                SurgeMethod::Restart => self.restart_deployment(deployment, drain).await,
+                SurgeMethod::Scale => self.raise_replicas(deployment, drain).await,
+            },
+            Task::TakeBack { deployment, drain } => self.take_replica_back(deployment, drain).await,
             Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
                 message: format!("the API server has no part in the task {}", task.name()),
             },

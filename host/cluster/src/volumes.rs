@@ -7,81 +7,12 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, BoxStream, Stream, StreamExt as _};
 use scupper_engine::{Answer, AttachedVolume, Event, VolumeClaim};
-use serde::Deserialize;
 
 use super::Cluster;
-use super::listing::{self, Source};
+use super::listing;
+use super::storage::{WireAttachment, attachments};
 use super::tasks;
-use super::transport::escaped;
 use super::watch::{Change, watch};
-use super::wire::{Meta, Object, nullable};
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct WireAttachment {
-    metadata: Meta,
-    #[serde(deserialize_with = "nullable")]
-    spec: AttachmentSpec,
-    #[serde(deserialize_with = "nullable")]
-    status: AttachmentStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentSpec {
-    attacher: String,
-    node_name: String,
-    #[serde(deserialize_with = "nullable")]
-    source: AttachmentSource,
-}
-
-/// A volume without a PersistentVolume has an inline spec here, and no name.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentSource {
-    #[serde(deserialize_with = "nullable")]
-    persistent_volume_name: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AttachmentStatus {
-    #[serde(deserialize_with = "nullable")]
-    detach_error: DetachError,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct DetachError {
-    #[serde(deserialize_with = "nullable")]
-    message: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct WireVolume {
-    #[serde(deserialize_with = "nullable")]
-    spec: VolumeSpec,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct VolumeSpec {
-    claim_ref: Option<ClaimRef>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct ClaimRef {
-    namespace: String,
-    name: String,
-}
-
-impl Object for WireAttachment {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
 
 /// The claims of PersistentVolumes that were read. A claim does not change while its volume is attached.
 type Claims = BTreeMap<String, Option<VolumeClaim>>;
@@ -94,7 +25,7 @@ impl Cluster {
             Ok(listed) => listed,
             Err(fault) => return tasks::answer(fault),
         };
-        listed.retain(|attachment| attachment.spec.node_name == node);
+        listed.retain(|attachment| attachment.is_of(node));
         Answer::Volumes(self.with_claims(&listed, &mut Claims::new()).await)
     }
 
@@ -117,12 +48,12 @@ impl Cluster {
     async fn with_claims(&self, attachments: &[WireAttachment], claims: &mut Claims) -> Vec<AttachedVolume> {
         let mut volumes = Vec::new();
         for attachment in attachments {
-            let volume = &attachment.spec.source.persistent_volume_name;
+            let volume = attachment.volume();
             if !volume.is_empty()
                 && !claims.contains_key(volume)
                 && let Some(claim) = self.claim_of(volume).await
             {
-                claims.insert(volume.clone(), claim);
+                claims.insert(volume.to_owned(), claim);
             }
             let claim = claims.get(volume).cloned().flatten();
             volumes.push(attachment.to_engine(claim));
@@ -133,33 +64,12 @@ impl Cluster {
 
     /// The claim of a PersistentVolume; `None`: it could not be read.
     async fn claim_of(&self, volume: &str) -> Option<Option<VolumeClaim>> {
-        let path = format!("/api/v1/persistentvolumes/{}", escaped(volume));
-        let what = format!("persistentvolume {volume}");
-        match self.find::<WireVolume>(&path, &what).await {
-            Ok(found) => Some(
-                found
-                    .and_then(|volume| volume.spec.claim_ref)
-                    .map(|claim| VolumeClaim {
-                        namespace: claim.namespace,
-                        name: claim.name,
-                    }),
-            ),
+        match self.persistent_volume(volume).await {
+            Ok(found) => Some(found.and_then(|volume| volume.claim)),
             Err(error) => {
                 tracing::warn!(volume, %error, "the claim of an attached volume is not known");
                 None
             }
-        }
-    }
-}
-
-impl WireAttachment {
-    fn to_engine(&self, claim: Option<VolumeClaim>) -> AttachedVolume {
-        AttachedVolume {
-            attachment: self.metadata.name.clone(),
-            volume: self.spec.source.persistent_volume_name.clone(),
-            claim,
-            attacher: self.spec.attacher.clone(),
-            problem: self.status.detach_error.message.clone(),
         }
     }
 }
@@ -187,27 +97,19 @@ impl Follower {
 
     /// Whether the change concerns the node.
     fn apply(&mut self, change: Change<WireAttachment>) -> bool {
-        let is_ours = |attachment: &WireAttachment| attachment.spec.node_name == self.node;
+        let is_ours = |attachment: &WireAttachment| attachment.is_of(&self.node);
         match change {
             Change::Listed(all) => {
                 let ours = all.into_iter().filter(is_ours);
-                self.attached = ours.map(|it| (it.metadata.name.clone(), it)).collect();
+                self.attached = ours.map(|it| (it.name().to_owned(), it)).collect();
                 true
             }
             Change::Applied(attachment) if is_ours(&attachment) => {
-                self.attached.insert(attachment.metadata.name.clone(), attachment);
+                self.attached.insert(attachment.name().to_owned(), attachment);
                 true
             }
             Change::Applied(_) => false,
-            Change::Deleted(attachment) => self.attached.remove(&attachment.metadata.name).is_some(),
+            Change::Deleted(attachment) => self.attached.remove(attachment.name()).is_some(),
         }
-    }
-}
-
-fn attachments() -> Source {
-    Source {
-        path: "/apis/storage.k8s.io/v1/volumeattachments".to_owned(),
-        selector: None,
-        optional: false,
     }
 }

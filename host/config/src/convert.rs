@@ -20,7 +20,7 @@ use super::limits::{LimitField, slots};
 use super::place::Way;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile};
-use super::{Override, scalar, units};
+use super::{Override, at_deadline, scalar, surge, units};
 
 /// Creates the policies. `folder`: the base of relative paths.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
@@ -46,7 +46,7 @@ pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> V
 }
 
 /// The settings under `drain`.
-pub(super) fn drain(root: &Node) -> DrainFile {
+pub(super) fn drain(root: &Node, problems: &mut Problems) -> DrainFile {
     let Some(node) = root.get("drain") else {
         return DrainFile::default();
     };
@@ -69,18 +69,22 @@ pub(super) fn drain(root: &Node) -> DrainFile {
                 "rollback" => OwnCordon::Rollback,
                 _ => OwnCordon::Keep,
             }),
-        pre_flight: node
-            .get("pre-flight")
-            .and_then(Node::text)
-            .map(|word| match word {
-                "refuse" => PreFlight::Refuse,
-                _ => PreFlight::Warn,
-            }),
+        pre_flight: node.get("pre-flight").and_then(warn_or_refuse),
+        local_data: node.get("local-data").and_then(warn_or_refuse),
         wait_for_volumes: node.get("wait-for-volumes").and_then(volume_wait),
+        at_deadline: at_deadline::of(root, problems),
+        surge: surge::of(root, problems),
         allow_overrides: node
             .get("allow-overrides")
             .map(|_| overrides(&node.texts_of("allow-overrides"))),
     }
+}
+
+fn warn_or_refuse(node: &Node) -> Option<PreFlight> {
+    node.text().map(|word| match word {
+        "refuse" => PreFlight::Refuse,
+        _ => PreFlight::Warn,
+    })
 }
 
 fn volume_wait(node: &Node) -> Option<VolumeWaitFile> {
@@ -355,7 +359,7 @@ impl Node {
         items.iter().filter_map(Self::text).map(str::to_owned).collect()
     }
 
-    fn whole(&self) -> Option<i64> {
+    pub(super) fn whole(&self) -> Option<i64> {
         scalar::whole(self.text()?)
     }
 

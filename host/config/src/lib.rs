@@ -9,6 +9,7 @@
 //! out. It must not know how the configuration is used: what loads the policies, and when it is read again.
 #![deny(missing_docs)]
 
+mod at_deadline;
 mod check;
 mod convert;
 mod document;
@@ -25,8 +26,10 @@ mod scalar;
 mod schema;
 mod shape;
 mod shapes;
+mod surge;
 mod units;
 
+pub use at_deadline::AtDeadlineFile;
 pub use drain_requests::DrainRequestsFile;
 pub use overrides::Override;
 pub use problem::{ConfigError, Problem};
@@ -34,4 +37,5 @@ pub use read::{
     Configuration, DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile, read, read_text,
 };
 pub use schema::schema;
+pub use surge::{SurgeBy, SurgeFile};
 pub use units::duration;

@@ -15,7 +15,10 @@ use super::document::Node;
 use super::place::{At, Way};
 use super::problem::Problems;
 use super::shape::Shape;
-use super::{ConfigError, DrainRequestsFile, Override, check, convert, document, drain_requests, shapes};
+use super::{
+    AtDeadlineFile, ConfigError, DrainRequestsFile, Override, SurgeFile, check, convert, document,
+    drain_requests, shapes,
+};
 
 /// The maximum size of a ConfigMap.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
@@ -60,8 +63,14 @@ pub struct DrainFile {
     pub on_failure: Option<OwnCordon>,
     /// What a finding that is certain does.
     pub pre_flight: Option<PreFlight>,
+    /// `--local-data`; `None`: drains do not read volumes.
+    pub local_data: Option<PreFlight>,
     /// Whether drains wait for volumes; `None`: they do not.
     pub wait_for_volumes: Option<VolumeWaitFile>,
+    /// Which pods are deleted shortly before the deadline; `None`: none.
+    pub at_deadline: Option<AtDeadlineFile>,
+    /// Which Deployments are restarted; `None`: none.
+    pub surge: Option<SurgeFile>,
     /// `--allow-overrides`
     pub allow_overrides: Option<Vec<Override>>,
 }
@@ -81,7 +90,10 @@ impl DrainFile {
             returning_pod_evictions: self.returning_pod_evictions.or(other.returning_pod_evictions),
             on_failure: self.on_failure.or(other.on_failure),
             pre_flight: self.pre_flight.or(other.pre_flight),
+            local_data: self.local_data.or(other.local_data),
             wait_for_volumes: self.wait_for_volumes.or(other.wait_for_volumes),
+            at_deadline: self.at_deadline.or(other.at_deadline),
+            surge: self.surge.or(other.surge),
             allow_overrides: self.allow_overrides.or(other.allow_overrides),
         }
     }
@@ -96,7 +108,7 @@ pub enum OwnCordon {
     Rollback,
 }
 
-/// What follows if some pods are certain to stay.
+/// What follows from findings about pods: that they are certain to stay, or that only the node can use their volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreFlight {
     /// The drain says so and begins.
@@ -170,7 +182,7 @@ fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Pr
         problems,
     );
     configuration.policies = convert::policies(root, folder, problems);
-    configuration.drain = convert::drain(root);
+    configuration.drain = convert::drain(root, problems);
     configuration.drain_requests = drain_requests::of(root, problems);
 }
 

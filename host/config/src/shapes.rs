@@ -2,8 +2,10 @@
 
 use scupper_policy_spec::{FACTS, HTTP_METHODS};
 
+use super::at_deadline::AT_DEADLINE;
 use super::limits::LIMITS;
 use super::shape::{Field, Object, Shape};
+use super::surge::SURGE;
 use super::{overrides, rules};
 
 /// The required version and kind.
@@ -428,11 +430,36 @@ static DRAIN: Object = Object {
              pods to be certain. Default warn.",
         ),
         Field::new(
+            "local-data",
+            Shape::OneOf(&["warn", "refuse"]),
+            "What a drain does if a pod that is to leave has volumes that only this node can use, such as local \
+             PersistentVolumes: warn reports each pod with its claims and drains, refuse ends the drain before anything \
+             changes. A drain that lacks the rights of deploy/components/local-data reports that; it then begins with \
+             warn and ends as Blocked with refuse. Default: drains do not read volumes; scupper plan and scupper doctor \
+             --node do.",
+        ),
+        Field::new(
             "wait-for-volumes",
             Shape::Object(&WAIT_FOR_VOLUMES),
-            "After the last pod, waits until the node's VolumeAttachments are gone, before the after-drain hooks. Volumes \
-             of pods that stay are not waited for. The driver's account needs the rights of \
+            "After the last pod, waits until the node's VolumeAttachments are gone, before the after-drain hooks. It does \
+             not wait for volumes of pods that stay. The driver's account needs the rights of \
              deploy/components/wait-for-volumes. Default: no wait.",
+        ),
+        Field::new(
+            "at-deadline",
+            Shape::Object(&AT_DEADLINE),
+            "Shortly before its deadline the drain deletes pods that remain, without asking their disruption budgets and \
+             whatever their wave, with a short grace period. It bypasses no hook. A drain without a deadline deletes \
+             nothing. The driver's account needs the right of deploy/components/pods/delete. Default: the drain deletes \
+             nothing early.",
+        ),
+        Field::new(
+            "surge",
+            Shape::Object(&SURGE),
+            "If a budget never lets the pods of a Deployment go, for example because it needs the only replica, the drain \
+             surges the Deployment: it has Kubernetes create replacements on other nodes before the pods leave. The plan \
+             names the Deployments. The driver's account needs the rights of deploy/components/surge (with `method: \
+             scale`, of surge-scale instead), facts/namespaces and facts/owners. Default: drains surge nothing.",
         ),
         Field::new(
             "allow-overrides",
@@ -442,7 +469,8 @@ static DRAIN: Object = Object {
             },
             "Flags of `scupper drain` that the driver accepts although they allow more than this file. Anyone with \
              permission to create LifecycleEvents can set them. Flags that allow less are always accepted: a longer \
-             grace period, a shorter timeout, a pod selector. Default: none.",
+             grace period, a shorter timeout, a pod selector. With a shorter timeout, `at-deadline` deletes nothing unless \
+             it is listed here. Default: none.",
         ),
     ],
     one_of: &[],

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::admission::LocalError;
-use scupper_cluster::{ConnectError, ReadError};
+use crate::occupancy::LocalError;
+use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_policy::{LoadError, RuntimeError};
 use scupper_policy_reload::StartError;
 use scupper_report::MetricsError;
@@ -37,6 +37,9 @@ pub enum DriverError {
         #[source]
         source: ReadError,
     },
+    /// The taint of a drain with `--node-is-off` could not be removed.
+    #[error("could not return the node to service")]
+    Taint(#[source] WriteError),
     /// The node must not be drained from here.
     #[error(transparent)]
     Local(#[from] LocalError),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use scupper_cluster::{ConnectError, ReadError};
+use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_common::samples::errors;
 use scupper_common::variants;
 use scupper_engine::Trigger;
@@ -15,7 +15,7 @@ use scupper_triggers::slm::SlmError;
 use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
-    Traces Slm);
+    Traces Slm Taint);
 variants!(LocalError: Busy NoDriver ForeignCordon Adopt);
 
 fn denied() -> io::Error {
@@ -44,6 +44,11 @@ fn cluster() -> Vec<DriverError> {
             source: unavailable("list nodes"),
         },
         DriverError::LifecycleNotServed,
+        DriverError::Taint(WriteError::Rejected {
+            what: "remove the taint node.kubernetes.io/out-of-service from node worker-1".to_owned(),
+            code: 403,
+            message: "nodes is forbidden".to_owned(),
+        }),
     ]
 }
 

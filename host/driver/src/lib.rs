@@ -3,7 +3,7 @@
 //! ```text
 //!  plugin ─┬─► policies ─┐
 //!          └─────────────┴─► adapters ─► handover ─► manager ─┬─► lease ─► runner ─► reporter
-//!  local ───► policies                                       └─► admission
+//!  local ───► policies                                       └─► occupancy
 //! ```
 //!
 //! Folders import each other only in the direction of these arrows, over any distance. `local` runs the same engine for
@@ -11,7 +11,6 @@
 #![deny(missing_docs)]
 
 mod adapters;
-mod admission;
 mod error;
 #[cfg(test)]
 mod error_texts;
@@ -21,6 +20,7 @@ mod lease;
 mod local;
 mod manager;
 mod nodes;
+mod occupancy;
 mod options;
 mod plugin;
 mod policies;
@@ -32,15 +32,15 @@ pub use adapters::policy_facts::{
     claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,
     volume_claim_fact, volume_fact,
 };
-pub use admission::{Admission, Allowed, LocalError};
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;
 pub use lease::LeaseReader;
-pub use local::{LocalOptions, NodeResult, run as run_locally};
+pub use local::{LocalOptions, NodeDrainResult, back_in_service, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
-pub use nodes::{Nodes, names as node_names, resolve as resolve_nodes};
+pub use nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};
+pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 pub use options::{KubeletPluginOptions, PoliciesOptions};
-pub use plugin::Plugin;
+pub use plugin::KubeletPlugin;
 pub use plugin::own_pod::own_pod_from_env;
 pub use policies::check_policies::{PolicyCheckResult, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
@@ -48,5 +48,6 @@ pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;
 pub use reporter::writer::set_conditions;
 pub use runner::node_snapshot::NodeSnapshot;
-pub use runner::{policy_calls, pre_flight};
+pub use runner::{out_of_service, policy_calls, pre_flight};
+pub use scupper_cluster::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT};
 pub use scupper_common::error::chain;

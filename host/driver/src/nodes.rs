@@ -5,7 +5,7 @@ use scupper_cluster::{Cluster, ConnectOptions, Connection};
 
 /// Which nodes a command is for.
 #[derive(Clone, Debug)]
-pub enum Nodes {
+pub enum NodeSelection {
     /// Those with these names. Each must be there.
     Named(Vec<String>),
     /// Those with these labels. There may be none.
@@ -28,10 +28,10 @@ pub async fn names(connection: Connection) -> Result<Vec<String>, DriverError> {
 }
 
 /// Their names, each once. Fails before anything begins if a node does not exist or its pods may not be read.
-pub async fn resolve(cluster: &Cluster, nodes: &Nodes) -> Result<Vec<String>, DriverError> {
+pub async fn resolve(cluster: &Cluster, nodes: &NodeSelection) -> Result<Vec<String>, DriverError> {
     let names = match nodes {
-        Nodes::Named(names) => names.clone(),
-        Nodes::Selected(selector) => {
+        NodeSelection::Named(names) => names.clone(),
+        NodeSelection::Selected(selector) => {
             let selected = cluster.nodes_with(selector).await;
             selected.map_err(|source| DriverError::Selector {
                 selector: selector.clone(),

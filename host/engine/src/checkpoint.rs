@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::{HookPhase, Intent, Node, Outcome, Phase, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Uid};
 
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct Checkpoint {
     pub stays: BTreeSet<Uid>,
     /// This drain has ended well before: a process that resumes it never rolls it back.
     pub ended_well: bool,
+    /// Deployments whose replicas are to be taken back.
+    pub raised: Vec<Raised>,
     /// Since when the drain waits for the node's volumes.
     pub volumes_since: Option<Time>,
     /// The counts when it was saved.
@@ -67,10 +69,14 @@ pub struct Counts {
     pub leaving: u32,
     /// Pods that had left.
     pub gone: u32,
+    /// Those of them that were deleted instead of evicted.
+    pub deleted: u32,
     /// Waves that were over.
     pub waves: u32,
     /// Evictions and deletions asked for, each try counted.
     pub evictions: u32,
+    /// The deletions among them.
+    pub deletions: u32,
     /// Tries that a disruption budget refused.
     pub budget_refusals: u32,
     /// Hook steps taken.

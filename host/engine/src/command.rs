@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use crate::{Checkpoint, HookStep, Plan, PodRef, Uid};
+use crate::{Checkpoint, DeploymentRef, HookStep, Plan, PodRef, SurgeMethod, Uid};
 
 /// Ties an answer to its command. Never used twice within a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +84,44 @@ pub enum Task {
     /// List the volumes that are attached to the node afresh, not from a cache. Once an answer has shown some, changes
     /// are reported as [`Event::Volumes`](crate::Event::Volumes).
     ListVolumes,
+    /// Restart a Deployment by a rollout, or raise its replicas by one, unless this drain has done so before. Answered as
+    /// writes of the node are; while another rollout is under way, with
+    /// [`Answer::Unavailable`](crate::Answer::Unavailable).
+    Surge {
+        /// The Deployment.
+        deployment: DeploymentRef,
+        /// The request's id, by which a second surge is avoided.
+        drain: String,
+        /// How.
+        method: SurgeMethod,
+    },
+    /// Take back the replica by which this drain has raised a Deployment, if the replicas are as the drain left them; a
+    /// raise that arrives later must fail. Answered as writes of the node are.
+    TakeBack {
+        /// The Deployment.
+        deployment: DeploymentRef,
+        /// The id of the drain that raised it.
+        drain: String,
+    },
+}
+
+/// How a pod is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Through the Eviction API.
+    Evict,
+    /// By a deletion, past its budgets.
+    Delete,
+}
+
+impl Removal {
+    /// In one word, for people and programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Evict => "evict",
+            Self::Delete => "delete",
+        }
+    }
 }
 
 impl Task {
@@ -119,6 +157,8 @@ impl Task {
             Self::Delete { .. } => "delete",
             Self::ListPods => "list-pods",
             Self::ListVolumes => "list-volumes",
+            Self::Surge { .. } => "surge",
+            Self::TakeBack { .. } => "take-back",
         }
     }
 }

@@ -22,6 +22,7 @@ mod ending;
 mod events;
 mod evict;
 mod eviction_target;
+mod forcing;
 mod hook_state;
 mod hooks;
 mod measure;
@@ -31,6 +32,7 @@ mod outbox;
 mod phases;
 mod plan_state;
 mod planning;
+mod raising;
 mod replies;
 mod restore;
 mod returning;
@@ -38,6 +40,7 @@ mod save_limiter;
 mod saving;
 mod skipping;
 mod steps;
+mod surge;
 mod throttle;
 mod timers;
 mod uncordon;
@@ -88,6 +91,9 @@ pub struct Drain {
     throttle: throttle::Throttle,
     verification: verify::Verification,
     volumes: volumes::VolumeState,
+    forcing: forcing::Forcing,
+    surges: surge::Surges,
+    raises: raising::Raises,
     reported_reasons: waiting::ReportedReasons,
 }
 
@@ -220,6 +226,9 @@ impl Drain {
             throttle: throttle::Throttle::default(),
             verification: verify::Verification::default(),
             volumes: volumes::VolumeState::default(),
+            forcing: forcing::Forcing::default(),
+            surges: surge::Surges::default(),
+            raises: raising::Raises::default(),
             reported_reasons: waiting::ReportedReasons::default(),
             request,
         }

@@ -41,7 +41,11 @@ pub fn draft(pods: &[Pod], settings: &Settings, now: Time) -> Plan {
     } else {
         Vec::from([all(leaving)])
     };
-    Plan { decisions, waves }
+    Plan {
+        decisions,
+        waves,
+        ..Plan::default()
+    }
 }
 
 fn all(pods: Vec<Uid>) -> Wave {

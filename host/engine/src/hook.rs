@@ -83,6 +83,8 @@ pub struct HookStep {
     pub subject: Subject,
     /// The state that the last step of the same hook returned; empty at the first step.
     pub state: Vec<u8>,
+    /// The pods that are still to leave, in the order of the plan (see [`Plan::leaving_for`](crate::Plan::leaving_for)).
+    pub leaving: Vec<Uid>,
 }
 
 /// The outcome of a step.

@@ -49,6 +49,21 @@ impl Node {
     /// The reason of the condition `Drained=True` that we write.
     pub const DRAINED_BY_US: &str = "DrainCompleted";
 
+    /// The annotation that names the drain that tainted the node as out of service.
+    pub const OUT_OF_SERVICE: &str = "scupper.dev/out-of-service";
+
+    /// A drain of ours has tainted the node as out of service.
+    pub fn is_out_of_service(&self) -> bool {
+        self.annotations.contains_key(Self::OUT_OF_SERVICE)
+    }
+
+    /// Conditions of a node whose machine may be off: its kubelet is silent, or says that it is not ready. Without the condition
+    /// `Ready` nothing is known.
+    pub fn may_be_off(conditions: &[Condition]) -> bool {
+        let ready = conditions.iter().find(|condition| condition.kind == "Ready");
+        ready.is_some_and(|ready| matches!(ready.status.as_str(), "False" | "Unknown"))
+    }
+
     /// A drain of ours has come to its end here, and the node has been cordoned since: its mark says so where the cordon
     /// is ours, and its condition where it is not or an older build wrote the mark.
     pub fn is_drained_by_us(&self) -> bool {

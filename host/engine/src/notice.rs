@@ -4,7 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    HookPhase, Outcome, Phase, Plan, PodRef, Reason, Subject, Summary, Time, VolumesLeft, WaitingOn,
+    DeploymentRef, HookPhase, Outcome, Phase, Plan, PodRef, Reason, Removal, Subject, Summary, SurgeStep,
+    Time, VolumesLeft, WaitingOn,
 };
 
 /// Something worth reporting.
@@ -79,6 +80,18 @@ pub enum Notice {
     PodLeaving {
         /// The pod.
         pod: PodRef,
+        /// What the API server has accepted.
+        by: Removal,
+    },
+    /// A pod still stood shortly before the deadline, and was deleted past its wave and its disruption budget; or its
+    /// grace period was shortened.
+    Forced {
+        /// The pod.
+        pod: PodRef,
+        /// The grace period that it gets.
+        grace_seconds: u64,
+        /// Why it still stood.
+        reason: Reason,
     },
     /// A pod that was to leave is gone.
     PodGone {
@@ -100,6 +113,13 @@ pub enum Notice {
     VolumesSettled {
         /// What was still attached; `None`: all are detached.
         left: Option<VolumesLeft>,
+    },
+    /// A Deployment is surged so that its pods can leave the node.
+    Surge {
+        /// The Deployment.
+        deployment: DeploymentRef,
+        /// How far it has come.
+        step: SurgeStep,
     },
     /// A pod came after the plan was made. The planners decide on it now.
     Newcomer {

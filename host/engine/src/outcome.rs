@@ -87,6 +87,8 @@ pub struct Summary {
     pub ended: Time,
     /// Pods that left.
     pub gone: u32,
+    /// Those of them that were deleted instead of evicted.
+    pub deleted: u32,
     /// Pods that were to stay.
     pub kept: u32,
     /// Pods that came to the cordoned node during the drain and stay, in the order of their names, and why. They are
@@ -98,6 +100,8 @@ pub struct Summary {
     pub waves: u32,
     /// Evictions and deletions asked for, each try counted.
     pub evictions: u32,
+    /// The deletions among them.
+    pub deletions: u32,
     /// Tries that a disruption budget refused.
     pub budget_refusals: u32,
     /// Hook steps taken.
@@ -110,6 +114,9 @@ pub struct Summary {
     pub volume_wait: Duration,
     /// What was still attached when the drain stopped waiting for volumes; `None`: nothing, or it did not wait.
     pub volumes_left: Option<VolumesLeft>,
+    /// Pods that were deleted shortly before the deadline, in that order. A process that took the drain over does not
+    /// know those of the process before it.
+    pub forced: Vec<PodRef>,
 }
 
 impl Outcome {

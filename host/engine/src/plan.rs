@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::Uid;
+use crate::{HookPhase, Subject, SurgePlan, Uid};
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Plan {
     pub decisions: Vec<Decision>,
     /// Every leaving pod once, in the order of leaving.
     pub waves: Vec<Wave>,
+    /// Deployments that are surged so that pods can leave. The host fills it in.
+    pub surge: SurgePlan,
 }
 
 /// What is wrong with a plan.
@@ -102,6 +104,21 @@ impl Plan {
     /// The pods that are to leave.
     pub fn leaving(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.verdict.leaves())
+    }
+
+    /// The pods that are to leave, as far as a hook is concerned, in the order of leaving: before a wave its pods, in other
+    /// phases all. After a cancel, and around an uncordon, none leaves.
+    pub fn leaving_for(&self, phase: HookPhase, subject: &Subject) -> impl Iterator<Item = &Uid> {
+        let none_leaves = matches!(
+            phase,
+            HookPhase::OnCancel | HookPhase::BeforeUncordon | HookPhase::AfterUncordon
+        );
+        let waves = self.waves.iter().filter(move |wave| match subject {
+            _ if none_leaves => false,
+            Subject::Wave(name) => wave.name == *name,
+            Subject::Node | Subject::Pod(_) => true,
+        });
+        waves.flat_map(|wave| &wave.pods)
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Pod {
     pub cordon_toleration: Option<String>,
     /// The names of the PersistentVolumeClaims that it uses, in its namespace.
     pub volume_claims: Vec<String>,
+    /// Directories of the node that it uses as `hostPath` volumes, without those of the system.
+    pub host_paths: Vec<String>,
 }
 
 /// The annotation by which a kubelet marks the API's copy of a static pod.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Deletion, HookPhase, Pod, Time};
+use crate::{Deletion, HookPhase, Pod, SurgeMethod, Time};
 
 /// Between the end of a pod's grace and its disappearance the kubelet kills, unmounts and reports.
 pub(crate) const SLACK: Duration = Duration::from_secs(5);
@@ -45,6 +45,13 @@ pub enum Reason {
         budget: String,
         /// The API server's words.
         message: String,
+    },
+    /// A disruption budget never allows it: its Deployment is surged, and the pod goes once it is replaced.
+    Surging {
+        /// The Deployment, as `Deployment namespace/name`.
+        workload: String,
+        /// How.
+        method: SurgeMethod,
     },
     /// The budget's status is not up to date.
     BudgetNotObserved {
@@ -151,6 +158,7 @@ impl Reason {
             Self::ParallelLimit => "ParallelLimit",
             Self::EvictionRequested => "EvictionRequested",
             Self::BudgetExhausted { .. } => "BudgetExhausted",
+            Self::Surging { .. } => "Surging",
             Self::BudgetNotObserved { .. } => "BudgetNotObserved",
             Self::MoreThanOneBudget { .. } => "MoreThanOneBudget",
             Self::Throttled { .. } => "Throttled",
@@ -201,6 +209,10 @@ impl fmt::Display for Reason {
             Self::BudgetExhausted { budget, message } => {
                 write!(f, "disruption budget {budget} does not allow it: {message}")
             }
+            Self::Surging { workload, method } => match method {
+                SurgeMethod::Restart => write!(f, "{workload} is restarted to replace it elsewhere"),
+                SurgeMethod::Scale => write!(f, "{workload} gets one replica more, on another node"),
+            },
             Self::BudgetNotObserved { message } => {
                 write!(f, "its disruption budget is not up to date: {message}")
             }

@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{HookPhase, Node, PodRef, Selector, Time, VolumeWait};
+use crate::{ForceAtDeadline, HookPhase, Node, PodRef, Selector, SurgeSettings, Time, VolumeWait};
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +81,19 @@ pub struct Settings {
     pub returning_pod_evictions: u32,
     /// Pods that are certain to stay ([`pre_flight`](crate::pre_flight)) refuse the drain before anything changes.
     pub refuse_certain: bool,
+    /// The operator's word that the node's machine is off, so nothing on it runs and its kubelet ends no pod.
+    pub machine_is_off: bool,
+    /// What follows from pods whose volumes only this node can use.
+    pub local_data: LocalData,
     /// How long the API server may keep refusing writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
     /// Whether the drain waits for the node's volumes after its last pod; `None`: it does not.
     pub wait_for_volumes: Option<VolumeWait>,
+    /// Which pods that still stand are deleted shortly before the deadline; `None`: none are.
+    pub at_deadline: Option<ForceAtDeadline>,
+    /// Deployments are surged whose pods a budget never lets go; `None`: none is.
+    pub surge: Option<SurgeSettings>,
 }
 
 impl Settings {
@@ -97,6 +105,18 @@ impl Settings {
         let shortens = |seconds: &u64| self.grace_only_longer && *seconds < own_seconds;
         self.grace_seconds.filter(|seconds| !shortens(seconds))
     }
+}
+
+/// What follows from pods whose volumes only the node of the drain can use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocalData {
+    /// The drain does not read volumes.
+    #[default]
+    Unread,
+    /// The drain reports these pods and begins.
+    Warn,
+    /// The drain is refused before anything changes.
+    Refuse,
 }
 
 /// `kubectl drain`'s flags of the same names, with a driver's defaults.
@@ -161,8 +181,12 @@ impl Default for Settings {
             uncordon_on_failure: false,
             returning_pod_evictions: 1,
             refuse_certain: false,
+            machine_is_off: false,
+            local_data: LocalData::Unread,
             forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
             wait_for_volumes: None,
+            at_deadline: None,
+            surge: None,
         }
     }
 }

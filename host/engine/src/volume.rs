@@ -78,7 +78,7 @@ impl fmt::Display for VolumesLeft {
                     more => write!(f, " and {more} more"),
                 }
             }
-            Self::Unknown { message } => write!(f, "unknown whether volumes are attached: {message}"),
+            Self::Unknown { message } => write!(f, "cannot read VolumeAttachments: {message}"),
         }
     }
 }

@@ -14,7 +14,9 @@ const PACKAGE: &str = "scupper:drain/";
 pub const VERSION: (u64, u64) = (0, 1);
 
 /// The interfaces of the package that a policy may import. The first only has types.
-pub(crate) const IMPORTS: [&str; 7] = ["types", "log", "config", "cluster", "facts", "events", "http"];
+pub(crate) const IMPORTS: [&str; 8] = [
+    "types", "log", "config", "cluster", "plan", "facts", "events", "http",
+];
 
 /// The imports and exports of a component.
 #[derive(Default)]

@@ -98,7 +98,7 @@ pub enum SourceError {
         imports: String,
     },
     /// It imports something that the driver does not provide.
-    #[error("it imports {imports}; this driver has {of_ours} of scupper:drain", of_ours = functions())]
+    #[error("it imports {imports}; this driver offers {of_ours} of scupper:drain", of_ours = functions())]
     Imports {
         /// The imports.
         imports: String,

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_engine::{HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, Time, VolumesLeft};
+use scupper_engine::{
+    HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, SurgeMethod, Time, VolumesLeft,
+};
 
 use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
 use super::messages::{count, one_line};
@@ -130,6 +132,10 @@ fn cause(pod: &PodRef, reason: &Reason) -> Option<String> {
             format!("budget {namespace}/{budget}")
         }
         Reason::BudgetExhausted { .. } => format!("a budget in {namespace}"),
+        Reason::Surging { workload, method } => match method {
+            SurgeMethod::Restart => format!("the restart of {workload}"),
+            SurgeMethod::Scale => format!("one replica more of {workload}"),
+        },
         Reason::BudgetNotObserved { .. } => format!("the status of a budget in {namespace}"),
         Reason::MoreThanOneBudget { .. } => {
             format!("all but one of the budgets of a pod in {namespace} to go")

@@ -5,7 +5,9 @@
 
 use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
-use super::messages::{count, one_line, stayed_text, volumes_left_text};
+use super::force::forced_summary;
+use super::messages::{gone_text, one_line, stayed_text, volumes_left_text};
+use super::surge::step_event;
 
 /// The reason of `Drained=True`, by which the engine recognizes its own condition.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
@@ -38,14 +40,15 @@ pub struct NodeEvent {
 
 /// What a successful drain did.
 pub fn drained_text(summary: &Summary) -> String {
-    let gone = count(summary.gone as usize, "pod");
+    let gone = gone_text(summary);
     let rest = match summary.stayed.is_empty() {
         true => String::new(),
         false => format!("; {}", stayed_text(summary)),
     };
     let volumes = volumes_left_text(&Outcome::Drained, summary);
     let volumes = volumes.map(|left| format!("; {left}")).unwrap_or_default();
-    format!("{gone} evicted, {} kept as planned{rest}{volumes}", summary.kept)
+    let forced = forced_text(summary);
+    format!("{gone}, {} kept as planned{forced}{rest}{volumes}", summary.kept)
 }
 
 /// The pair of conditions of a drain in progress.
@@ -83,9 +86,10 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             let volumes = volumes_left_text(outcome, summary);
             let volumes = volumes.map(|left| format!("; {left}")).unwrap_or_default();
             let message = format!(
-                "drain {}: {}{volumes}",
+                "drain {}: {}{}{volumes}",
                 request.name,
-                one_line(&outcome.to_string())
+                one_line(&outcome.to_string()),
+                forced_text(summary)
             );
             Some(pair(
                 "False",
@@ -111,16 +115,19 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
         Notice::Finished { outcome, summary } => {
             let spent = HumanDuration(summary.ended.since(summary.started));
             let mut note = format!("{} after {spent}: {outcome}", request.name);
+            note.push_str(&forced_text(summary));
             if !summary.stayed.is_empty() {
                 note.push_str(&format!("; {}", stayed_text(summary)));
             }
             if let Some(left) = volumes_left_text(outcome, summary) {
                 note.push_str(&format!("; {left}"));
             }
-            let is_clean = summary.stayed.is_empty() && summary.volumes_left.is_none();
+            let is_clean =
+                summary.stayed.is_empty() && summary.volumes_left.is_none() && summary.forced.is_empty();
             let warning = !outcome.is_success() || !is_clean;
             event(warning, outcome.name(), note)
         }
+        Notice::Surge { deployment, step } => step_event(&request.name, deployment, step),
         Notice::UncordonedByOthers => event(
             true,
             "UncordonedByOthers",
@@ -131,6 +138,11 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
         ),
         _ => None,
     }
+}
+
+/// The pods that were deleted before the deadline, as the rest of a sentence.
+fn forced_text(summary: &Summary) -> String {
+    forced_summary(summary).map_or_else(String::new, |text| format!("; {text}"))
 }
 
 pub(super) fn pair(

@@ -12,11 +12,13 @@ use super::PolicyMessage;
 use super::drain_status::{
     HookKey, HookStatus, PlanSummary, VolumesStatus, WaveStatus, for_so_long, pod_text, subject_text,
 };
+use super::force::{force_ahead_text, forced_summary, forced_text};
 use super::messages::{
-    UNCORDONED, count, may_come_back, needs_no_report, not_ready_text, one_line, returning, stayed_text,
-    timed_line, volumes_left_text, volumes_settled_text,
+    UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, not_ready_text, one_line,
+    returning, stayed_text, timed_line, volumes_left_text, volumes_settled_text,
 };
 use super::pre_flight::finding_line;
+use super::surge::{step_text, surge_texts};
 
 /// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
@@ -28,6 +30,8 @@ pub struct DrainLines {
     intent: Intent,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
+    /// What is deleted shortly before the deadline.
+    force: Option<String>,
     /// The plan as it was last printed.
     reported_plan: Vec<String>,
     pods: BTreeMap<Uid, PodRef>,
@@ -57,6 +61,7 @@ impl DrainLines {
             began: now,
             intent: request.intent,
             planned: false,
+            force: force_ahead_text(request),
             reported_plan: Vec::new(),
             pods: BTreeMap::new(),
             returning: BTreeMap::new(),
@@ -154,13 +159,18 @@ impl DrainLines {
                 format!("{name} exceeded its time limit; the next one begins"),
             ),
             Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
-            Notice::PodLeaving { pod } => {
+            Notice::PodLeaving { pod, by } => {
                 self.leaving.insert(pod.uid.clone(), now);
                 let held = self.blocked.remove(&pod.uid);
                 let after = held
                     .map(|since| format!(" (was held up for {})", HumanDuration(now.since(since))))
                     .unwrap_or_default();
-                ("evict", format!("{pod}{after}"))
+                (by.name(), format!("{pod}{after}"))
+            }
+            Notice::Forced { pod, .. } => {
+                self.leaving.insert(pod.uid.clone(), now);
+                self.blocked.remove(&pod.uid);
+                ("force", forced_text(notice).unwrap_or_default())
             }
             Notice::PodGone { pod, remaining } => {
                 let took = self
@@ -180,6 +190,7 @@ impl DrainLines {
                 )
             }
             Notice::VolumesSettled { left } => ("volumes", volumes_settled_text(left.as_ref())),
+            Notice::Surge { deployment, step } => ("surge", step_text(now, deployment, step)),
             Notice::Newcomer { pod } => (
                 "new",
                 format!("{pod} came after the plan was made; the policies are asked"),
@@ -200,10 +211,13 @@ impl DrainLines {
     /// gone, has changed.
     fn plan(&mut self, now: Time, plan: &Plan) -> Vec<String> {
         let returning = may_come_back(plan, &self.returning);
+        let surges = surge_texts(&plan.surge);
         let plan = PlanSummary::of(plan);
         let groups = plan.groups(|uid| self.name(uid)).into_iter();
         let texts: Vec<String> = std::iter::once(plan.head())
             .chain(groups)
+            .chain(self.force.clone())
+            .chain(surges)
             .chain(returning)
             .collect();
         if self.reported_plan == texts {
@@ -278,17 +292,22 @@ impl DrainLines {
         let counted = self.planned || summary.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
-                "{} evicted in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget",
-                count(summary.gone as usize, "pod"),
+                "{} in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget{}",
+                gone_text(summary),
                 count(summary.waves as usize, "wave"),
                 summary.kept,
                 summary.remaining,
-                count(summary.evictions as usize, "eviction request"),
+                count(
+                    summary.evictions.saturating_sub(summary.deletions) as usize,
+                    "eviction request"
+                ),
                 summary.budget_refusals,
+                deletions_text(summary),
             );
             lines.push(self.line(now, "", &text));
         }
         lines.extend(stayed_line(summary).map(|text| self.line(now, "stays", &text)));
+        lines.extend(forced_summary(summary).map(|text| self.line(now, "force", &text)));
         let left = volumes_left_text(outcome, summary).map(|text| format!("attention: {text}"));
         lines.extend(left.map(|text| self.line(now, "volumes", &text)));
         if summary.hook_steps > 0 {
@@ -296,10 +315,7 @@ impl DrainLines {
             lines.push(self.line(
                 now,
                 "",
-                &format!(
-                    "{steps}, which held it up for {}",
-                    HumanDuration(summary.hook_wait)
-                ),
+                &format!("{steps}, which took {}", HumanDuration(summary.hook_wait)),
             ));
         }
         if summary.budget_wait > Duration::ZERO {
@@ -310,7 +326,7 @@ impl DrainLines {
             lines.push(self.line(now, "", &text));
         }
         if summary.volume_wait > Duration::ZERO {
-            let text = format!("volumes held it up for {}", HumanDuration(summary.volume_wait));
+            let text = format!("waited {} for volumes", HumanDuration(summary.volume_wait));
             lines.push(self.line(now, "", &text));
         }
         lines
@@ -351,8 +367,8 @@ mod tests {
                 policy: String::new(),
             };
             Notice::Planned(Plan {
-                decisions: Vec::new(),
                 waves: waves.iter().map(wave).collect(),
+                ..Plan::default()
             })
         };
         assert!(!progress.lines(at(1), &plan(&["all"])).is_empty());

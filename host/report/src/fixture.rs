@@ -31,6 +31,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: scupper_engine::Counts::default(),
     }
@@ -96,6 +97,7 @@ pub fn running(name: &str) -> Pod {
         hostname: String::new(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     }
 }
 

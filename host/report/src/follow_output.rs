@@ -7,9 +7,10 @@ use scupper_engine::{HumanDuration, PodRef, Reason, Time, Uid, whole_millis};
 use serde_json::{Value, json};
 
 use super::drain_status::{
-    HookStatus, PlanSummary, PodGroup, VolumesStatus, WaveStatus, hook_name_to_json, joined,
+    ForceStatus, HookStatus, PlanSummary, PodGroup, VolumesStatus, WaveStatus, hook_name_to_json, joined,
     pod_name_to_json, pod_text, pod_to_json,
 };
+use super::force::{forced_unseen_text, more_forced_text};
 use super::messages::{UNCORDONED, count, not_ready_text, one_line, timed_line};
 use super::{Format, PolicyMessage};
 
@@ -64,6 +65,8 @@ pub enum FollowEvent {
         plan: PlanSummary,
         /// The known names of the pods in the plan.
         names: BTreeMap<Uid, PodRef>,
+        /// Which pods the drain deletes shortly before its deadline; `None`: none.
+        force: Option<ForceStatus>,
     },
     /// A wave has begun.
     Wave {
@@ -104,6 +107,16 @@ pub enum FollowEvent {
         pod: PodRef,
         /// Why.
         reason: Reason,
+    },
+    /// The drain deleted a pod that remained shortly before the deadline.
+    Forced {
+        /// The pod.
+        pod: PodRef,
+    },
+    /// It deleted further pods, whose names the driver does not publish.
+    MoreForced {
+        /// How many.
+        pods: u32,
     },
     /// A pod is gone.
     PodGone {
@@ -201,6 +214,8 @@ impl FollowOutput {
             FollowEvent::HookDone { hook, of } => ("hook", hook.done_text(of, now)),
             FollowEvent::Volumes { volumes } => ("volumes", volumes.text(now)),
             FollowEvent::PodWaits { pod, reason } => pod_text(pod, reason, None, now),
+            FollowEvent::Forced { pod } => ("force", forced_unseen_text(pod)),
+            FollowEvent::MoreForced { pods } => ("force", more_forced_text(*pods)),
             FollowEvent::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
             FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
             FollowEvent::Detached => (
@@ -224,8 +239,11 @@ impl FollowOutput {
 /// The lines below the first one.
 fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
     match seen {
-        FollowEvent::Planned { plan, names } => {
-            plan.groups(|uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string))
+        FollowEvent::Planned { plan, names, force } => {
+            let name = |uid: &Uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string);
+            let groups = plan.groups(name).into_iter();
+            let force = force.iter().flat_map(|force| force.texts(now));
+            groups.chain(force).chain(plan.surge.texts()).collect()
         }
         FollowEvent::Hook { hook, .. } => hook.awaited(now).map(|on| format!("  waits for {on}")).collect(),
         _ => Vec::new(),
@@ -254,17 +272,24 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         FollowEvent::Condition { condition, message } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }
-        FollowEvent::Planned { plan, names } => {
+        FollowEvent::Planned { plan, names, force } => {
             let group = |group: &PodGroup| {
                 let pods = group.pods.iter().map(|uid| names.get(uid).map(PodRef::to_string));
                 let pods: Vec<_> = pods.flatten().collect();
                 json!({ "what": group.what, "policy": group.policy, "pods": pods, "more": group.more })
             };
-            json!({
+            let mut planned = json!({
                 "kind": "planned", "leaving": plan.leaving, "staying": plan.staying,
                 "waves": plan.waves.iter().map(group).collect::<Vec<_>>(),
                 "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
-            })
+            });
+            if let Some(force) = force {
+                planned = joined(planned, json!({ "force": force.to_json() }));
+            }
+            match plan.surge.to_json() {
+                Some(surge) => joined(planned, json!({ "surge": surge })),
+                None => planned,
+            }
         }
         FollowEvent::Wave { wave, pods } => {
             of_kind("waveStarted", joined(wave.to_json(), json!({ "pods": pods })))
@@ -283,6 +308,8 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         }
         FollowEvent::Volumes { volumes } => of_kind("volumesWaiting", volumes.to_json()),
         FollowEvent::PodWaits { pod, reason } => of_kind("podWaits", pod_to_json(pod, reason, now)),
+        FollowEvent::Forced { pod } => of_kind("podForced", pod_name_to_json(pod)),
+        FollowEvent::MoreForced { pods } => json!({ "kind": "morePodsForced", "count": pods }),
         FollowEvent::PodGone { pod, here } => {
             of_kind("podGone", joined(pod_name_to_json(pod), json!({ "here": here })))
         }

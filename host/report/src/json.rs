@@ -7,6 +7,7 @@ use super::drain_status::{
     HookStatus, VolumesStatus, WaveStatus, hook_name_to_json, joined, pod_name_to_json, pod_to_json,
     volumes_to_json,
 };
+use super::surge::{step_to_json, surges_to_json};
 
 /// One notice of one drain.
 pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
@@ -38,7 +39,21 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
         }
         Notice::WaveOverdue { name } => ("waveOverdue", json!({ "name": name })),
         Notice::PodWaits { pod, reason } => ("podWaits", pod_to_json(pod, reason, now)),
-        Notice::PodLeaving { pod } => ("podLeaving", pod_name_to_json(pod)),
+        Notice::PodLeaving { pod, by } => (
+            "podLeaving",
+            joined(pod_name_to_json(pod), json!({ "by": by.name() })),
+        ),
+        Notice::Forced {
+            pod,
+            grace_seconds,
+            reason,
+        } => (
+            "podForced",
+            joined(
+                pod_to_json(pod, reason, now),
+                json!({ "gracePeriodSeconds": grace_seconds }),
+            ),
+        ),
         Notice::PodGone { pod, remaining } => (
             "podGone",
             joined(pod_name_to_json(pod), json!({ "remaining": remaining })),
@@ -54,6 +69,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             let left = left.as_ref().map(volumes_to_json);
             ("volumesSettled", json!({ "volumesLeft": left }))
         }
+        Notice::Surge { deployment, step } => ("surge", step_to_json(deployment, step)),
         Notice::Newcomer { pod } => ("newcomer", pod_name_to_json(pod)),
         Notice::UncordonedByOthers => ("uncordonedByOthers", json!({})),
         Notice::Uncordoned => ("uncordoned", json!({})),
@@ -115,7 +131,11 @@ fn plan_to_json(plan: &Plan) -> Value {
             })
         })
         .collect();
-    json!({ "decisions": decisions, "waves": waves })
+    let plan_json = json!({ "decisions": decisions, "waves": waves });
+    match surges_to_json(&plan.surge) {
+        Some(surges) => joined(plan_json, json!({ "surge": surges })),
+        None => plan_json,
+    }
 }
 
 fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
@@ -127,11 +147,13 @@ fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
         "stayed": stayed,
         "outcome": outcome.name(), "success": outcome.is_success(), "message": outcome.to_string(),
         "seconds": whole_millis(summary.ended.since(summary.started)) as f64 / 1000.0,
-        "gone": summary.gone, "kept": summary.kept, "remaining": summary.remaining, "waves": summary.waves,
-        "evictionRequests": summary.evictions, "budgetRefusals": summary.budget_refusals,
+        "gone": summary.gone, "deleted": summary.deleted, "kept": summary.kept, "remaining": summary.remaining, "waves": summary.waves,
+        "evictionRequests": summary.evictions, "deletionRequests": summary.deletions,
+        "budgetRefusals": summary.budget_refusals,
         "hookSteps": summary.hook_steps, "hookWaitSeconds": whole_millis(summary.hook_wait) as f64 / 1000.0,
         "budgetWaitSeconds": whole_millis(summary.budget_wait) as f64 / 1000.0,
         "volumeWaitSeconds": whole_millis(summary.volume_wait) as f64 / 1000.0,
         "volumesLeft": summary.volumes_left.as_ref().map(volumes_to_json),
+        "forced": summary.forced.iter().map(pod_name_to_json).collect::<Vec<_>>(),
     })
 }

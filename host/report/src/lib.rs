@@ -17,6 +17,7 @@ mod eviction_answers;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod follow_output;
+mod force;
 mod health;
 mod json;
 mod live;
@@ -30,6 +31,7 @@ mod pre_flight;
 mod prefixed_writer;
 mod readiness;
 mod status;
+mod surge;
 #[cfg(test)]
 mod tests;
 
@@ -41,12 +43,14 @@ pub use conditions::{
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
-    DrainStatus, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION, StatusBuilder, VolumesStatus,
-    WaveStatus, open_hooks, status_from_text, status_to_text, subject_text,
+    DrainStatus, ForceStatus, ForcedNames, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION,
+    StatusBuilder, SurgeSummary, VolumesStatus, WaveStatus, open_hooks, status_from_text, status_to_text,
+    subject_text,
 };
 pub use event_throttle::{EventThrottle, Repeated};
 pub use eviction_answers::{answer_text, answers_to_json};
 pub use follow_output::{FollowEvent, FollowOutput};
+pub use force::{forced_event, plan_force_lines, plan_force_to_json};
 pub use health::{Health, Heartbeat};
 pub use json::{notice_to_json, planned_to_json};
 pub use live::{LiveDisplay, ProgressBoard, Screen, Size};
@@ -56,10 +60,11 @@ pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
 pub use policy_message::{PolicyMessage, policy_event_note};
-pub use pre_flight::{finding_lines, finding_text, findings_to_json};
+pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_json};
 pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{
     BudgetDetails, LeaseHolder, LifecycleEventStatus, NodeStatus, StatusDetails, UnreadyPodDetails,
     WorkloadDetails, status_lines, status_table, status_to_json,
 };
+pub use surge::{surge_lines, surge_texts};

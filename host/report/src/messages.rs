@@ -47,6 +47,24 @@ pub fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<I
     pods.map(|pod| (pod.id.uid.clone(), one_line(&pod.id.to_string())))
 }
 
+/// How many pods left, and how: `8 pods evicted`, `3 pods evicted, 2 deleted`.
+pub(crate) fn gone_text(summary: &Summary) -> String {
+    let evicted = summary.gone.saturating_sub(summary.deleted) as usize;
+    match (evicted, summary.deleted as usize) {
+        (_, 0) => format!("{} evicted", count(evicted, "pod")),
+        (0, deleted) => format!("{} deleted", count(deleted, "pod")),
+        (_, deleted) => format!("{} evicted, {deleted} deleted", count(evicted, "pod")),
+    }
+}
+
+/// The end of a line about requests: `; 2 deletion requests`, if there were any.
+pub(crate) fn deletions_text(summary: &Summary) -> String {
+    match summary.deletions as usize {
+        0 => String::new(),
+        deletions => format!("; {}", count(deletions, "deletion request")),
+    }
+}
+
 /// The pods that came to the cordoned node during a drain and stay there, and why.
 pub(crate) fn stayed_text(summary: &Summary) -> String {
     let named = summary.stayed.iter().take(NAMED);

@@ -4,11 +4,14 @@ use scupper_engine::pre_flight::{Certainty, Finding};
 use scupper_engine::{PodRef, Request, Time};
 use serde_json::{Value, json};
 
+use super::conditions::NodeEvent;
 use super::json::record;
 use super::messages::{count, one_line};
 
 /// Number of pods that a line names.
 const NAMED: usize = 3;
+/// Number of findings that become Events.
+const MOST_EVENTS: usize = 5;
 
 /// The findings as lines of a plan.
 pub fn finding_lines(findings: &[Finding]) -> Vec<String> {
@@ -42,6 +45,27 @@ pub(crate) fn finding_line(finding: &Finding) -> String {
         change => format!("; change: {}", one_line(change)),
     };
     format!("{what}{}{change}", finding_text(finding))
+}
+
+/// Events about the node, for its first findings: the certain ones are warnings.
+pub fn finding_events(request: &Request, findings: &[Finding]) -> Vec<NodeEvent> {
+    let event = |warning, text: &str| NodeEvent {
+        warning,
+        reason: "PreFlightFinding".to_owned(),
+        note: format!("{}: {text}", request.name),
+    };
+    let first = findings.iter().take(MOST_EVENTS);
+    let first = first.map(|finding| event(finding.certainty == Certainty::Certain, &finding_line(finding)));
+    let mut events: Vec<_> = first.collect();
+    if let Some(more @ 1..) = findings.len().checked_sub(MOST_EVENTS) {
+        let text = format!(
+            "{}; see scupper plan {}",
+            count(more, "more finding"),
+            request.node
+        );
+        events.push(event(false, &text));
+    }
+    events
 }
 
 /// A line of a drain for machines.
@@ -84,6 +108,42 @@ mod tests {
 
     use super::*;
     use crate::fixture::pod;
+
+    #[test]
+    fn five_findings_become_events_and_one_more_counts_the_others() {
+        let finding = |certainty, number: usize| Finding {
+            certainty,
+            concern: Concern::SingleReplica,
+            pods: vec![pod("a")],
+            budgets: Vec::new(),
+            reason: format!("reason {number}"),
+            change: String::new(),
+        };
+        let mut findings = vec![finding(Certainty::Certain, 0)];
+        findings.extend((1..5).map(|number| finding(Certainty::Likely, number)));
+        let request = crate::fixture::request();
+        let events = finding_events(&request, &findings);
+        let notes: Vec<_> = events
+            .iter()
+            .map(|event| (event.warning, event.note.as_str()))
+            .collect();
+        assert_eq!(events.len(), 5);
+        assert_eq!(
+            notes[..2],
+            [
+                (true, "drain-worker-1: will not leave: reason 0: shop/a"),
+                (false, "drain-worker-1: reason 1: shop/a")
+            ]
+        );
+        findings.extend((5..500).map(|number| finding(Certainty::Likely, number)));
+        let events = finding_events(&request, &findings);
+        assert_eq!(events.len(), 6);
+        assert_eq!(
+            events[5].note,
+            "drain-worker-1: 495 more findings; see scupper plan worker-1"
+        );
+        assert_eq!(finding_events(&request, &[]), []);
+    }
 
     #[test]
     fn a_finding_names_three_pods_and_the_change() {

@@ -127,6 +127,14 @@ impl NodeStatus {
         mark.is_none_or(|mark| mark.phase == Phase::Finished)
     }
 
+    /// The operator has said for this drain that the node's machine is off: its process published it, or has tainted
+    /// the node.
+    fn machine_is_off(&self, mark: &Checkpoint) -> bool {
+        let published = self.driver.as_ref().filter(|view| view.drain == mark.id);
+        let tainted = self.node.annotations.get(Node::OUT_OF_SERVICE);
+        published.is_some_and(|view| view.machine_is_off) || tainted == Some(&mark.id)
+    }
+
     /// The policies that still have changes to undo although the node accepts pods again: another process uncordoned
     /// it, and no process has called them since.
     pub(super) fn to_undo(&self) -> Vec<&str> {

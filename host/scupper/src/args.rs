@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use scupper_cluster::Connection;
 
@@ -258,7 +259,7 @@ pub struct DrainArgs {
 #[derive(Debug, clap::Args)]
 pub struct PluginArgs {
     /// Node that this driver runs on
-    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub node_name: String,
     /// Name of the driver, to which LifecycleTransitions refer
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
@@ -284,7 +285,7 @@ pub struct PluginArgs {
     #[arg(long, default_value = "0", value_name = "DURATION")]
     pub keep_finished: String,
     /// Flags of `scupper drain` to obey even if they widen this driver's configuration: force, delete-emptydir-data,
-    /// ignore-daemonsets, grace-period, timeout; separated by commas [default: none]
+    /// ignore-daemonsets, local-data, grace-period, timeout, at-deadline; separated by commas [default: none]
     #[arg(long, value_name = "FLAGS")]
     pub allow_overrides: Option<String>,
     /// Namespace of the per-node Leases that prevent concurrent drains [default: the driver's own]
@@ -351,7 +352,7 @@ pub enum OnFailure {
 #[derive(Debug, clap::Args)]
 pub struct CleanupArgs {
     /// Node whose transitions and annotation are removed
-    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME")]
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub node_name: String,
     /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]

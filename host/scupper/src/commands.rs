@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::use_cases::{self, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
-use scupper_driver::Plugin;
+use scupper_driver::KubeletPlugin;
 use scupper_report::{Format, Screen};
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
@@ -89,7 +89,7 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>)
     let signals = Signals::new();
     // It may have to wait for the cluster first.
     let started = tokio::select! {
-        started = Plugin::start_with_output(options, lines_to) => started,
+        started = KubeletPlugin::start_with_output(options, lines_to) => started,
         // What it has begun is taken back: a policy that is being compiled is not what it died of.
         () = signals.came(1) => return Exit::Done.into(),
     };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use scupper_common::text::spaced_line;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
     /// Node that the driver is to run on [default: check only what concerns all nodes]
-    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", add = ArgValueCompleter::new(completion::nodes))]
+    #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), add = ArgValueCompleter::new(completion::nodes))]
     pub node: Option<String>,
     /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]

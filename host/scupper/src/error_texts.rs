@@ -13,6 +13,7 @@ use scupper_policy_reload::ControlError;
 
 use crate::args::{Args, Command};
 use crate::dev_program::DevProgramError;
+use crate::node::SaveError;
 use crate::policy::driver::DriverError as AskError;
 use crate::precompile::PrecompileError;
 use crate::{CommandError, HandOverError};
@@ -20,6 +21,7 @@ use crate::{CommandError, HandOverError};
 variants!(CommandError: Driver HandOver Rights NoPlan Cleanup);
 variants!(HandOverError: Discover OwnFlag Flags Ask Follow TakeBack);
 variants!(AskError: Where Ask);
+variants!(SaveError: Configuration Changed Create);
 variants!(PrecompileError: Runtime Policy);
 variants!(DevProgramError: Missing Start);
 
@@ -114,6 +116,17 @@ fn every_error() {
         PrecompileError::Runtime(RuntimeError::Ticker(denied())),
         PrecompileError::Policy("slurm.wasm".into(), LoadFault::BrokenOff),
     ];
+    let saving = [
+        SaveError::Configuration {
+            file: "scupper.yaml".into(),
+            source: denied(),
+        },
+        SaveError::Changed("scupper.yaml".into()),
+        SaveError::Create {
+            file: "saved/worker-1.yaml".into(),
+            source: io::Error::from(io::ErrorKind::AlreadyExists),
+        },
+    ];
     let starting = [
         DevProgramError::Missing,
         DevProgramError::Start("scupper-dev".into(), denied()),
@@ -123,6 +136,7 @@ fn every_error() {
         errors("HandOverError", &handing_over()),
         errors("policy::DriverError", &asking),
         errors("PrecompileError", &precompiling),
+        errors("SaveError", &saving),
         errors("DevProgramError", &starting),
         options(),
     ];

@@ -79,6 +79,7 @@ pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
         DriverError::Connect(_)
         | DriverError::Node { .. }
         | DriverError::Discovery(_)
+        | DriverError::Taint(_)
         | DriverError::Selector { .. }
         | DriverError::LifecycleNotServed => Exit::Cluster,
         DriverError::Cache { .. }
@@ -142,6 +143,11 @@ pub(crate) fn complain(text: &str) {
 /// Says what is dangerous, whatever --log says.
 pub(crate) fn warn(text: &str) {
     writeln!(std::io::stderr().lock(), "warning: {text}").unwrap_or_default();
+}
+
+/// Says what else was done, where standard output has the result.
+pub(crate) fn inform(text: &str) {
+    writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
 /// A reader that has closed its end, as `head` does, is not an error.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scupper_driver::{KubeletPluginOptions, Plugin, PoliciesOptions};
+use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_spec::{FACTS, PolicySpec};
 use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
 use scupper_simulator::kubelet;
@@ -27,7 +27,7 @@ const DRIVER: &str = "drain.test";
 struct Rig {
     api: ApiServer,
     kubelet: KubeletHandle,
-    _plugin: Plugin,
+    _plugin: KubeletPlugin,
     _dir: tempfile::TempDir,
 }
 
@@ -69,7 +69,7 @@ impl Rig {
             },
             ..KubeletPluginOptions::default()
         };
-        let plugin = Plugin::start_with_output(options, Arc::new(|| Box::new(std::io::sink())))
+        let plugin = KubeletPlugin::start_with_output(options, Arc::new(|| Box::new(std::io::sink())))
             .await
             .unwrap();
         let mut registration = plugin.registration();

@@ -194,6 +194,27 @@ impl DrainTrace {
                 "volumes settled",
                 vec![("scupper.volumes.detached", left.is_none().into())],
             ),
+            Notice::Forced {
+                pod, grace_seconds, ..
+            } => (
+                "forced",
+                vec![
+                    ("k8s.namespace.name", (&pod.namespace).into()),
+                    ("k8s.pod.name", (&pod.name).into()),
+                    (
+                        "scupper.grace_seconds",
+                        u32::try_from(*grace_seconds).unwrap_or(u32::MAX).into(),
+                    ),
+                ],
+            ),
+            Notice::Surge { deployment, step } => {
+                let of = vec![
+                    ("k8s.namespace.name", (&deployment.namespace).into()),
+                    ("k8s.deployment.name", (&deployment.name).into()),
+                    ("scupper.surge.step", step.name().into()),
+                ];
+                ("surge", of)
+            }
             Notice::Newcomer { pod } => {
                 let pod = vec![
                     ("k8s.namespace.name", (&pod.namespace).into()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub use scupper_engine::NamedPods;
-use scupper_engine::{Filters, Intent, Outcome, Time};
+use scupper_engine::{Filters, Intent, LocalData, Outcome, Time};
 
 /// A request to drain or uncordon this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct RequestedSettings {
     pub grace_only_longer: bool,
     /// How often a pod that returns to the cordoned node is evicted again; `None` uses the driver's setting.
     pub returning_pod_evictions: Option<u32>,
+    /// What follows from pods whose volumes only the node can use; `None` uses the driver's setting.
+    pub local_data: Option<LocalData>,
     /// Time limit of one eviction request.
     pub eviction_timeout: Duration,
     /// Time limit of the whole request; `None` uses that of its transition.

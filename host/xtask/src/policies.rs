@@ -7,6 +7,15 @@ use scupper_builder::{Built, PROFILE, Package, Workspace};
 
 use crate::workspace;
 
+/// The names of the policies of the image: those under `plugins/`.
+pub fn of_image(workspace: &Workspace) -> Vec<String> {
+    let folder = workspace.root.join("plugins");
+    let all = workspace::policies(workspace).into_iter();
+    all.filter(|package| package.manifest_path.starts_with(&folder))
+        .map(|package| package.name.clone())
+        .collect()
+}
+
 /// Builds these policies, or all if none is named, into `out`, or else `policies` in the target directory.
 pub fn build(workspace: &Workspace, names: &[String], out: Option<&Path>) -> Result<Vec<Built>> {
     let all = workspace::policies(workspace);

@@ -1,7 +1,8 @@
 //! The policies as shipped: their imports, exports and sizes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
-use std::{collections::BTreeMap, fs};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use wit_component::{DecodedWasm, decode};
 use xtask::{encode, policies, workspace::Workspace};
@@ -29,6 +30,7 @@ fn policies_import_only_our_package_and_export_their_interfaces() {
         ("announce", &["about", "hooks"][..]),
         ("keep-labelled", &["about", "planner"]),
         ("gpu", &["about", "planner"]),
+        ("gangs", &["about", "hooks", "planner"]),
         ("jobs", &["about", "hooks", "planner"]),
         ("namespace-modes", &["about", "hooks", "planner"]),
         ("priority", &["about", "planner"]),
@@ -71,6 +73,17 @@ fn policies_import_only_our_package_and_export_their_interfaces() {
             policy.name
         );
     }
+}
+
+#[test]
+fn the_image_gets_every_policy_of_plugins() {
+    let workspace = Workspace::read().unwrap();
+    let rootfs = fs::read_to_string(workspace.root.join("deploy/rootfs")).unwrap();
+    let (_, copied) = rootfs.split_once("\"$policies\"/{").unwrap();
+    let (copied, _) = copied.split_once('}').unwrap();
+    let copied: BTreeSet<&str> = copied.split(',').collect();
+    let plugins = policies::of_image(&workspace);
+    assert_eq!(copied, plugins.iter().map(String::as_str).collect());
 }
 
 #[test]

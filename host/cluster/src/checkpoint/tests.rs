@@ -63,13 +63,27 @@ impl Numbers {
         Counts {
             leaving: count(),
             gone: count(),
+            deleted: count(),
             waves: count(),
             evictions: count(),
+            deletions: count(),
             budget_refusals: count(),
             hook_steps: count(),
             at: Time::from_millis(self.below(3)),
             hook_wait: Duration::from_millis(self.below(3)),
             budget_wait: Duration::from_millis(self.below(3)),
+        }
+    }
+
+    fn raised(&mut self) -> Raised {
+        Raised {
+            deployment: DeploymentRef {
+                namespace: self.text(),
+                name: self.text(),
+                uid: self.uid(),
+            },
+            drain: self.text(),
+            pods: (0..self.below(3)).map(|_| self.uid()).collect(),
         }
     }
 
@@ -110,6 +124,7 @@ impl Numbers {
                 .collect(),
             stays: (0..self.below(4)).map(|_| self.uid()).collect(),
             ended_well: phase == Phase::Finished || self.below(9) == 0,
+            raised: (0..self.below(3)).map(|_| self.raised()).collect(),
             volumes_since: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
             counts: self.counts(),
         }
@@ -156,6 +171,7 @@ fn plain() -> Checkpoint {
         returns: BTreeMap::new(),
         stays: BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: Counts::default(),
     }

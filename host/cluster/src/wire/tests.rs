@@ -43,7 +43,10 @@ fn full_pod() -> Value {
             "terminationGracePeriodSeconds": 60, "hostNetwork": true, "hostname": "db-0",
             "containers": [{"name": "c", "image": "i"}],
             "volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "emptyDir": {}},
-                {"name": "d", "persistentVolumeClaim": {"claimName": "data-db-0"}}, {"name": "s", "ephemeral": {}}],
+                {"name": "d", "persistentVolumeClaim": {"claimName": "data-db-0"}}, {"name": "s", "ephemeral": {}},
+                {"name": "h", "hostPath": {"path": "/var/lib/db", "type": "DirectoryOrCreate"}},
+                {"name": "i", "hostPath": {"path": "/etcetera"}}, {"name": "j", "hostPath": {"path": "/etc/ssl"}},
+                {"name": "k", "hostPath": {"path": "/data/sock", "type": "Socket"}}],
         },
         "status": {
             "phase": "Running",
@@ -76,6 +79,7 @@ fn a_pod_with_everything() {
     );
     assert_eq!((pod.grace_seconds, pod.hostname.as_str()), (60, "db-0"));
     assert_eq!(pod.volume_claims, ["data-db-0", "db-0-s"]);
+    assert_eq!(pod.host_paths, ["/var/lib/db", "/etcetera"]);
     assert_eq!(pod.created, Time::from_millis(TEN));
     assert_eq!(
         pod.deletion,
@@ -324,6 +328,27 @@ fn lifecycle_events() {
     let empty = event(json!(null));
     assert!(empty.is("pending") && empty.driver.is_empty() && empty.sla.is_none() && !empty.deleting);
     assert!(event(json!({"claimStatus": "SLAExpired"})).is("SlaExpired"));
+}
+
+#[test]
+fn a_lifecycle_event_with_fields_of_wrong_types_is_read_all_the_same() {
+    for (driver, name) in [
+        (json!(7), "7"),
+        (json!(["d"]), r#"["d"]"#),
+        (json!({"name": 7}), "7"),
+        (json!(null), ""),
+    ] {
+        let status = json!({"claimStatus": {"x": 1}, "driver": driver, "sla": "tomorrow"});
+        let odd = json!({"metadata": {"name": "e"}, "spec": {"transitionName": 1, "bindingNode": ["n"]},
+            "status": status});
+        let event = read::<WireEvent>(odd).into_event();
+        assert_eq!((event.driver.as_str(), event.sla), (name, None));
+        assert_eq!(
+            (event.transition_name.as_str(), event.binding_node.as_str()),
+            ("1", r#"["n"]"#)
+        );
+        assert_eq!(event.claim_status, r#"{"x":1}"#);
+    }
 }
 
 #[test]

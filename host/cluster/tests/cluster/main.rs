@@ -15,6 +15,9 @@ mod events;
 mod lifecycle;
 #[path = "../../../scupper/tests/support/limit.rs"]
 mod limit;
+mod local_volumes;
+mod out_of_service;
+mod replicas;
 mod script;
 mod tasks;
 mod volumes;

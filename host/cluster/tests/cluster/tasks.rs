@@ -33,6 +33,7 @@ fn checkpoint() -> Checkpoint {
         returns: std::collections::BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: scupper_engine::Counts::default(),
     }

@@ -6,18 +6,18 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::adapters::transition_api;
-use crate::manager::drain_settings::SettingsSource;
+use crate::manager::drain_settings::DrainSettingsSource;
 use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
 use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
 
 /// The cluster edge, as self-claim uses it.
-pub(crate) struct ClusterClaimApi {
+pub(crate) struct LifecycleEventClaimApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
-    pub(crate) drain_settings: Arc<SettingsSource>,
+    pub(crate) drain_settings: Arc<DrainSettingsSource>,
 }
 
-impl slm::ClaimApi for ClusterClaimApi {
+impl slm::ClaimApi for LifecycleEventClaimApi {
     fn read<'a>(&'a self, event: &'a str) -> BoxFuture<'a, Result<EventSnapshot, ClaimError>> {
         self.see(event).boxed()
     }
@@ -76,7 +76,7 @@ impl slm::ClaimApi for ClusterClaimApi {
     }
 }
 
-impl ClusterClaimApi {
+impl LifecycleEventClaimApi {
     fn claimable(&self, stored: StoredEvent) -> VersionedEvent {
         VersionedEvent {
             event: transition_api::event(stored.event, &self.drain_settings),

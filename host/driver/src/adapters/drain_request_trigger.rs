@@ -14,6 +14,7 @@ use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, Dra
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
 use scupper_engine::{Condition, Trigger};
+use scupper_report::Metrics;
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
     RequestChange, RequestCondition, RequestRef, ServedRequests, SetConditions,
@@ -21,12 +22,13 @@ use scupper_triggers::drain_request::{
 use scupper_triggers::{DrainCommand, DrainReport};
 
 /// What the trigger reads and where its commands go.
-pub(crate) struct RequestTriggerDeps {
+pub(crate) struct DrainRequestTriggerDeps {
     pub(crate) node: LatestNode,
     pub(crate) served: watch::Sender<Option<ServedRequests>>,
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) reports: mpsc::UnboundedReceiver<DrainReport>,
     pub(crate) sole_instance: watch::Receiver<bool>,
+    pub(crate) metrics: Metrics,
 }
 
 /// Starts the trigger. It ends with the driver. Without a configuration it sees no requests, and cancels the drain that an
@@ -35,9 +37,12 @@ pub(crate) fn start(
     cluster: &Cluster,
     options: &KubeletPluginOptions,
     config: Option<DrainRequestsFile>,
-    deps: RequestTriggerDeps,
+    deps: DrainRequestTriggerDeps,
 ) -> JoinHandle<()> {
     let is_served = config.is_some();
+    if is_served {
+        deps.metrics.serves_drain_requests();
+    }
     let config = config.unwrap_or_default();
     let namespaces = if is_served {
         config.namespaces.clone()
@@ -57,7 +62,7 @@ pub(crate) fn start(
     let deps = DrainRequestDeps {
         requests,
         find_resume_point: find_resume_point(cluster.clone(), options, deps.node),
-        set_conditions: set_conditions(cluster.clone(), kind(&config)),
+        set_conditions: set_conditions(cluster.clone(), &config, deps.metrics),
         served: deps.served,
         commands: deps.commands,
         reports: deps.reports,
@@ -166,10 +171,12 @@ fn find_resume_point(
     })
 }
 
-fn set_conditions(cluster: Cluster, kind: DrainRequestKind) -> SetConditions {
-    let kind = Arc::new(kind);
+fn set_conditions(cluster: Cluster, config: &DrainRequestsFile, metrics: Metrics) -> SetConditions {
+    let kind = Arc::new(kind(config));
+    let answers = Arc::new([config.complete.clone(), config.failed.clone()]);
     Arc::new(move |request, conditions| {
         let (cluster, kind) = (cluster.clone(), Arc::clone(&kind));
+        let (metrics, answers) = (metrics.clone(), Arc::clone(&answers));
         async move {
             let request = DrainRequestRef {
                 namespace: request.namespace,
@@ -178,7 +185,14 @@ fn set_conditions(cluster: Cluster, kind: DrainRequestKind) -> SetConditions {
             };
             let conditions: Vec<_> = conditions.into_iter().map(to_cluster).collect();
             let set = cluster.set_drain_request_conditions(&kind, &request, &conditions);
-            set.await.map_err(|error| error.to_string())
+            let is_new = set.await.map_err(|error| error.to_string())?;
+            let answers = conditions
+                .iter()
+                .filter(|it| is_new && answers.contains(&it.kind));
+            for answer in answers {
+                metrics.drain_request_answered(&answer.reason);
+            }
+            Ok(())
         }
         .boxed()
     })

@@ -7,9 +7,9 @@ use scupper_policy_reload::ReloadNotice;
 use scupper_report::{Metrics, PolicyCall, PolicyVersion};
 
 /// Counts what policies do.
-pub(crate) struct PolicyObserver(pub(crate) Metrics);
+pub(crate) struct PolicyMetricsObserver(pub(crate) Metrics);
 
-impl Observer for PolicyObserver {
+impl Observer for PolicyMetricsObserver {
     fn observe(&self, observation: Observation<'_>) {
         match observation {
             Observation::Called {

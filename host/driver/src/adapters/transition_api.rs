@@ -7,17 +7,17 @@ use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
 use crate::handover;
-use crate::manager::drain_settings::SettingsSource;
+use crate::manager::drain_settings::DrainSettingsSource;
 use scupper_cluster::{Change, Cluster, KubernetesEvent, Severity, WriteError};
 use scupper_triggers::slm;
 
 /// The cluster edge, as the SLM trigger uses it.
-pub(crate) struct ClusterTransitionApi {
+pub(crate) struct LifecycleTransitionApi {
     pub(crate) cluster: Cluster,
     pub(crate) node: String,
 }
 
-impl slm::TransitionApi for ClusterTransitionApi {
+impl slm::TransitionApi for LifecycleTransitionApi {
     fn publish<'a>(
         &'a self,
         transition: &'a slm::Transition,
@@ -73,7 +73,7 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::TransitionApiError 
 pub(crate) fn events(
     cluster: &Cluster,
     node: &str,
-    drain_settings: Arc<SettingsSource>,
+    drain_settings: Arc<DrainSettingsSource>,
 ) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
     cluster.lifecycle_events(node).map(move |change| match change {
         Change::Listed(events) => {
@@ -100,7 +100,7 @@ pub(crate) fn transitions(
 /// `terms`: what flags of the event the driver obeys.
 pub(crate) fn event(
     event: scupper_cluster::LifecycleEvent,
-    drain_settings: &SettingsSource,
+    drain_settings: &DrainSettingsSource,
 ) -> slm::LifecycleEvent {
     let flags = |text: String| {
         let given = handover::read_flags(&text)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::manager::drain_settings::DrainSettings;
 use scupper_config::Override;
+use scupper_engine::LocalData;
 use scupper_triggers::RequestedSettings;
 
 /// The flags as the driver obeys them.
@@ -40,13 +41,13 @@ pub(crate) fn permit(flags: RequestedSettings, own: &DrainSettings) -> Result<Re
 }
 
 /// A flag that widens what the driver would do.
-struct Widening {
+struct WideningFlag {
     flag: Override,
     given: String,
     own: String,
 }
 
-fn widening(flags: &RequestedSettings, own: &DrainSettings) -> Vec<Widening> {
+fn widening(flags: &RequestedSettings, own: &DrainSettings) -> Vec<WideningFlag> {
     let (wanted, usual) = (&flags.filters, &own.settings.filters);
     let switches = [
         (Override::Force, wanted.force, usual.force),
@@ -64,23 +65,32 @@ fn widening(flags: &RequestedSettings, own: &DrainSettings) -> Vec<Widening> {
     let switched = switches
         .into_iter()
         .filter(|(_, wanted, usual)| *wanted && !usual);
-    let switched = switched.map(|(flag, ..)| Widening {
+    let switched = switched.map(|(flag, ..)| WideningFlag {
         flag,
         given: format!("--{}", flag.name()),
         own: format!("{}: false", flag.name()),
     });
     let shorter = flags.grace_seconds.zip(own.settings.grace_seconds);
     let shorter = shorter.filter(|(wanted, usual)| wanted < usual);
-    let shorter = shorter.map(|(wanted, usual)| Widening {
+    let shorter = shorter.map(|(wanted, usual)| WideningFlag {
         flag: Override::GracePeriod,
         given: format!("--grace-period={wanted}"),
         own: format!("grace-period: {usual}"),
     });
-    switched.chain(shorter).collect()
+    let usual_refuses = own.settings.local_data == LocalData::Refuse;
+    let leaves_data = flags
+        .local_data
+        .filter(|wanted| usual_refuses && *wanted != LocalData::Refuse);
+    let leaves_data = leaves_data.map(|_| WideningFlag {
+        flag: Override::LocalData,
+        given: "--local-data=warn".to_owned(),
+        own: "local-data: refuse".to_owned(),
+    });
+    switched.chain(shorter).chain(leaves_data).collect()
 }
 
-fn refusal(refused: &[Widening]) -> String {
-    let listed = |word: fn(&Widening) -> &str| refused.iter().map(word).collect::<Vec<_>>().join(", ");
+fn refusal(refused: &[WideningFlag]) -> String {
+    let listed = |word: fn(&WideningFlag) -> &str| refused.iter().map(word).collect::<Vec<_>>().join(", ");
     format!(
         "the driver's configuration does not allow {}: it has {} under drain, and drain.allow-overrides does not list \
          {}. Leave the flag out, let the operator list it there, or drain from your terminal with --local",
@@ -106,6 +116,7 @@ mod tests {
             grace_seconds: None,
             grace_only_longer: false,
             returning_pod_evictions: None,
+            local_data: None,
             eviction_timeout: Duration::from_secs(30),
             timeout: None,
         }
@@ -120,6 +131,7 @@ mod tests {
                     ..Filters::default()
                 },
                 grace_seconds,
+                local_data: LocalData::Refuse,
                 ..Settings::default()
             },
             eviction_timeout: Duration::from_secs(30),
@@ -131,7 +143,7 @@ mod tests {
     #[test]
     fn a_flag_that_widens_is_refused_by_its_name_unless_it_is_listed() {
         type Set = fn(&mut RequestedSettings);
-        let cases: [(Set, &str, &str, Override); 4] = [
+        let cases: [(Set, &str, &str, Override); 5] = [
             (
                 |flags| flags.filters.force = true,
                 "--force",
@@ -156,6 +168,12 @@ mod tests {
                 "grace-period: 30",
                 Override::GracePeriod,
             ),
+            (
+                |flags| flags.local_data = Some(LocalData::Warn),
+                "--local-data=warn",
+                "local-data: refuse",
+                Override::LocalData,
+            ),
         ];
         for (set, flag, setting, listed) in cases {
             let mut given = flags();
@@ -168,6 +186,7 @@ mod tests {
             assert!(permit(given.clone(), &own(Some(30), &others)).is_err(), "{flag}");
             let permitted = permit(given.clone(), &own(Some(30), &[listed])).unwrap();
             assert_eq!(permitted.filters, given.filters, "{flag}");
+            assert_eq!(permitted.local_data, given.local_data, "{flag}");
             assert_eq!(
                 permitted.grace_seconds,
                 given.grace_seconds.or(Some(30)),

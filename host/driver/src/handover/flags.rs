@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use scupper_engine::Filters;
+use scupper_engine::{Filters, LocalData};
 use serde::{Deserialize, Serialize};
 
 use crate::label_selector;
@@ -29,6 +29,8 @@ pub struct HandoverFlags {
     pub grace_seconds: Option<u64>,
     /// How often pods are evicted that come back; `None`: as the driver does it.
     pub returning_pod_evictions: Option<u32>,
+    /// What follows from pods whose volumes only the node can use; `None`: what the driver's configuration says.
+    pub local_data: Option<LocalData>,
     /// How long one eviction request may take.
     pub eviction_timeout: Duration,
     /// How long the drain may take; `None`: as long as it takes.
@@ -50,8 +52,18 @@ struct HandoverFlagsJson {
     /// Older drivers do not know it, so the command sends it only if the user typed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     returning_pod_evictions: Option<u32>,
+    /// The same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_data: Option<LocalDataJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_milliseconds: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum LocalDataJson {
+    Warn,
+    Refuse,
 }
 
 /// The annotation's text.
@@ -70,6 +82,11 @@ pub fn write(typed: &HandoverFlags) -> Result<String, serde_json::Error> {
         eviction_timeout_milliseconds: millis(typed.eviction_timeout),
         grace_period_seconds: typed.grace_seconds,
         returning_pod_evictions: typed.returning_pod_evictions,
+        local_data: match typed.local_data {
+            None | Some(LocalData::Unread) => None,
+            Some(LocalData::Warn) => Some(LocalDataJson::Warn),
+            Some(LocalData::Refuse) => Some(LocalDataJson::Refuse),
+        },
         timeout_milliseconds: typed.timeout.map(millis),
     })
 }
@@ -133,6 +150,10 @@ pub(crate) fn read(text: &str) -> Result<RequestedSettings, String> {
         grace_seconds: wire.grace_period_seconds,
         grace_only_longer: false,
         returning_pod_evictions: wire.returning_pod_evictions,
+        local_data: wire.local_data.map(|word| match word {
+            LocalDataJson::Warn => LocalData::Warn,
+            LocalDataJson::Refuse => LocalData::Refuse,
+        }),
         eviction_timeout: Duration::from_millis(wire.eviction_timeout_milliseconds),
         timeout: wire.timeout_milliseconds.map(Duration::from_millis),
     })
@@ -156,6 +177,7 @@ mod tests {
             pod_selector: "app=web,tier!=db".to_owned(),
             grace_seconds: Some(0),
             returning_pod_evictions: Some(3),
+            local_data: Some(LocalData::Refuse),
             eviction_timeout: Duration::from_millis(1500),
             timeout: Some(Duration::from_secs(90)),
         }
@@ -166,8 +188,12 @@ mod tests {
         let flags = read(&write(&typed()).unwrap()).unwrap();
         assert_eq!(flags.filters, typed().filters);
         assert_eq!(
-            (flags.grace_seconds, flags.returning_pod_evictions),
-            (Some(0), Some(3))
+            (
+                flags.grace_seconds,
+                flags.returning_pod_evictions,
+                flags.local_data
+            ),
+            (Some(0), Some(3), Some(LocalData::Refuse))
         );
         assert_eq!(flags.eviction_timeout, Duration::from_millis(1500));
         assert_eq!(flags.timeout, Some(Duration::from_secs(90)));
@@ -175,10 +201,12 @@ mod tests {
             timeout: None,
             grace_seconds: None,
             returning_pod_evictions: None,
+            local_data: None,
             ..typed()
         };
+        let written = write(&endless).unwrap();
         assert!(
-            !write(&endless).unwrap().contains("returning"),
+            !written.contains("returning") && !written.contains("localData"),
             "older drivers read it as well"
         );
         let flags = read(&write(&endless).unwrap()).unwrap();
@@ -205,6 +233,7 @@ mod tests {
             ("gracePeriodSeconds", u64::MAX.into(), "more than a year"),
             ("returningPodEvictions", 0.into(), "from 1 to 100"),
             ("returningPodEvictions", 101.into(), "from 1 to 100"),
+            ("localData", "ignore".into(), "unknown variant"),
         ] {
             let problem = with(field, value).unwrap_err();
             assert!(

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::node_leases::{HeldLease, NodeLeases};
 use crate::DriverError;
 use crate::runner::EngineRunner;
-use crate::runner::orders::{StandingOrders, closed};
+use crate::runner::orders::{DrainOrders, closed};
 use scupper_common::clock::Clock;
 
 /// How often a waiting process checks its deadline.
@@ -25,7 +25,7 @@ pub(crate) trait DrainFactory: Send + Sync {
     /// to it. `orders`: the orders that hold.
     fn create(
         &mut self,
-        orders: &StandingOrders,
+        orders: &DrainOrders,
     ) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// The request.
@@ -63,7 +63,7 @@ pub(crate) struct LeasedRunner<F> {
 }
 
 /// How a run under the Lease ended.
-enum RunEnd {
+enum LeasedRunEnd {
     Ended(Option<Outcome>),
     /// The Lease may have expired.
     Lost,
@@ -73,7 +73,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
     /// Runs until the drain has ended, or until `orders` is closed.
     pub(crate) async fn run(
         mut self,
-        mut orders: watch::Receiver<StandingOrders>,
+        mut orders: watch::Receiver<DrainOrders>,
     ) -> Result<Option<Outcome>, DriverError> {
         loop {
             let mut lease = match self.acquire(&mut orders).await {
@@ -82,20 +82,20 @@ impl<F: DrainFactory> LeasedRunner<F> {
             };
             let end = match create(&mut self.factory, &mut lease, &mut orders).await {
                 Ok(Some(CreatedDrain::Runner(runner))) => run_engine(*runner, &mut lease, &mut orders).await,
-                Ok(Some(CreatedDrain::Over(outcome))) => RunEnd::Ended(outcome),
-                Ok(None) => RunEnd::Lost,
+                Ok(Some(CreatedDrain::Over(outcome))) => LeasedRunEnd::Ended(outcome),
+                Ok(None) => LeasedRunEnd::Lost,
                 Err(error) => {
                     lease.release().await;
                     return Err(error);
                 }
             };
             match end {
-                RunEnd::Ended(outcome) => {
+                LeasedRunEnd::Ended(outcome) => {
                     lease.release().await;
                     return Ok(outcome);
                 }
                 // The engine is dropped; the checkpoint on the node says where to continue.
-                RunEnd::Lost => tracing::warn!(
+                LeasedRunEnd::Lost => tracing::warn!(
                     node = self.node,
                     "the node's Lease could not be renewed: nothing is evicted until it is"
                 ),
@@ -104,10 +104,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
     }
 
     /// The Lease; or the outcome of a drain that was ended before it began.
-    async fn acquire(
-        &self,
-        orders: &mut watch::Receiver<StandingOrders>,
-    ) -> Result<HeldLease, Option<Outcome>> {
+    async fn acquire(&self, orders: &mut watch::Receiver<DrainOrders>) -> Result<HeldLease, Option<Outcome>> {
         let is_taken = AtomicBool::new(false);
         let take = self.leases.take(&self.node, |holder| {
             is_taken.store(true, Ordering::Relaxed);
@@ -141,7 +138,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
     }
 
     /// How long to wait for the Lease; `None`: without limit. `is_taken`: another process was seen to hold it.
-    fn time_left(&self, orders: &StandingOrders, is_taken: bool) -> Option<Duration> {
+    fn time_left(&self, orders: &DrainOrders, is_taken: bool) -> Option<Duration> {
         let deadline = orders.deadline(self.factory.request().deadline)?;
         let wait_after_deadline = self.factory.wait_after_deadline()?;
         // If no other process holds the Lease, the drain itself reports a deadline that has passed.
@@ -159,7 +156,7 @@ impl<F: DrainFactory> LeasedRunner<F> {
 async fn create<B: DrainFactory>(
     factory: &mut B,
     lease: &mut HeldLease,
-    orders: &mut watch::Receiver<StandingOrders>,
+    orders: &mut watch::Receiver<DrainOrders>,
 ) -> Result<Option<CreatedDrain>, DriverError> {
     let known = orders.borrow().clone();
     let created = factory.create(&known);
@@ -175,15 +172,15 @@ async fn create<B: DrainFactory>(
 async fn run_engine(
     runner: EngineRunner,
     lease: &mut HeldLease,
-    orders: &mut watch::Receiver<StandingOrders>,
-) -> RunEnd {
+    orders: &mut watch::Receiver<DrainOrders>,
+) -> LeasedRunEnd {
     let runner = runner.run(orders.clone());
     tokio::pin!(runner);
     // A lost Lease comes before every event.
     tokio::select! {
         biased;
-        () = lease.lost() => RunEnd::Lost,
-        () = closed(orders) => RunEnd::Ended(None),
-        outcome = &mut runner => RunEnd::Ended(outcome),
+        () = lease.lost() => LeasedRunEnd::Lost,
+        () = closed(orders) => LeasedRunEnd::Ended(None),
+        outcome = &mut runner => LeasedRunEnd::Ended(outcome),
     }
 }

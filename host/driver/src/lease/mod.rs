@@ -1,13 +1,13 @@
 //! Only one process drains a node at a time: it holds the node's Lease, and every other process waits.
 //!
 //! ```text
-//!  leased_runner ─► node_leases (takes, renews, releases) ─► expiry (by our own observation) ─► holder (who, and dead?)
+//!  leased_runner ─► node_leases (takes, renews, releases) ─► expiry_tracker (by our own observation) ─► holder (who, and dead?)
 //!        └──────► runner, as long as the Lease is ours
 //! ```
 //!
 //! A driver holds the Lease only while it drains: an idle driver sends no request for it.
 
-mod expiry;
+mod expiry_tracker;
 mod holder;
 mod lease_reader;
 mod leased_runner;

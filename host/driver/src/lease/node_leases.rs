@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::expiry::{Availability, LeaseExpiry};
+use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker};
 use super::holder::HolderIdentity;
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 
@@ -51,7 +51,7 @@ impl LeaseError {
 }
 
 /// The result of one attempt.
-enum TakeOutcome {
+enum LeaseAcquireResult {
     Ours(Lease),
     HeldBy(HolderIdentity),
     /// The Lease exists.
@@ -85,7 +85,7 @@ struct RenewedLease {
 impl NodeLeases {
     /// The node's Lease, once no other process holds it. Calls `on_wait` with each holder that it waits for.
     pub(super) async fn take(&self, node: &str, on_wait: impl Fn(&str)) -> HeldLease {
-        let mut lease_state = LeaseExpiry::new(self.own.clone());
+        let mut lease_state = LeaseExpiryTracker::new(self.own.clone());
         let mut reported = None;
         let mut forbidden_since = None;
         // Usually there is none, and one write is enough.
@@ -101,16 +101,16 @@ impl NodeLeases {
                 forbidden_since = None;
             }
             match attempt {
-                Ok(TakeOutcome::Ours(lease)) => return self.start_renewal(lease, asked),
-                Ok(TakeOutcome::Exists) => {
+                Ok(LeaseAcquireResult::Ours(lease)) => return self.start_renewal(lease, asked),
+                Ok(LeaseAcquireResult::Exists) => {
                     create = false;
                     continue;
                 }
-                Ok(TakeOutcome::Absent) => {
+                Ok(LeaseAcquireResult::Absent) => {
                     create = true;
                     continue;
                 }
-                Ok(TakeOutcome::HeldBy(holder)) => {
+                Ok(LeaseAcquireResult::HeldBy(holder)) => {
                     if reported.as_ref() != Some(&holder) {
                         on_wait(&holder.text());
                         reported = Some(holder);
@@ -148,14 +148,14 @@ impl NodeLeases {
         now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
     }
 
-    async fn create(&self, node: &str) -> Result<TakeOutcome, LeaseError> {
+    async fn create(&self, node: &str) -> Result<LeaseAcquireResult, LeaseError> {
         let identity = self.own.identity();
         let made = self
             .cluster
             .make_lease(&self.namespace, node, &identity, DURATION);
         match made.await {
-            Ok(lease) => Ok(TakeOutcome::Ours(lease)),
-            Err(WriteError::Conflict { .. }) => Ok(TakeOutcome::Exists),
+            Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
+            Err(WriteError::Conflict { .. }) => Ok(LeaseAcquireResult::Exists),
             Err(error) => Err(LeaseError::Take(error)),
         }
     }
@@ -163,24 +163,24 @@ impl NodeLeases {
     async fn read_and_take(
         &self,
         node: &str,
-        lease_state: &mut LeaseExpiry,
-    ) -> Result<TakeOutcome, LeaseError> {
+        lease_state: &mut LeaseExpiryTracker,
+    ) -> Result<LeaseAcquireResult, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
         let Some(found) = found.map_err(LeaseError::Look)? else {
-            return Ok(TakeOutcome::Absent);
+            return Ok(LeaseAcquireResult::Absent);
         };
         match lease_state.observe(&found, Instant::now()) {
-            Availability::HeldBy(holder) => Ok(TakeOutcome::HeldBy(holder)),
-            Availability::Free => {
+            LeaseAvailability::HeldBy(holder) => Ok(LeaseAcquireResult::HeldBy(holder)),
+            LeaseAvailability::Free => {
                 let identity = self.own.identity();
                 match self.cluster.take_lease(&found, &identity, DURATION).await {
-                    Ok(lease) => Ok(TakeOutcome::Ours(lease)),
+                    Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
                     // Another process was faster, or the holder is alive after all.
                     Err(WriteError::Conflict { .. }) => {
-                        Ok(TakeOutcome::HeldBy(HolderIdentity::parse(&found.holder)))
+                        Ok(LeaseAcquireResult::HeldBy(HolderIdentity::parse(&found.holder)))
                     }
                     // It was released at this moment.
-                    Err(error) if error.is_not_found() => Ok(TakeOutcome::Absent),
+                    Err(error) if error.is_not_found() => Ok(LeaseAcquireResult::Absent),
                     Err(error) => Err(LeaseError::Take(error)),
                 }
             }

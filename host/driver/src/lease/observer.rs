@@ -2,18 +2,18 @@
 
 use tokio::time::Instant;
 
-use super::expiry::{Availability, LeaseExpiry};
+use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker};
 use super::node_leases::NodeLeases;
 
 /// Observes one Lease.
 pub(crate) struct LeaseObserver {
     leases: NodeLeases,
-    state: LeaseExpiry,
+    state: LeaseExpiryTracker,
 }
 
 impl LeaseObserver {
     pub(crate) fn new(leases: NodeLeases) -> Self {
-        let state = LeaseExpiry::new(leases.own.clone());
+        let state = LeaseExpiryTracker::new(leases.own.clone());
         Self { leases, state }
     }
 
@@ -21,7 +21,7 @@ impl LeaseObserver {
     /// process may drain without one.
     pub(crate) async fn is_abandoned(&mut self, node: &str) -> bool {
         match self.leases.cluster.lease(&self.leases.namespace, node).await {
-            Ok(Some(lease)) => self.state.observe(&lease, Instant::now()) == Availability::Free,
+            Ok(Some(lease)) => self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free,
             Ok(None) => false,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");

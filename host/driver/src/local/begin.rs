@@ -7,14 +7,14 @@ use tokio::time::sleep;
 
 use super::LocalOptions;
 use crate::DriverError;
-use crate::admission::{Admission, Allowed, LocalError};
+use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 use scupper_cluster::{Cluster, ReadError};
 
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The state of a node from which to start.
-pub(super) struct NodeAtStart {
+pub(super) struct NodeAtDrainStart {
     pub(super) node: String,
     /// Where another process left a drain that this one continues.
     pub(super) resume: Option<Checkpoint>,
@@ -29,7 +29,7 @@ pub(super) async fn read_start(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,
-) -> Result<NodeAtStart, DriverError> {
+) -> Result<NodeAtDrainStart, DriverError> {
     let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
     starting_point(options, name, None, found)
 }
@@ -40,30 +40,30 @@ fn starting_point(
     name: &str,
     own: Option<&str>,
     found: Option<Node>,
-) -> Result<NodeAtStart, DriverError> {
-    let allowed = Allowed {
+) -> Result<NodeAtDrainStart, DriverError> {
+    let allowed = OccupancyOverrides {
         take_over: options.take_over,
         any_cordon: options.any_cordon,
     };
-    let admission = Admission::of(own, options.intent, found.as_ref());
-    let start = NodeAtStart {
+    let occupancy = NodeOccupancy::of(own, options.intent, found.as_ref());
+    let start = NodeAtDrainStart {
         node: name.to_owned(),
         resume: None,
         seen: None,
         adopt: None,
     };
-    Ok(match admission.for_command(name, options.intent, allowed)? {
-        Admission::Own(mark) | Admission::Occupied(mark) => NodeAtStart {
+    Ok(match occupancy.for_command(name, options.intent, allowed)? {
+        NodeOccupancy::Own(mark) | NodeOccupancy::Occupied(mark) => NodeAtDrainStart {
             resume: Some(mark),
             seen: found,
             ..start
         },
         // The node is written before the engine starts, so it is read again.
-        Admission::ForeignCordon => NodeAtStart {
+        NodeOccupancy::ForeignCordon => NodeAtDrainStart {
             adopt: found,
             ..start
         },
-        Admission::Free | Admission::Claimed(_) => NodeAtStart { seen: found, ..start },
+        NodeOccupancy::Free | NodeOccupancy::Claimed(_) => NodeAtDrainStart { seen: found, ..start },
     })
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn look_again(
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
-) -> Result<NodeAtStart, DriverError> {
+) -> Result<NodeAtDrainStart, DriverError> {
     let found = loop {
         match cluster.node(name).await {
             Ok(found) => break found,
@@ -87,7 +87,7 @@ pub(super) async fn look_again(
     starting_point(options, name, own, found)
 }
 
-impl NodeAtStart {
+impl NodeAtDrainStart {
     /// Makes a foreign cordon ours, so that the hooks run when it is lifted.
     pub(super) async fn adopt(
         &self,

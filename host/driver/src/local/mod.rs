@@ -1,8 +1,10 @@
 //! Drains and uncordons in the process of a command, with the driver's engine, Lease and reports.
 
+mod back_in_service;
 mod begin;
 mod options;
 mod run;
 
+pub use back_in_service::back_in_service;
 pub use options::LocalOptions;
-pub use run::{NodeResult, run};
+pub use run::{NodeDrainResult, run};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Settings};
 
-use crate::{Nodes, Output, PoliciesOptions};
+use crate::{NodeSelection, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_report::{Format, ProgressBoard};
@@ -17,7 +17,7 @@ pub struct LocalOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
-    pub nodes: Nodes,
+    pub nodes: NodeSelection,
     /// Drain or uncordon.
     pub intent: Intent,
     /// How pods are chosen and evicted.

@@ -10,12 +10,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
-use super::begin::{self, NodeAtStart};
+use super::begin::{self, NodeAtDrainStart};
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
-use crate::runner::orders::StandingOrders;
+use crate::runner::orders::DrainOrders;
+use crate::runner::out_of_service;
 use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, nodes, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
@@ -33,7 +34,7 @@ const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
 
 /// The result of one node.
 #[derive(Debug)]
-pub struct NodeResult {
+pub struct NodeDrainResult {
     /// The node.
     pub node: String,
     /// `None`: the command was stopped before it began. An error: it could not begin.
@@ -45,7 +46,7 @@ pub struct NodeResult {
 pub async fn run(
     options: LocalOptions,
     stop: impl Future<Output = ()>,
-) -> Result<Vec<NodeResult>, DriverError> {
+) -> Result<Vec<NodeDrainResult>, DriverError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
@@ -111,12 +112,12 @@ struct LocalDrains {
 }
 
 impl LocalDrains {
-    async fn one(&self, node: String) -> NodeResult {
+    async fn one(&self, node: String) -> NodeDrainResult {
         let result = self.try_one(&node).await;
         if let Some(board) = &self.options.board {
             board.finish(&node);
         }
-        NodeResult { node, result }
+        NodeDrainResult { node, result }
     }
 
     async fn try_one(&self, node: &str) -> Result<Option<Outcome>, DriverError> {
@@ -137,7 +138,7 @@ impl LocalDrains {
                 begun: false,
             },
         };
-        let (orders, current_orders) = watch::channel(StandingOrders::default());
+        let (orders, current_orders) = watch::channel(DrainOrders::default());
         let runner = runner.run(current_orders);
         tokio::pin!(runner);
         tokio::select! {
@@ -150,7 +151,7 @@ impl LocalDrains {
     }
 
     /// The request; the one of the other process where this one continues its drain.
-    fn request(&self, now: Time, start: &NodeAtStart) -> Request {
+    fn request(&self, now: Time, start: &NodeAtDrainStart) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
@@ -210,7 +211,7 @@ impl LocalDrainFactory<'_> {
 /// Creates the drain of one node.
 struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
-    start: NodeAtStart,
+    start: NodeAtDrainStart,
     request: Request,
     /// When the command asked for it.
     since: Time,
@@ -218,7 +219,7 @@ struct LocalDrainFactory<'a> {
 }
 
 impl DrainFactory for LocalDrainFactory<'_> {
-    async fn create(&mut self, _: &StandingOrders) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, _: &DrainOrders) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,
@@ -256,6 +257,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
             policy_messages: policy_messages.clone(),
             traces: traces.clone(),
         };
+        let request = out_of_service::planned(request, self.start.seen.as_ref());
         let runner = EngineRunner::new(deps, Arc::clone(session), request, resume, reporter);
         Ok(CreatedDrain::Runner(Box::new(
             runner.and_node(self.start.seen.take()),
@@ -330,6 +332,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: Counts::default(),
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use scupper_engine::{Checkpoint, Node, Outcome, Request, Time};
 
 use crate::DriverError;
-use crate::admission::Admission;
 use crate::lease::{CreatedDrain, DrainFactory};
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
+use crate::occupancy::NodeOccupancy;
 use crate::reporter::{Output, Reporter};
 use crate::runner::node_watch::LatestNode;
-use crate::runner::orders::StandingOrders;
+use crate::runner::orders::DrainOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
@@ -39,12 +39,12 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &StandingOrders) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, orders: &DrainOrders) -> Result<CreatedDrain, DriverError> {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let id = self.request.id.as_str();
-        let admission = Admission::of(Some(id), self.request.intent, node.as_ref());
-        let mark = admission.own();
+        let occupancy = NodeOccupancy::of(Some(id), self.request.intent, node.as_ref());
+        let mark = occupancy.own();
         if let Some(over) = self.is_over(node.as_ref(), mark, orders) {
             return Ok(CreatedDrain::Over(over));
         }
@@ -109,7 +109,7 @@ impl DriverDrainFactory {
         &self,
         node: Option<&Node>,
         mark: Option<&Checkpoint>,
-        orders: &StandingOrders,
+        orders: &DrainOrders,
     ) -> Option<Option<Outcome>> {
         // The drain itself reports a deleted node.
         let node = node?;

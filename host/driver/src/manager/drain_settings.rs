@@ -4,17 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Filters, PodRef, Settings, VolumeWait};
+use scupper_engine::{
+    Filters, ForceAtDeadline, ForcedPods, LocalData, PodRef, Settings, SurgeMethod, SurgeSettings, VolumeWait,
+};
 
 use crate::KubeletPluginOptions;
 use scupper_config::{
-    Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight, StillAttached,
+    AtDeadlineFile, Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon, PreFlight,
+    StillAttached, SurgeBy,
 };
 use scupper_policy_reload::{Catalogue, ConfigText};
 use scupper_triggers::{NamedPods, RequestedSettings};
 
 /// Where drains get their settings from.
-pub(crate) struct SettingsSource {
+pub(crate) struct DrainSettingsSource {
     usual: DrainSettings,
     /// The driver's command line, which overrides the file. `None`: there is no file; use `usual`.
     command_line: Option<DrainFile>,
@@ -32,7 +35,7 @@ pub(crate) struct DrainSettings {
     pub(crate) allowed: Vec<Override>,
 }
 
-impl SettingsSource {
+impl DrainSettingsSource {
     pub(crate) fn new(options: &KubeletPluginOptions, catalogue: Arc<Catalogue>) -> Self {
         let usual = DrainSettings {
             settings: options.settings.clone(),
@@ -81,14 +84,17 @@ impl DrainSettings {
     /// The same, with the flags of the request.
     pub(crate) fn with(self, flags: Option<&RequestedSettings>) -> Self {
         let Some(flags) = flags else { return self };
+        let at_deadline = self.settings.at_deadline.clone();
         Self {
             settings: Settings {
+                at_deadline: at_deadline.filter(|_| self.may_force(flags)),
                 filters: flags.filters.clone(),
                 grace_seconds: flags.grace_seconds,
                 grace_only_longer: flags.grace_only_longer,
                 returning_pod_evictions: flags
                     .returning_pod_evictions
                     .unwrap_or(self.settings.returning_pod_evictions),
+                local_data: flags.local_data.unwrap_or(self.settings.local_data),
                 ..self.settings
             },
             eviction_timeout: flags.eviction_timeout,
@@ -98,6 +104,12 @@ impl DrainSettings {
 }
 
 impl DrainSettings {
+    /// Whoever may request a drain may shorten it, and so could have pods deleted at once.
+    fn may_force(&self, flags: &RequestedSettings) -> bool {
+        let is_shorter = |timeout: Duration| self.sla.is_none_or(|sla| timeout < sla);
+        !flags.timeout.is_some_and(is_shorter) || self.allowed.contains(&Override::AtDeadline)
+    }
+
     /// The same, for these pods only.
     pub(crate) fn for_pods(mut self, only_pods: Option<NamedPods>) -> Self {
         self.settings.filters.only_pods = only_pods;
@@ -118,6 +130,11 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
         own_pod,
         forbidden_timeout: drain.forbidden_timeout.unwrap_or(Settings::FORBIDDEN_TIMEOUT),
         refuse_certain: drain.pre_flight == Some(PreFlight::Refuse),
+        local_data: match drain.local_data {
+            None => LocalData::Unread,
+            Some(PreFlight::Warn) => LocalData::Warn,
+            Some(PreFlight::Refuse) => LocalData::Refuse,
+        },
         uncordon_on_failure: drain.on_failure == Some(OwnCordon::Rollback),
         returning_pod_evictions: drain
             .returning_pod_evictions
@@ -126,7 +143,31 @@ pub fn settings(drain: &DrainFile, own_pod: Option<PodRef>, usual: Filters) -> S
             at_most: wait.at_most,
             or_fail: wait.otherwise == StillAttached::Fail,
         }),
+        at_deadline: drain.at_deadline.as_ref().map(at_deadline),
+        surge: drain.surge.as_ref().map(|surge| SurgeSettings {
+            method: match surge.method {
+                SurgeBy::Restart => SurgeMethod::Restart,
+                SurgeBy::Scale => SurgeMethod::Scale,
+            },
+            namespaces: surge.namespaces.iter().cloned().collect(),
+            timeout: surge.timeout,
+        }),
         ..Settings::default()
+    }
+}
+
+fn at_deadline(file: &AtDeadlineFile) -> ForceAtDeadline {
+    ForceAtDeadline {
+        pods: ForcedPods {
+            namespaces: file
+                .namespaces
+                .as_ref()
+                .map(|names| names.iter().cloned().collect()),
+            priority_below: file.priority_below,
+            await_completion: file.await_completion,
+        },
+        grace_seconds: file.grace_period.as_secs(),
+        within: file.within,
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::{sleep, timeout};
 
-use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
-use crate::reporter::{SeriesKey, kubernetes_event};
+use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
+use crate::reporter::{EventSeriesKey, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_report::{Repeated, event_for};
@@ -15,7 +15,7 @@ use scupper_report::{Repeated, event_for};
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
 /// How long to retry its Event.
-const LIMITS: GiveUpAfter = GiveUpAfter {
+const LIMITS: WriteRetryLimits = WriteRetryLimits {
     refusals: 3,
     unanswered_for: Some(Duration::from_secs(60)),
 };
@@ -55,7 +55,7 @@ pub(crate) fn end_event(
         times: 1,
         last: summary.ended,
     };
-    Some(kubernetes_event(request, event, once, SeriesKey::PerText))
+    Some(kubernetes_event(request, event, once, EventSeriesKey::PerText))
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {

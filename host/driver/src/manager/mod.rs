@@ -19,11 +19,11 @@ use tokio::time::timeout;
 use crate::chain;
 use crate::lease::{LeasedRunner, NodeLeases};
 use crate::manager::drain_factory::DriverDrainFactory;
-use crate::manager::drain_settings::SettingsSource;
+use crate::manager::drain_settings::DrainSettingsSource;
 use crate::manager::waiting::WaitingRequests;
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
-use crate::runner::orders::StandingOrders;
+use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
@@ -37,7 +37,7 @@ pub(crate) struct DrainManager {
     deps: RunnerDeps,
     catalogue: Arc<Catalogue>,
     node: String,
-    drain_settings: Arc<SettingsSource>,
+    drain_settings: Arc<DrainSettingsSource>,
     format: Format,
     output: Output,
     metrics: Metrics,
@@ -55,15 +55,15 @@ struct RunningDrain {
     id: String,
     /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
-    orders: watch::Sender<StandingOrders>,
+    orders: watch::Sender<DrainOrders>,
     task: JoinHandle<Option<Outcome>>,
 }
 
 /// What a manager needs.
-pub(crate) struct ManagerOptions {
+pub(crate) struct DrainManagerOptions {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) node: String,
-    pub(crate) drain_settings: Arc<SettingsSource>,
+    pub(crate) drain_settings: Arc<DrainSettingsSource>,
     pub(crate) format: Format,
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
@@ -74,8 +74,8 @@ pub(crate) struct ManagerOptions {
 }
 
 impl DrainManager {
-    pub(crate) fn new(deps: RunnerDeps, options: ManagerOptions) -> Self {
-        let ManagerOptions {
+    pub(crate) fn new(deps: RunnerDeps, options: DrainManagerOptions) -> Self {
+        let DrainManagerOptions {
             catalogue,
             node,
             drain_settings,
@@ -164,7 +164,7 @@ impl DrainManager {
         self.stopping = true;
         self.waiting.clear();
         if let Some(current) = &self.current {
-            current.orders.send_modify(StandingOrders::pause);
+            current.orders.send_modify(DrainOrders::pause);
         }
     }
 
@@ -212,7 +212,7 @@ impl DrainManager {
                 flags: None,
                 only_pods: None,
             };
-            self.start(&drain_request, Some(StandingOrders::ended_elsewhere(reason)));
+            self.start(&drain_request, Some(DrainOrders::ended_elsewhere(reason)));
         } else {
             self.order(&id, |orders| orders.lose(reason));
         }
@@ -223,7 +223,7 @@ impl DrainManager {
         self.reports.send(report).unwrap_or_default();
     }
 
-    fn order(&self, id: &str, order: impl FnOnce(&mut StandingOrders)) {
+    fn order(&self, id: &str, order: impl FnOnce(&mut DrainOrders)) {
         if let Some(current) = self.current.as_ref().filter(|current| current.id == id) {
             current.orders.send_modify(order);
         }
@@ -245,7 +245,7 @@ impl DrainManager {
     }
 
     /// `end`: the request has ended already, and these orders complete what it left on the node.
-    fn start(&mut self, drain_request: &DrainRequest, end: Option<StandingOrders>) {
+    fn start(&mut self, drain_request: &DrainRequest, end: Option<DrainOrders>) {
         let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
         let begun = begun.for_pods(drain_request.only_pods.clone());
         let leases = NodeLeases {

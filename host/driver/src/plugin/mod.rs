@@ -1,6 +1,7 @@
 //! The driver as a kubelet plugin: everything started in order, supervised, and ended.
 
 mod condition_cleanup;
+mod left_over_taint;
 pub(crate) mod own_pod;
 mod readiness;
 mod startup;
@@ -13,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapters::claim_api::ClusterClaimApi;
+use crate::adapters::claim_api::LifecycleEventClaimApi;
 use crate::adapters::{cordon_trigger, drain_request_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
-use crate::manager::drain_settings::SettingsSource;
-use crate::manager::{DrainManager, ManagerOptions, resume_point};
+use crate::manager::drain_settings::DrainSettingsSource;
+use crate::manager::{DrainManager, DrainManagerOptions, resume_point};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
 use crate::runner::node_watch::watch_node;
@@ -32,7 +33,7 @@ use scupper_triggers::{DrainCommand, DriverState};
 const COMMANDS: usize = 64;
 
 /// A running driver.
-pub struct Plugin {
+pub struct KubeletPlugin {
     stop: CancellationToken,
     task: JoinHandle<Result<(), DriverError>>,
     registration: watch::Receiver<Registration>,
@@ -40,7 +41,7 @@ pub struct Plugin {
     metrics: Option<SocketAddr>,
 }
 
-impl Plugin {
+impl KubeletPlugin {
     /// Starts the driver once the cluster has what it needs: the cluster first, then the policies, then the kubelet's
     /// sockets, so that it offers nothing that it cannot do yet.
     pub async fn start(options: KubeletPluginOptions) -> Result<Self, DriverError> {
@@ -89,7 +90,7 @@ impl Plugin {
         .await?;
         let (driver_state, state) = watch::channel(DriverState::Idle);
         let (registration, registration_state) = watch::channel(Registration::Waiting);
-        let drain_settings = Arc::new(SettingsSource::new(&options, Arc::clone(&kept.catalogue)));
+        let drain_settings = Arc::new(DrainSettingsSource::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().sla;
         let (node_watch, nodes) = watch_node(&cluster, &node);
         let (reports, drain_reports) = mpsc::unbounded_channel();
@@ -107,7 +108,7 @@ impl Plugin {
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: options.settings.forbidden_timeout,
         };
-        let manager = ManagerOptions {
+        let manager = DrainManagerOptions {
             catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
             drain_settings: Arc::clone(&drain_settings),
@@ -123,6 +124,7 @@ impl Plugin {
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (sole_instance, is_sole_instance) = watch::channel(false);
         let (seen, node_states) = watch::channel(None);
+        left_over_taint::start(leases.cluster.clone(), node_states.clone());
         condition_cleanup::start(leases, state.clone(), node_states);
         let cordons = cordon_trigger::CordonTriggerDeps {
             nodes,
@@ -132,12 +134,13 @@ impl Plugin {
             seen,
         };
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
-        let requests = drain_request_trigger::RequestTriggerDeps {
+        let requests = drain_request_trigger::DrainRequestTriggerDeps {
             node: node_watch.node.clone(),
             served,
             commands: commands.clone(),
             reports: drain_reports,
             sole_instance: is_sole_instance,
+            metrics: metrics.clone(),
         };
         let config = drain_settings.drain_requests();
         let requests = drain_request_trigger::start(&cluster, &options, config, requests);
@@ -153,14 +156,14 @@ impl Plugin {
             sole_instance,
             heartbeat: readiness::pulse(&health, "SLM trigger"),
             find_resume_point: resume_point::finder(&cluster, &node),
-            claims: Arc::new(ClusterClaimApi {
+            claims: Arc::new(LifecycleEventClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),
                 drain_settings,
             }),
         };
         readiness::started(&health, &cluster, registration_state.clone(), options.claimant);
-        let api = Arc::new(transition_api::ClusterTransitionApi { cluster, node });
+        let api = Arc::new(transition_api::LifecycleTransitionApi { cluster, node });
         let slm_trigger = slm::run(slm_options(&options, sla), api, slm_deps, stop.clone());
         let task = tokio::spawn({
             let stop = stop.clone();
@@ -219,7 +222,7 @@ impl Plugin {
     }
 }
 
-impl Drop for Plugin {
+impl Drop for KubeletPlugin {
     fn drop(&mut self) {
         self.task.abort();
     }

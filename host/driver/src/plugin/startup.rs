@@ -18,7 +18,7 @@ const REMIND: Duration = Duration::from_secs(60);
 
 /// How long something may keep the driver from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WaitLimit {
+enum StartupWaitLimit {
     /// As long as it takes: a person or a controller is about to provide it.
     Unlimited,
     /// For [`scupper_engine::Settings::forbidden_timeout`].
@@ -46,14 +46,14 @@ where
         };
         let now = Instant::now();
         match wait_limit(&error) {
-            WaitLimit::Unlimited => forbidden_since = None,
-            WaitLimit::ForbiddenTimeout => {
+            StartupWaitLimit::Unlimited => forbidden_since = None,
+            StartupWaitLimit::ForbiddenTimeout => {
                 let since = *forbidden_since.get_or_insert(now);
                 if now.duration_since(since) >= forbidden_timeout {
                     return Err(error);
                 }
             }
-            WaitLimit::DoNotWait => return Err(error),
+            StartupWaitLimit::DoNotWait => return Err(error),
         }
         let missing = chain(&error);
         readiness::waiting(health, &missing);
@@ -79,18 +79,20 @@ pub(crate) async fn cluster(connect: &ConnectOptions, node: &str) -> Result<Clus
     served.ok_or(DriverError::LifecycleNotServed)
 }
 
-const fn wait_limit(error: &DriverError) -> WaitLimit {
+const fn wait_limit(error: &DriverError) -> StartupWaitLimit {
     match error {
         DriverError::LifecycleNotServed
         | DriverError::Connect(ConnectError::Unreachable { .. } | ConnectError::Unexpected { .. }) => {
-            WaitLimit::Unlimited
+            StartupWaitLimit::Unlimited
         }
-        DriverError::Connect(ConnectError::Unauthorized { .. }) => WaitLimit::ForbiddenTimeout,
+        DriverError::Connect(ConnectError::Unauthorized { .. }) => StartupWaitLimit::ForbiddenTimeout,
         DriverError::Node { source, .. } | DriverError::Discovery(source) => match source {
-            ReadError::Unavailable { .. } => WaitLimit::Unlimited,
-            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => WaitLimit::ForbiddenTimeout,
-            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => WaitLimit::DoNotWait,
+            ReadError::Unavailable { .. } => StartupWaitLimit::Unlimited,
+            ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => {
+                StartupWaitLimit::ForbiddenTimeout
+            }
+            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => StartupWaitLimit::DoNotWait,
         },
-        _ => WaitLimit::DoNotWait,
+        _ => StartupWaitLimit::DoNotWait,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::adapters::metrics::PolicyObserver;
+use crate::adapters::metrics::PolicyMetricsObserver;
 use crate::adapters::policy_access::{PolicyClusterAccess, ServedReceiver};
 use crate::policies::code_cache::CodeCacheDir;
 use crate::reporter::policy_messages::PolicyMessages;
@@ -37,7 +37,7 @@ pub struct LoadedPolicies {
 }
 
 /// Policies that are reloaded as long as this lives.
-pub(crate) struct LivePolicies {
+pub(crate) struct ReloadingPolicies {
     pub(crate) catalogue: Arc<Catalogue>,
     /// Their messages about the node.
     pub(crate) policy_messages: PolicyMessages,
@@ -84,10 +84,10 @@ pub(crate) async fn keep(
     served: ServedReceiver,
     node: &str,
     metrics: &Metrics,
-) -> Result<LivePolicies, DriverError> {
+) -> Result<ReloadingPolicies, DriverError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let runtime = runtime
-        .observed_by(Arc::new(PolicyObserver(metrics.clone())))
+        .observed_by(Arc::new(PolicyMetricsObserver(metrics.clone())))
         .marking_compilations(env::var("POD_UID").unwrap_or_default());
     let fixed = || PolicySource::fixed(options.policies.clone());
     let source = options.source.clone().unwrap_or_else(fixed);
@@ -118,7 +118,7 @@ pub(crate) async fn keep(
         clock,
         changed,
     );
-    Ok(LivePolicies {
+    Ok(ReloadingPolicies {
         catalogue,
         policy_messages: messages,
         task: tokio::spawn(reloader.run()),
@@ -129,7 +129,7 @@ pub(crate) async fn keep(
     })
 }
 
-impl Drop for LivePolicies {
+impl Drop for ReloadingPolicies {
     fn drop(&mut self) {
         self.task.abort();
         self.reported.abort();

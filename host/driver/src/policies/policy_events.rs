@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use crate::adapters::metrics;
-use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
+use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_policy_reload::{Catalogue, ReloadNotice};
 use scupper_report::Metrics;
@@ -19,7 +19,7 @@ const ANNOTATION: &str = "scupper.dev/policies";
 const DIGITS: usize = 8;
 
 /// How long to retry one write. The next change writes what was missed.
-const LIMITS: GiveUpAfter = GiveUpAfter {
+const LIMITS: WriteRetryLimits = WriteRetryLimits {
     refusals: 8,
     unanswered_for: Some(Duration::from_secs(600)),
 };

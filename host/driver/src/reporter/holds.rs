@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 type HoldKey = (String, Option<(HookPhase, Subject)>);
 
 /// Follows one drain.
-pub(super) struct HoldReports {
+pub(super) struct HoldReporter {
     reports: mpsc::UnboundedSender<DrainReport>,
     holds: BTreeMap<HoldKey, String>,
 }
 
-impl HoldReports {
+impl HoldReporter {
     pub(super) const fn new(reports: mpsc::UnboundedSender<DrainReport>) -> Self {
         Self {
             reports,

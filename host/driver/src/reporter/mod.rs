@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::reporter::holds::HoldReports;
+use crate::reporter::holds::HoldReporter;
 use crate::reporter::status_publisher::StatusPublisher;
 use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
@@ -28,7 +28,7 @@ use scupper_common::clock::Clock;
 use scupper_report::{
     BlockedCondition, ConditionChange, DrainMeter, DrainOutput, EventThrottle, Format, Health, Metrics,
     NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started,
-    event_for,
+    event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;
@@ -62,7 +62,7 @@ pub(crate) struct Reporter {
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
     board: Option<ProgressBoard>,
-    holds: Option<HoldReports>,
+    holds: Option<HoldReporter>,
     publisher: StatusPublisher,
     stuck: PodEvents,
     blocked: BlockedCondition,
@@ -127,7 +127,7 @@ impl Reporter {
 
     /// Also reports to its trigger which policies hold it, and what it did.
     pub(crate) fn and_reports(mut self, reports: mpsc::UnboundedSender<DrainReport>) -> Self {
-        self.holds = Some(HoldReports::new(reports));
+        self.holds = Some(HoldReporter::new(reports));
         self
     }
 
@@ -231,8 +231,16 @@ impl Reporter {
     }
 
     /// What pre-flight arithmetic has found.
-    pub(crate) fn on_findings(&mut self, now: Time, findings: &[Finding]) {
+    pub(crate) fn on_findings(&mut self, now: Time, request: &Request, findings: &[Finding]) {
         self.sink.findings(now, findings);
+        if let Some(meter) = &self.meter {
+            meter.findings(findings);
+        }
+        for event in finding_events(request, findings) {
+            let key = (event.reason.clone(), event.note.clone());
+            self.node_events.record(now, key, event);
+        }
+        self.write_node_events(now, request);
     }
 
     /// Messages of policies about the node.
@@ -266,6 +274,11 @@ impl Reporter {
         if let Some(changes) = self.conditions(request, notice) {
             self.write(QueuedWrite::Conditions(changes));
         }
+        if let Some((pod, event)) = forced_event(request, notice) {
+            let repeated = Repeated { times: 1, last: now };
+            let event = kubernetes_event(request, event, repeated, EventSeriesKey::PerReason);
+            self.write(QueuedWrite::PodEvent(pod, event));
+        }
         if let Some(event) = event_for(request, notice) {
             let key = (event.reason.clone(), event.note.clone());
             self.node_events.record(now, key, event);
@@ -277,7 +290,7 @@ impl Reporter {
     fn write_node_events(&mut self, now: Time, request: &Request) {
         for (_, event, repeated) in self.node_events.due(now) {
             // A drain may end twice with different texts: kubelets try again.
-            let event = kubernetes_event(request, event, repeated, SeriesKey::PerText);
+            let event = kubernetes_event(request, event, repeated, EventSeriesKey::PerText);
             self.write(QueuedWrite::Event(event));
         }
     }
@@ -325,11 +338,11 @@ impl Reporter {
         let request = drain.request();
         self.write_node_events(now, request);
         for (pod, event, repeated) in self.stuck.due(now, request, &waiting) {
-            let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
+            let event = kubernetes_event(request, event, repeated, EventSeriesKey::PerReason);
             self.write(QueuedWrite::PodEvent(pod, event));
         }
         for (budget, pod, event, repeated) in self.stuck.due_of_budgets(now, request, &waiting) {
-            let event = kubernetes_event(request, event, repeated, SeriesKey::PerReason);
+            let event = kubernetes_event(request, event, repeated, EventSeriesKey::PerReason);
             self.write(QueuedWrite::BudgetEvent(budget, pod, event));
         }
         if let Some(changes) = self.blocked.due(now, request, drain.phase(), &waiting) {
@@ -375,7 +388,7 @@ fn is_in_progress(node: &Node) -> bool {
 
 /// When two Events of a drain, about the same object and with the same reason, belong to one series.
 #[derive(Clone, Copy)]
-pub(crate) enum SeriesKey {
+pub(crate) enum EventSeriesKey {
     /// If their texts are the same.
     PerText,
     /// Always: the numbers in their texts change.
@@ -386,11 +399,11 @@ pub(crate) fn kubernetes_event(
     request: &Request,
     event: NodeEvent,
     repeated: Repeated,
-    same: SeriesKey,
+    same: EventSeriesKey,
 ) -> KubernetesEvent {
     let key = match same {
-        SeriesKey::PerText => format!("{}: {}", request.id, event.note),
-        SeriesKey::PerReason => request.id.clone(),
+        EventSeriesKey::PerText => format!("{}: {}", request.id, event.note),
+        EventSeriesKey::PerReason => request.id.clone(),
     };
     KubernetesEvent {
         node: request.node.clone(),

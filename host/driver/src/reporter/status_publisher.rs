@@ -13,7 +13,7 @@ const FIRST: Duration = Duration::from_secs(10);
 const EVERY: Duration = Duration::from_secs(10);
 /// How often to write an unchanged status, so that readers know that the drain is alive.
 const ALIVE: Duration = Duration::from_secs(60);
-/// The delay of a new plan, wave or hook message when a command follows the drain.
+/// The delay of a new plan, wave, hook message or forced pod when a command follows the drain.
 const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Decides what to publish of one drain, and when.
@@ -75,7 +75,10 @@ impl StatusPublisher {
     pub(crate) const fn is_urgent(&self, notice: &Notice) -> bool {
         let is_next = matches!(
             notice,
-            Notice::WaveStarted { .. } | Notice::HookWaiting { .. } | Notice::AwaitsVolumes { .. }
+            Notice::WaveStarted { .. }
+                | Notice::HookWaiting { .. }
+                | Notice::AwaitsVolumes { .. }
+                | Notice::Forced { .. }
         );
         self.followed && is_next
     }
@@ -92,7 +95,7 @@ impl StatusPublisher {
         if !is_time && !self.followed {
             return None;
         }
-        let status = self.builder.build(now, &request.id, pods);
+        let status = self.status(now, drain, pods);
         let is_next = self.followed && self.is_next_of_story(&status);
         (is_next || is_time && self.is_news(&status)).then(|| self.write(status))
     }
@@ -123,9 +126,17 @@ impl StatusPublisher {
                 self.there.then_some(None)
             }
             Some(_) => {
-                let status = self.builder.build(now, &request.id, drain.waiting());
+                let status = self.status(now, drain, drain.waiting());
                 Some(Some(self.write(status)))
             }
+        }
+    }
+
+    fn status(&self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> DrainStatus {
+        let request = drain.request();
+        DrainStatus {
+            machine_is_off: request.settings.machine_is_off,
+            ..self.builder.build(now, &request.id, pods, drain.force_ahead())
         }
     }
 

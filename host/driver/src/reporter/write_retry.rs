@@ -17,12 +17,12 @@ pub(crate) struct WriteRetry {
     failed: u32,
     refused: u32,
     unanswered_since: Option<Instant>,
-    limits: GiveUpAfter,
+    limits: WriteRetryLimits,
 }
 
 /// When to give a write up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GiveUpAfter {
+pub(crate) struct WriteRetryLimits {
     /// So many refusals. More than one, because an API server also refuses for a short time after its restart.
     pub(crate) refusals: u32,
     /// So long without an answer; `None`: never.
@@ -30,7 +30,7 @@ pub(crate) struct GiveUpAfter {
 }
 
 impl WriteRetry {
-    pub(crate) const fn new(limits: GiveUpAfter) -> Self {
+    pub(crate) const fn new(limits: WriteRetryLimits) -> Self {
         Self {
             failed: 0,
             refused: 0,
@@ -69,7 +69,7 @@ fn pause(failed: u32) -> Duration {
 mod tests {
     use super::*;
 
-    const LIMITS: GiveUpAfter = GiveUpAfter {
+    const LIMITS: WriteRetryLimits = WriteRetryLimits {
         refusals: 3,
         unanswered_for: None,
     };
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_without_an_answer_is_given_up_after_its_time() {
-        let mut retry = WriteRetry::new(GiveUpAfter {
+        let mut retry = WriteRetry::new(WriteRetryLimits {
             unanswered_for: Some(Duration::from_secs(60)),
             ..LIMITS
         });

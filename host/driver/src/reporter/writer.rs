@@ -11,12 +11,12 @@ use scupper_engine::{PodRef, Time};
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
 use tokio::time::sleep;
 
-use crate::reporter::write_retry::{GiveUpAfter, WriteRetry};
+use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
 use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
 use scupper_report::{ConditionChange, STATUS_ANNOTATION};
 
 /// When to give an Event up. Later Events wait for it.
-const EVENT_LIMITS: GiveUpAfter = GiveUpAfter {
+const EVENT_LIMITS: WriteRetryLimits = WriteRetryLimits {
     refusals: 3,
     unanswered_for: Some(Duration::from_secs(600)),
 };
@@ -51,12 +51,12 @@ pub(crate) struct ApiWriter {
 
 /// The newest state that is not written.
 #[derive(Default)]
-struct LatestState {
+struct UnwrittenState {
     conditions: Option<Vec<ConditionChange>>,
     status: Option<Option<String>>,
 }
 
-impl LatestState {
+impl UnwrittenState {
     fn take(&mut self, entry: QueuedWrite) {
         match entry {
             QueuedWrite::Conditions(changes) => {
@@ -108,7 +108,7 @@ impl ApiWriter {
 
     /// Writes conditions and status until the channel is closed and the last state is written or superseded.
     pub(crate) async fn states(self, mut entries: UnboundedReceiver<QueuedWrite>) {
-        let mut unwritten = LatestState::default();
+        let mut unwritten = UnwrittenState::default();
         let mut retry = self.retry();
         let mut open = true;
         loop {
@@ -155,13 +155,13 @@ impl ApiWriter {
     }
 
     fn retry(&self) -> WriteRetry {
-        WriteRetry::new(GiveUpAfter {
+        WriteRetry::new(WriteRetryLimits {
             refusals: self.refusals,
             unanswered_for: None,
         })
     }
 
-    fn done(&self, unwritten: &mut LatestState) {
+    fn done(&self, unwritten: &mut UnwrittenState) {
         if unwritten.drop_first() {
             self.publishing.store(false, Ordering::Relaxed);
         }
@@ -179,7 +179,7 @@ impl ApiWriter {
     }
 
     /// Conditions first: others rely on them.
-    async fn write(&self, unwritten: &LatestState) -> Result<(), WriteError> {
+    async fn write(&self, unwritten: &UnwrittenState) -> Result<(), WriteError> {
         let Self { cluster, node, .. } = self;
         match (&unwritten.conditions, &unwritten.status) {
             (Some(changes), _) => set_conditions(cluster, node, changes).await,

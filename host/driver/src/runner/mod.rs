@@ -5,6 +5,7 @@
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
 pub(crate) mod orders;
+pub mod out_of_service;
 pub mod policy_calls;
 pub mod pre_flight;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
+use scupper_engine::pre_flight::LocalVolumes;
 use scupper_engine::{
     Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request, Task,
     Time,
@@ -24,9 +26,9 @@ use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
-use crate::runner::orders::StandingOrders;
+use crate::runner::orders::DrainOrders;
 use crate::runner::policy_calls::EngineDrainInfo;
-use crate::runner::pre_flight::PreFlight;
+use crate::runner::pre_flight::{PreFlightCheck, RefusedSince};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo};
@@ -63,11 +65,15 @@ pub(crate) struct EngineRunner {
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
     /// The orders that the engine knows.
-    known_orders: StandingOrders,
+    known_orders: DrainOrders,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
     /// The findings about the first plan are still to be reported.
     is_pre_flight: bool,
+    /// What the pre-flight check has read of volumes.
+    local_volumes: watch::Sender<LocalVolumes>,
+    /// Since when the pre-flight check may not read them.
+    refused_since: RefusedSince,
 }
 
 impl EngineRunner {
@@ -94,9 +100,11 @@ impl EngineRunner {
             running: JoinSet::new(),
             volumes: None,
             first: None,
-            known_orders: StandingOrders::default(),
+            known_orders: DrainOrders::default(),
             eviction_limit: 0,
             is_pre_flight,
+            local_volumes: watch::Sender::default(),
+            refused_since: RefusedSince::default(),
         }
     }
 
@@ -107,12 +115,12 @@ impl EngineRunner {
     }
 
     /// Runs until the drain has ended, or until `orders` is closed. Log lines meanwhile name the drain.
-    pub(crate) async fn run(self, orders: watch::Receiver<StandingOrders>) -> Option<Outcome> {
+    pub(crate) async fn run(self, orders: watch::Receiver<DrainOrders>) -> Option<Outcome> {
         let span = trace::span(self.drain.request());
         self.run_loop(orders).instrument(span).await
     }
 
-    async fn run_loop(mut self, mut orders: watch::Receiver<StandingOrders>) -> Option<Outcome> {
+    async fn run_loop(mut self, mut orders: watch::Receiver<DrainOrders>) -> Option<Outcome> {
         // This engine knows none of them yet.
         orders.mark_changed();
         let node = self.drain.request().node.clone();
@@ -135,7 +143,7 @@ impl EngineRunner {
                 return ended;
             }
             match self.next(&mut watch, &mut orders).await {
-                Wakeup::Event(event) => {
+                WakeupReason::Event(event) => {
                     // Only once the watch works: a drain that would miss an uncordon or a cancel does not begin.
                     if let Some(node) = self.first.take_if(|_| matches!(event, Event::Node(_))) {
                         self.handle(Event::Node(Some(node)));
@@ -143,9 +151,9 @@ impl EngineRunner {
                     self.follow_volumes(&node, &event);
                     self.handle(event);
                 }
-                Wakeup::StandingOrders => self.obey(orders.borrow_and_update().clone()),
-                Wakeup::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
-                Wakeup::Abandoned => return ended,
+                WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
+                WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
+                WakeupReason::Abandoned => return ended,
             }
         }
     }
@@ -172,10 +180,14 @@ impl EngineRunner {
     fn handle(&mut self, event: Event) {
         let now = self.deps.clock.now();
         self.reporter.on_event(now, &event);
+        let order = out_of_service::order(self.drain.request(), self.drain.is_untouched(), &event);
         self.drain.handle_event(now, event);
+        if let Some(order) = order {
+            self.drain.handle_event(now, order);
+        }
     }
 
-    fn obey(&mut self, orders: StandingOrders) {
+    fn obey(&mut self, orders: DrainOrders) {
         for event in orders.events_since(&self.known_orders) {
             self.handle(event);
         }
@@ -210,30 +222,31 @@ impl EngineRunner {
     /// Reports once what stands in the way of the plan, as far as the drain's own watches show.
     fn report_findings(&mut self, now: Time, plan: &Plan) {
         if std::mem::take(&mut self.is_pre_flight) {
-            let known = PreFlight::of(&self.drain, now);
+            let volumes = self.local_volumes.borrow().clone();
+            let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
             let findings = known.findings(plan, &std::collections::BTreeMap::new());
-            self.reporter.on_findings(now, &findings);
+            self.reporter.on_findings(now, self.drain.request(), &findings);
         }
     }
 
     async fn next(
         &mut self,
         watch: &mut (impl Stream<Item = Event> + Unpin),
-        orders: &mut watch::Receiver<StandingOrders>,
-    ) -> Wakeup {
+        orders: &mut watch::Receiver<DrainOrders>,
+    ) -> WakeupReason {
         let timer = self.drain.poll_timeout();
         let timer = timer.map(|at| at.since(self.deps.clock.now()));
         // Not a poll: every event wakes the loop. Only to show that it turns, and how long each pod has waited.
         let beat = self.reporter.beat();
         let wait = timer.map_or(beat, |timer| timer.min(beat));
-        // StandingOrders first: a cancelled drain must not evict because a watch is busy.
+        // DrainOrders first: a cancelled drain must not evict because a watch is busy.
         tokio::select! {
             biased;
-            changed = orders.changed() => changed.map_or(Wakeup::Abandoned, |()| Wakeup::StandingOrders),
-            Some(answer) = self.running.join_next(), if !self.running.is_empty() => Wakeup::Event(answered(answer)),
-            Some(event) = watch.next() => Wakeup::Event(event),
-            Some(event) = next_of(&mut self.volumes) => Wakeup::Event(event),
-            () = tokio::time::sleep(wait) => Wakeup::Timeout,
+            changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
+            Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
+            Some(event) = watch.next() => WakeupReason::Event(event),
+            Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
+            () = tokio::time::sleep(wait) => WakeupReason::Timeout,
         }
     }
 
@@ -242,9 +255,20 @@ impl EngineRunner {
         let Command { id, task } = command;
         match task {
             Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
-                let (known, cluster) = (PreFlight::of(&self.drain, now), self.deps.cluster.clone());
-                let planning = async move { (id, Answer::Plan(known.refuse(&cluster, draft).await)) };
+                let (known, cluster) = (PreFlightCheck::of(&self.drain, now), self.deps.cluster.clone());
+                let local_volumes = self.local_volumes.clone();
+                let refused_since = self.refused_since.clone();
+                let limit = self.drain.request().settings.forbidden_timeout;
+                let planning = async move {
+                    let (answer, volumes) = known.answer(&cluster, draft, &refused_since, limit).await;
+                    local_volumes.send_replace(volumes);
+                    (id, Answer::Plan(answer))
+                };
                 self.running.spawn(planning.in_current_span());
+            }
+            Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
+                let answer = Answer::Plan(out_of_service::plan(self.drain.node(), draft));
+                self.running.spawn(async move { (id, answer) });
             }
             Task::Plan { policy, draft } => {
                 let shown = NodeSnapshot::for_planner(&self.drain);
@@ -262,6 +286,30 @@ impl EngineRunner {
                     (id, Answer::Plan(answer))
                 };
                 self.running.spawn(planning.in_current_span());
+            }
+            Task::Step { step, .. } if step.policy == out_of_service::POLICY => {
+                let taking = out_of_service::Step {
+                    cluster: self.deps.cluster.clone(),
+                    node: self.drain.node().cloned(),
+                    drain: self.drain.request().id.clone(),
+                    phase: step.phase,
+                    held: self.drain.held(),
+                };
+                let (node, messages) = (node.to_owned(), self.deps.policy_messages.clone());
+                let stepping = async move {
+                    let (outcome, said) = taking.take().await;
+                    if let Some(said) = said {
+                        messages.add(&node, said);
+                    }
+                    (
+                        id,
+                        Answer::Step {
+                            outcome,
+                            state_version: None,
+                        },
+                    )
+                };
+                self.running.spawn(stepping.in_current_span());
             }
             Task::Step { step, state_version } => {
                 let shown = NodeSnapshot::for_hook(&self.drain);
@@ -313,9 +361,9 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
     clippy::large_enum_variant,
     reason = "made and taken apart at once, never stored"
 )]
-enum Wakeup {
+enum WakeupReason {
     Event(Event),
-    StandingOrders,
+    OrdersChanged,
     Timeout,
     /// No further orders can come.
     Abandoned,

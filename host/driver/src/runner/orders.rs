@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 /// All orders to one drain that hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StandingOrders {
+pub(crate) struct DrainOrders {
     /// The deadline, once it was moved.
     deadline: Option<MovedDeadline>,
     /// The first order that ends the drain. No later order takes it back.
@@ -25,7 +25,7 @@ enum EndOrder {
     Expire(Time),
 }
 
-impl StandingOrders {
+impl DrainOrders {
     /// The request ended before its drain began.
     pub(crate) fn ended_elsewhere(reason: String) -> Self {
         let mut orders = Self::default();
@@ -92,7 +92,7 @@ impl StandingOrders {
 }
 
 /// Waits until no further order can come: the drain is to stop where it is.
-pub(crate) async fn closed(orders: &mut watch::Receiver<StandingOrders>) {
+pub(crate) async fn closed(orders: &mut watch::Receiver<DrainOrders>) {
     while orders.changed().await.is_ok() {}
 }
 
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn a_new_engine_receives_everything_that_holds() {
-        let mut orders = StandingOrders::default();
-        assert_eq!(orders.events_since(&StandingOrders::default()), []);
+        let mut orders = DrainOrders::default();
+        assert_eq!(orders.events_since(&DrainOrders::default()), []);
         orders.move_deadline(later(10), NOW);
         orders.pause();
         orders.move_deadline(later(20), NOW);
         orders.cancel("withdrawn".to_owned());
         assert_eq!(
-            orders.events_since(&StandingOrders::default()),
+            orders.events_since(&DrainOrders::default()),
             [Event::Pause, Event::Deadline(later(20)), cancel("withdrawn")]
         );
         assert_eq!(orders.deadline(later(5)), later(20));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_runs_receives_only_what_is_new() {
-        let mut orders = StandingOrders::default();
+        let mut orders = DrainOrders::default();
         orders.move_deadline(later(10), NOW);
         let known = orders.clone();
         orders.pause();
@@ -143,25 +143,25 @@ mod tests {
 
     #[test]
     fn the_first_order_that_ends_a_drain_stays() {
-        let mut orders = StandingOrders::default();
+        let mut orders = DrainOrders::default();
         orders.cancel("first".to_owned());
         orders.lose("second".to_owned());
         orders.move_deadline(later(0), NOW);
-        assert_eq!(orders.events_since(&StandingOrders::default()), [cancel("first")]);
+        assert_eq!(orders.events_since(&DrainOrders::default()), [cancel("first")]);
         let reason = "first".to_owned();
         assert_eq!(orders.called_off(), Some(Outcome::Cancelled { reason }));
-        let lost = StandingOrders::ended_elsewhere("gone".to_owned());
+        let lost = DrainOrders::ended_elsewhere("gone".to_owned());
         let reason = "gone".to_owned();
         assert_eq!(lost.called_off(), Some(Outcome::Lost { reason }));
     }
 
     #[test]
     fn a_deadline_that_has_passed_ends_the_drain_whatever_is_ordered_before_the_engine_hears_of_it() {
-        let mut orders = StandingOrders::default();
+        let mut orders = DrainOrders::default();
         orders.move_deadline(later(0), NOW);
         orders.move_deadline(later(300), NOW);
         orders.cancel("too late".to_owned());
-        let events = orders.events_since(&StandingOrders::default());
+        let events = orders.events_since(&DrainOrders::default());
         assert_eq!(events.last(), Some(&Event::Deadline(later(0))), "{events:?}");
         assert_eq!(orders.deadline(later(300)), later(0));
         assert_eq!(orders.called_off(), None, "its deadline ended it");
@@ -169,12 +169,12 @@ mod tests {
 
     #[tokio::test]
     async fn orders_are_closed_once_their_sender_is_gone() {
-        let (sender, mut orders) = watch::channel(StandingOrders::default());
-        sender.send_modify(StandingOrders::pause);
+        let (sender, mut orders) = watch::channel(DrainOrders::default());
+        sender.send_modify(DrainOrders::pause);
         drop(sender);
         closed(&mut orders).await;
         assert_eq!(
-            orders.borrow().events_since(&StandingOrders::default()),
+            orders.borrow().events_since(&DrainOrders::default()),
             [Event::Pause]
         );
     }

@@ -1,15 +1,23 @@
-//! Pre-flight arithmetic of a drain: what it reports first, and the refusal of a drain that cannot end.
+//! Pre-flight arithmetic of a drain: what it reports first, which Deployments it surges, and the refusal of a drain that
+//! cannot end, or that leaves data behind.
 //!
-//! The refusal is a planner of the host's own behind all others. It reads namespaces only where budgets hold pods.
+//! The last two are a planner of the host's own behind all others. It reads namespaces only where budgets hold pods, and
+//! volumes only where the settings say so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::pre_flight::{Certainty, Finding, Input, NamespaceState, examine, namespaces_in_doubt};
-use scupper_engine::{
-    Budget, Drain, Intent, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request, Settings, Time, Uid, Verdict,
+use scupper_engine::pre_flight::{
+    Finding, Input, LocalVolumes, NamespaceState, examine, namespaces_in_doubt, surges,
 };
+use scupper_engine::{
+    Budget, Drain, Intent, LocalData, Phase, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request, Settings,
+    SurgeMethod, Time, Uid, Verdict, VolumeClaim,
+};
+
+use tokio::time::Instant;
 
 use scupper_cluster::{Cluster, ReadError};
 
@@ -21,22 +29,48 @@ const AGAIN: Duration = Duration::from_secs(3);
 /// Namespaces that are read at once.
 const AT_ONCE: usize = 4;
 
+/// Since when the API server has been refusing (401, 403) a read that a refusal depends on. Only time between two
+/// refusals in a row counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RefusedSince(Arc<Mutex<Option<Instant>>>);
+
+impl RefusedSince {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It refused once more, and may still accept within the limit.
+    fn may_pass(&self, limit: Duration) -> bool {
+        self.lock().get_or_insert_with(Instant::now).elapsed() < limit
+    }
+
+    fn end(&self) {
+        *self.lock() = None;
+    }
+}
+
 /// What a drain knows before it changes anything.
 #[derive(Clone, Debug)]
-pub struct PreFlight {
+pub struct PreFlightCheck {
+    node: String,
     pods: Vec<Pod>,
     budgets: Vec<Budget>,
     settings: Settings,
     time_left: Option<Duration>,
+    volumes: LocalVolumes,
     /// Of a drain that has changed something, nothing is refused any more.
     is_untouched: bool,
+    /// No plan has been agreed on in this process: Deployments are chosen once.
+    is_planning: bool,
 }
 
 /// Adds the planner to the chain, where the settings want it.
 #[must_use]
 pub fn planned(mut request: Request) -> Request {
     let is_there = request.policies.iter().any(|policy| policy.name == PLANNER);
-    if request.settings.refuse_certain && request.intent == Intent::Drain && !is_there {
+    let reads_volumes = request.settings.local_data != LocalData::Unread;
+    let is_wanted = request.settings.refuse_certain || reads_volumes || request.settings.surge.is_some();
+    if is_wanted && request.intent == Intent::Drain && !is_there {
         request.policies.push(PolicyInfo {
             name: PLANNER.to_owned(),
             planner: true,
@@ -50,9 +84,12 @@ pub fn planned(mut request: Request) -> Request {
 pub async fn read_namespaces(
     cluster: &Cluster,
     names: impl IntoIterator<Item = String>,
+    settings: &Settings,
 ) -> (BTreeMap<String, NamespaceState>, Option<ReadError>) {
+    let surge = settings.surge.as_ref();
+    let with_autoscalers = surge.is_some_and(|surge| surge.method == SurgeMethod::Scale);
     let reads = names.into_iter().map(async |name| {
-        let state = cluster.namespace_state(&name).await;
+        let state = cluster.namespace_state(&name, with_autoscalers).await;
         (name, state)
     });
     let read: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
@@ -66,7 +103,26 @@ pub async fn read_namespaces(
     (states, unread)
 }
 
-impl PreFlight {
+/// Reads which of these claims only the node can use. What cannot be read is said in the result.
+pub async fn read_local_volumes(
+    cluster: &Cluster,
+    node: &str,
+    claims: &BTreeSet<VolumeClaim>,
+) -> LocalVolumes {
+    match cluster.local_claims(node, claims).await {
+        Ok(claims) => LocalVolumes { claims, unread: None },
+        Err(error) => unread_volumes(&error),
+    }
+}
+
+fn unread_volumes(error: &ReadError) -> LocalVolumes {
+    LocalVolumes {
+        claims: BTreeMap::new(),
+        unread: Some(error.to_string()),
+    }
+}
+
+impl PreFlightCheck {
     /// Of a drain at this moment.
     pub fn of(drain: &Drain, now: Time) -> Self {
         let planned = drain.pods_to_plan();
@@ -76,11 +132,14 @@ impl PreFlight {
         };
         let request = drain.request();
         Self {
+            node: request.node.clone(),
             pods,
             budgets: drain.budgets().cloned().collect(),
             settings: request.settings.clone(),
             time_left: request.deadline.map(|deadline| deadline.since(now)),
+            volumes: LocalVolumes::default(),
             is_untouched: drain.is_untouched(),
+            is_planning: drain.phase() == Phase::Planning,
         }
     }
 
@@ -89,6 +148,17 @@ impl PreFlight {
     pub fn with_budgets(self, budgets: &[Budget]) -> Self {
         let budgets = budgets.to_vec();
         Self { budgets, ..self }
+    }
+
+    /// The same with what was read of volumes.
+    #[must_use]
+    pub fn with_volumes(self, volumes: LocalVolumes) -> Self {
+        Self { volumes, ..self }
+    }
+
+    /// The claims of the pods that are to leave.
+    pub fn claims(&self, plan: &Plan) -> BTreeSet<VolumeClaim> {
+        self.input(plan, &BTreeMap::new()).claims_of_leaving()
     }
 
     /// The namespaces of the pods that are to leave.
@@ -114,31 +184,85 @@ impl PreFlight {
             budgets: &self.budgets,
             time_left: self.time_left,
             namespaces,
+            volumes: &self.volumes,
         }
     }
 
-    /// Answers for [`PLANNER`]: pods that are certain to stay may not leave, so that the drain does not begin.
-    pub async fn refuse(&self, cluster: &Cluster, draft: Plan) -> PlanAnswer {
-        let doubtful = match self.is_untouched {
-            true => namespaces_in_doubt(&self.input(&draft, &BTreeMap::new())),
-            false => return PlanAnswer::Plan(draft),
-        };
-        let (namespaces, unread) = read_namespaces(cluster, doubtful).await;
+    /// Answers for [`PLANNER`] without waiting for rights that are missing.
+    pub async fn answer_at_once(self, cluster: &Cluster, draft: Plan) -> PlanAnswer {
+        let limit = Duration::ZERO;
+        let (answer, _) = self.answer(cluster, draft, &RefusedSince::default(), limit).await;
+        answer
+    }
+
+    /// Answers for [`PLANNER`], and returns what it read of volumes. A refused read that decides about the drain is tried
+    /// again within the limit.
+    pub(crate) async fn answer(
+        mut self,
+        cluster: &Cluster,
+        draft: Plan,
+        refused_since: &RefusedSince,
+        limit: Duration,
+    ) -> (PlanAnswer, LocalVolumes) {
+        if self.settings.local_data != LocalData::Unread && self.is_untouched {
+            let decides = self.settings.local_data == LocalData::Refuse;
+            self.volumes = match cluster.local_claims(&self.node, &self.claims(&draft)).await {
+                Ok(claims) => {
+                    refused_since.end();
+                    LocalVolumes { claims, unread: None }
+                }
+                Err(error @ ReadError::Unavailable { .. }) => {
+                    refused_since.end();
+                    return (try_again(&error), self.volumes);
+                }
+                Err(error) if error.is_forbidden() && decides && refused_since.may_pass(limit) => {
+                    return (try_again(&error), self.volumes);
+                }
+                Err(error) => {
+                    tracing::warn!(
+                        "pre-flight check: which volumes only the node can use is not known: {error}"
+                    );
+                    unread_volumes(&error)
+                }
+            };
+        }
+        (self.check(cluster, draft).await, self.volumes)
+    }
+
+    /// Adds the Deployments to surge. Pods that are certain to stay all the same, or whose data would, may not leave, so
+    /// that the drain does not begin.
+    async fn check(&self, cluster: &Cluster, mut draft: Plan) -> PlanAnswer {
+        let surge = self.settings.surge.as_ref().filter(|_| self.is_planning);
+        if !self.is_untouched && surge.is_none() {
+            return PlanAnswer::Plan(draft);
+        }
+        let refuses = self.settings.refuse_certain && self.is_untouched;
+        let mut doubtful = namespaces_in_doubt(&self.input(&draft, &BTreeMap::new()));
+        doubtful.retain(|name| refuses || surge.is_some_and(|surge| surge.covers(name)));
+        let (namespaces, unread) = read_namespaces(cluster, doubtful, &self.settings).await;
         match unread {
-            Some(error @ ReadError::Unavailable { .. }) => {
-                return PlanAnswer::Failed {
-                    message: error.to_string(),
-                    retry_after: Some(AGAIN),
-                };
-            }
+            Some(error @ ReadError::Unavailable { .. }) => return try_again(&error),
             Some(error) => {
                 tracing::warn!("pre-flight check: what budgets hold cannot be told for certain: {error}");
             }
             None => {}
         }
+        if surge.is_some() {
+            draft.surge = surges(&self.input(&draft, &namespaces));
+        }
+        if !self.is_untouched {
+            return PlanAnswer::Plan(draft);
+        }
         let mut findings = self.findings(&draft, &namespaces);
-        findings.retain(|finding| finding.certainty == Certainty::Certain);
+        findings.retain(|finding| finding.refuses(&self.settings));
         PlanAnswer::Plan(refused(draft, &findings))
+    }
+}
+
+fn try_again(error: &ReadError) -> PlanAnswer {
+    PlanAnswer::Failed {
+        message: error.to_string(),
+        retry_after: Some(AGAIN),
     }
 }
 

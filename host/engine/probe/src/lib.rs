@@ -46,6 +46,7 @@ pub extern "C" fn resume(now: u64) {
         returns: std::collections::BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: scupper_engine::Counts::default(),
     };

@@ -75,6 +75,7 @@ impl Cluster {
                 (EvictAnswer::UidMismatch { message }, 0, false)
             }
             Some(_) => {
+                self.shorten(now, &id.uid, grace);
                 let effect = self.delete(now, &id.uid, grace);
                 (EvictAnswer::Accepted, 0, effect)
             }

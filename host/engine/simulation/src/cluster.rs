@@ -4,10 +4,12 @@
 //! It must not know the engine's opinion of any of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use scupper_engine::{Checkpoint, Deletion, Node, Pod, PodPhase, Time, Uid};
 
 use crate::budgets::BudgetTruth;
+use crate::surge::Rollouts;
 use crate::timers::Chore;
 use crate::volumes::Volumes;
 
@@ -97,6 +99,8 @@ pub(crate) struct Cluster {
     pub(crate) dying: BTreeSet<String>,
     /// Only in worlds whose drains wait for volumes.
     pub(crate) volumes: Option<Volumes>,
+    /// Only in worlds whose drains surge Deployments.
+    pub(crate) rollouts: Option<Rollouts>,
     pub(crate) changes: Vec<Change>,
     version: u64,
     uids: u64,
@@ -118,6 +122,7 @@ impl Cluster {
             budgets: BTreeMap::new(),
             dying: BTreeSet::new(),
             volumes: None,
+            rollouts: None,
             changes: Vec::new(),
             version: 1000,
             uids: 0,
@@ -260,6 +265,30 @@ impl Cluster {
         true
     }
 
+    /// A terminating pod is deleted again: its grace period may become shorter. The API server counts it from the first
+    /// deletion; the kubelet begins it now.
+    pub(crate) fn shorten(&mut self, now: u64, uid: &Uid, grace: Option<u64>) {
+        let Some(truth) = self.pods.get_mut(uid) else {
+            return;
+        };
+        let (Some(deletion), Some(grace)) = (&mut truth.pod.deletion, grace) else {
+            return;
+        };
+        if grace >= deletion.grace_seconds {
+            return;
+        }
+        let begun = deletion.at - Duration::from_secs(deletion.grace_seconds);
+        *deletion = Deletion {
+            at: begun + Duration::from_secs(grace),
+            grace_seconds: grace,
+        };
+        if truth.script.ends_after.is_some() && !truth.pod.is_mirror() {
+            let ends = Change::Later(now + grace * 1000, Chore::Ended(uid.clone()));
+            self.changes.push(ends);
+        }
+        self.changed(now, uid);
+    }
+
     pub(crate) fn chore(&mut self, now: u64, chore: Chore) {
         match chore {
             Chore::Ended(uid) => self.ended(now, &uid),
@@ -276,6 +305,8 @@ impl Cluster {
                 }
             }
             Chore::Sweep(namespace) => self.sweep(now, &namespace),
+            Chore::RolledOut(deployment) => self.rolled_out(now, &deployment),
+            Chore::RaiseReady(deployment) => self.raise_ready(now, &deployment),
             Chore::Detach(attachment) => self.detach(&attachment),
         }
     }

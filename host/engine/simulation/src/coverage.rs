@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use scupper_engine::{Notice, VolumesLeft};
+use scupper_engine::{Notice, Reason, VolumesLeft};
 
 /// How often each thing happened, by group and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "ParallelLimit",
             "EvictionRequested",
             "BudgetExhausted",
+            "Surging",
             "BudgetNotObserved",
             "MoreThanOneBudget",
             "Throttled",
@@ -118,6 +119,8 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "delete",
             "list-pods",
             "list-volumes",
+            "take-back",
+            "surge",
         ],
     ),
     (
@@ -173,7 +176,9 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
     ("clock", &["set back", "set forward"]),
+    ("surge", &["restarted", "replaced", "gave-up"]),
     ("volumes", &["awaited", "unreadable", "detached", "left"]),
+    ("forced", &["deleted", "shortened"]),
     (
         "ending",
         &[
@@ -213,6 +218,19 @@ impl Coverage {
             _ => return,
         };
         self.count("volumes", name);
+    }
+
+    /// Counts notices about pods that are deleted shortly before the deadline.
+    pub(crate) fn count_forced(&mut self, notice: &Notice) {
+        let name = match notice {
+            Notice::Forced {
+                reason: Reason::Terminating { .. } | Reason::TerminatingPastGrace { .. },
+                ..
+            } => "shortened",
+            Notice::Forced { .. } => "deleted",
+            _ => return,
+        };
+        self.count("forced", name);
     }
 
     /// Every expected thing that never happened.

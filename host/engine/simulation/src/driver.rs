@@ -111,6 +111,8 @@ impl World {
     /// Takes all commands and notices out of the engine, and checks them against the invariants.
     pub(crate) fn settle(&mut self) -> Checked {
         let counted = self.invariants.finished;
+        let outcome = self.drain.as_ref().and_then(Drain::outcome);
+        self.invariants.surges.ends = outcome.is_some();
         self.invariants.process_now = self.process_now();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    reports {notice:?}"));
@@ -119,6 +121,8 @@ impl World {
                 VolumeRecord::names_no_used_volume(&notice, drain)?;
             }
             self.coverage.count_volumes(&notice);
+            self.coverage.count_forced(&notice);
+            self.coverage.count_surges(&notice);
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
@@ -195,6 +199,7 @@ impl World {
             };
             self.invariants
                 .end(drain, &self.request, &self.cluster, circumstances)?;
+            self.raises_are_back()?;
             self.end_episode();
         }
         Ok(())

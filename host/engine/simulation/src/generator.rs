@@ -143,6 +143,7 @@ fn pod(name: &str) -> Newborn {
         hostname: String::new(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     };
     let script = Script {
         ends_after: Some(100),

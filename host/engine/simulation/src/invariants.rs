@@ -12,11 +12,13 @@ use scupper_engine::{
 
 use crate::cluster::{Cluster, NODE};
 use crate::coverage::Coverage;
+use crate::forcing::ForceRecord;
 use crate::hookbook::HookBook;
 use crate::hooks::version_of;
 use crate::knowledge::Knowledge;
 use crate::plans::Plans;
-use crate::violation::{Checked, broken};
+use crate::surge::SurgeRecord;
+use crate::violation::{Broken, Checked, broken};
 use crate::volumes::VolumeRecord;
 
 /// See the module.
@@ -26,6 +28,8 @@ pub(crate) struct Invariants {
     pub(crate) plans: Plans,
     pub(crate) hooks: HookBook,
     pub(crate) volumes: VolumeRecord,
+    pub(crate) forced: ForceRecord,
+    pub(crate) surges: SurgeRecord,
     /// The request of this episode.
     pub(crate) crashes: u32,
     /// The engine has reported the end.
@@ -61,6 +65,12 @@ impl Invariants {
         self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
+        self.forced = ForceRecord::default();
+        self.surges = SurgeRecord {
+            left: std::mem::take(&mut self.surges.left),
+            ..SurgeRecord::default()
+        };
+        self.restore_raised(checkpoint);
         self.finished = false;
         self.decided = None;
         self.since = now;
@@ -125,6 +135,7 @@ impl Invariants {
                 coverage.count("hook", outcome_name(outcome));
                 self.hooks.answered(now, step, outcome);
             }
+            (Task::Surge { deployment, .. }, _) => drop(self.surges.open.remove(&deployment.uid)),
             (task, Answer::Evict(answer)) => {
                 if let Some(pod) = task.removes()
                     && !matches!(
@@ -156,8 +167,9 @@ impl Invariants {
             return broken(5, format!("{} of a node that is not its own", task.name()));
         }
         match task {
-            Task::Evict { pod, .. } => self.removal(now, pod, Verdict::Evict, request, truth, outstanding),
-            Task::Delete { pod, .. } => self.removal(now, pod, Verdict::Delete, request, truth, outstanding),
+            Task::Evict { pod, .. } | Task::Delete { pod, .. } => {
+                self.removal(now, task, pod, request, truth, outstanding)
+            }
             Task::Plan { policy, .. } if now < self.planners_rest => broken(
                 7,
                 format!("{policy} is called although a planner has asked for a pause"),
@@ -166,6 +178,7 @@ impl Invariants {
                 if *state_version != version_of(&step.state) {
                     return broken(8, format!("{step:?} is said to have version {state_version:?}"));
                 }
+                self.plans.tells(step, &self.knowledge.there)?;
                 self.step(now, step, request)
             }
             Task::Cordon { checkpoint, .. } => {
@@ -178,6 +191,9 @@ impl Invariants {
                 self.all_done(request, HookPhase::BeforeCordon, &Subject::Node)
             }
             Task::Uncordon { .. } => self.uncordon(now, request),
+            Task::Surge { .. } | Task::TakeBack { .. } => {
+                self.deployment_write(now, task, request, truth, outstanding)
+            }
             _ => Ok(()),
         }
     }
@@ -248,15 +264,20 @@ impl Invariants {
     fn removal(
         &mut self,
         now: u64,
+        task: &Task,
         pod: &PodRef,
-        verdict: Verdict,
         request: &Request,
         truth: &Cluster,
         outstanding: &BTreeMap<CommandId, Task>,
     ) -> Checked {
         let uid = &pod.uid;
-        self.removal_is_right(pod, verdict, truth)?;
+        let known = removed_pod(pod, truth)?;
+        let is_forced = self.is_forced(now, task, request, known);
+        self.removal_is_right(known, task, is_forced)?;
         self.removal_is_timely(now, uid)?;
+        if is_forced {
+            self.force_is_right(now, task, request, known)?;
+        }
         if request.settings.own_pod.as_ref() == Some(pod) {
             self.own_pod_is_last(uid)?;
         }
@@ -276,31 +297,25 @@ impl Invariants {
                 format!("pod {uid} is asked while its last request is under way"),
             );
         }
-        if self.knowledge.deleting.contains(uid) {
+        if !is_forced && self.knowledge.deleting.contains(uid) {
             return broken(8, format!("evicts pod {uid} although its deletion was reported"));
         }
         self.all_done(request, HookPhase::BeforeDrain, &Subject::Node)?;
         self.all_done(request, HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))?;
+        if is_forced {
+            self.plans.force(uid, &self.knowledge.there);
+            return Ok(());
+        }
         self.plans.ask(uid, &self.knowledge.there)
     }
 
     /// Invariant 1, and the verdict of the plan.
-    fn removal_is_right(&self, pod: &PodRef, verdict: Verdict, truth: &Cluster) -> Checked {
-        let uid = &pod.uid;
-        let known = truth
-            .pods
-            .get(uid)
-            .map(|truth| &truth.pod)
-            .or_else(|| truth.gone.get(uid).map(|(pod, _)| pod));
-        let Some(known) = known else {
-            return broken(1, format!("{verdict:?} of {uid}, which never was"));
+    fn removal_is_right(&self, known: &Pod, task: &Task, is_forced: bool) -> Checked {
+        let uid = &known.id.uid;
+        let verdict = match task {
+            Task::Evict { .. } => Verdict::Evict,
+            _ => Verdict::Delete,
         };
-        if known.id != *pod {
-            return broken(
-                1,
-                format!("{verdict:?} of {uid} by a name that is not its own: {pod}"),
-            );
-        }
         if known.node != NODE {
             return broken(1, format!("{verdict:?} of {uid}, which is on another node"));
         }
@@ -314,6 +329,7 @@ impl Invariants {
         let finished = self.knowledge.finished.contains(uid);
         match said {
             Some(said) if said == verdict => Ok(()),
+            Some(_) if is_forced => Ok(()),
             Some(Verdict::AwaitCompletion) if finished && verdict == Verdict::Evict => Ok(()),
             _ if known.is_daemon() && !known.is_finished() => broken(
                 2,
@@ -324,7 +340,7 @@ impl Invariants {
     }
 
     /// Invariant 4.
-    fn removal_is_timely(&self, now: u64, uid: &Uid) -> Checked {
+    pub(crate) fn removal_is_timely(&self, now: u64, uid: &Uid) -> Checked {
         if self.knowledge.is_over(now) || self.decided.is_some() {
             return broken(4, format!("evicts pod {uid} although the drain is over"));
         }
@@ -403,7 +419,7 @@ impl Invariants {
     }
 
     /// Every policy with this phase has finished it.
-    fn all_done(&self, request: &Request, phase: HookPhase, subject: &Subject) -> Checked {
+    pub(crate) fn all_done(&self, request: &Request, phase: HookPhase, subject: &Subject) -> Checked {
         // On a node that other clients had cordoned there is nothing to do before the cordon.
         let policies = request
             .policies
@@ -425,8 +441,11 @@ impl Invariants {
             return broken(6, format!("reports something after it has finished: {notice:?}"));
         }
         self.volumes.notice(self.process_now, notice, request)?;
+        self.notes_forced(notice, request)?;
+        self.surge_notice(notice)?;
         match notice {
             Notice::Planned(plan) => {
+                self.surges.planned(plan);
                 let planners = request.policies.iter().any(|policy| policy.planner);
                 self.plans.adopted(
                     self.process_now,
@@ -447,6 +466,22 @@ impl Invariants {
             _ => Ok(()),
         }
     }
+}
+
+/// Invariant 1: the pod that a command removes exists, or has existed, under its own name.
+fn removed_pod<'a>(pod: &PodRef, truth: &'a Cluster) -> Result<&'a Pod, Broken> {
+    let uid = &pod.uid;
+    let there = truth.pods.get(uid).map(|truth| &truth.pod);
+    let Some(known) = there.or_else(|| truth.gone.get(uid).map(|(pod, _)| pod)) else {
+        return Err(Broken::new(1, format!("removes {uid}, which never was")));
+    };
+    if known.id != *pod {
+        return Err(Broken::new(
+            1,
+            format!("removes {uid} by a name that is not its own: {pod}"),
+        ));
+    }
+    Ok(known)
 }
 
 const fn outcome_name(outcome: &StepOutcome) -> &'static str {

@@ -5,17 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Checkpoint, Plan, Pod, Settings, Time, Uid, Verdict, whole_millis};
+use scupper_engine::{
+    Checkpoint, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave, whole_millis,
+};
 
 use crate::violation::{Checked, broken};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Plans {
     /// The last planner's answer, until the engine adopts it.
     answered: Option<Plan>,
     pub(crate) verdicts: BTreeMap<Uid, Verdict>,
     /// The first plan: its waves are in order.
     first: Option<Plan>,
+    /// The last plan that the engine reported.
+    current: Plan,
     overdue: BTreeSet<String>,
     /// Pods that came to the cordoned node and are kept: no drain waits for them.
     stay: BTreeSet<Uid>,
@@ -105,6 +109,7 @@ impl Plans {
                 }
             }
         }
+        self.current = plan.clone();
         if self.first.is_none() {
             self.first = Some(if planners {
                 self.answered.clone().unwrap_or_default()
@@ -113,6 +118,32 @@ impl Plans {
             });
         }
         Ok(())
+    }
+
+    /// Invariant 7: a step gets exactly the pods of its wave, or of the plan, that are still to leave.
+    pub(crate) fn tells(&self, step: &HookStep, there: &BTreeMap<Uid, Pod>) -> Checked {
+        let none_leaves = matches!(
+            step.phase,
+            HookPhase::OnCancel | HookPhase::BeforeUncordon | HookPhase::AfterUncordon
+        );
+        let waves = self
+            .current
+            .waves
+            .iter()
+            .filter(|wave| !none_leaves && is_meant(step, wave));
+        let still_leaves = |uid: &&Uid| {
+            let verdict = self.verdicts.get(*uid);
+            there.contains_key(*uid) && verdict.is_some_and(|verdict| verdict.leaves())
+        };
+        let leaving = waves.flat_map(|wave| &wave.pods).filter(still_leaves);
+        if leaving.eq(&step.leaving) {
+            return Ok(());
+        }
+        let (phase, subject, told) = (step.phase, &step.subject, &step.leaving);
+        broken(
+            7,
+            format!("{phase} of {subject:?} gets {told:?} as the pods that leave"),
+        )
     }
 
     /// A pod to be evicted or refused may still be kept: it came after the plan, and its controller's pods were evicted
@@ -145,6 +176,22 @@ impl Plans {
             return broken(3, format!("pod {} stays although it is to leave", pod.id.uid));
         }
         Ok(())
+    }
+
+    /// The wave in which the plan puts the pod.
+    pub(crate) fn wave_of(&self, uid: &Uid) -> Option<&str> {
+        let mut waves = self.first.iter().flat_map(|plan| &plan.waves);
+        waves
+            .find(|wave| wave.pods.contains(uid))
+            .map(|wave| wave.name.as_str())
+    }
+
+    /// A pod is deleted because the deadline is near, whatever its wave.
+    pub(crate) fn force(&mut self, uid: &Uid, there: &BTreeMap<Uid, Pod>) {
+        if let Some(pod) = there.get(uid) {
+            let asked = self.asked_of.entry(controller(pod)).or_default();
+            asked.insert(uid.clone());
+        }
     }
 
     pub(crate) fn overdue(&mut self, wave: &str) {
@@ -203,6 +250,13 @@ impl Plans {
 }
 
 /// The pod's controller, as a checkpoint names it.
+fn is_meant(step: &HookStep, wave: &Wave) -> bool {
+    match &step.subject {
+        Subject::Wave(name) => wave.name == *name,
+        Subject::Node | Subject::Pod(_) => true,
+    }
+}
+
 fn controller(pod: &Pod) -> String {
     let name = pod.controller.as_ref().map_or(&pod.id.name, |owner| &owner.name);
     format!("{}/{name}", pod.id.namespace)

@@ -5,9 +5,11 @@ use std::time::Duration;
 use scupper_engine::{Filters, HookPhase, Operator, Requirement, Selector, Settings};
 
 use crate::cluster::Owner;
+use crate::forcing;
 use crate::generator::{self, Population};
 use crate::policies::{HookScript, PlannerScript, PolicyScript};
 use crate::rng::Rng;
+use crate::surge;
 use crate::timers::{Fault, Stream};
 use crate::volumes;
 
@@ -84,6 +86,8 @@ impl Scenario {
         let filters = rarer_filters(&mut rng.clone(), mood);
         let mut settings = settings(rng, mood, filters);
         settings.wait_for_volumes = volumes::wait(&mut Rng::new(rng.clone().next() ^ 0x701), mood);
+        settings.at_deadline = forcing::at_deadline(&mut Rng::new(rng.clone().next() ^ 0x70f), mood);
+        settings.surge = surge::settings(&mut Rng::new(rng.clone().next() ^ 0x5a6e), mood);
         let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -128,6 +132,8 @@ impl Scenario {
     pub(crate) fn leave_out_later_faults(&mut self) {
         self.faults.waits_for_its_turn = 0;
         self.settings.wait_for_volumes = None;
+        self.settings.at_deadline = None;
+        self.settings.surge = None;
         self.planned_faults.retain(|(_, it)| {
             !matches!(
                 it,

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::{Answer, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, StepOutcome, Task, Uid};
+use scupper_engine::{
+    Answer, EvictAnswer, HookStep, Plan, PlanAnswer, Pod, PodRef, StepOutcome, SurgeMethod, Task, Uid,
+};
 
 use crate::cluster::Owner;
 use crate::hooks::version_of;
+use crate::surge;
 use crate::violation::{Checked, broken};
 use crate::world::World;
 
@@ -20,7 +23,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    const fn now(answer: Answer) -> Self {
+    pub(crate) const fn now(answer: Answer) -> Self {
         Self {
             answer,
             delay: 0,
@@ -39,6 +42,17 @@ impl World {
             Task::Delete { pod, grace_seconds } => self.remove(pod, *grace_seconds, false),
             Task::ListPods => self.list_pods(),
             Task::ListVolumes => self.list_volumes(),
+            Task::Surge {
+                deployment,
+                drain,
+                method: SurgeMethod::Restart,
+            } => self.restart_deployment(deployment, drain),
+            Task::Surge {
+                deployment,
+                drain,
+                method: SurgeMethod::Scale,
+            } => self.raise(deployment, drain),
+            Task::TakeBack { deployment, drain } => self.take_back(deployment, drain),
             write => {
                 if orphan {
                     self.coverage.count("node write", "after a crash");
@@ -49,6 +63,10 @@ impl World {
     }
 
     fn plan(&mut self, policy: &str, draft: &Plan) -> PlanAnswer {
+        if policy == surge::PLANNER {
+            self.last_plan_spoilt = false;
+            return self.plan_surges(draft);
+        }
         let calls = self.plan_calls.entry(String::from(policy)).or_default();
         let number = *calls;
         *calls += 1;

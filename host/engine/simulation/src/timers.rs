@@ -69,6 +69,10 @@ pub(crate) enum Chore {
     Replaced(String),
     /// A namespace's controller deletes its pods.
     Sweep(String),
+    /// A Deployment's new pods are ready.
+    RolledOut(Uid),
+    /// The pod of a Deployment's extra replica is ready.
+    RaiseReady(Uid),
     /// The attach-detach controller detaches a volume.
     Detach(String),
 }

@@ -29,10 +29,16 @@ pub(crate) type Checked = Result<(), Broken>;
 
 /// The invariant does not hold.
 pub(crate) fn broken(invariant: u8, message: impl Into<String>) -> Checked {
-    Err(Broken {
-        invariant,
-        message: message.into(),
-    })
+    Err(Broken::new(invariant, message))
+}
+
+impl Broken {
+    pub(crate) fn new(invariant: u8, message: impl Into<String>) -> Self {
+        Self {
+            invariant,
+            message: message.into(),
+        }
+    }
 }
 
 /// The invariants in short, by their number from 1.

@@ -12,6 +12,7 @@ use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::run::Faults;
 use crate::scenario::{Mood, Scenario};
+use crate::surge::{self, Rollouts};
 use crate::takeover::Copies;
 use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
@@ -81,6 +82,9 @@ pub(crate) struct Channel {
 
 fn cluster(seed: u64, scenario: &Scenario) -> Cluster {
     let mut cluster = Cluster::new(scenario.cordon);
+    let surge = scenario.settings.surge.as_ref();
+    cluster.rollouts =
+        surge.map(|surge| Rollouts::new(surge.method, Rng::new(seed ^ 0x5a6e_0117), scenario.mood));
     let waits = scenario.settings.wait_for_volumes.is_some();
     cluster.volumes = waits.then(|| Volumes::new(Rng::new(seed ^ 0x0070_1ce5), scenario.mood));
     cluster
@@ -106,6 +110,7 @@ impl World {
                 .policies
                 .iter()
                 .map(crate::policies::PolicyScript::info)
+                .chain(settings.surge.is_some().then(surge::planner))
                 .collect(),
         };
         let mut world = Self {

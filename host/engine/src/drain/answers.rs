@@ -8,14 +8,20 @@ use super::Drain;
 use super::backoff::Backoff;
 use super::budget_tracker::{BudgetKey, Charged};
 use super::eviction_target::{Again, Answered};
-use crate::{Budget, EvictAnswer, Notice, Reason, Time, Uid};
+use crate::{Budget, EvictAnswer, Notice, Reason, Removal, Time, Uid};
 
 /// The API server may ask us to wait for at most this.
 const LONGEST: Duration = Duration::from_secs(300);
 
 impl Drain {
     /// An eviction or a deletion was answered.
-    pub(super) fn removal_answered(&mut self, uid: &Uid, reserved: Option<BudgetKey>, answer: EvictAnswer) {
+    pub(super) fn removal_answered(
+        &mut self,
+        uid: &Uid,
+        by: Removal,
+        reserved: Option<BudgetKey>,
+        answer: EvictAnswer,
+    ) {
         let charged = match &answer {
             EvictAnswer::BudgetExhausted { .. } => Charged::NothingLeft,
             // It may have happened, and a precondition that fails has spent the budget all the same.
@@ -26,7 +32,7 @@ impl Drain {
         };
         self.release(reserved, charged);
         match answer {
-            EvictAnswer::Accepted => self.accepted(uid),
+            EvictAnswer::Accepted => self.accepted(uid, by),
             EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound),
             EvictAnswer::UidMismatch { .. } => self.await_deletion(uid, Answered::UidMismatch),
             EvictAnswer::NamespaceTerminating { .. } => {
@@ -73,14 +79,16 @@ impl Drain {
         }
     }
 
-    fn accepted(&mut self, uid: &Uid) {
+    fn accepted(&mut self, uid: &Uid, by: Removal) {
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
         self.throttle.ease();
         target.accept(self.now);
         let pod = target.pod().clone();
-        self.outbox.notify(Notice::PodLeaving { pod });
+        if !self.report_forced(uid) {
+            self.outbox.notify(Notice::PodLeaving { pod, by });
+        }
     }
 
     fn await_deletion(&mut self, uid: &Uid, answered: Answered) {

@@ -44,6 +44,11 @@ impl ClusterState {
         }
     }
 
+    /// The pods have been seen, and none of these is there.
+    pub(super) fn are_gone(&self, pods: &BTreeSet<Uid>) -> bool {
+        self.pods_seen && pods.iter().all(|uid| !self.pods.contains_key(uid))
+    }
+
     /// The node, the pods and the budgets have all been seen.
     pub(super) fn is_complete(&self) -> bool {
         self.node_state.node().is_some() && self.pods_seen && self.budgets_seen

@@ -10,23 +10,27 @@ use crate::{Counts, Notice, Summary, Task, Time};
 impl Counts {
     /// Counts a command.
     pub(super) const fn push(&mut self, task: &Task) {
-        if let Some(count) = self.of(task) {
-            *count += 1;
+        match task {
+            Task::Evict { .. } => self.evictions += 1,
+            Task::Delete { .. } => {
+                self.evictions += 1;
+                self.deletions += 1;
+            }
+            Task::Step { .. } => self.hook_steps += 1,
+            _ => {}
         }
     }
 
     /// A command that was not picked up does not count.
     pub(super) const fn take_back(&mut self, task: &Task) {
-        if let Some(count) = self.of(task) {
-            *count = count.saturating_sub(1);
-        }
-    }
-
-    const fn of(&mut self, task: &Task) -> Option<&mut u32> {
         match task {
-            Task::Evict { .. } | Task::Delete { .. } => Some(&mut self.evictions),
-            Task::Step { .. } => Some(&mut self.hook_steps),
-            _ => None,
+            Task::Evict { .. } => self.evictions = self.evictions.saturating_sub(1),
+            Task::Delete { .. } => {
+                self.evictions = self.evictions.saturating_sub(1);
+                self.deletions = self.deletions.saturating_sub(1);
+            }
+            Task::Step { .. } => self.hook_steps = self.hook_steps.saturating_sub(1),
+            _ => {}
         }
     }
 
@@ -66,17 +70,20 @@ impl Drain {
             started: self.started,
             ended: self.now,
             gone: counts.gone,
+            deleted: counts.deleted,
             kept: number(self.plan_state.pods().filter(keeps).count()),
             stayed: self.stayed(),
             remaining: number(self.remaining().len()),
             waves: counts.waves,
             evictions: counts.evictions,
+            deletions: counts.deletions,
             budget_refusals: counts.budget_refusals,
             hook_steps: counts.hook_steps,
             hook_wait,
             budget_wait,
             volume_wait: self.volumes.held_for(self.now),
             volumes_left: self.volumes.left().cloned(),
+            forced: self.forcing.pods().to_vec(),
         }
     }
 

@@ -42,6 +42,11 @@ impl Ending {
         self.closing.is_some()
     }
 
+    /// Since when.
+    pub(super) const fn closing(&self) -> Option<Time> {
+        self.closing
+    }
+
     /// A checkpoint of this phase is on the node.
     pub(super) const fn written(&mut self, phase: Phase) {
         self.final_written |= phase.is_last();
@@ -171,6 +176,11 @@ impl Drain {
             return;
         }
         let closing = *self.ending.closing.get_or_insert(self.now);
+        self.take_raises_back();
+        if self.awaits_take_backs(closing) {
+            return;
+        }
+        self.leave_raises();
         if self.checkpoint_state.is_node_gone() || self.now >= self.writes_end(closing) {
             self.finish();
             return;
@@ -280,7 +290,7 @@ impl Drain {
     }
 
     /// Until the deadline if that is far, and in any case long enough for a try or two.
-    fn writes_end(&self, closing: Time) -> Time {
+    pub(super) fn writes_end(&self, closing: Time) -> Time {
         let patient = closing + PATIENCE;
         let deadline = self
             .request

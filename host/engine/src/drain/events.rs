@@ -7,6 +7,7 @@ use super::Drain;
 use super::budget_tracker::BudgetKey;
 use super::node_state::NodeNews;
 use super::outbox::Job;
+use super::raising::Raises;
 use super::replies;
 use crate::{Answer, Budget, CommandId, Event, Intent, Node, Outcome, Phase, PolicyInfo};
 
@@ -82,6 +83,7 @@ impl Drain {
             && let Some(mark) = self.cluster.node().and_then(|node| node.checkpoint.as_ref())
         {
             self.checkpoint_state.set_to_undo(&mark.to_undo);
+            self.raises = Raises::restored(mark.raised.clone(), self.now);
         }
         if self.resumed.is_none() && self.request.intent == Intent::Drain {
             let drained = self.cluster.node().is_some_and(Node::is_drained_by_us);
@@ -120,10 +122,14 @@ impl Drain {
             Some(Job::Plan) => self.plan_answered(replies::to_plan(answer)),
             Some(Job::Step(key)) => self.step_answered(key, replies::to_step(answer)),
             Some(Job::Write(write)) => self.write_answered(write, replies::to_write(answer)),
-            Some(Job::Remove { uid, reserved }) => {
-                self.removal_answered(&uid, reserved, replies::to_eviction(answer));
+            Some(Job::Remove { uid, by, reserved }) => {
+                self.removal_answered(&uid, by, reserved, replies::to_eviction(answer));
             }
             Some(Job::List(request)) => self.list_answered(request, replies::to_list(answer)),
+            Some(Job::Surge(deployment)) => self.surge_answered(&deployment, replies::to_write(answer)),
+            Some(Job::TakeBack(deployment)) => {
+                self.take_back_answered(&deployment, replies::to_write(answer));
+            }
             Some(Job::Volumes { mark }) => self.volumes_answered(mark, replies::to_volumes(answer)),
         }
     }

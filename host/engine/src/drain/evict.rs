@@ -8,7 +8,7 @@ use super::eviction_target::EvictionTarget;
 use super::hook_state::HookKey;
 use super::outbox::Job;
 use super::wave_run::WaveRun;
-use crate::{HookPhase, Phase, Pod, Reason, Subject, Task, Uid, Verdict};
+use crate::{HookPhase, Phase, Pod, Reason, Removal, Subject, Task, Uid, Verdict};
 
 impl Drain {
     /// Asks every pod of the begun waves whose turn it is, in the order of the waves.
@@ -31,7 +31,7 @@ impl Drain {
         let limit = wave
             .max_parallel
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let mut leaving = wave.pods.iter().filter(|uid| self.is_leaving(uid)).count();
+        let mut leaving = self.leaving_in(place);
         for pod in &pods {
             let uid = &pod.id.uid;
             // Asked about once more: those before it may have changed something.
@@ -42,13 +42,25 @@ impl Drain {
                 if let Some(target) = self.plan_state.target_mut(uid) {
                     target.hold(reason);
                 }
-                leaving += usize::from(!counted && self.is_leaving(uid));
+                if !counted && self.is_restarting(uid) {
+                    // A rollout replaces other pods of the wave with it.
+                    leaving = self.leaving_in(place);
+                } else {
+                    leaving += usize::from(!counted && self.is_leaving(uid));
+                }
             }
         }
     }
 
+    /// How many of a wave's places are taken.
+    fn leaving_in(&self, place: usize) -> usize {
+        let run = self.plan_state.waves().get(place);
+        let pods = run.into_iter().flat_map(|run| &run.wave().pods);
+        pods.filter(|uid| self.is_leaving(uid)).count()
+    }
+
     /// Pods may be asked at all: the drain continues, and no new pod can come to the node meanwhile.
-    fn may_ask(&self) -> bool {
+    pub(super) fn may_ask(&self) -> bool {
         self.phase == Phase::Evicting && self.outcome.is_none() && !self.paused && self.cluster.is_cordoned()
     }
 
@@ -67,23 +79,26 @@ impl Drain {
         let target = self.plan_state.target(uid)?;
         let pod = self.cluster.pod(uid)?;
         let ends_by_itself = target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();
-        (target.is_due(self.now) && !ends_by_itself && self.may_remove(uid)).then_some(pod)
+        let is_forced = target.forced().is_some() && self.is_forced(uid);
+        (target.is_due(self.now) && !ends_by_itself && !is_forced && self.may_remove(uid)).then_some(pod)
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
     /// none while others are there: it lets newcomers pass.
-    fn is_leaving(&self, uid: &Uid) -> bool {
+    pub(super) fn is_leaving(&self, uid: &Uid) -> bool {
         let Some(target) = self.plan_state.target(uid) else {
             return false;
         };
         target.is_asked()
             || self.cluster.pod(uid).is_some_and(|pod| pod.deletion.is_some())
             || (self.is_in_hook(uid) && self.may_be_next(uid))
+            || self.is_restarting(uid)
     }
 
     /// Asks the pod, or says why not now.
     fn ask_or_hold(&mut self, pod: &Pod, room: bool) -> Option<Reason> {
         let uid = &pod.id.uid;
+        let surges = self.surge_comes_first(pod);
         if !self.is_in_hook(uid) {
             if let Some(reason) = self.throttle.holds(self.now) {
                 return Some(reason);
@@ -91,7 +106,8 @@ impl Drain {
             if !room {
                 return Some(Reason::ParallelLimit);
             }
-            if let Some(reason) = self.budget_hold(pod) {
+            if !surges && let Some(reason) = self.budget_hold(pod) {
+                self.raise(uid);
                 return Some(reason);
             }
             if self.is_hook_place_missing(uid) {
@@ -102,6 +118,9 @@ impl Drain {
         if !self.gate(HookPhase::BeforeEvict, &subject).is_open() {
             return self.hook_reason(HookPhase::BeforeEvict, &subject);
         }
+        if surges {
+            return Some(self.surge(uid));
+        }
         if self.outbox.removals() >= self.most_evictions() {
             return Some(Reason::ParallelLimit);
         }
@@ -109,7 +128,7 @@ impl Drain {
         None
     }
 
-    fn budget_hold(&mut self, pod: &Pod) -> Option<Reason> {
+    pub(super) fn budget_hold(&mut self, pod: &Pod) -> Option<Reason> {
         if self.verdict_on(&pod.id.uid) == Some(Verdict::Delete) {
             return None;
         }
@@ -122,13 +141,13 @@ impl Drain {
     }
 
     /// Its hooks may continue: its wave has begun, and it may be asked once they have finished.
-    fn is_in_turn(&self, uid: &Uid) -> bool {
+    pub(super) fn is_in_turn(&self, uid: &Uid) -> bool {
         let begun = self.plan_state.wave_of(uid).is_some_and(WaveRun::has_begun);
-        begun && self.may_remove(uid)
+        (begun || self.is_forced(uid)) && self.may_remove(uid)
     }
 
     /// As many pods as may be in hooks at once are.
-    fn is_hook_place_missing(&self, uid: &Uid) -> bool {
+    pub(super) fn is_hook_place_missing(&self, uid: &Uid) -> bool {
         let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.is_in_turn(pod));
         let hooks = self.hooks.open().filter(|(key, _)| in_turn(key)).count();
         hooks >= self.max_in_flight()
@@ -142,7 +161,7 @@ impl Drain {
     }
 
     /// As the settings say, and no more than the API server bears.
-    fn most_evictions(&self) -> usize {
+    pub(super) fn most_evictions(&self) -> usize {
         self.max_in_flight().min(self.eviction_limit.max(1))
     }
 
@@ -153,20 +172,21 @@ impl Drain {
     fn ask(&mut self, pod: &Pod) {
         let uid = &pod.id.uid;
         let grace_seconds = self.grace_override(pod);
-        let deletes = self.verdict_on(uid) == Some(Verdict::Delete);
-        let reserved = if deletes { None } else { self.reserve(pod) };
+        let (by, reserved) = match self.verdict_on(uid) {
+            Some(Verdict::Delete) => (Removal::Delete, None),
+            _ => (Removal::Evict, self.reserve(pod)),
+        };
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
-        target.ask();
+        target.ask(by);
         let pod = pod.id.clone();
         let uid = pod.uid.clone();
-        let task = if deletes {
-            Task::Delete { pod, grace_seconds }
-        } else {
-            Task::Evict { pod, grace_seconds }
+        let task = match by {
+            Removal::Delete => Task::Delete { pod, grace_seconds },
+            Removal::Evict => Task::Evict { pod, grace_seconds },
         };
-        self.outbox.push(task, Job::Remove { uid, reserved });
+        self.outbox.push(task, Job::Remove { uid, by, reserved });
     }
 
     /// The grace period to ask for, where it is not the pod's own: the settings' for every pod, the wave's cap for
@@ -184,7 +204,7 @@ impl Drain {
     /// Withdraws removals that are no longer allowed and that the driver has not started.
     pub(super) fn take_back_removals(&mut self) {
         let mut queued = self.outbox.queued_removals();
-        queued.retain(|uid| !self.may_remove(uid));
+        queued.retain(|uid| !self.is_still_wanted(uid));
         if queued.is_empty() {
             return;
         }
@@ -196,10 +216,19 @@ impl Drain {
         }
     }
 
+    /// What was decided on this pod's eviction or deletion still holds.
+    fn is_still_wanted(&self, uid: &Uid) -> bool {
+        let forced = self.plan_state.target(uid).and_then(EvictionTarget::forced);
+        match forced {
+            None => self.may_remove(uid),
+            Some(_) => self.may_ask() && self.may_force(uid),
+        }
+    }
+
     /// Treats a withdrawn job as if it had never been issued.
     pub(super) fn job_taken_back(&mut self, job: Job) {
         match job {
-            Job::Remove { uid, reserved } => {
+            Job::Remove { uid, reserved, .. } => {
                 self.release(reserved, Charged::No);
                 if let Some(target) = self.plan_state.target_mut(&uid) {
                     target.take_back();
@@ -208,7 +237,9 @@ impl Drain {
             Job::Step(key) => self.step_taken_back(&key),
             Job::Plan => self.chain = None,
             Job::Write(_) => self.cordon.refuse(),
-            Job::List(_) | Job::Volumes { .. } => {}
+            Job::Surge(deployment) => self.surge_taken_back(&deployment),
+            // A replica that was not taken back is asked for again.
+            Job::List(_) | Job::Volumes { .. } | Job::TakeBack(_) => {}
         }
     }
 }

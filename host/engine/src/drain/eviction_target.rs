@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::plan_state::owner_of;
-use crate::{Pod, PodRef, Reason, Time, Uid, Verdict};
+use crate::{Deletion, Pod, PodRef, Reason, Removal, Time, Uid, Verdict};
 
 /// How long a watch may take to report that an accepted eviction has begun.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -35,8 +35,23 @@ pub(super) struct EvictionTarget {
     hold: Option<Reason>,
     /// Since when a budget has been holding it up.
     budget_since: Option<Time>,
-    /// Its eviction or deletion was sent, and no answer has denied it.
-    evicted: bool,
+    /// What was sent last, if no answer has denied it.
+    sent: Option<Removal>,
+    /// Its deletion shortly before the deadline.
+    forced: Option<Forced>,
+}
+
+/// A deletion shortly before the deadline.
+#[derive(Clone, Debug)]
+pub(super) struct Forced {
+    pub(super) grace_seconds: u64,
+    /// Why the pod still stood.
+    pub(super) reason: Reason,
+    /// The pod was terminating already.
+    pub(super) is_shortened: bool,
+    pub(super) is_reported: bool,
+    /// What was sent before, and made it terminate.
+    pub(super) sent_before: Option<Removal>,
 }
 
 /// How far its eviction has come.
@@ -94,7 +109,8 @@ impl EvictionTarget {
             not_before: Time::from_millis(0),
             hold: None,
             budget_since: None,
-            evicted: false,
+            sent: None,
+            forced: None,
         }
     }
 
@@ -120,7 +136,12 @@ impl EvictionTarget {
 
     /// Its controller, if we evicted it.
     pub(super) fn evicted_from(self) -> Option<String> {
-        self.evicted.then_some(self.owner)
+        self.sent.map(|_| self.owner)
+    }
+
+    /// What was sent last, if no answer has denied it.
+    pub(super) const fn sent(&self) -> Option<Removal> {
+        self.sent
     }
 
     /// No request is under way, and the next one may go out.
@@ -169,9 +190,10 @@ impl EvictionTarget {
     }
 
     /// A request goes out.
-    pub(super) fn ask(&mut self) {
+    pub(super) fn ask(&mut self, by: Removal) {
         self.state = State::Asked;
-        self.evicted = true;
+        self.sent = Some(by);
+        self.forced = None;
         if matches!(self.hold, Some(Reason::BudgetExhausted { .. })) {
             // A request against what the watch reports: until it is answered, the pod waits for the same as before.
             self.refusal = self.hold.take();
@@ -181,7 +203,72 @@ impl EvictionTarget {
     /// The request did not go out.
     pub(super) fn take_back(&mut self) {
         self.state = State::Waiting;
-        self.evicted = false;
+        self.sent = self.forced.take().and_then(|forced| forced.sent_before);
+    }
+
+    /// Its deletion goes out, although it was not its turn.
+    pub(super) fn force(&mut self, forced: Forced) {
+        let sent_before = self.sent.filter(|_| forced.is_shortened);
+        self.sent = Some(Removal::Delete);
+        self.state = State::Asked;
+        self.hold = None;
+        self.forced = Some(Forced {
+            sent_before,
+            ..forced
+        });
+    }
+
+    pub(super) const fn forced(&self) -> Option<&Forced> {
+        self.forced.as_ref()
+    }
+
+    /// Its deletion may go out: the first one at once, whatever an eviction was answered.
+    pub(super) fn may_be_forced(&self, now: Time) -> bool {
+        matches!(self.state, State::Waiting) && (self.forced.is_none() || now >= self.not_before)
+    }
+
+    /// It is terminating, and may be deleted again with a shorter grace period.
+    pub(super) fn may_be_shortened(&self, now: Time) -> bool {
+        match self.state {
+            State::Asked => false,
+            State::Waiting => self.may_be_forced(now),
+            State::AwaitingDeletion(awaiting) => {
+                awaiting.answered == Answered::Accepted && self.forced.is_none()
+            }
+        }
+    }
+
+    /// No answer came to its deletion, which may have happened all the same.
+    pub(super) fn is_force_unconfirmed(&self) -> bool {
+        let is_unanswered = matches!(self.refusal, Some(Reason::Unreachable { .. }));
+        let is_open = self.forced.as_ref().is_some_and(|forced| !forced.is_reported);
+        matches!(self.state, State::Waiting) && is_unanswered && is_open
+    }
+
+    /// The forced deletion that is to be reported now, if it was not yet.
+    pub(super) fn report_forced(&mut self) -> Option<Forced> {
+        let forced = self.forced.as_mut().filter(|forced| !forced.is_reported)?;
+        forced.is_reported = true;
+        Some(forced.clone())
+    }
+
+    /// The pod is gone: its forced deletion, if it may have happened and was not reported.
+    pub(super) fn report_forced_gone(&mut self) -> Option<Forced> {
+        let may_have_happened = matches!(self.state, State::Asked) || self.is_force_unconfirmed();
+        may_have_happened.then(|| self.report_forced()).flatten()
+    }
+
+    /// Its deletion. A kubelet begins a shortened grace period when it learns of it, while the API server counts it from
+    /// the first deletion.
+    pub(super) fn deletion(&self, pod: &Pod) -> Option<Deletion> {
+        let deletion = pod.deletion?;
+        let ends = match (&self.forced, &self.state) {
+            (Some(forced), State::AwaitingDeletion(awaiting)) if forced.is_shortened => deletion
+                .at
+                .max(awaiting.since + Duration::from_secs(forced.grace_seconds)),
+            _ => deletion.at,
+        };
+        Some(Deletion { at: ends, ..deletion })
     }
 
     /// The API server has accepted the request.
@@ -207,7 +294,9 @@ impl EvictionTarget {
         let last = self.refusal.as_ref().map(discriminant);
         let is_same = last == Some(discriminant(&reason));
         // Without an answer it may have happened all the same.
-        self.evicted &= matches!(reason, Reason::Unreachable { .. });
+        if !matches!(reason, Reason::Unreachable { .. }) {
+            self.sent = self.forced.as_ref().and_then(|forced| forced.sent_before);
+        }
         self.tries = if is_same { self.tries.saturating_add(1) } else { 0 };
         self.not_before = match again {
             Again::After(backoff) => backoff.after(now, self.tries, &self.pod.uid.0),

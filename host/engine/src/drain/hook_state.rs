@@ -166,13 +166,14 @@ impl OpenHook {
     }
 
     /// A step is taken: what the policy is given, and which version of its state that is.
-    pub(super) fn take_step(&mut self, key: &HookKey) -> (HookStep, Option<u32>) {
+    pub(super) fn take_step(&mut self, key: &HookKey, leaving: Vec<Uid>) -> (HookStep, Option<u32>) {
         self.in_flight = true;
         let step = HookStep {
             policy: key.policy.clone(),
             phase: key.phase,
             subject: key.subject.clone(),
             state: self.state.clone(),
+            leaving,
         };
         (step, self.state_version)
     }

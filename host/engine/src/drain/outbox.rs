@@ -9,7 +9,7 @@ use super::budget_tracker::BudgetKey;
 use super::hook_state::HookKey;
 use super::verify::ListRequest;
 use super::writes::Write;
-use crate::{Command, CommandId, Counts, Notice, Task, Uid};
+use crate::{Command, CommandId, Counts, Notice, Removal, Task, Uid};
 
 /// What an answer will be about.
 #[derive(Clone, Debug)]
@@ -21,9 +21,17 @@ pub(super) enum Job {
     /// A write of the node.
     Write(Write),
     /// An eviction or a deletion, and the budget that pays for it.
-    Remove { uid: Uid, reserved: Option<BudgetKey> },
+    Remove {
+        uid: Uid,
+        by: Removal,
+        reserved: Option<BudgetKey>,
+    },
     /// A list of pods.
     List(ListRequest),
+    /// The surge of this Deployment.
+    Surge(Uid),
+    /// Its replicas are taken back.
+    TakeBack(Uid),
     /// A list of volumes, and how many events about them had come when it was requested.
     Volumes { mark: u64 },
 }
@@ -104,7 +112,12 @@ impl Outbox {
         self.counts.budget_refusals += 1;
     }
 
-    /// Pods left while no process looked.
+    /// A pod that is gone was deleted.
+    pub(super) const fn count_deleted(&mut self) {
+        self.counts.deleted += 1;
+    }
+
+    /// Pods left while no process looked. They count as evicted.
     pub(super) const fn count_departed(&mut self, pods: u32) {
         self.counts.gone = self.counts.gone.saturating_add(pods);
     }
@@ -130,6 +143,12 @@ impl Outbox {
     /// A list has not been answered.
     pub(super) fn lists(&self) -> bool {
         self.open.values().any(|job| matches!(job, Job::List(_)))
+    }
+
+    /// A write of this Deployment has not been answered.
+    pub(super) fn writes_deployment(&self, uid: &Uid) -> bool {
+        let is_of = |job: &Job| matches!(job, Job::Surge(of) | Job::TakeBack(of) if of == uid);
+        self.open.values().any(is_of)
     }
 
     /// A list of volumes has not been answered.

@@ -67,6 +67,7 @@ impl Drain {
         }
         self.check_deadline();
         self.take_back_removals();
+        self.take_back_surges();
         self.newcomers.note_cordon(self.cluster.is_cordoned(), self.now);
         self.prune_deleted();
         loop {
@@ -76,6 +77,7 @@ impl Drain {
                 break;
             }
         }
+        self.take_raises_back();
         self.save();
         self.measure();
         self.report_reasons();

@@ -9,7 +9,7 @@ use super::Drain;
 use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::filter::HOST_POLICY;
-use crate::{Decision, Notice, Plan, Pod, PodRef, Reason, Uid, Verdict, Wave};
+use crate::{Decision, HookPhase, Notice, Plan, Pod, PodRef, Reason, Removal, Subject, Uid, Verdict, Wave};
 
 /// What the agreed plan says of a pod.
 #[derive(Debug)]
@@ -130,6 +130,12 @@ impl PlanState {
         u32::try_from(self.targets().count()).unwrap_or(u32::MAX)
     }
 
+    /// Those of them that concern a hook, in the order of the plan.
+    pub(super) fn still_leaving(&self, phase: HookPhase, subject: &Subject) -> Vec<Uid> {
+        let pods = self.plan.leaving_for(phase, subject);
+        pods.filter(|uid| self.target(uid).is_some()).cloned().collect()
+    }
+
     /// Nothing waits for it.
     pub(super) fn stays(&self, uid: &Uid) -> bool {
         let pod_state = self.pods.get(uid);
@@ -214,9 +220,15 @@ impl Drain {
         for uid in gone {
             self.forget_hooks_of(&uid);
             self.checkpoint_state.forget_stay(&uid);
-            let Some(target) = self.plan_state.remove(&uid) else {
+            let Some(mut target) = self.plan_state.remove(&uid) else {
                 continue;
             };
+            if let Some(forced) = target.report_forced_gone() {
+                self.note_forced(target.pod().clone(), forced);
+            }
+            if target.sent() == Some(Removal::Delete) {
+                self.outbox.count_deleted();
+            }
             self.outbox.notify(Notice::PodGone {
                 pod: target.pod().clone(),
                 remaining: self.plan_state.leaving(),

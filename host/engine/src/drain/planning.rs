@@ -14,7 +14,8 @@ use super::outbox::Job;
 use super::plan_state::PodState;
 use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
-use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, Task, Uid, Verdict};
+use super::surge::Surges;
+use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
 use crate::{check, draft, signed};
 
 /// Planners at work.
@@ -198,6 +199,10 @@ impl Drain {
         for wave in &mut plan.waves {
             wave.pods.retain(|uid| plan_state.target(uid).is_some());
         }
+        let leaves = |pod: &PodRef| plan_state.target(&pod.uid).is_some() || cluster.pod(&pod.uid).is_none();
+        plan.surge.surges.retain(|surge| surge.pods.iter().all(leaves));
+        self.surges = Surges::new(&plan.surge);
+        self.extend_raises(&plan.surge.surges);
         self.plan_state.set_plan(plan);
         self.forget_hooks_of_others();
         blockers

@@ -4,6 +4,7 @@ use super::Drain;
 use super::checkpoint_state::CheckpointState;
 use super::cordon_state::{Cordon, CordonState};
 use super::hook_state::{HookKey, OpenHook};
+use super::raising::Raises;
 use super::volumes::VolumeState;
 use crate::Checkpoint;
 
@@ -19,6 +20,7 @@ impl Drain {
         self.checkpoint_state = CheckpointState::restored(&checkpoint);
         self.cluster.expect_node(checkpoint.node);
         self.restore_counts(checkpoint.counts);
+        self.raises = Raises::restored(checkpoint.raised, self.now);
         self.volumes = VolumeState::restored(checkpoint.volumes_since.map(|since| since.min(self.now)));
         for (policy, phase, subject) in checkpoint.done {
             let key = HookKey {

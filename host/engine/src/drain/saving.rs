@@ -33,6 +33,7 @@ impl Drain {
             returns: self.checkpoint_state.returns().clone(),
             stays: self.checkpoint_state.stays().clone(),
             ended_well: self.checkpoint_state.ended_well() || self.ends_well(phase),
+            raised: self.raises.saved(),
             volumes_since: self.volumes.saved_since().filter(|_| !phase.is_last()),
             counts: self.counts(),
         }

@@ -35,7 +35,8 @@ impl Drain {
         if !hook.is_due(self.now) || !self.checkpoint_state.is_saved(hook.revision()) {
             return;
         }
-        let (step, state_version) = hook.take_step(&key);
+        let leaving = self.plan_state.still_leaving(key.phase, &key.subject);
+        let (step, state_version) = hook.take_step(&key, leaving);
         self.outbox
             .push(Task::Step { step, state_version }, Job::Step(key));
     }

@@ -58,10 +58,13 @@ impl Drain {
         self.cluster
             .pods()
             .values()
-            .filter_map(|pod| Some(pod.deletion?.at + SLACK))
+            .filter_map(|pod| match self.plan_state.target(&pod.id.uid) {
+                Some(target) => Some(target.deletion(pod)?.at + SLACK),
+                None => Some(pod.deletion?.at + SLACK),
+            })
     }
 
-    fn reason(&self, pod: &Pod) -> Reason {
+    pub(super) fn reason(&self, pod: &Pod) -> Reason {
         match self.plan_state.pod(&pod.id.uid) {
             None => self.newcomers.reason(),
             Some(PodState::Keeps) => Reason::Kept,
@@ -72,21 +75,37 @@ impl Drain {
     }
 
     fn target_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
-        if let Some(deletion) = pod.deletion {
+        if let Some(deletion) = target.deletion(pod) {
             return Reason::ending(pod, deletion, self.now);
         }
         match target.state() {
-            State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, *awaiting),
+            State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, target, *awaiting),
             // A pod that is asked again waits for what it has waited for before.
-            State::Asked => target.refusal().cloned().unwrap_or(Reason::EvictionRequested),
-            State::Waiting => self.waiting_reason(pod, target),
+            State::Asked => {
+                let refusal = target.refusal().cloned();
+                self.unless_surging(pod, refusal.unwrap_or(Reason::EvictionRequested))
+            }
+            State::Waiting => {
+                let reason = self.waiting_reason(pod, target);
+                self.unless_surging(pod, reason)
+            }
         }
     }
 
-    fn awaiting_reason(&self, pod: &Pod, awaiting: AwaitingDeletion) -> Reason {
+    /// A budget holds such a pod only until it is replaced.
+    fn unless_surging(&self, pod: &Pod, reason: Reason) -> Reason {
+        match reason {
+            Reason::BudgetExhausted { .. } => self.surge_reason(&pod.id.uid).unwrap_or(reason),
+            reason => reason,
+        }
+    }
+
+    fn awaiting_reason(&self, pod: &Pod, target: &EvictionTarget, awaiting: AwaitingDeletion) -> Reason {
         match awaiting.answered() {
             Answered::Accepted => {
-                let grace = self.grace_override(pod).unwrap_or(pod.grace_seconds);
+                let forced = target.forced().map(|forced| forced.grace_seconds);
+                let grace = forced.or_else(|| self.grace_override(pod));
+                let grace = grace.unwrap_or(pod.grace_seconds);
                 Reason::Terminating {
                     until: awaiting.since() + Duration::from_secs(grace),
                 }
@@ -113,13 +132,14 @@ impl Drain {
         if self.paused {
             return Reason::DriverStopping;
         }
-        if target.verdict() == Verdict::AwaitCompletion && !pod.is_finished() {
+        let is_forced = self.is_forced(&pod.id.uid);
+        if target.verdict() == Verdict::AwaitCompletion && !pod.is_finished() && !is_forced {
             return Reason::AwaitingCompletion;
         }
         if !self.may_be_next(&pod.id.uid) {
             return not_started();
         }
-        if wave.is_none_or(|run| !run.has_begun()) {
+        if wave.is_none_or(|run| !run.has_begun()) && !is_forced {
             let hook = wave.and_then(|run| self.wave_hook_reason(&run.wave().name));
             return hook.unwrap_or_else(not_started);
         }

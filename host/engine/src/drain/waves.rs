@@ -7,8 +7,10 @@ use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 impl Drain {
     /// Makes the pods of the begun waves leave, until none is left.
     pub(super) fn empty_node(&mut self) {
+        self.end_surges();
         self.advance_waves();
         self.ask_pods();
+        self.force_pods();
         self.list_when_overdue();
         if self.is_node_empty() {
             self.verification.begin();

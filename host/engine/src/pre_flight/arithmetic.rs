@@ -57,10 +57,15 @@ impl<'a> PossiblePods<'a> {
 
     /// The budget allows no eviction, however healthy its pods become.
     pub(super) fn is_closed(&self, limit: BudgetLimit) -> bool {
-        let wanted = self.wanted();
+        self.is_closed_with(limit, 0)
+    }
+
+    /// Likewise with so many replicas more.
+    pub(super) fn is_closed_with(&self, limit: BudgetLimit, more: u32) -> bool {
+        let wanted = self.wanted().saturating_add(more);
         let counts_replicas = self.bare == 0 && wanted > 0;
         match limit {
-            BudgetLimit::MinAvailable(Amount::Pods(least)) => self.most() <= least,
+            BudgetLimit::MinAvailable(Amount::Pods(least)) => self.most().saturating_add(more) <= least,
             BudgetLimit::MinAvailable(Amount::Percent(least)) => {
                 // It also holds while some of the workloads have no pod: of fewer pods an even greater part is needed.
                 counts_replicas && share(least, wanted) >= wanted
@@ -79,7 +84,7 @@ impl<'a> PossiblePods<'a> {
 }
 
 /// So many percent of the pods, rounded up as the disruption controller does.
-fn share(percent: u32, pods: u32) -> u32 {
+pub(super) fn share(percent: u32, pods: u32) -> u32 {
     let share = (u64::from(percent) * u64::from(pods)).div_ceil(100);
     u32::try_from(share).unwrap_or(u32::MAX)
 }

@@ -11,14 +11,11 @@ use crate::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
 /// Budgets that allow no eviction even when all their pods are healthy.
 pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
-    let mut held: BTreeMap<(&str, &str), (&Budget, Vec<&Pod>)> = BTreeMap::new();
-    for (pod, governing) in input.evicted() {
-        if let GoverningBudget::One(budget) = governing {
-            let key = (budget.namespace.as_str(), budget.name.as_str());
-            held.entry(key).or_insert((budget, Vec::new())).1.push(pod);
+    for (budget, mut pods) in held_by_one(input) {
+        pods.retain(|pod| input.plan.surge.of_pod(&pod.id.uid).is_none());
+        if pods.is_empty() {
+            continue;
         }
-    }
-    for (budget, pods) in held.into_values() {
         let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= 0) else {
             continue;
         };
@@ -41,8 +38,22 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The pods to evict whose eviction one budget decides on, by that budget.
+pub(super) fn held_by_one<'a>(
+    input: &Input<'a>,
+) -> impl Iterator<Item = (&'a Budget, Vec<&'a Pod>)> + use<'a> {
+    let mut held: BTreeMap<(&str, &str), (&Budget, Vec<&Pod>)> = BTreeMap::new();
+    for (pod, governing) in input.evicted() {
+        if let GoverningBudget::One(budget) = governing {
+            let key = (budget.namespace.as_str(), budget.name.as_str());
+            held.entry(key).or_insert((budget, Vec::new())).1.push(pod);
+        }
+    }
+    held.into_values()
+}
+
 /// As far as its status shows.
-const fn seems_closed(budget: &Budget) -> bool {
+pub(super) const fn seems_closed(budget: &Budget) -> bool {
     budget.observed && budget.desired_healthy >= budget.expected_pods
 }
 

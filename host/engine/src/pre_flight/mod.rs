@@ -7,8 +7,10 @@
 
 mod arithmetic;
 mod budgets;
+mod local_data;
 mod namespace;
 mod pods;
+mod surge;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -19,7 +21,9 @@ use core::time::Duration;
 use crate::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
 
 pub use budgets::what_opens;
+pub use local_data::LocalVolumes;
 pub use namespace::{NamespaceState, Owner};
+pub use surge::{Rollout, surges};
 
 /// What is known before a drain.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,8 @@ pub struct Input<'a> {
     pub time_left: Option<Duration>,
     /// The namespaces that have been read, by name.
     pub namespaces: &'a BTreeMap<String, NamespaceState>,
+    /// Which claims are on this node only, as far as that was read.
+    pub volumes: &'a LocalVolumes,
 }
 
 /// How sure a finding is.
@@ -62,8 +68,12 @@ pub enum Concern {
     GracePeriod,
     /// The pod is the only one of its workload.
     SingleReplica,
-    /// The pod's data on the node is lost.
+    /// The pod's data on the node is lost, or is on this node only.
     LocalData,
+    /// The volume of one of the pod's claims is on this node only.
+    LocalVolume,
+    /// Whether the pod's volumes are on this node only could not be read.
+    UnknownVolume,
 }
 
 /// Something that is found.
@@ -83,12 +93,13 @@ pub struct Finding {
     pub change: String,
 }
 
-/// Examines a plan. Certain findings come first.
+/// Examines a plan. Certain findings come first. What a surge of the plan resolves is not among them.
 pub fn examine(input: &Input<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     budgets::closed(input, &mut findings);
     budgets::several(input, &mut findings);
     pods::examine(input, &mut findings);
+    local_data::examine(input, &mut findings);
     findings.sort_by_key(|finding| (finding.certainty, finding.concern));
     findings
 }
@@ -106,9 +117,9 @@ pub fn namespaces_in_doubt(input: &Input<'_>) -> BTreeSet<String> {
     pods.map(|pod| pod.namespace).collect()
 }
 
-impl Input<'_> {
+impl<'a> Input<'a> {
     /// The pods that are to leave, by name.
-    fn leaving(&self) -> Vec<&Pod> {
+    fn leaving(&self) -> Vec<&'a Pod> {
         let leaves = |pod: &&Pod| {
             let decision = self.plan.decision(&pod.id.uid);
             decision.is_some_and(|decision| decision.verdict.leaves())
@@ -119,7 +130,7 @@ impl Input<'_> {
     }
 
     /// Of these, the ones whose eviction budgets decide on.
-    fn evicted(&self) -> Vec<(&Pod, GoverningBudget<'_>)> {
+    fn evicted(&self) -> Vec<(&'a Pod, GoverningBudget<'a>)> {
         let mut pods = self.leaving();
         pods.retain(|pod| {
             let decision = self.plan.decision(&pod.id.uid);
@@ -160,6 +171,8 @@ impl Concern {
             Self::GracePeriod => "GracePeriod",
             Self::SingleReplica => "SingleReplica",
             Self::LocalData => "LocalData",
+            Self::LocalVolume => "LocalVolume",
+            Self::UnknownVolume => "UnknownVolume",
         }
     }
 }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::surge::Rollout;
 use crate::{Pod, Selector, Uid};
 
 /// Labels that controllers add to the labels of their pod template.
@@ -28,6 +29,8 @@ pub struct NamespaceState {
     owners: BTreeMap<Uid, Owner>,
     /// How many living pods each workload has.
     alive: BTreeMap<Uid, u32>,
+    /// The HorizontalPodAutoscalers by the Deployments whose replicas they set; `None`: they were not read.
+    pub(super) autoscalers: Option<BTreeMap<String, String>>,
 }
 
 /// An object that owns pods.
@@ -47,6 +50,8 @@ pub struct Owner {
     pub settled: bool,
     /// The labels of its pod template.
     pub labels: BTreeMap<String, String>,
+    /// How it replaces its pods; `None`: it is not a Deployment.
+    pub rollout: Option<Rollout>,
 }
 
 /// Who decides how many pods there are.
@@ -70,6 +75,7 @@ impl NamespaceState {
             pods,
             owners: owners.collect(),
             alive: BTreeMap::new(),
+            autoscalers: None,
         };
         let mut alive = BTreeMap::new();
         for pod in state.pods.iter().filter(|pod| is_alive(pod)) {
@@ -79,6 +85,15 @@ impl NamespaceState {
         }
         state.alive = alive;
         state
+    }
+
+    /// With its HorizontalPodAutoscalers, by the names of the Deployments whose replicas they set.
+    #[must_use]
+    pub fn with_autoscalers(self, autoscalers: BTreeMap<String, String>) -> Self {
+        Self {
+            autoscalers: Some(autoscalers),
+            ..self
+        }
     }
 
     pub(super) fn owners(&self) -> impl Iterator<Item = &Owner> {

@@ -1,4 +1,4 @@
-//! Findings about single pods: namespaces, finalizers, grace periods, single replicas, local data.
+//! Findings about single pods: namespaces, finalizers, grace periods, single replicas.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -19,7 +19,6 @@ pub(super) fn examine(input: &Input<'_>, findings: &mut Vec<Finding>) {
     finalizers(&leaving, findings);
     grace_periods(input, &leaving, findings);
     single_replicas(input, &leaving, findings);
-    local_data(&leaving, findings);
 }
 
 fn likely(concern: Concern, pods: Vec<PodRef>, reason: String, change: String) -> Finding {
@@ -111,7 +110,8 @@ fn single_replicas(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Findi
         else {
             continue;
         };
-        if owner.replicas != Some(1) || held.contains(&pod.id.uid) {
+        let is_surged = input.plan.surge.of_pod(&pod.id.uid).is_some();
+        if owner.replicas != Some(1) || held.contains(&pod.id.uid) || is_surged {
             continue;
         }
         let (kind, name) = (&owner.kind, &owner.name);
@@ -124,14 +124,5 @@ fn single_replicas(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Findi
             reason,
             change,
         ));
-    }
-}
-
-fn local_data(leaving: &[&Pod], findings: &mut Vec<Finding>) {
-    let lost = leaving.iter().filter(|pod| pod.empty_dir && !pod.is_finished());
-    let pods: Vec<_> = lost.map(|pod| pod.id.clone()).collect();
-    if !pods.is_empty() {
-        let reason = String::from("data in emptyDir volumes is lost with the pod");
-        findings.push(likely(Concern::LocalData, pods, reason, String::new()));
     }
 }

@@ -231,6 +231,35 @@ fn a_deleting_verdict_asks_for_deletion_with_the_shorter_grace() {
 }
 
 #[test]
+fn deleted_pods_are_reported_and_counted_apart() {
+    let mut host = Host::new(Request {
+        policies: vec![planner("p")],
+        ..request()
+    });
+    host.begin(&[pod("a"), pod("b"), pod("c")]).planned("p", |plan| {
+        plan.decisions[0].verdict = Verdict::Delete;
+        plan.decisions[1].verdict = Verdict::Delete;
+    });
+    host.written("cordon")
+        .does("delete a\ndelete b\nevict c")
+        .accepted("delete a");
+    assert!(host.notices().contains("a is deleted"));
+    let denied = EvictAnswer::Refused {
+        code: 500,
+        message: "no".to_owned(),
+        retry_after: None,
+    };
+    // It ended by itself.
+    host.answer("delete b", evict(denied)).gone(&["a", "b"]);
+    host.accepted("evict c");
+    assert!(host.notices().contains("c leaves"));
+    host.gone(&["c"]).listed(&[]).written("save");
+    let summary = host.summary();
+    assert_eq!((summary.gone, summary.deleted), (3, 1));
+    assert_eq!((summary.evictions, summary.deletions), (3, 2));
+}
+
+#[test]
 fn grace_is_the_pods_own_unless_the_settings_override_it() {
     for (cap, settings, expected) in [
         (None, None, "evict a"),

@@ -6,15 +6,18 @@
 )]
 
 mod objects;
+mod texts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Command, CommandId, Counts, Drain, Event, EvictAnswer, HumanDuration, Node,
-    Notice, Outcome, PlanAnswer, Pod, Request, StepOutcome, Subject, Summary, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Command, CommandId, Counts, Drain, Event, EvictAnswer, Node, Notice, Outcome,
+    PlanAnswer, Pod, PodRef, Request, StepOutcome, Summary, Task, Time, Uid,
 };
+
+use texts::{line, notice_text};
 
 pub(crate) use objects::{budget, controller, ending, hooks, node, planner, pod, request, uncordon_request};
 pub(crate) use scupper_engine::PodPhase;
@@ -36,37 +39,56 @@ pub(crate) struct Host {
 #[derive(Default)]
 struct Sums {
     counts: Counts,
+    /// The pods whose deletion was the last request for them.
+    deleted: BTreeSet<Uid>,
     /// An earlier process began the drain: pods may have left that no process reports.
     is_resumed: bool,
+    forced: Vec<PodRef>,
 }
 
 impl Sums {
     fn command(&mut self, task: &Task) {
         match task {
-            Task::Evict { .. } | Task::Delete { .. } => self.counts.evictions += 1,
+            Task::Evict { pod, .. } => {
+                self.counts.evictions += 1;
+                self.deleted.remove(&pod.uid);
+            }
+            Task::Delete { pod, .. } => {
+                self.counts.evictions += 1;
+                self.counts.deletions += 1;
+                self.deleted.insert(pod.uid.clone());
+            }
             Task::Step { .. } => self.counts.hook_steps += 1,
             _ => {}
         }
     }
 
-    fn answer(&mut self, answer: &Answer) {
+    fn answer(&mut self, task: &Task, answer: &Answer) {
         if let Answer::Evict(EvictAnswer::BudgetExhausted { .. } | EvictAnswer::BudgetNotObserved { .. }) =
             answer
         {
             self.counts.budget_refusals += 1;
         }
+        if let (Some(pod), Answer::Evict(EvictAnswer::Refused { .. })) = (task.removes(), answer) {
+            self.deleted.remove(&pod.uid);
+        }
     }
 
     fn notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::PodGone { .. } => self.counts.gone += 1,
+            Notice::PodGone { pod, .. } => {
+                self.counts.gone += 1;
+                self.counts.deleted += u32::from(self.deleted.contains(&pod.uid));
+            }
             Notice::WaveStarted { .. } => self.counts.waves += 1,
+            Notice::Forced { pod, .. } if !self.forced.contains(pod) => self.forced.push(pod.clone()),
             Notice::Finished { outcome, summary } => self.check(outcome, summary),
             _ => {}
         }
     }
 
     fn check(&self, outcome: &Outcome, summary: &Summary) {
+        assert_eq!(summary.forced, self.forced, "forced pods");
         let counts = &self.counts;
         let reported = if self.is_resumed {
             summary.gone.min(counts.gone)
@@ -76,19 +98,23 @@ impl Sums {
         assert_eq!(
             (
                 reported,
+                summary.deleted,
                 summary.waves,
                 summary.evictions,
+                summary.deletions,
                 summary.budget_refusals,
                 summary.hook_steps
             ),
             (
                 counts.gone,
+                counts.deleted,
                 counts.waves,
                 counts.evictions,
+                counts.deletions,
                 counts.budget_refusals,
                 counts.hook_steps
             ),
-            "gone, waves, evictions, refusals and steps of a drain that ended as {outcome}: {summary:?}"
+            "gone, deleted, waves, evictions, deletions, refusals and steps of a drain that ended as {outcome}: {summary:?}"
         );
     }
 }
@@ -107,6 +133,7 @@ impl Host {
                 Counts::default()
             },
             is_resumed,
+            ..Sums::default()
         };
         Self::with(Drain::resume(START, request, checkpoint), sums)
     }
@@ -193,6 +220,17 @@ impl Host {
         self
     }
 
+    /// The leaving pods that the last step gets.
+    pub(crate) fn told(&mut self) -> Vec<String> {
+        self.skip();
+        let step = |command: &Command| match &command.task {
+            Task::Step { step, .. } => Some(step.leaving.clone()),
+            _ => None,
+        };
+        let leaving = self.open.iter().rev().find_map(step).unwrap();
+        leaving.into_iter().map(|uid| uid.0).collect()
+    }
+
     fn picked_up(&mut self, command: Command) {
         self.saved = checkpoint(&command.task).or_else(|| self.saved.take());
         self.open.push(command);
@@ -247,7 +285,7 @@ impl Host {
         };
         let command = self.open.remove(place);
         self.answered.insert(begins.to_owned(), command.id);
-        self.sums.answer(&answer);
+        self.sums.answer(&command.task, &answer);
         self.handle(Event::Answer(command.id, answer))
     }
 
@@ -367,121 +405,4 @@ fn lines(text: &str) -> Vec<&str> {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect()
-}
-
-/// A command as one line.
-fn line(task: &Task) -> String {
-    let grace = |grace: &Option<u64>| grace.map_or_else(String::new, |secs| format!(" grace {secs}"));
-    let own = |checkpoint: &Checkpoint| if checkpoint.own_cordon { "ours" } else { "not ours" };
-    match task {
-        Task::Plan { policy, .. } => format!("plan {policy}"),
-        Task::Step { step, state_version } => {
-            let state = String::from_utf8_lossy(&step.state).into_owned();
-            let version = state_version.map_or_else(String::new, |version| format!(" of version {version}"));
-            let state = if state.is_empty() {
-                version
-            } else {
-                format!(" after {state}{version}")
-            };
-            format!(
-                "step {} {} {}{state}",
-                step.policy,
-                step.phase,
-                subject(&step.subject)
-            )
-        }
-        Task::Cordon { version, .. } => format!("cordon at {version}"),
-        Task::Save { checkpoint, .. } => format!("save {}, {}", checkpoint.phase, own(checkpoint)),
-        Task::Uncordon {
-            checkpoint, version, ..
-        } => {
-            let keeps = if checkpoint.is_some() {
-                ", keeps the checkpoint"
-            } else {
-                ""
-            };
-            format!("uncordon at {version}{keeps}")
-        }
-        Task::Forget { .. } => "forget".to_owned(),
-        Task::Evict { pod, grace_seconds } => format!("evict {}{}", pod.uid, grace(grace_seconds)),
-        Task::Delete { pod, grace_seconds } => format!("delete {}{}", pod.uid, grace(grace_seconds)),
-        Task::ListPods => "list-pods".to_owned(),
-        Task::ListVolumes => "list-volumes".to_owned(),
-    }
-}
-
-fn subject(subject: &Subject) -> String {
-    match subject {
-        Subject::Node => "node".to_owned(),
-        Subject::Wave(name) => format!("wave {name}"),
-        Subject::Pod(uid) => format!("pod {uid}"),
-    }
-}
-
-/// A notice as one line.
-fn notice_text(now: Time, notice: &Notice) -> String {
-    match notice {
-        Notice::Phase(phase) => format!("phase {phase}"),
-        Notice::Planned(plan) => {
-            let waves: Vec<_> = plan
-                .waves
-                .iter()
-                .map(|wave| format!("{} {}", wave.name, wave.pods.len()))
-                .collect();
-            format!("planned {} pods: {}", plan.decisions.len(), waves.join(", "))
-        }
-        Notice::Cordoned { ours } => format!("cordoned, ours: {ours}"),
-        Notice::PlannerWaiting {
-            policy,
-            message,
-            again,
-        } => format!(
-            "planner {policy} waits {}: {message}",
-            HumanDuration(again.since(now))
-        ),
-        Notice::HookWaiting {
-            policy,
-            phase,
-            since,
-            progress,
-            ..
-        } if *since < now => format!(
-            "hook {policy} {phase} for {}: {progress}",
-            HumanDuration(now.since(*since))
-        ),
-        Notice::HookWaiting {
-            policy,
-            phase,
-            progress,
-            ..
-        } => format!("hook {policy} {phase}: {progress}"),
-        Notice::HookDone {
-            policy,
-            phase,
-            subject: s,
-        } => format!("hook {policy} {phase} {} done", subject(s)),
-        Notice::WaveStarted {
-            name,
-            number,
-            of,
-            pods,
-        } => format!("wave {name} {number}/{of}: {pods}"),
-        Notice::WaveOverdue { name } => format!("wave {name} overdue"),
-        Notice::PodWaits { pod, reason } if reason.stays() => format!("{} stays: {reason}", pod.uid),
-        Notice::PodWaits { pod, reason } => format!("{} waits: {}", pod.uid, reason.name()),
-        Notice::PodLeaving { pod } => format!("{} leaves", pod.uid),
-        Notice::PodGone { pod, remaining } => format!("{} gone, {remaining} left", pod.uid),
-        Notice::Newcomer { pod } => format!("{} came", pod.uid),
-        Notice::AwaitsVolumes { left, since, until } => format!(
-            "awaits volumes since {}, for {}: {left}",
-            HumanDuration(now.since(*since)),
-            HumanDuration(until.since(now))
-        ),
-        Notice::VolumesSettled { left: Some(left) } => format!("volumes settled: {left}"),
-        Notice::VolumesSettled { left: None } => "volumes detached".to_owned(),
-        Notice::UncordonedByOthers => "uncordoned by others".to_owned(),
-        Notice::Uncordoned => "uncordoned".to_owned(),
-        Notice::Retrying { task, message } => format!("retrying {task}: {message}"),
-        Notice::Finished { outcome, .. } => format!("finished: {outcome}"),
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::harness::{Host, hooks, pod, request};
-use scupper_engine::{Event, HookPhase, Outcome, Request, StepOutcome, whole_millis};
+use crate::harness::{Host, hooks, planner, pod, request};
+use scupper_engine::{Event, HookPhase, Outcome, Request, StepOutcome, Verdict, Wave, whole_millis};
 
 fn pending(state: &str, after_millis: u64) -> StepOutcome {
     StepOutcome::Pending {
@@ -300,4 +300,48 @@ fn the_cordon_saves_that_the_last_hook_before_it_has_finished() {
     };
     host.handle(Event::Node(Some(seen))).does("cordon at 101");
     assert_eq!(host.last_checkpoint().done.len(), 2);
+}
+
+#[test]
+fn a_step_is_told_which_pods_of_its_wave_or_of_the_plan_still_leave() {
+    use HookPhase::{AfterDrain, BeforeDrain, BeforeEvict, BeforeWave, OnCancel};
+    let phases = [BeforeDrain, BeforeWave, BeforeEvict, AfterDrain, OnCancel];
+    let mut host = Host::new(Request {
+        policies: vec![planner("p"), hooks("h", &phases)],
+        ..request()
+    });
+    let pods = ["a", "b", "c", "kept"].map(pod);
+    host.begin(&pods).planned("p", |plan| {
+        plan.decisions[3].verdict = Verdict::Keep;
+        plan.waves[0].pods = vec![pods[1].id.uid.clone()];
+        let last = Wave {
+            name: "last".to_owned(),
+            pods: vec![pods[2].id.uid.clone(), pods[0].id.uid.clone()],
+            ..plan.waves[0].clone()
+        };
+        plan.waves.push(last);
+    });
+    host.written("cordon");
+    assert_eq!(host.told(), ["b", "c", "a"]);
+    // One that has ended by itself no longer counts.
+    host.gone(&["c"])
+        .stepped("step h before-drain", pending("1", 1_000));
+    host.written("save").wait(1_000);
+    assert_eq!(host.told(), ["b", "a"]);
+    host.stepped("step h before-drain", StepOutcome::Done)
+        .written("save");
+    assert_eq!(host.told(), ["b"], "before a wave");
+    host.stepped("step h before-wave", StepOutcome::Done)
+        .written("save");
+    assert_eq!(host.told(), ["b", "a"], "before an eviction");
+    host.stepped("step h before-evict", StepOutcome::Done)
+        .written("save");
+    host.accepted("evict b").gone(&["b"]);
+    assert_eq!(host.told(), ["a"], "before the last wave");
+    host.handle(Event::Cancel {
+        reason: "the user changed their mind".to_owned(),
+    });
+    host.stepped("step h before-wave", StepOutcome::Done)
+        .written("save");
+    assert!(host.told().is_empty(), "after a cancel");
 }

@@ -180,14 +180,14 @@ fn what_cannot_be_read_does_not_count_as_detached() {
     let mut host = emptied(waits(30, false));
     host.answer("list-volumes", unavailable()).reports(
         "retrying list-volumes: no connection\n\
-         awaits volumes since 0s, for 30s: unknown whether volumes are attached: no connection",
+         awaits volumes since 0s, for 30s: cannot read VolumeAttachments: no connection",
     );
     for _ in 0..10 {
         if host.wait(15_000).asks("list-volumes") {
             host.answer("list-volumes", unavailable());
         }
     }
-    let unknown = "volumes settled: unknown whether volumes are attached: no connection";
+    let unknown = "volumes settled: cannot read VolumeAttachments: no connection";
     assert!(host.notices().contains(unknown));
     assert!(host.asks("step slurm after-drain"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::pre_flight::{
-    Certainty, Concern, Finding, Input, NamespaceState, Owner, examine, namespaces_in_doubt,
+    Certainty, Concern, Finding, Input, LocalVolumes, NamespaceState, Owner, examine, namespaces_in_doubt,
 };
 use scupper_engine::{
     Amount, Budget, BudgetLimit, Deletion, Pod, PodPhase, Settings, Time, Uid, UnhealthyPods, Verdict,
@@ -28,6 +28,7 @@ fn deployment(replicas: u32, settled: bool) -> Vec<Owner> {
         replicas: Some(replicas),
         settled,
         labels: web(),
+        rollout: None,
     };
     vec![
         owner("web", "Deployment", None),
@@ -35,23 +36,23 @@ fn deployment(replicas: u32, settled: bool) -> Vec<Owner> {
     ]
 }
 
-fn web_pods(count: usize) -> Vec<Pod> {
+pub(crate) fn web_pods(count: usize) -> Vec<Pod> {
     let one = |number| pod(&format!("web-{number}"), web(), Some(("ReplicaSet", "web-1")));
     (0..count).map(one).collect()
 }
 
 /// A node with all pods of the namespace.
 #[derive(Clone)]
-struct Scene {
-    pods: Vec<Pod>,
-    budgets: Vec<Budget>,
-    owners: Option<Vec<Owner>>,
-    terminating: bool,
-    left: Option<Duration>,
+pub(crate) struct Scene {
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) budgets: Vec<Budget>,
+    pub(crate) owners: Option<Vec<Owner>>,
+    pub(crate) terminating: bool,
+    pub(crate) left: Option<Duration>,
 }
 
 impl Scene {
-    fn of(replicas: u32, limit: BudgetLimit) -> Self {
+    pub(crate) fn of(replicas: u32, limit: BudgetLimit) -> Self {
         let healthy = i32::try_from(replicas).unwrap();
         Self {
             pods: web_pods(replicas as usize),
@@ -63,13 +64,13 @@ impl Scene {
     }
 
     /// Its budget allows an eviction now.
-    fn open(mut self) -> Self {
+    pub(crate) fn open(mut self) -> Self {
         self.budgets[0].disruptions_allowed = 1;
         self.budgets[0].desired_healthy -= 1;
         self
     }
 
-    fn with<T>(&self, examine: impl FnOnce(&Input<'_>) -> T) -> T {
+    pub(crate) fn with<T>(&self, examine: impl FnOnce(&Input<'_>) -> T) -> T {
         let mut namespaces = BTreeMap::new();
         if let Some(owners) = &self.owners {
             let state = NamespaceState::new(self.terminating, self.pods.clone(), owners.clone());
@@ -82,6 +83,7 @@ impl Scene {
             budgets: &self.budgets,
             time_left: self.left,
             namespaces: &namespaces,
+            volumes: LocalVolumes::NONE,
         })
     }
 

@@ -7,6 +7,8 @@
 
 mod examples;
 mod generator;
+mod local_data;
 mod model;
 mod objects;
 mod soundness;
+mod surge;

@@ -260,6 +260,7 @@ impl World {
                 .then(|| u32::try_from(workload.replicas).unwrap()),
             settled,
             labels: workload.labels.clone(),
+            rollout: None,
         };
         if workload.kind != Kind::Deployment {
             let (kind, uid) = workload.controller(workload.revision);

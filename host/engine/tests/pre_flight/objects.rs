@@ -49,6 +49,7 @@ pub(crate) fn pod(name: &str, labels: Labels, controller: Option<(&str, &str)>) 
         hostname: String::new(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     }
 }
 
@@ -90,5 +91,6 @@ pub(crate) fn evict_all(pods: &[Pod]) -> Plan {
     Plan {
         decisions: pods.iter().map(decision).collect(),
         waves: vec![wave],
+        ..Plan::default()
     }
 }

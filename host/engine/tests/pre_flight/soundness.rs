@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::pre_flight::{Certainty, Concern, Input, NamespaceState, examine};
+use scupper_engine::pre_flight::{Certainty, Concern, Input, LocalVolumes, NamespaceState, examine};
 use scupper_engine::{Settings, Uid};
 
 use crate::generator::{Rng, happen, settle, world};
@@ -36,6 +36,7 @@ fn called(world: &World) -> (BTreeMap<Uid, Concern>, BTreeSet<Uid>) {
         budgets: &world.budgets,
         time_left: None,
         namespaces: &BTreeMap::from([("shop".to_owned(), world.state())]),
+        volumes: LocalVolumes::NONE,
     };
     let (mut certain, mut likely) = (BTreeMap::new(), BTreeSet::new());
     for finding in examine(&input) {
@@ -123,6 +124,7 @@ fn without_the_namespace_nothing_is_certain() {
             budgets: &world.budgets,
             time_left: None,
             namespaces: &unread,
+            volumes: LocalVolumes::NONE,
         };
         let findings = examine(&input);
         assert!(

@@ -1,4 +1,4 @@
-//! Everything a guest can reach: the host's side of the imports `log`, `config` and `cluster`. Nothing else is linked.
+//! Everything a guest can reach: the host's side of the imports `log`, `config`, `cluster` and `plan`. Nothing else is linked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::runtime::observer::{Observation, Observer};
 use crate::runtime::usage::{Account, CallResult, Usage};
 use crate::wit::bindings::scupper::drain::cluster::{self, Error};
 use crate::wit::bindings::scupper::drain::types::{self, NodeResult, PodResult};
-use crate::wit::bindings::scupper::drain::{config, events, facts, http, log};
+use crate::wit::bindings::scupper::drain::{config, events, facts, http, log, plan};
 use crate::wit::to_wit_owned;
 use crate::{AccessError, ClusterAccess};
 
@@ -90,6 +90,8 @@ pub(crate) struct StepScope {
     pub(crate) own_pod: Option<Uid>,
     /// The pods shown to it, if it may act on pods at all.
     pub(crate) pods: Vec<PodRef>,
+    /// The pods that are still to leave.
+    pub(crate) leaving: Vec<Uid>,
 }
 
 impl CallScope {
@@ -312,6 +314,7 @@ pub(crate) fn link(linker: &mut Linker<StoreData>) -> wasmtime::Result<()> {
     log::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     config::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     cluster::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
+    plan::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     facts::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     events::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)?;
     http::add_to_linker::<_, HasSelf<_>>(linker, |caller| caller)
@@ -367,6 +370,13 @@ impl cluster::Host for StoreData {
 
     async fn remove_pod_annotation(&mut self, pod: String, key: String) -> Result<(), Error> {
         self.annotate_pod(&pod, &key, None).await
+    }
+}
+
+impl plan::Host for StoreData {
+    fn leaving(&mut self) -> Vec<String> {
+        let leaving = self.scope.of_step().map(|step| step.leaving.iter());
+        leaving.into_iter().flatten().map(|uid| uid.0.clone()).collect()
     }
 }
 

@@ -102,6 +102,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
         phase,
         subject,
         state: Vec::new(),
+        leaving: Vec::new(),
     };
     let now = guest.context.clock.now();
     let blank = Arc::new(Facts::blank());

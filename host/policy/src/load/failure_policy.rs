@@ -99,7 +99,7 @@ mod tests {
         };
         let draft = Plan {
             decisions: vec![decision],
-            waves: Vec::new(),
+            ..Plan::default()
         };
         let with = |failure_policy| planner(failure_policy, "p", "trapped".to_owned(), &draft);
         let failed = |retry_after| PlanAnswer::Failed {

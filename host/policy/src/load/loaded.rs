@@ -53,10 +53,7 @@ impl LoadedPolicy {
             return Ok(());
         }
         let node = blank_node();
-        let nothing = Plan {
-            decisions: Vec::new(),
-            waves: Vec::new(),
-        };
+        let nothing = Plan::default();
         let blank = Arc::new(Facts::blank());
         let call = PlanCall {
             policy: &self.description.name,

@@ -294,6 +294,7 @@ impl Guest {
             node: call.node.name.clone(),
             own_pod: call.drain.own_pod.cloned(),
             pods,
+            leaving: call.step.leaving.clone(),
         }
     }
 

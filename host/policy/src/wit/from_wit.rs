@@ -54,6 +54,7 @@ pub(crate) fn plan(
     let plan = Plan {
         decisions: answer.decisions.into_iter().map(decision).collect(),
         waves: answer.waves.into_iter().map(wave).collect(),
+        ..Plan::default()
     };
     Ok(signed(plan, draft, policy))
 }

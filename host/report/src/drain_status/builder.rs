@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Notice, Phase, PodRef, Reason, Time, Uid};
 
-use super::{DrainStatus, HookKey, HookStatus, PlanSummary, PodStatus, VolumesStatus, WaveStatus};
+use super::{
+    DrainStatus, ForceStatus, ForcedNames, HookKey, HookStatus, PlanSummary, PodStatus, VolumesStatus,
+    WaveStatus,
+};
 
 /// The status of one drain, as its notices describe it.
 #[derive(Debug, Default)]
@@ -15,6 +18,8 @@ pub struct StatusBuilder {
     waits: BTreeMap<Uid, (String, Time)>,
     hooks: BTreeMap<HookKey, HookStatus>,
     volumes: Option<VolumesStatus>,
+    /// Pods that were deleted shortly before the deadline.
+    forced: Vec<PodRef>,
     ended: Option<String>,
     /// `None`: the plan is not requested.
     plan: Option<Option<PlanSummary>>,
@@ -75,6 +80,7 @@ impl StatusBuilder {
                     self.waits.insert(pod.uid.clone(), begun);
                 }
             }
+            Notice::Forced { pod, .. } if !self.forced.contains(pod) => self.forced.push(pod.clone()),
             Notice::PodGone { pod, .. } => {
                 self.waits.remove(&pod.uid);
             }
@@ -89,7 +95,14 @@ impl StatusBuilder {
     }
 
     /// Builds the status at this moment, with every pod and its reason.
-    pub fn build(&self, now: Time, drain: &str, pods: Vec<(PodRef, Reason)>) -> DrainStatus {
+    /// `force`: when pods that still stand are deleted, and which.
+    pub fn build(
+        &self,
+        now: Time,
+        drain: &str,
+        pods: Vec<(PodRef, Reason)>,
+        force: Option<(Time, Vec<PodRef>)>,
+    ) -> DrainStatus {
         let leaving = pods.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
         let pods = leaving.map(|(pod, reason)| PodStatus {
             wave: self.waves.get(&pod.uid).cloned().unwrap_or_default(),
@@ -100,15 +113,29 @@ impl StatusBuilder {
         DrainStatus {
             drain: drain.to_owned(),
             at: now,
+            machine_is_off: false,
             ended: self.ended.clone(),
             plan: self.plan.clone().flatten(),
             wave: self.wave.clone(),
             hooks: self.hooks.values().cloned().collect(),
             volumes: self.volumes.clone(),
+            force: self.force_of(force),
             pods: pods.collect(),
             more: 0,
         }
     }
+
+    fn force_of(&self, force: Option<(Time, Vec<PodRef>)>) -> Option<ForceStatus> {
+        let (begins, ahead) = force?;
+        let ahead = ahead.iter().filter(|pod| !self.forced.contains(pod));
+        let force = ForceStatus {
+            begins,
+            ahead: ForcedNames::of(ahead),
+            deleted: ForcedNames::of(self.forced.iter()),
+        };
+        force.says_anything().then_some(force)
+    }
+
     /// The engine reports a reason when it changes. A pod whose last reported reason differs has therefore just
     /// changed.
     fn since(&self, pod: &Uid, reason: &Reason) -> Option<Time> {

@@ -4,9 +4,11 @@
 //! This module builds, encodes and decodes the status. It must not know when or how the status is written.
 
 mod builder;
+mod force;
 mod json;
 mod plan;
 mod reason;
+mod surge;
 mod text;
 mod volumes;
 mod wire;
@@ -14,9 +16,11 @@ mod wire;
 use scupper_engine::{Checkpoint, HookPhase, Notice, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 pub use builder::StatusBuilder;
+pub use force::{ForceStatus, ForcedNames};
 pub(super) use json::{hook_name_to_json, joined, pod_name_to_json, pod_to_json};
 pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
+pub use surge::SurgeSummary;
 pub use text::subject_text;
 pub(super) use text::{contains_duration, for_so_long, pod_text, reason_text};
 pub use volumes::VolumesStatus;
@@ -33,6 +37,8 @@ pub struct DrainStatus {
     pub drain: String,
     /// The moment of this status.
     pub at: Time,
+    /// The operator has said that the node's machine is off.
+    pub machine_is_off: bool,
     /// How the drain ended, as text, if it ended without success.
     pub ended: Option<String>,
     /// The plan, if a client follows the drain.
@@ -43,6 +49,8 @@ pub struct DrainStatus {
     pub hooks: Vec<HookStatus>,
     /// The volumes that it waits for after the last pod.
     pub volumes: Option<VolumesStatus>,
+    /// Which pods are deleted shortly before the deadline; `None`: none.
+    pub force: Option<ForceStatus>,
     /// Pods still to be evicted, and pods that arrived during the drain and stay.
     pub pods: Vec<PodStatus>,
     /// Number of pods that did not fit.
@@ -193,10 +201,17 @@ impl DrainStatus {
         moved == *other
     }
 
-    /// Whether the plan, the wave, the hooks and the volumes are the same.
+    /// Whether the plan, the wave, the hooks, the volumes and the forced pods are the same.
     pub fn has_same_story(&self, other: &Self) -> bool {
         (&self.plan, &self.wave, &self.hooks, &self.volumes)
             == (&other.plan, &other.wave, &other.hooks, &other.volumes)
+            && self.forced() == other.forced()
+    }
+
+    /// The pods that were deleted shortly before the deadline; `None`: none were.
+    fn forced(&self) -> Option<&ForcedNames> {
+        let forced = self.force.as_ref().map(|force| &force.deleted);
+        forced.filter(|forced| forced.count > 0)
     }
 
     /// Whether it contains anything that is not visible from outside. Pods that merely take their time are visible.
@@ -207,7 +222,10 @@ impl DrainStatus {
                 Reason::Terminating { .. } | Reason::EvictionRequested | Reason::NotPlanned
             )
         };
-        !self.hooks.is_empty() || self.volumes.is_some() || !self.pods.iter().all(needs_no_report)
+        !self.hooks.is_empty()
+            || self.volumes.is_some()
+            || self.forced().is_some()
+            || !self.pods.iter().all(needs_no_report)
     }
 }
 

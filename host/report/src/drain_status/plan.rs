@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Plan, Uid, Verdict};
 
+use super::SurgeSummary;
 use crate::messages::{count, one_line};
 
 /// Number of pods that are named per group.
@@ -21,6 +22,8 @@ pub struct PlanSummary {
     pub waves: Vec<PodGroup>,
     /// The pods that are kept, by reason.
     pub stays: Vec<PodGroup>,
+    /// The restarts of Deployments.
+    pub surge: SurgeSummary,
 }
 
 /// Pods with the same wave or the same reason.
@@ -55,6 +58,7 @@ impl PlanSummary {
             staying: number(plan.decisions.len() - leaving),
             waves: waves.collect(),
             stays: stays.collect(),
+            surge: SurgeSummary::of(&plan.surge),
         }
     }
 
@@ -88,7 +92,7 @@ impl PlanSummary {
         }
         for group in &self.stays {
             let (reason, policy) = (one_line(&group.what), one_line(&group.policy));
-            lines.push(format!("stays: {} ({reason}, {policy})", pods(group)));
+            lines.push(format!("stays: {} ({reason}) [{policy}]", pods(group)));
         }
         lines
     }

@@ -1,6 +1,6 @@
 //! Converts a reason to the form in the annotation, and back.
 
-use scupper_engine::{HookPhase, Reason, Time};
+use scupper_engine::{HookPhase, Reason, SurgeMethod, Time};
 use serde::{Deserialize, Serialize};
 
 use super::wire::short;
@@ -16,7 +16,7 @@ pub(super) struct WireReason {
     who: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     hook: String,
-    /// Text of the server, or finalizers.
+    /// Text of the server, finalizers, or another method than the usual.
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,6 +32,12 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
     };
     match reason {
         Reason::PlannerFailed { policy, message } => (wire.who, wire.text) = (short(policy), short(message)),
+        Reason::Surging { workload, method } => {
+            wire.who = short(workload);
+            if *method == SurgeMethod::Scale {
+                method.name().clone_into(&mut wire.text);
+            }
+        }
         Reason::WaveNotStarted { wave } => wire.who = short(wave),
         Reason::HookRunning { policy, phase } => (wire.who, wire.hook) = (short(policy), phase.to_string()),
         Reason::BudgetExhausted { budget, message } => {
@@ -91,6 +97,15 @@ pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
         "ParallelLimit" => Reason::ParallelLimit,
         "EvictionRequested" => Reason::EvictionRequested,
         "BudgetExhausted" => Reason::BudgetExhausted { budget: who, message },
+        "Surging" => Reason::Surging {
+            workload: who,
+            // An older build restarts.
+            method: if message == SurgeMethod::Scale.name() {
+                SurgeMethod::Scale
+            } else {
+                SurgeMethod::Restart
+            },
+        },
         "BudgetNotObserved" => Reason::BudgetNotObserved { message },
         "MoreThanOneBudget" => Reason::MoreThanOneBudget { message },
         "Throttled" => Reason::Throttled { message },

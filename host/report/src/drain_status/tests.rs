@@ -1,6 +1,6 @@
 //! Encoding and decoding preserve a status, and its size stays limited.
 
-use scupper_engine::{AttachedVolume, Notice, PodRef, VolumeClaim, VolumesLeft};
+use scupper_engine::{AttachedVolume, Notice, PodRef, Reason, SurgeMethod, VolumeClaim, VolumesLeft};
 
 use super::*;
 
@@ -41,6 +41,14 @@ fn reasons() -> Vec<Reason> {
         Reason::BudgetExhausted {
             budget: "cart".into(),
             message: message(),
+        },
+        Reason::Surging {
+            workload: message(),
+            method: SurgeMethod::Restart,
+        },
+        Reason::Surging {
+            workload: message(),
+            method: SurgeMethod::Scale,
         },
         Reason::BudgetNotObserved { message: message() },
         Reason::MoreThanOneBudget { message: message() },
@@ -131,13 +139,19 @@ fn kept_fields_survive_a_round_trip() {
         .map(|(n, reason)| (pod(n), reason))
         .collect();
     builder.notice(Time::from_millis(9_000), &volumes(2));
-    let mut view = builder.build(Time::from_millis(10_000), "id", pods);
+    let ahead = (0..20).map(pod);
+    let ahead = Some((Time::from_millis(90_000), ahead.collect()));
+    let mut view = builder.build(Time::from_millis(10_000), "id", pods, ahead);
+    let ahead = &view.force.as_ref().unwrap().ahead;
+    assert_eq!((ahead.count, ahead.named.len()), (20, 16));
     view.ended = Some("DeadlineExceeded: too late".into());
+    view.machine_is_off = true;
     view.plan = Some(PlanSummary {
         leaving: 2,
         staying: 1,
         waves: vec![group("all")],
         stays: vec![group("ignoring DaemonSet-managed Pods")],
+        surge: SurgeSummary::of(&crate::tests::samples::surges()),
     });
     assert_eq!(view.pods.len(), reasons().len());
     assert_eq!(
@@ -165,13 +179,14 @@ fn a_status_omits_kept_pods_and_finished_hooks() {
         Time::default(),
         "id",
         vec![(pod(1), Reason::Kept), (pod(2), ending)],
+        None,
     );
     assert_eq!((view.hooks.len(), view.pods.len()), (0, 1));
     assert!(
         !view.is_worth_publishing(),
         "a pod that ends can be seen by everybody"
     );
-    let view = builder.build(Time::default(), "id", vec![(pod(2), Reason::ParallelLimit)]);
+    let view = builder.build(Time::default(), "id", vec![(pod(2), Reason::ParallelLimit)], None);
     assert!(view.is_worth_publishing());
 }
 
@@ -190,10 +205,11 @@ fn it_is_never_too_large() {
         message: "\u{1}ü".repeat(4_000),
     };
     let pods = (0..500).map(|number| (pod(number), refused(number))).collect();
-    let view = builder.build(Time::default(), &"id".repeat(1_000), pods);
+    let view = builder.build(Time::default(), &"id".repeat(1_000), pods, None);
     let mut view = view;
     let plan = PlanSummary {
         waves: (0..500).map(|_| group(&"\u{1}".repeat(400))).collect(),
+        surge: SurgeSummary::of(&many_restarts(500)),
         ..PlanSummary::default()
     };
     view.plan = Some(plan);
@@ -202,6 +218,85 @@ fn it_is_never_too_large() {
     let back = status_from_text(&text).unwrap();
     assert_eq!(back.pods.len() + back.more as usize, 500);
     assert!(back.more > 0);
+}
+
+/// So many restarts, each of as many pods, and as many that are impossible.
+fn many_restarts(number: usize) -> scupper_engine::SurgePlan {
+    let mut plan = crate::tests::samples::surges();
+    let long = "w".repeat(253);
+    for surge in &mut plan.surges {
+        surge.deployment.name.clone_from(&long);
+        surge.budget.clone_from(&long);
+        surge.pods = (0..number).map(pod).collect();
+    }
+    for not in &mut plan.impossible {
+        not.name.clone_from(&long);
+        not.pods = (0..number).map(pod).collect();
+    }
+    plan.surges = std::iter::repeat_n(plan.surges.remove(0), number).collect();
+    plan.impossible = std::iter::repeat_n(plan.impossible.remove(0), number).collect();
+    plan
+}
+
+#[test]
+fn the_restarts_of_a_plan_keep_their_texts_in_the_annotation() {
+    let mut plan = many_restarts(8);
+    plan.surges.truncate(1);
+    plan.impossible.truncate(1);
+    plan.surges[0].deployment.name = "web".to_owned();
+    plan.surges[0].budget = "cart".to_owned();
+    plan.impossible[0].name = "db".to_owned();
+    let summary = SurgeSummary::of(&plan);
+    let expected = crate::surge_texts(&plan);
+    assert!(expected[0].contains("and 5 more pods"), "{expected:?}");
+    let view = DrainStatus {
+        plan: Some(PlanSummary {
+            surge: summary,
+            ..PlanSummary::default()
+        }),
+        ..DrainStatus::default()
+    };
+    let read = status_from_text(&status_to_text(&view)).unwrap();
+    assert_eq!(read.plan.unwrap().surge.texts(), expected);
+}
+
+#[test]
+fn a_plan_of_an_older_driver_has_no_restarts() {
+    let text = r#"{"v":1,"drain":"id","at":1,"plan":{"leaving":1,"staying":0,"waves":[],"stays":[]}}"#;
+    let plan = status_from_text(text).unwrap().plan.unwrap();
+    assert!(plan.surge.is_empty());
+    let view = DrainStatus {
+        plan: Some(plan),
+        ..DrainStatus::default()
+    };
+    assert!(
+        !status_to_text(&view).contains("surge"),
+        "an older reader sees what it knows"
+    );
+}
+
+#[test]
+fn a_pod_that_was_deleted_at_the_deadline_is_news_and_one_that_may_be_is_none() {
+    let forced = |number| Notice::Forced {
+        pod: pod(number),
+        grace_seconds: 1,
+        reason: Reason::ParallelLimit,
+    };
+    let mut builder = StatusBuilder::default();
+    let mut build = |notices: &[Notice], ahead: usize| {
+        for notice in notices {
+            builder.notice(Time::default(), notice);
+        }
+        let ahead = Some((Time::from_millis(9), (0..ahead).map(pod).collect()));
+        builder.build(Time::default(), "id", Vec::new(), ahead)
+    };
+    let (none, some) = (build(&[], 2), build(&[], 3));
+    assert!(none.has_same_story(&some));
+    assert!(!some.is_worth_publishing());
+    let one = build(&[forced(1)], 3);
+    assert!(!one.has_same_story(&some));
+    assert!(one.is_worth_publishing());
+    assert!(!build(&[forced(2)], 3).has_same_story(&one));
 }
 
 #[test]

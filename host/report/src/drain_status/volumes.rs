@@ -49,12 +49,12 @@ impl VolumesStatus {
         })
     }
 
-    /// `waits for 34s, at most 4m26s more: 1 volume still attached: …`
+    /// `waits for 34s, up to 4m26s more: 1 volume still attached: …`
     pub(crate) fn text(&self, now: Time) -> String {
         let waited = super::for_so_long(now.since(self.since));
         let more = HumanDuration(self.until.since(now));
         format!(
-            "waits{waited}, at most {more} more: {}",
+            "waits{waited}, up to {more} more: {}",
             one_line(&self.left.to_string())
         )
     }

@@ -3,9 +3,13 @@
 use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
+use super::force::WireForce;
 use super::reason::{self, WireReason};
 use super::volumes::WireVolumes;
-use super::{DrainStatus, HookStatus, PlanSummary, PodGroup, PodStatus, VolumesStatus, WaveStatus};
+use super::{
+    DrainStatus, ForceStatus, HookStatus, PlanSummary, PodGroup, PodStatus, SurgeSummary, VolumesStatus,
+    WaveStatus,
+};
 
 /// The format version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -15,7 +19,7 @@ const TEXT: usize = 200;
 /// Maximum number of hooks, and of objects that one hook waits for.
 const HOOKS: usize = 8;
 const WAITS: usize = 8;
-/// Maximum number of waves in a plan, and of reasons why pods are kept.
+/// Maximum number of waves in a plan, of reasons why pods are kept, and of restarts.
 const GROUPS: usize = 12;
 /// Maximum size of all pods together, in bytes. The annotations of a node share 256 KiB, and other writers need most of
 /// it.
@@ -26,6 +30,8 @@ struct Wire {
     v: u32,
     drain: String,
     at: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    off: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +42,8 @@ struct Wire {
     hooks: Vec<WireHook>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     volumes: Option<WireVolumes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    force: Option<WireForce>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pods: Vec<WirePod>,
     #[serde(default)]
@@ -48,6 +56,8 @@ struct WirePlan {
     staying: u32,
     waves: Vec<WireGroup>,
     stays: Vec<WireGroup>,
+    #[serde(default, skip_serializing_if = "SurgeSummary::is_empty")]
+    surge: SurgeSummary,
 }
 
 /// Wave or reason, policy, pods, and the number of further pods.
@@ -99,11 +109,13 @@ pub fn encode(view: &DrainStatus) -> String {
         v: VERSION,
         drain: short(&view.drain),
         at: view.at.as_millis(),
+        off: view.machine_is_off,
         ended: view.ended.as_deref().map(short),
         plan: view.plan.as_ref().map(plan_to_wire),
         wave: view.wave.as_ref().map(|it| (short(&it.name), it.number, it.of)),
         hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
         volumes: view.volumes.as_ref().map(VolumesStatus::to_wire),
+        force: view.force.as_ref().map(ForceStatus::to_wire),
         pods,
         more: view
             .more
@@ -130,6 +142,7 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
     Some(DrainStatus {
         drain: wire.drain,
         at: Time::from_millis(wire.at),
+        machine_is_off: wire.off,
         ended: wire.ended,
         plan: wire.plan.map(plan_from_wire),
         wave: wire
@@ -137,6 +150,7 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
             .map(|(name, number, of)| WaveStatus { name, number, of }),
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
         volumes: wire.volumes.map(VolumesStatus::from_wire),
+        force: wire.force.map(ForceStatus::from_wire),
         pods: pods.collect(),
         more: wire.more,
     })
@@ -155,6 +169,7 @@ fn plan_to_wire(plan: &PlanSummary) -> WirePlan {
         staying: plan.staying,
         waves: groups(&plan.waves),
         stays: groups(&plan.stays),
+        surge: plan.surge.shortened(GROUPS),
     }
 }
 
@@ -173,6 +188,7 @@ fn plan_from_wire(wire: WirePlan) -> PlanSummary {
         staying: wire.staying,
         waves: groups(wire.waves),
         stays: groups(wire.stays),
+        surge: wire.surge,
     }
 }
 
@@ -214,6 +230,11 @@ fn hook_from_wire(wire: WireHook) -> Option<HookStatus> {
         progress: wire.progress,
         waiting_for: waits.collect(),
     })
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// Shortens a text from outside.

@@ -92,7 +92,7 @@ impl NodeProgress {
         let waiting = drain.waiting();
         let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(!reason.stays()));
         let pods = self.count(waiting.iter().map(is_leaving).collect(), None);
-        let view = self.status_builder.build(now, "", Vec::new());
+        let view = self.status_builder.build(now, "", Vec::new(), None);
         let name = |uid: &Uid| {
             let pod = waiting.iter().find(|(pod, _)| pod.uid == *uid);
             pod.map(|(pod, _)| pod.to_string())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time, whole_millis,
 };
@@ -62,6 +63,9 @@ impl DrainMeter {
             Notice::PodGone { .. } => {
                 self.metrics.pods_gone.inc();
             }
+            Notice::Forced { .. } => {
+                self.metrics.pods_forced.inc();
+            }
             Notice::HookWaiting {
                 policy,
                 phase,
@@ -81,8 +85,23 @@ impl DrainMeter {
             Notice::VolumesSettled { .. } => {
                 self.metrics.volumes_attached.set(0);
             }
+            Notice::Surge { step, .. } => {
+                let step = labels::Surge { step: step.name() };
+                self.metrics.surges.get_or_create(&step).inc();
+            }
             Notice::Finished { outcome, summary } => self.finished(outcome, summary),
             _ => {}
+        }
+    }
+
+    /// Counts what stands in the way of the plan.
+    pub fn findings(&self, findings: &[Finding]) {
+        for finding in findings {
+            let finding = labels::Finding {
+                concern: finding.concern.name(),
+                certainty: finding.certainty.to_string(),
+            };
+            self.metrics.findings.get_or_create(&finding).inc();
         }
     }
 

@@ -41,6 +41,12 @@ pub(super) struct Fact {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Finding {
+    pub(super) concern: &'static str,
+    pub(super) certainty: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Reload {
     pub(super) policy: String,
     pub(super) result: &'static str,
@@ -71,6 +77,11 @@ pub(super) struct Phase {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Reason {
     pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Surge {
+    pub(super) step: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -3,6 +3,7 @@
 //! Callers pass plain values; names and labels come from closed lists, so text from a guest or a server never becomes a
 //! label. This module must not know its callers.
 
+mod drain_requests;
 mod drains;
 mod labels;
 mod policies;

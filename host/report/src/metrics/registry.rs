@@ -51,14 +51,18 @@ pub struct Metrics {
     pub(super) started: Seconds,
     pub(super) deadline: Seconds,
     pub(super) pods_remaining: Family<labels::Reason, Gauge>,
+    pub(super) findings: Family<labels::Finding, Counter>,
     pub(super) pods_gone: Counter,
+    pub(super) pods_forced: Counter,
     pub(super) eviction_requests: Counter,
     pub(super) budget_refusals: Counter,
     pub(super) hook_wait: SecondsCounter,
     pub(super) budget_wait: SecondsCounter,
     pub(super) volume_wait: SecondsCounter,
     pub(super) volumes_attached: Gauge,
+    pub(super) surges: Family<labels::Surge, Counter>,
     pub(super) hook_since: Family<labels::Hook, Seconds>,
+    pub(super) drain_requests: Family<labels::Reason, Counter>,
     pub(super) api_requests: Family<labels::ApiRequest, Counter>,
     pub(super) trace_spans_dropped: Counter,
     /// The one series of `info` per policy and state, so that the next version replaces it.
@@ -94,14 +98,18 @@ impl Metrics {
             started: Gauge::default(),
             deadline: Gauge::default(),
             pods_remaining: Family::default(),
+            findings: Family::default(),
             pods_gone: Counter::default(),
+            pods_forced: Counter::default(),
             eviction_requests: Counter::default(),
             budget_refusals: Counter::default(),
             hook_wait: Counter::default(),
             budget_wait: Counter::default(),
             volume_wait: Counter::default(),
             volumes_attached: Gauge::default(),
+            surges: Family::default(),
             hook_since: Family::default(),
+            drain_requests: Family::default(),
             api_requests: Family::default(),
             trace_spans_dropped: Counter::default(),
             shown: Arc::default(),
@@ -148,8 +156,12 @@ impl Metrics {
         all.register("drains", help, self.drains.clone());
         let help = "Time from the beginning to the end of a drain or uncordon";
         all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
+        let help = "Pre-flight findings of drains that have begun, by what they are about";
+        all.register("preflight_findings", help, self.findings.clone());
         let help = "Pods evicted in drains";
         all.register("drain_pods_gone", help, self.pods_gone.clone());
+        let help = "Pods that drains deleted shortly before their deadline (drain.at-deadline)";
+        all.register("drain_pods_forced", help, self.pods_forced.clone());
         let help = "Evictions and deletions of pods requested, each try counted when its drain ends";
         all.register("eviction_requests", help, self.eviction_requests.clone());
         let help = "Evictions and deletions of pods that a disruption budget refused";
@@ -160,6 +172,10 @@ impl Metrics {
         all.register_with_unit("drain_budget_wait", help, Unit::Seconds, self.budget_wait.clone());
         let help = "Time for which attached volumes held up drains that have ended";
         all.register_with_unit("drain_volume_wait", help, Unit::Seconds, self.volume_wait.clone());
+        let help = "Deployments surged because their budgets allow no eviction, by step: restarted, raised, replaced, taken-back, left-raised, gave-up";
+        all.register("surges", help, self.surges.clone());
+        let help = "DrainRequests that the driver answered, by the reason of DrainComplete or DrainFailed";
+        all.register("drain_requests", help, self.drain_requests.clone());
         let help = "Requests to the API server by the status of their answer; none: there was no answer";
         all.register("api_requests", help, self.api_requests.clone());
         let help = "Spans of drains that could not be exported: the collector was away or refused them, or too many were queued";

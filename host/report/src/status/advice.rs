@@ -25,6 +25,12 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str, blocking: Option
             };
             format!("kubectl -n {namespace} describe pdb{budget}    # {why}")
         }
+        Reason::Surging { workload, .. } => {
+            let deployment = workload.rsplit('/').next().unwrap_or_default();
+            format!(
+                "kubectl -n {namespace} rollout status deployment {deployment}    # the pod leaves once its replacement is ready"
+            )
+        }
         Reason::BudgetNotObserved { .. } => format!(
             "kubectl -n {namespace} get pdb    # its status is out of date: is kube-controller-manager running?"
         ),

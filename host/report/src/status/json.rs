@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
 use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
-use crate::drain_status::{DrainStatus, HookStatus, VolumesStatus, WaveStatus, joined, reason_text};
+use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
 
 /// The state of a node as one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     let node = &status.node;
     let held = status.remaining_pods(now);
     json!({
-        "node": node.name, "cordon": cordon(node),
-        "drain": node.checkpoint.as_ref().map(|mark| drain(mark, &status.hooks(now))),
+        "node": node.name, "cordon": cordon(node), "outOfService": node.is_out_of_service(),
+        "drain": node.checkpoint.as_ref().map(|mark| drain(status, mark, now)),
         "driver": status.driver.as_ref().map(|view| driver(view, status.current_driver_status(now).is_some())),
         "toUndo": status.to_undo(),
         "lease": status.lease_holder.to_json(),
@@ -26,23 +26,25 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     })
 }
 
-fn drain(mark: &Checkpoint, hooks: &[HookStatus]) -> Value {
+fn drain(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Value {
     // A drain that has ended runs no hooks; its checkpoint keeps the unfinished ones.
     let is_running = mark.phase != Phase::Finished;
-    let hooks = hooks.iter();
+    let hooks = status.hooks(now).into_iter();
     let hooks = hooks.map(|hook| joined(hook.to_json(), json!({ "running": is_running })));
     json!({
         "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.name(),
         "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis),
-        "hooks": hooks.collect::<Vec<_>>(),
+        "nodeIsOff": status.machine_is_off(mark), "hooks": hooks.collect::<Vec<_>>(),
     })
 }
 
 fn driver(view: &DrainStatus, fresh: bool) -> Value {
     let wave = view.wave.as_ref().map(WaveStatus::to_json);
     let volumes = view.volumes.as_ref().map(VolumesStatus::to_json);
+    let force = view.force.as_ref().map(ForceStatus::to_json);
     json!({
-        "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "volumes": volumes, "ended": view.ended,
+        "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "volumes": volumes,
+        "force": force, "ended": view.ended,
         "podsNotTold": view.more,
     })
 }

@@ -39,6 +39,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         not_ready.unwrap_or_default()
     )];
     lines.extend(drain_lines(status, now));
+    lines.extend(taint_line(node));
     lines.extend(undo_lines(status));
     for event in &status.lifecycle_events {
         let deleting = if event.deleting { ", being deleted" } else { "" };
@@ -55,6 +56,21 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     }
     lines.push(format!("  {}", pod_count_text(status.pods.len())));
     lines
+}
+
+/// The line about the taint that a drain of Scupper has set.
+fn taint_line(node: &Node) -> Option<String> {
+    let is_ready = |it: &Condition| it.kind == "Ready" && it.status == "True";
+    let ready = match node.conditions.iter().any(is_ready) {
+        true => "; the node is Ready again",
+        false => "",
+    };
+    node.is_out_of_service().then(|| {
+        format!(
+            "  taint      out of service, by a drain with --node-is-off{ready}; scupper uncordon {} removes it",
+            node.name
+        )
+    })
 }
 
 /// The lines about a node that was uncordoned without Scupper.
@@ -182,10 +198,15 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = vec![format!(
-        "  drain      {} for {} {}, begun {} ago{}",
+        "  drain      {} for {} {}{}, begun {} ago{}",
         status.phase(mark, now).text(),
         mark.trigger,
         mark.name,
+        if status.machine_is_off(mark) {
+            " with --node-is-off"
+        } else {
+            ""
+        },
         HumanDuration(now.since(mark.started)),
         if mark.phase == Phase::Finished {
             String::new()
@@ -205,6 +226,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         let hooks = status.hooks(now);
         lines.extend(hooks.iter().flat_map(|hook| hook_lines(status, mark, hook, now)));
         lines.extend(volume_lines(status, now));
+        lines.extend(force_lines(status, now));
     }
     lines
 }
@@ -273,6 +295,14 @@ fn volume_lines(status: &NodeStatus, now: Time) -> Vec<String> {
             one_line(&advice::of_volumes(&volumes.left, &status.node.name))
         ),
     ]
+}
+
+/// The lines about pods that are deleted shortly before the deadline.
+fn force_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+    let view = status.current_driver_status(now);
+    let force = view.and_then(|view| view.force.as_ref());
+    let texts = force.map(|force| force.texts(now)).unwrap_or_default();
+    texts.iter().map(|text| format!("  force      {text}")).collect()
 }
 
 /// The owner of the cordon, in one word.

@@ -14,7 +14,7 @@ use super::super::{
     conditions_of_abandoned, conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
-use super::samples::{NOW, ago, endings, pods, story, waiting};
+use super::samples::{NOW, ago, endings, pods, raising_plan, story, waiting};
 
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
@@ -96,6 +96,7 @@ fn reported(format: Format) -> String {
         let request = if is_uncordon { uncordon() } else { request() };
         begin(ago(72), &request).notice(NOW, &ending);
     }
+    begin(ago(72), &request()).notice(NOW, &Notice::Planned(raising_plan()));
     kept.text()
 }
 
@@ -130,7 +131,7 @@ fn driver_status() -> DrainStatus {
         .into_iter()
         .find(|it| matches!(it, Notice::AwaitsVolumes { .. }));
     builder.notice(NOW, &volumes.unwrap());
-    builder.build(ago(4), "u-1", waiting())
+    builder.build(ago(4), "u-1", waiting(), None)
 }
 
 #[test]

@@ -1,17 +1,21 @@
 //! The output of a drain that the command delegated to the driver.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{HookPhase, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
-use super::super::{FollowOutput, Format, HookStatus, PlanSummary, PolicyMessage, VolumesStatus, WaveStatus};
-use super::samples::{NOW, ago, plan, pods, reasons, volumes_left};
+use super::super::{
+    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, PlanSummary, PolicyMessage, VolumesStatus,
+    WaveStatus,
+};
+use super::samples::{NOW, ago, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
 variants!(FollowEvent: Requested State Queued Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
-    PodGone Withdrawn Detached Ended);
+    Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
     HookStatus {
@@ -47,7 +51,24 @@ fn story() -> Vec<FollowEvent> {
                 .into_iter()
                 .map(|pod| (pod.id.uid.clone(), pod.id))
                 .collect(),
+            force: Some(ForceStatus {
+                begins: NOW + Duration::from_secs(228),
+                ahead: ForcedNames::of([pod("web-1"), pod("web-2")].iter()),
+                deleted: ForcedNames::default(),
+            }),
         },
+        FollowEvent::Planned {
+            plan: PlanSummary::default(),
+            names: BTreeMap::new(),
+            force: None,
+        },
+        FollowEvent::Planned {
+            plan: PlanSummary::of(&raising_plan()),
+            names: BTreeMap::new(),
+            force: None,
+        },
+        FollowEvent::Forced { pod: pod("web-2") },
+        FollowEvent::MoreForced { pods: 3 },
         FollowEvent::Uncordoned,
         FollowEvent::HookDone {
             hook: hook(""),

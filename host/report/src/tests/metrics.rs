@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{HookPhase, Intent, Notice, Outcome, Phase, Request, Subject};
 
 use super::super::fixture::request;
 use super::super::{DrainMeter, Metrics, PolicyCall, PolicyVersion};
 use super::accepted;
-use super::samples::{NOW, ago, endings, outcomes, summaries, waiting};
+use super::samples::{NOW, ago, endings, outcomes, summaries, surge_steps, waiting};
 
 fn version<'a>(version: &'a str, digest: &'a str) -> PolicyVersion<'a> {
     PolicyVersion {
@@ -65,6 +66,19 @@ fn drains(metrics: &Metrics) -> DrainMeter {
     DrainMeter::begin(metrics, &uncordon, ago(72)).notice(NOW, &Notice::Finished { outcome, summary });
     let mut under_way = DrainMeter::begin(metrics, &request(), ago(72));
     under_way.notice(NOW, &Notice::Phase(Phase::Evicting));
+    let finding = |certainty, concern| Finding {
+        certainty,
+        concern,
+        pods: Vec::new(),
+        budgets: Vec::new(),
+        reason: String::new(),
+        change: String::new(),
+    };
+    under_way.findings(&[
+        finding(Certainty::Certain, Concern::ClosedBudget),
+        finding(Certainty::Likely, Concern::LocalVolume),
+        finding(Certainty::Likely, Concern::LocalVolume),
+    ]);
     under_way.notice(
         NOW,
         &Notice::HookWaiting {
@@ -76,6 +90,9 @@ fn drains(metrics: &Metrics) -> DrainMeter {
             waiting_for: Vec::new(),
         },
     );
+    for step in surge_steps() {
+        under_way.notice(NOW, &step);
+    }
     under_way.stands(Some(NOW), &waiting());
     under_way
 }
@@ -102,6 +119,15 @@ fn every_metric_and_its_help() {
     let metrics = Metrics::new();
     policies(&metrics);
     let under_way = drains(&metrics);
+    metrics.serves_drain_requests();
+    for reason in [
+        "Drained",
+        "Drained",
+        "InvalidRequest",
+        "a reason that no answer has",
+    ] {
+        metrics.drain_request_answered(reason);
+    }
     metrics.api_requested("patch", "nodes", Some(200));
     metrics.api_requested("create", "pods/eviction", None);
     let text = in_order(&metrics.to_text());

@@ -1,24 +1,28 @@
 //! Samples of every phase, reason, outcome and notice, and a drain that goes through all notices.
 
+mod surge;
+
 use std::time::Duration;
 
 use scupper_engine::{
     AttachedVolume, Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan,
-    Pod, PodRef, Reason, Selector, Subject, Summary, Time, Uid, UnhealthyPods, Verdict, VolumeClaim,
-    VolumesLeft, WaitingOn, Wave,
+    Pod, PodRef, Reason, Removal, Selector, Subject, Summary, SurgeMethod, Time, Uid, UnhealthyPods, Verdict,
+    VolumeClaim, VolumesLeft, WaitingOn, Wave,
 };
 
+use self::surge::raises;
+pub(crate) use self::surge::{surge_steps, surges};
 use super::super::fixture::{pod, running};
 use super::{Variants, complete, variants};
 
 variants!(Phase: Planning Preparing Cordoning Holding Evicting Verifying RollingBack Uncordoning Finished);
 variants!(Reason: NotPlanned PlannerFailed Kept WaveNotStarted HookRunning ParallelLimit EvictionRequested
-    BudgetExhausted BudgetNotObserved MoreThanOneBudget Throttled EvictionRefused NamespaceTerminating Forbidden
+    BudgetExhausted Surging BudgetNotObserved MoreThanOneBudget Throttled EvictionRefused NamespaceTerminating Forbidden
     Unreachable UidDisproved Terminating TerminatingPastGrace AwaitingCompletion NodeUncordoned KeepsComingBack
     ArrivedDuringDrain DriverStopping Refused);
 variants!(Outcome: Drained Uncordoned Blocked PolicyFailed DeadlineExceeded Cancelled Lost Failed);
 variants!(Notice: Phase Planned Cordoned PlannerWaiting HookWaiting HookDone WaveStarted WaveOverdue PodWaits
-    PodLeaving PodGone AwaitsVolumes VolumesSettled Newcomer UncordonedByOthers Uncordoned Retrying Finished);
+    PodLeaving Forced PodGone AwaitsVolumes VolumesSettled Surge Newcomer UncordonedByOthers Uncordoned Retrying Finished);
 variants!(Verdict: Evict Delete AwaitCompletion Keep Refuse);
 
 /// The moment of all samples.
@@ -91,6 +95,10 @@ fn refusals() -> Vec<Reason> {
     vec![
         exhausted("cart"),
         exhausted(""),
+        Reason::Surging {
+            workload: text("Deployment shop/web"),
+            method: SurgeMethod::Restart,
+        },
         Reason::BudgetNotObserved {
             message: text("The disruption budget is still being processed by the server."),
         },
@@ -190,17 +198,20 @@ pub(super) fn summaries() -> [Summary; 2] {
     };
     let everything = Summary {
         gone: 8,
+        deleted: 3,
         kept: 2,
         stayed: ["a", "b", "c", "d"].map(arrived).to_vec(),
         remaining: 1,
         waves: 2,
         evictions: 31,
+        deletions: 4,
         budget_refusals: 22,
         hook_steps: 5,
         hook_wait: Duration::from_secs(61),
         budget_wait: Duration::from_secs(44),
         volume_wait: Duration::from_secs(300),
         volumes_left: Some(volumes_left()),
+        forced: vec![pod("web-2"), pod("web-3")],
         ..nothing.clone()
     };
     [nothing, everything]
@@ -236,6 +247,7 @@ pub(super) fn pods() -> Vec<Pod> {
         }),
         cordon_toleration: Some("every taint".to_owned()),
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
         ..running("db-0")
     };
     let waiting = (0..reasons().len()).map(|number| running(&waiting_name(number)));
@@ -294,6 +306,15 @@ pub(super) fn plan() -> Plan {
     Plan {
         decisions,
         waves: vec![wave("web", &["web-1", "web-2", "job"], "kubectl"), last],
+        surge: surges(),
+    }
+}
+
+/// Nothing but Deployments whose replicas are raised.
+pub(super) fn raising_plan() -> Plan {
+    Plan {
+        surge: raises(),
+        ..Plan::default()
     }
 }
 
@@ -376,6 +397,7 @@ pub(super) fn story() -> Vec<Notice> {
     });
     let waiting = waiting().into_iter();
     story.extend(waiting.map(|(pod, reason)| Notice::PodWaits { pod, reason }));
+    story.extend(surge_steps());
     story.extend(leaving());
     story
 }
@@ -385,8 +407,26 @@ fn leaving() -> Vec<Notice> {
     let blocked = blocked.unwrap().id;
     let web = pod("web-1");
     vec![
-        Notice::PodLeaving { pod: blocked },
-        Notice::PodLeaving { pod: web.clone() },
+        Notice::PodLeaving {
+            pod: blocked,
+            by: Removal::Evict,
+        },
+        Notice::PodLeaving {
+            pod: pod("web-2"),
+            by: Removal::Delete,
+        },
+        Notice::PodLeaving {
+            pod: web.clone(),
+            by: Removal::Evict,
+        },
+        Notice::Forced {
+            pod: pod("web-2"),
+            grace_seconds: 20,
+            reason: Reason::BudgetExhausted {
+                budget: "keep-web".to_owned(),
+                message: "The disruption budget keep-web needs 2 healthy pods and has 2 currently".to_owned(),
+            },
+        },
         Notice::PodGone {
             pod: web,
             remaining: 3,

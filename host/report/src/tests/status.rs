@@ -10,9 +10,9 @@ use scupper_engine::{
 use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
-    BudgetDetails, DrainStatus, HookStatus, LeaseHolder, LifecycleEventStatus, NodeStatus, Size,
-    StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails, status_lines, status_table,
-    status_to_json,
+    BudgetDetails, DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, LifecycleEventStatus,
+    NodeStatus, Size, StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails,
+    status_lines, status_table, status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
@@ -115,6 +115,7 @@ fn driver_status() -> DrainStatus {
         drain: "id".to_owned(),
         at: ago(4),
         ended: None,
+        machine_is_off: false,
         plan: None,
         wave: Some(WaveStatus {
             name: "web".to_owned(),
@@ -132,8 +133,20 @@ fn driver_status() -> DrainStatus {
             since: ago(34),
             until: NOW + Duration::from_secs(266),
         }),
+        force: Some(ForceStatus {
+            begins: NOW + Duration::from_secs(228),
+            ahead: forced(&["shop/web-1", "shop/web-2", "shop/web-3", "shop/web-4"]),
+            deleted: forced(&["shop/cart-1"]),
+        }),
         pods: pods.collect(),
         more: 3,
+    }
+}
+
+fn forced(names: &[&str]) -> ForcedNames {
+    ForcedNames {
+        count: u32::try_from(names.len()).unwrap(),
+        named: names.iter().map(|name| (*name).to_owned()).collect(),
     }
 }
 
@@ -261,12 +274,44 @@ fn ended() -> [NodeStatus; 2] {
     [reported, given_back]
 }
 
-/// Nodes without a drain: cordoned by another process, and not cordoned.
+/// Drains of a machine that is off: before it is tainted, while its pods are deleted, and after it is Ready again.
+fn off() -> [NodeStatus; 3] {
+    let drain = |phase, view| {
+        let mark = Checkpoint {
+            id: "drain".to_owned(),
+            ..begun("command", phase)
+        };
+        let mut status = bare(mark);
+        status.driver = view;
+        status
+    };
+    let view = DrainStatus {
+        drain: "drain".to_owned(),
+        at: ago(4),
+        machine_is_off: true,
+        ..DrainStatus::default()
+    };
+    let mark = || (Node::OUT_OF_SERVICE.to_owned(), "drain".to_owned());
+    let mut tainted = drain(Phase::Evicting, None);
+    tainted.node.annotations.extend([mark()]);
+    tainted.node.conditions = conditions();
+    let mut ready = drain(Phase::Finished, None);
+    ready.node.annotations.extend([mark()]);
+    ready.node.conditions = conditions();
+    ready.node.conditions[0].status = "True".to_owned();
+    [drain(Phase::Holding, Some(view)), tainted, ready]
+}
+
+/// Nodes without a drain: cordoned by another process and still tainted, and not cordoned.
 fn idle() -> [NodeStatus; 2] {
     [true, false].map(|unschedulable| {
         let mut idle = bare(begun("command", Phase::Finished));
         idle.node.checkpoint = None;
         idle.node.unschedulable = unschedulable;
+        if unschedulable {
+            let mark = (Node::OUT_OF_SERVICE.to_owned(), "drain".to_owned());
+            idle.node.annotations.extend([mark]);
+        }
         idle
     })
 }
@@ -294,6 +339,7 @@ fn every_status() -> Vec<NodeStatus> {
     let mut all = vec![from_driver(), stale, held(&hooks), held(&hooks[1..])];
     all.extend(ended());
     all.extend(idle());
+    all.extend(off());
     all.extend(
         leases()
             .into_iter()

@@ -123,10 +123,13 @@ impl DryRun {
             }),
         };
         Planned {
+            at: self.runner.now(),
             node,
             pods,
             result,
             wait_for_volumes: None,
+            at_deadline: None,
+            node_is_off: false,
             budgets: Some(budgets),
             // A snapshot has no limits of budgets, and no pods of other nodes.
             findings: Vec::new(),
@@ -144,11 +147,14 @@ impl DryRun {
     /// Takes steps of one hook until it has finished, up to this number.
     pub(crate) async fn steps(&mut self, phase: HookPhase, subject: &Subject, most: usize) -> Vec<Stepped> {
         let mut taken = Vec::new();
+        let planned = self.plan().await.result;
+        let leaving = planned.map(|plan| plan.leaving_for(phase, subject).cloned().collect());
         let mut step = HookStep {
             policy: self.policy.clone(),
             phase,
             subject: subject.clone(),
             state: Vec::new(),
+            leaving: leaving.unwrap_or_default(),
         };
         while taken.len() < most {
             let at = self.runner.now().since(BEGINNING);
@@ -199,6 +205,7 @@ impl DryRun {
                 phase: *phase,
                 subject: Subject::Node,
                 state: Vec::new(),
+                leaving: Vec::new(),
             };
             let take = async || drop(self.runner.step(&step).await);
             figures.extend(Figures::of("step", rounds, take).await);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::shorthand::{BudgetForm, NamespaceFields, NodeForm, OwnerFields, PodForm, RequestForm};
-use super::values::{ScenarioDuration, Text, text_or};
+use super::values::{ScenarioDuration, ScenarioTime, Text, text_or};
 
 /// A scenario.
 #[derive(Debug, Deserialize)]
@@ -16,6 +16,8 @@ use super::values::{ScenarioDuration, Text, text_or};
 pub(super) struct ScenarioForm {
     /// Its purpose, in one sentence.
     pub(super) about: String,
+    /// The time of the drain's start: `2026-11-23T10:00:00Z`.
+    pub(super) time: Option<ScenarioTime>,
     /// The policy's entry in `scupper.yaml`, without its name and its module.
     pub(super) policy: Map<String, Value>,
     /// Instead of `policy`: a chain, as in `scupper.yaml`. The policy under test is the one without a `module`.
@@ -46,6 +48,7 @@ impl Default for ScenarioForm {
     fn default() -> Self {
         Self {
             about: String::new(),
+            time: None,
             policy: Map::new(),
             policies: Vec::new(),
             drain: Map::new(),

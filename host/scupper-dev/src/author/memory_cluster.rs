@@ -300,6 +300,9 @@ impl MemoryCluster {
             Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds)),
             Task::ListPods => Answer::Pods(self.pods().cloned().collect()),
             Task::ListVolumes => Answer::Volumes(Vec::new()),
+            Task::Surge { .. } | Task::TakeBack { .. } => Answer::Rejected {
+                message: "scenarios have no Deployments that could be restarted".to_owned(),
+            },
             Task::Cordon {
                 checkpoint, version, ..
             } => self.write(Some(version), |node| {

@@ -15,7 +15,7 @@ use super::form::{ExpectForm, ScenarioForm, StepForm};
 use super::memory_cluster::MemoryCluster;
 use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Stop, Until};
-use super::shorthand::{PodFields, plain_node};
+use super::shorthand::{PodFields, RequestForm, plain_node};
 use super::snapshot::{Snapshot, SnapshotError};
 use scupper_config::{ConfigError, Configuration};
 use scupper_policy::Policies;
@@ -83,16 +83,17 @@ pub(crate) async fn run_scenario(
     let (cluster, own_pod) = cluster(&form, file)?;
     let cluster = SharedCluster::new(cluster);
     let policies = workbench.load(&configuration.policies, &cluster).await?;
-    let request = request(&configuration, &cluster, own_pod, &policies);
+    let request = request(&configuration, &form.request, &cluster, own_pod, &policies);
     let mut run = ScenarioRun {
         runner: ScenarioRunner::begin(cluster, Session::fixed(policies), request),
         heard: 0,
     };
     let differences = run.run(&form).await?;
+    let took_ms = whole_millis(run.runner.now().since(beginning(&form)));
     Ok(ScenarioResult {
         about: form.about,
         differences,
-        took_ms: whole_millis(run.runner.now().since(BEGINNING)),
+        took_ms,
         story: run.runner.story,
     })
 }
@@ -135,6 +136,11 @@ fn reported(error: ConfigError) -> String {
     }
 }
 
+/// When the drain starts.
+fn beginning(form: &ScenarioForm) -> Time {
+    form.time.map_or(BEGINNING, |time| time.0)
+}
+
 fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<PodRef>), ScenarioError> {
     let here = |path: &PathBuf| file.parent().unwrap_or_else(|| Path::new("")).join(path);
     let said = &form.node.0;
@@ -154,8 +160,9 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         pod_facts,
         drain_requests: snapshot_requests,
     } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
-    said.change(&mut node, BEGINNING);
-    let mut cluster = MemoryCluster::new(BEGINNING, node);
+    let beginning = beginning(form);
+    said.change(&mut node, beginning);
+    let mut cluster = MemoryCluster::new(beginning, node);
     cluster.elsewhere = elsewhere;
     for pod in pods {
         cluster.add_pod(pod, None);
@@ -165,7 +172,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     }
     cluster.pod_facts = pod_facts;
     let mut own_pod = None;
-    let before = Time::from_millis(BEGINNING.as_millis() - OLD);
+    let before = Time::from_millis(beginning.as_millis().saturating_sub(OLD));
     for form in &form.pods {
         let pod = add_pod(&mut cluster, &form.0, before);
         let pod = pod.map_err(|message| ScenarioError::Form(format!("pods: {message}")))?;
@@ -188,7 +195,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
             .push(owner.map_err(|message| ScenarioError::Form(format!("owners: {message}")))?);
     }
     for form in &form.namespaces {
-        cluster.namespaces.insert(form.name.clone(), form.fact(BEGINNING));
+        cluster.namespaces.insert(form.name.clone(), form.fact(beginning));
     }
     cluster.request = form.request.marks();
     cluster.drain_requests = match drain_requests::of_specs(&form.drain_requests) {
@@ -219,6 +226,7 @@ fn add_pod(cluster: &mut MemoryCluster, fields: &PodFields, now: Time) -> Result
 
 fn request(
     configuration: &Configuration,
+    form: &RequestForm,
     cluster: &SharedCluster,
     own_pod: Option<PodRef>,
     policies: &Policies,
@@ -227,11 +235,11 @@ fn request(
     let cluster = cluster.lock();
     Request {
         id: "uid-of-maintenance".to_owned(),
-        name: "maintenance".to_owned(),
-        trigger: cluster.trigger_or("test"),
+        name: form.name.clone().unwrap_or_else(|| "maintenance".to_owned()),
+        trigger: form.trigger.clone().unwrap_or_else(|| cluster.trigger_or("test")),
         intent: Intent::Drain,
         node: cluster.node.name.clone(),
-        deadline: sla.map(|sla| BEGINNING + sla),
+        deadline: sla.map(|sla| cluster.now + sla),
         settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
         policies: policies.infos(),
     }
@@ -247,7 +255,7 @@ struct ScenarioRun {
 impl ScenarioRun {
     /// The first unexpected line ends it: later ones would only be confusing.
     async fn run(&mut self, form: &ScenarioForm) -> Result<Vec<Difference>, ScenarioError> {
-        let stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let stop = self.runner.go(&Until::Planned, self.runner.now() + AT_MOST).await;
         if let Some(plan) = &form.plan {
             let mut assertions = Assertions::new(plan.referenced.line());
             assertions.plan(&plan.value, &self.runner);
@@ -335,7 +343,7 @@ impl ScenarioRun {
 
     async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
         let wrong = |message: String| ScenarioError::Sense { line, message };
-        let no_pod = |name: &str| format!("there is no pod {name} now");
+        let no_pod = |name: &str| format!("pod {name} does not exist");
         let now = self.runner.now();
         match step {
             StepForm::Expect(_) => {}

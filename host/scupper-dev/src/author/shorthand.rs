@@ -159,6 +159,9 @@ pub(super) struct NamespaceFields {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RequestForm {
+    /// Default: `test`, or `DrainRequest` if there are some.
+    pub(super) trigger: Option<String>,
+    pub(super) name: Option<String>,
     labels: Texts,
     annotations: Texts,
 }
@@ -267,6 +270,7 @@ impl PodFields {
             hostname: String::new(),
             cordon_toleration: None,
             volume_claims: Vec::new(),
+            host_paths: Vec::new(),
         };
         if self.mirror {
             let key = scupper_engine::MIRROR_ANNOTATION.to_owned();

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use scupper_builder::{BuildError, PROFILE, Workspace};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// The folder of a crate's scenarios.
@@ -15,7 +17,7 @@ const FOLDER: &str = "scenarios";
 pub(crate) struct Case {
     /// The scenario's file.
     pub file: PathBuf,
-    /// The policy's name.
+    /// The policy's name; empty if the scenario names all of its policies.
     pub policy: String,
     /// Its component.
     pub module: PathBuf,
@@ -67,6 +69,7 @@ pub(crate) fn cases(paths: &[PathBuf], module: Option<&Path>) -> Result<Vec<Case
         for file in files(path)? {
             let (policy, module) = match &module {
                 Some(module) => (name_of(module), module.clone()),
+                None if names_all_modules(&file) => (String::new(), PathBuf::new()),
                 None => {
                     let folder = crate_of(&file).ok_or_else(|| SuiteError::NoCrate(file.clone()))?;
                     match built.get(&folder) {
@@ -137,6 +140,19 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, SuiteError> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The scenario brings all of its policies, as one of `scupper plan --save-scenario` does. One that cannot be read is
+/// reported when it is run.
+fn names_all_modules(file: &Path) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Chain {
+        policies: Vec<Map<String, Value>>,
+    }
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let chain: Chain = serde_saphyr::from_str(&text).unwrap_or_default();
+    !chain.policies.is_empty() && chain.policies.iter().all(|policy| policy.contains_key("module"))
 }
 
 fn crate_of(file: &Path) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use scupper_engine::Time;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -16,6 +17,21 @@ impl<'de> Deserialize<'de> for ScenarioDuration {
         let span = scupper_config::duration(&text);
         span.map(Self)
             .ok_or_else(|| D::Error::custom(format!("`{text}` is not a duration: write 500ms, 10s or 1h30m")))
+    }
+}
+
+/// A moment in UTC: `2026-11-23T10:00:00Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ScenarioTime(pub(super) Time);
+
+impl<'de> Deserialize<'de> for ScenarioTime {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let time: Option<jiff::Timestamp> = text.parse().ok();
+        let millis = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
+        millis
+            .map(|millis| Self(Time::from_millis(millis)))
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is not a time: write 2026-11-23T10:00:00Z")))
     }
 }
 

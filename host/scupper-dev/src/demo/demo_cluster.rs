@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
 use scupper_config::DrainFile;
-use scupper_driver::{DriverError, KubeletPluginOptions, Output, Plugin, PoliciesOptions};
+use scupper_driver::{DriverError, KubeletPlugin, KubeletPluginOptions, Output, PoliciesOptions};
 use scupper_report::Format;
 
 /// The driver's name, and that of its drain transition.
@@ -60,7 +60,7 @@ pub(super) enum DemoError {
 pub(super) struct DemoCluster {
     cluster: Arc<ApiServer>,
     kubelet: KubeletHandle,
-    plugin: Plugin,
+    plugin: KubeletPlugin,
     node: &'static str,
     folder: TempDir,
 }
@@ -111,7 +111,7 @@ impl DemoCluster {
             stop_grace: Duration::ZERO,
             ..KubeletPluginOptions::default()
         };
-        let plugin = Plugin::start_with_output(options, output)
+        let plugin = KubeletPlugin::start_with_output(options, output)
             .await
             .map_err(DemoError::Driver)?;
         let demo_cluster = Self {

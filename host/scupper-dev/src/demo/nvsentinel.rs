@@ -137,7 +137,8 @@ fn built((namespace, name, gpu): (&str, &str, Option<&str>)) -> Value {
     let workload = name.split('-').next().unwrap_or(name);
     let pod = match namespace {
         "gpu-operator" => pod.daemonset("device-plugin"),
-        "training" | "research" => pod.job(workload).completes(3600.0),
+        "training" => pod.owner_statefulset(workload).completes(3600.0),
+        "research" => pod.job(workload).annotation(&checkpoint("supported"), "1m"),
         "notebooks" => pod.owner_statefulset(workload),
         _ => pod.owner_replicaset(workload),
     };
@@ -146,22 +147,39 @@ fn built((namespace, name, gpu): (&str, &str, Option<&str>)) -> Value {
     pod.annotation(DEVICES, &devices.to_string()).build()
 }
 
-/// Plays the workloads: in each drain one finishes, some time after another pod is gone.
+/// Plays the workloads: a training ends some time after another pod is gone, and a job saves a checkpoint once it is asked.
 async fn workloads(store: Store, say: impl Fn(&str)) {
-    for (gone, (namespace, name)) in [
-        (("notebooks", "alice-0"), ("training", "pretrain-0")),
-        (("serving", "chat-0"), ("research", "finetune-0")),
-    ] {
-        while store.get("pods", gone.0, gone.1).is_some() {
-            tokio::time::sleep(POLL).await;
-        }
-        tokio::time::sleep(WORK).await;
-        say(&format!("            ({namespace}/{name} has finished)"));
-        // It may be gone by now.
-        let _gone = store.edit("pods", namespace, name, |pod| {
-            annotate(pod, "testbed/completes", "0");
-        });
+    while store.get("pods", "notebooks", "alice-0").is_some() {
+        tokio::time::sleep(POLL).await;
     }
+    tokio::time::sleep(WORK).await;
+    say("            (training/pretrain-0 has finished)");
+    set(&store, ("training", "pretrain-0"), "testbed/completes", "0");
+    let id = loop {
+        let pod = store.get("pods", "research", "finetune-0");
+        let requested = pod.and_then(|pod| {
+            let annotations = pod.pointer("/metadata/annotations")?;
+            Some(annotations.get(checkpoint("requested"))?.as_str()?.to_owned())
+        });
+        match requested {
+            Some(id) => break id,
+            None => tokio::time::sleep(POLL).await,
+        }
+    };
+    say("            (research/finetune-0 is asked for a checkpoint)");
+    tokio::time::sleep(WORK).await;
+    say("            (research/finetune-0 has saved a checkpoint)");
+    set(&store, ("research", "finetune-0"), &checkpoint("done"), &id);
+}
+
+fn set(store: &Store, (namespace, name): (&str, &str), key: &str, value: &str) {
+    // It may be gone by now.
+    let _gone = store.edit("pods", namespace, name, |pod| annotate(pod, key, value));
+}
+
+/// An annotation of the checkpoint handshake.
+fn checkpoint(name: &str) -> String {
+    format!("checkpoint.example.com/{name}")
 }
 
 /// The node's pods with their GPUs.

@@ -22,10 +22,12 @@ use scupper_report::Format;
 const NODE: &str = "slurm-worker-0";
 /// The user, the name and the seconds of each job: the shortest is last, so that all run when the drain begins.
 const JOBS: [(&str, &str, &str); 3] = [
-    ("bob", "train", "11"),
-    ("alice", "evaluate", "8"),
-    ("alice", "report", "5"),
+    ("bob", "train", "14"),
+    ("alice", "evaluate", "11"),
+    ("alice", "report", "8"),
 ];
+/// The limit until they run: Slurm's scheduler starts jobs each second.
+const JOBS_START: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(400);
 
 /// Runs it, and ends Slurm in any case, Ctrl-C included.
@@ -59,13 +61,13 @@ async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), Demo
             seconds,
             "--node",
             NODE,
-            "--wait",
         ];
         let job = slurm.ask("submit", &more).await?;
         say(&format!(
             "$ sbatch --job-name={name} …    # as {user}: job {job}, {seconds} seconds on {NODE}"
         ));
     }
+    slurm.all_jobs_run().await?;
     let before = slurm.node().await?;
     say(&format!("\n$ sinfo\n            {before}"));
     let watched = watch(slurm.clone(), before, say.clone());
@@ -195,6 +197,24 @@ impl Slurm {
         } else {
             format!("{NODE} is {state}")
         })
+    }
+
+    /// Together, so that none ends while another one is still being started.
+    async fn all_jobs_run(&self) -> Result<(), DemoError> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let running = self.exec(&["squeue", "-h", "-t", "running", "-o", "%i"]).await?;
+            if running.lines().count() == JOBS.len() {
+                return Ok(());
+            }
+            if begun.elapsed() > JOBS_START {
+                return Err(DemoError::Slurm(format!(
+                    "of {} jobs only these run: {running}",
+                    JOBS.len()
+                )));
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     async fn exec(&self, command: &[&str]) -> Result<String, DemoError> {

@@ -14,7 +14,7 @@ use scupper::StatusOptions;
 use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
-use scupper_driver::{Nodes, Output};
+use scupper_driver::{NodeSelection, Output};
 use scupper_report::{Format, NodeStatus, PrefixedWriter, STATUS_ANNOTATION, status_lines, status_to_json};
 
 const SHOP: &str = "worker-1";
@@ -129,7 +129,7 @@ async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), D
     let clock = Clock::System;
     let options = StatusOptions {
         connection: demo_cluster.kubeconfig().into(),
-        nodes: Nodes::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
+        nodes: NodeSelection::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
         clock,
         lease_namespace: LEASE_NAMESPACE.to_owned(),
         watch: false,

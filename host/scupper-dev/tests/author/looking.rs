@@ -258,6 +258,29 @@ fn run_shows_a_plan_the_steps_of_a_hook_and_a_whole_drain_on_a_snapshot() {
 }
 
 #[test]
+fn run_tells_a_step_which_pods_of_its_wave_leave() {
+    let modes = component("plugins/namespace-modes");
+    let step = |wave: &str| {
+        let run = [
+            "run",
+            &modes,
+            "--on",
+            SNAPSHOT,
+            "--set",
+            "rules=shop AllowCompletion 10m",
+        ];
+        let hook = ["--phase", "before-wave", "--of", wave, "--steps", "1"];
+        let reported = policy(&repository(), &[&run[..], &hook[..]].concat());
+        format!("{}{}", reported.stdout, reported.stderr)
+    };
+    let held = step("namespaces after 10m");
+    assert!(held.contains("waits for shop/cart-6d4cf56db6-8hs7c"), "{held}");
+    assert!(!held.contains("kube-system/"), "{held}");
+    let other = step("namespaces after 20m");
+    assert!(!other.contains("shop/cart"), "{other}");
+}
+
+#[test]
 fn a_panic_in_a_policy_names_the_policys_own_functions() {
     let guest = guest("panics");
     let run = |args: &[&str]| {

@@ -6,6 +6,7 @@
     reason = "helpers of tests fail by panicking, as tests do, and each binary uses its part of what they share"
 )]
 
+mod chain;
 #[path = "../../../scupper/tests/support/guests.rs"]
 mod guests;
 mod languages;
@@ -16,7 +17,9 @@ mod new;
 mod program;
 #[path = "../../../scupper/tests/support/programs.rs"]
 mod programs;
+mod saved_plans;
 mod scenarios;
 #[path = "../../../scupper/tests/support/skip.rs"]
 mod skip;
+mod stories;
 mod tutorial;

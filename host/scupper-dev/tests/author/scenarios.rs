@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use xtask::policies;
+use xtask::workspace::Workspace;
+
 use crate::guests::guest;
 use crate::program::{policy, repository};
 
@@ -17,16 +20,9 @@ fn the_scenarios_of_our_policies_are_played() {
             }
         }
     }
-    for name in [
-        "slurm",
-        "openstack",
-        "namespace-modes",
-        "jobs",
-        "gpu",
-        "priority",
-        "keep-labelled",
-        "announce",
-    ] {
+    let plugins = policies::of_image(&Workspace::read().unwrap());
+    let examples = ["keep-labelled", "announce"].map(str::to_owned);
+    for name in plugins.iter().chain(&examples) {
         assert!(
             crates.iter().any(|path| path.ends_with(name)),
             "{name} has no scenarios"
@@ -41,7 +37,7 @@ fn the_scenarios_of_our_policies_are_played() {
 }
 
 /// The component of a policy of the repository.
-fn component(folder: &str) -> String {
+pub(crate) fn component(folder: &str) -> String {
     let built = policy(&repository().join(folder), &["--output", "json", "build"]);
     let built: serde_json::Value = serde_json::from_str(built.good()).unwrap();
     built.get("file").unwrap().as_str().unwrap().to_owned()
@@ -100,6 +96,38 @@ fn a_chain_runs_in_order_and_each_planner_gets_the_previous_plan() {
         reported.contains("sorts") && reported.contains("`groups`"),
         "{reported}"
     );
+}
+
+#[test]
+fn a_gang_leaves_in_the_last_wave_that_other_policies_gave_one_of_its_pods() {
+    let [modes, jobs, gangs] =
+        ["namespace-modes", "jobs", "gangs"].map(|name| component(&format!("plugins/{name}")));
+    let text = format!(
+        "about: A gang of which one pod is a job's, and one in a namespace with a time\n\
+         policies:\n\
+         - {{name: modes, module: \"{modes}\", config: {{rules: dev AllowCompletion 5m}}}}\n\
+         - {{name: jobs, module: \"{jobs}\", config: {{kinds: Job, cap: 10m}}, grants: {{facts: [owners]}}}}\n\
+         - {{name: gangs, grants: {{facts: [peers]}}}}\n\
+         pods:\n\
+         - shop/cart\n\
+         - {{name: dev/notebook}}\n\
+         - {{name: ml/leader, scheduling-group: bert}}\n\
+         - {{name: ml/worker, controller: Job/bert, scheduling-group: bert}}\n\
+         plan:\n  \
+           waves:\n  \
+           - {{name: all, pods: [shop/cart]}}\n  \
+           - {{name: namespaces after 5m, pods: [dev/notebook]}}\n  \
+           - {{name: jobs after 10m, pods: [ml/leader, ml/worker]}}\n  \
+           reasons: {{ml/leader: \"gang bert of 2 pods here; *\", ml/worker: \"gang bert of 2 pods here; *\"}}\n\
+         steps:\n\
+         - pass: 6m\n\
+         - expect: {{gone: [shop/cart, dev/notebook], here: [ml/leader, ml/worker]}}\n\
+         ends: {{outcome: Drained, within: 11m}}\n"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("it.yaml"), text).unwrap();
+    let reported = policy(dir.path(), &["test", "it.yaml", "--policy", &gangs]);
+    assert_eq!(reported.code, Some(0), "{reported:#?}");
 }
 
 #[test]
@@ -176,7 +204,7 @@ fn an_invalid_scenario_is_reported_with_its_place() {
         ("steps:\n- pass: soon\n", &["line 2", "`soon` is not a duration"]),
         (
             "steps:\n- remove: shop/cart\n",
-            &["line 2", "there is no pod shop/cart now"],
+            &["line 2", "pod shop/cart does not exist"],
         ),
         ("pods: [cart]\n", &["`cart` is not of the form namespace/name"]),
         ("policy: {grant: {}}\n", &["policies[0].grant", "grants"]),

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::{built, narrated, play};
 
-const POLICIES: [&str; 2] = ["gpu", "namespace-modes"];
+/// Those of the demo's configuration.
+const POLICIES: [&str; 3] = ["gpu", "namespace-modes", "jobs"];
 
 fn folder() -> String {
     let policy = built(&POLICIES);
@@ -15,6 +16,15 @@ fn folder() -> String {
 fn pods(listed: &str) -> Vec<&str> {
     let lines = listed.lines().skip(1).take_while(|line| !line.is_empty());
     lines.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+#[test]
+fn make_builds_the_policies_of_the_demo() {
+    let makefile = include_str!("../../../../Makefile");
+    let (_, recipe) = makefile.split_once("\ndemo-nvsentinel:").unwrap();
+    let (_, built) = recipe.split_once("$(call demo_programs,").unwrap();
+    let (built, _) = built.split_once(')').unwrap();
+    assert_eq!(built.split_whitespace().collect::<Vec<_>>(), POLICIES);
 }
 
 #[test]
@@ -65,9 +75,19 @@ fn the_pods_of_one_gpu_leave_and_then_those_of_the_node() {
         before.contains("(DrainDeferred=True: namespace-modes"),
         "{before}"
     );
-    let finished = after_gpu.find("(research/finetune-0 has finished)");
-    let gone = after_gpu.find("gone     research/finetune-0");
-    assert!(finished.is_some() && finished < gone, "{after_gpu}");
+    // A pod that stays is asked for nothing.
+    assert!(!before.contains("finetune-0 is asked"), "{before}");
+    let order = [
+        "(research/finetune-0 is asked for a checkpoint)",
+        "(DrainDeferred=True: jobs",
+        "(research/finetune-0 has saved a checkpoint)",
+        "gone     research/finetune-0",
+    ];
+    let places = order.map(|what| after_gpu.find(what));
+    assert!(
+        places[0].is_some() && places.is_sorted(),
+        "{places:?} {after_gpu}"
+    );
     // Only if a driver takes two seconds to begin.
     let is_slow = |line: &&str| line.contains("waits for another drain of the node");
     let others: Vec<_> = text.lines().filter(|line| !is_slow(line)).collect();

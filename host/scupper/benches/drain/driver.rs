@@ -142,8 +142,15 @@ impl Driver {
         self.event(testbed, "bench-uncordon").await;
     }
 
-    /// Creates an event and waits until the kubelet has finished it.
+    /// Creates an event and waits until the kubelet has finished it with success.
     async fn event(&self, testbed: &Testbed, transition: &str) -> String {
+        let (name, status) = self.ended_event(testbed, transition).await;
+        assert_eq!(status, "Succeeded", "{name}");
+        name
+    }
+
+    /// Creates an event and waits until the kubelet has finished it. Returns its name and its last state.
+    pub(crate) async fn ended_event(&self, testbed: &Testbed, transition: &str) -> (String, String) {
         let finished = self.kubelet.record().finished().len();
         let name = format!("{transition}-{}-{finished}", self.node);
         let file = self.story.with_file_name("event.json");
@@ -153,23 +160,27 @@ impl Driver {
         });
         std::fs::write(&file, event.to_string()).unwrap();
         testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
-        let done = |(event, status): &(String, String)| *event == name && status == "Succeeded";
+        let is_it = |(event, _): &(String, String)| *event == name;
         self.kubelet
-            .wait_for(|record| record.finished().iter().any(done), LIMIT)
+            .wait_for(|record| record.finished().iter().any(is_it), LIMIT)
             .await
             .unwrap();
-        name
+        let ended = self.kubelet.record().finished();
+        ended.into_iter().find(is_it).unwrap()
+    }
+
+    /// What it has printed of a drain.
+    pub(crate) fn lines(&self, drain: &str) -> Vec<Value> {
+        let story = std::fs::read_to_string(&self.story).unwrap();
+        let lines = story
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["drain"] == drain).collect()
     }
 
     fn reported(&self, drain: &str) -> Value {
-        let story = std::fs::read_to_string(&self.story).unwrap();
-        let mut lines = story
-            .lines()
-            .rev()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines
-            .find(|line| line["drain"] == drain && line["kind"] == "finished")
-            .unwrap()
+        let mut lines = self.lines(drain).into_iter().rev();
+        lines.find(|line| line["kind"] == "finished").unwrap()
     }
 }
 

@@ -73,6 +73,7 @@ fn pod(number: usize) -> Pod {
         hostname: String::new(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     }
 }
 

@@ -127,6 +127,7 @@ fn hook_step(bencher: Bencher<'_, '_>) {
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
         state: Vec::new(),
+        leaving: Vec::new(),
     };
     bencher.bench(|| {
         TOKIO.block_on(policies.step(StepCall {

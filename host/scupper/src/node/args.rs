@@ -1,8 +1,10 @@
 //! What can be typed for nodes: names or a selector, and the flags of `kubectl drain`.
 
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::args::{ClusterArgs, DRIVER, EVICTIONS, PolicyArgs};
@@ -17,6 +19,21 @@ pub struct PlanArgs {
     /// Plan with the driver's defaults: keep DaemonSet pods, delete emptyDir data
     #[arg(long)]
     pub as_driver: bool,
+    /// Also save the plan, and the objects that were read for it, as a scenario for `scupper policy test`. Environment
+    /// variables and command lines of containers are left out
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "config",
+        conflicts_with_all = [
+            "pod_selector",
+            "disable_eviction",
+            "skip_wait_for_delete_timeout",
+            "node_is_off",
+            "local_data"
+        ]
+    )]
+    pub save_scenario: Option<PathBuf>,
     #[command(flatten)]
     pub drain: KubectlArgs,
     #[command(flatten)]
@@ -171,7 +188,7 @@ pub struct StatusArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodesArgs {
     /// Names of nodes
-    #[arg(value_name = "NODE", required_unless_present = "selector", add = ArgValueCompleter::new(completion::nodes))]
+    #[arg(value_name = "NODE", required_unless_present = "selector", value_parser = NonEmptyStringValueParser::new(), add = ArgValueCompleter::new(completion::nodes))]
     pub names: Vec<String>,
     /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
     #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
@@ -235,10 +252,28 @@ pub struct KubectlArgs {
     /// [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES", help_heading = EVICTIONS)]
     pub returning_pod_evictions: Option<u32>,
+    /// The machine is off: taint the node as out of service and delete its pods without asking budgets, so that Kubernetes
+    /// removes them and detaches their volumes without a kubelet. Implies --local. Use it only if the machine is certainly
+    /// off: otherwise two nodes may write to one volume and destroy its data
+    #[arg(long, help_heading = EVICTIONS)]
+    pub node_is_off: bool,
+    /// What to do about pods with volumes that only this node can use, such as local PersistentVolumes: warn or refuse the
+    /// drain [default: volumes are not read]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "warn|refuse", help_heading = EVICTIONS)]
+    pub local_data: Option<LocalDataArg>,
     /// Limit for one eviction request before it is sent again [default: 30s]
     #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
     pub eviction_timeout: Option<String>,
     /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
     #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
     pub forbidden_timeout: Option<String>,
+}
+
+/// What follows from pods whose volumes only the node can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LocalDataArg {
+    /// The drain names them and begins.
+    Warn,
+    /// The drain is refused.
+    Refuse,
 }

@@ -19,7 +19,7 @@ use crate::signals::Signals;
 use crate::use_cases::HandOverOptions;
 use scupper_common::clock::Clock;
 use scupper_driver::handover::HandoverFlags;
-use scupper_driver::{LocalOptions, NodeResult, Nodes};
+use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
 use scupper_report::{Format, Screen};
 use scupper_traces::TraceSettings;
 
@@ -47,7 +47,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         draining,
         cluster: &args.cluster,
         hand_over: &args.hand_over,
-        is_local: args.hand_over.local || args.take_over,
+        is_local: args.hand_over.local || args.take_over || args.drain.node_is_off,
         parallel: usize::from(args.parallel.get()),
         take_over: args.take_over,
         any_cordon: false,
@@ -83,7 +83,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
 /// What the drivers of some nodes, or this process, shall do.
 struct NodesJob<'a> {
     intent: Intent,
-    nodes: Nodes,
+    nodes: NodeSelection,
     draining: Draining,
     /// Flags for the driver.
     flags: Option<HandoverFlags>,
@@ -113,6 +113,12 @@ impl NodesJob<'_> {
         format: Format,
         shown: &Shown,
     ) -> Result<ExitCode, OptionsError> {
+        if self.intent == Intent::Uncordon {
+            match scupper_driver::back_in_service(self.cluster.connection(), &self.nodes).await {
+                Ok(nodes) => nodes.iter().for_each(|node| say_back_in_service(format, node)),
+                Err(error) => return Ok(driver_failed(&error)),
+            }
+        }
         if !self.is_local {
             let options = HandOverOptions {
                 flags: self.flags.clone(),
@@ -178,8 +184,8 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
 }
 
 /// Each drain has reported itself: this adds the nodes on which nothing began, and a summary.
-fn report(ended: &[NodeResult], format: Format) -> Exit {
-    let exits = ended.iter().map(|NodeResult { node, result }| {
+fn report(ended: &[NodeDrainResult], format: Format) -> Exit {
+    let exits = ended.iter().map(|NodeDrainResult { node, result }| {
         let exit = match result {
             Ok(Some(outcome)) => Exit::of(outcome),
             Ok(None) => Exit::DrainFailed,
@@ -212,4 +218,16 @@ pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit)>, is_lis
         }
     }
     exit
+}
+
+/// Says that the taint of a drain with `--node-is-off` is gone.
+fn say_back_in_service(format: Format, node: &str) {
+    let text = format!(
+        "node {node}: the taint {} is removed",
+        scupper_driver::OUT_OF_SERVICE_TAINT
+    );
+    match format {
+        Format::Human => print(&text),
+        Format::Json => complain(&text),
+    }
 }

@@ -17,7 +17,7 @@ use crate::output::{complain, exit_of, failed};
 use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
-use scupper_driver::Nodes;
+use scupper_driver::NodeSelection;
 use scupper_driver::handover::HandoverFlags;
 use scupper_report::{FollowEvent, FollowOutput, Format};
 
@@ -29,7 +29,7 @@ pub(super) async fn hand_over(
     shown: &Shown,
 ) -> Option<ExitCode> {
     let stories: RefCell<BTreeMap<String, FollowOutput>> = RefCell::default();
-    let many = !matches!(&options.nodes, Nodes::Named(names) if names.len() == 1);
+    let many = !matches!(&options.nodes, NodeSelection::Named(names) if names.len() == 1);
     let report = |node: &str, seen: &FollowEvent| {
         let now = options.clock.now();
         let mut stories = stories.borrow_mut();
@@ -91,7 +91,7 @@ const fn exit_of_end(end: &HandOverEnd) -> Exit {
 /// What is handed over.
 pub(super) fn options_of(
     args: &HandOverArgs,
-    nodes: &Nodes,
+    nodes: &NodeSelection,
     cluster: &ClusterArgs,
     intent: Intent,
 ) -> Result<HandOverOptions, OptionsError> {
@@ -118,6 +118,7 @@ pub(super) fn typed(draining: &Draining) -> HandoverFlags {
         pod_selector: draining.pod_selector.clone(),
         grace_seconds: draining.settings.grace_seconds,
         returning_pod_evictions: draining.returning_pod_evictions,
+        local_data: draining.has_local_data.then_some(draining.settings.local_data),
         eviction_timeout: draining.eviction_timeout,
         timeout: draining.timeout,
     }

@@ -8,6 +8,7 @@ mod drain;
 mod handover;
 mod options;
 mod plan;
+mod plan_scenario;
 mod shown;
 mod status;
 
@@ -16,4 +17,6 @@ pub(super) use cancel::run as cancel;
 pub(super) use drain::{drain, uncordon};
 pub use plan::plan_for_people;
 pub(super) use plan::run as plan;
+#[cfg(test)]
+pub(crate) use plan_scenario::SaveError;
 pub(super) use status::run as status;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use scupper_engine::{Filters, Selector, Settings};
 
-use super::args::{KubectlArgs, NodesArgs};
+use super::args::{KubectlArgs, LocalDataArg, NodesArgs};
 use crate::args::PolicyArgs;
 use crate::options::{self, OptionsError, Problems, When};
-use scupper_config::DrainFile;
-use scupper_driver::{Nodes, PoliciesOptions};
+use scupper_config::{DrainFile, PreFlight};
+use scupper_driver::{NodeSelection, PoliciesOptions};
 
 /// How nodes are drained from the command line.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Draining {
     pub(super) eviction_timeout: Duration,
     /// What a flag or the file says of pods that come back.
     pub(super) returning_pod_evictions: Option<u32>,
+    /// A flag or the file says what follows from local data.
+    pub(super) has_local_data: bool,
     /// Objects a page of a list.
     pub(super) page_size: u32,
     /// For each node.
@@ -62,6 +64,7 @@ pub(super) fn draining(
         delete_emptydir_data: args.delete_emptydir_data,
         ignore_daemonsets: args.ignore_daemonsets,
         returning_pod_evictions: args.returning_pod_evictions,
+        local_data: args.local_data.map(PreFlight::from),
         ..DrainFile::default()
     };
     let said = flags.or(file);
@@ -76,6 +79,7 @@ pub(super) fn draining(
         policies,
         eviction_timeout,
         returning_pod_evictions: said.returning_pod_evictions,
+        has_local_data: said.local_data.is_some(),
         page_size,
         timeout: timeout.filter(|timeout| !timeout.is_zero()),
         pod_selector: args.pod_selector.clone(),
@@ -110,14 +114,28 @@ fn settings(
         disable_eviction: args.disable_eviction,
         ..defaults.clone()
     };
-    Some(scupper_driver::settings(said, own_pod?, usual))
+    Some(Settings {
+        machine_is_off: args.node_is_off,
+        ..scupper_driver::settings(said, own_pod?, usual)
+    })
+}
+
+impl From<LocalDataArg> for PreFlight {
+    fn from(flag: LocalDataArg) -> Self {
+        match flag {
+            LocalDataArg::Warn => Self::Warn,
+            LocalDataArg::Refuse => Self::Refuse,
+        }
+    }
 }
 
 /// Which nodes are meant.
-pub(super) fn nodes(args: &NodesArgs) -> Result<Nodes, OptionsError> {
+pub(super) fn nodes(args: &NodesArgs) -> Result<NodeSelection, OptionsError> {
     match &args.selector {
-        None => Ok(Nodes::Named(args.names.clone())),
-        Some(text) if scupper_driver::parse_selector(text).is_some() => Ok(Nodes::Selected(text.clone())),
+        None => Ok(NodeSelection::Named(args.names.clone())),
+        Some(text) if scupper_driver::parse_selector(text).is_some() => {
+            Ok(NodeSelection::Selected(text.clone()))
+        }
         Some(text) => Err(OptionsError(vec![format!(
             "--selector {text}: must be a label selector such as pool=gpu,zone!=b"
         )])),

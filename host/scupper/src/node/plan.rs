@@ -1,6 +1,7 @@
 //! `scupper plan`: what a drain would do.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_engine::{Blocker, EvictAnswer, Filters, HumanDuration, Outcome, Plan, PodRef, Uid, Verdict};
@@ -8,16 +9,18 @@ use serde_json::Value;
 
 use super::args::PlanArgs;
 use super::options::{self, Draining};
+use super::plan_scenario::{self, Made};
 use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::output::Output;
-use crate::output::{complain, failed, print, wrong_options};
+use crate::output::{complain, fail, failed, inform, print, wrong_options};
 use crate::use_cases::{self, PlanOptions, Planned};
+use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
-use scupper_driver::Nodes;
+use scupper_driver::{NodeSelection, OUT_OF_SERVICE};
 use scupper_report::{
-    finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json, plan_volume_lines,
-    plan_volumes_to_json,
+    finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines,
+    plan_force_to_json, plan_volume_lines, plan_volumes_to_json, surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -30,20 +33,71 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     let draining = options::draining(&args.drain, &args.policies, &defaults);
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     match options {
-        Ok((nodes, draining)) => show(nodes, draining, &args.cluster, false, output).await,
+        Ok((nodes, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
+            Some((folder, config)) => {
+                show_and_save(nodes, draining, &args.cluster, (folder, config), output).await
+            }
+            None => show(nodes, draining, &args.cluster, false, output).await,
+        },
         Err(error) => wrong_options(&error),
+    }
+}
+
+/// Shows what drains would do, and saves each as a scenario in the folder. The policies are those of the configuration.
+async fn show_and_save(
+    nodes: NodeSelection,
+    draining: Draining,
+    cluster: &ClusterArgs,
+    (folder, config): (&Path, &Path),
+    output: Output,
+) -> ExitCode {
+    let recorder = Recorder::default();
+    let options = PlanOptions {
+        recorder: Some(recorder.clone()),
+        ..plan_options(nodes, draining.clone(), cluster)
+    };
+    let plans = match use_cases::plan(options).await {
+        Ok(plans) => plans,
+        Err(error) => return failed(&error),
+    };
+    let exit = report(&plans, output);
+    let made = Made {
+        config,
+        policies: &draining.policies,
+        settings: &draining.settings,
+        timeout: draining.timeout,
+    };
+    match plan_scenario::save(folder, &made, &plans, &recorder.snapshot()) {
+        Ok(scenarios) => {
+            for scenario in scenarios {
+                inform(&format!("saved {}", scenario.display()));
+            }
+            exit.into()
+        }
+        Err(error) => fail(&error, Exit::Config),
     }
 }
 
 /// Shows what drains would do, and, where it is asked, what it says.
 pub(super) async fn show(
-    nodes: Nodes,
+    nodes: NodeSelection,
     draining: Draining,
     cluster: &ClusterArgs,
     ask_server: bool,
     output: Output,
 ) -> ExitCode {
     let options = PlanOptions {
+        ask_server,
+        ..plan_options(nodes, draining, cluster)
+    };
+    match use_cases::plan(options).await {
+        Ok(plans) => report(&plans, output).into(),
+        Err(error) => failed(&error),
+    }
+}
+
+fn plan_options(nodes: NodeSelection, draining: Draining, cluster: &ClusterArgs) -> PlanOptions {
+    PlanOptions {
         connection: cluster.connection(),
         nodes,
         settings: draining.settings,
@@ -51,13 +105,10 @@ pub(super) async fn show(
         eviction_timeout: draining.eviction_timeout,
         page_size: draining.page_size,
         timeout: draining.timeout,
-        ask_server,
+        ask_server: false,
         clock: Clock::System,
+        recorder: None,
         compiler: None,
-    };
-    match use_cases::plan(options).await {
-        Ok(plans) => report(&plans, output).into(),
-        Err(error) => failed(&error),
     }
 }
 
@@ -101,6 +152,9 @@ fn plan_for_programs(planned: &Planned) -> Value {
         add("budgets", budgets);
         let volumes = plan_volumes_to_json(plan, &planned.pods, planned.wait_for_volumes);
         add("waitForVolumes", volumes);
+        let force = plan_force_to_json(plan, &planned.pods, planned.at_deadline.as_ref());
+        add("atDeadline", force);
+        add("taint", planned.node_is_off.then_some(OUT_OF_SERVICE).into());
         add("findings", findings_to_json(&planned.findings));
     }
     json
@@ -119,7 +173,19 @@ pub fn plan_for_people(planned: &Planned) -> String {
                 "A drain of node {node} would go like this; nothing was changed."
             )];
             lines.extend(plan_lines(plan, &names));
+            lines.extend(planned.node_is_off.then(|| {
+                format!(
+                    "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
+                     controllers also delete pods that stay, unless they tolerate the taint."
+                )
+            }));
             lines.extend(plan_volume_lines(plan, &planned.pods, planned.wait_for_volumes));
+            lines.extend(plan_force_lines(
+                plan,
+                &planned.pods,
+                planned.at_deadline.as_ref(),
+            ));
+            lines.extend(surge_lines(&plan.surge));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
             lines.extend(finding_lines(&planned.findings));
             let returning = scupper_report::returning(&planned.pods).collect();

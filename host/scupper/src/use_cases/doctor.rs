@@ -2,20 +2,23 @@
 //! what its policies find in their surroundings.
 
 mod drain_requests;
+mod node_is_off;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use scupper_engine::Node;
+use scupper_engine::{LocalData, Node, SurgeMethod};
 
 use self::drain_requests::DrainRequestsFound;
 use crate::use_cases::CommandError;
 use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use crate::use_cases::pre_flight;
 use scupper_cluster::{
-    Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP,
-    REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node, needed, needed_for_fact, needed_for_volumes,
+    ANNOTATE_PURPOSE, Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, FORCE_PURPOSE,
+    LOCAL_DATA_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, REQUEST_PURPOSE, Right, VOLUME_PURPOSE,
+    evicting_as_node, needed, needed_at_deadline, needed_for_fact, needed_for_local_data,
+    needed_for_pod_annotations, needed_for_surge, needed_for_volumes, surge_purpose,
 };
 use scupper_common::clock::Clock;
 use scupper_config::Override;
@@ -145,18 +148,32 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     }
     let mut facts = environment.facts;
     let settings = pre_flight::settings(options.config.as_deref());
-    if settings.refuse_certain {
+    if settings.refuse_certain || settings.surge.is_some() {
         facts.extend(["namespaces", "owners"].map(str::to_owned));
     }
     let of_fact = |target: &String| needed_for_fact(target, &used.group);
     all.extend(facts.iter().flat_map(of_fact));
     all.extend(requests.rights);
+    if environment.annotates_pods {
+        all.extend(needed_for_pod_annotations());
+    }
+    if settings.local_data != LocalData::Unread {
+        all.extend(needed_for_local_data());
+    }
     if settings.wait_for_volumes.is_some() {
         all.extend(needed_for_volumes());
+    }
+    if settings.at_deadline.is_some() {
+        all.retain(|right| right.name() != "delete pods");
+        all.extend(needed_at_deadline());
+    }
+    if let Some(surge) = &settings.surge {
+        all.extend(needed_for_surge(surge));
     }
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
     findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
+    findings.push(node_is_off::of_caller(&cluster, &name).await?);
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
     }
@@ -343,15 +360,40 @@ fn lacking(right: &Right) -> (String, String) {
             "add it to the driver's ClusterRole, or use the components of deploy/components/facts".to_owned();
         return (String::new(), text);
     }
+    if right.purpose == LOCAL_DATA_PURPOSE {
+        let text = "use the component deploy/components/local-data".to_owned();
+        return (String::new(), text);
+    }
     if right.purpose == VOLUME_PURPOSE {
         let text = "use the component deploy/components/wait-for-volumes".to_owned();
         return (String::new(), text);
+    }
+    let method = [SurgeMethod::Restart, SurgeMethod::Scale];
+    if let Some(method) = method.into_iter().find(|&it| right.purpose == surge_purpose(it)) {
+        let text = match method {
+            SurgeMethod::Restart => "use the component deploy/components/surge",
+            SurgeMethod::Scale => "use the component deploy/components/surge-scale",
+        };
+        let text = text.to_owned();
+        let place = match right.namespace.as_str() {
+            "" => String::new(),
+            namespace => format!(" in the namespace {namespace}"),
+        };
+        return (place, text);
     }
     if right.purpose == REQUEST_PURPOSE {
         let text =
             "use the component deploy/components/drain-requests, or bind such a Role in that namespace"
                 .to_owned();
         return (format!(" in the namespace {}", right.namespace), text);
+    }
+    if right.purpose == ANNOTATE_PURPOSE {
+        let text = "use the component deploy/components/pods/patch".to_owned();
+        return (String::new(), text);
+    }
+    if right.purpose == FORCE_PURPOSE {
+        let text = "use the component deploy/components/pods/delete".to_owned();
+        return (String::new(), text);
     }
     if right.name() == "delete pods" {
         let text = "use the component deploy/components/pods/delete if a policy deletes pods, as DeleteAfterTimeout of \

@@ -19,5 +19,5 @@ pub(crate) use handover::{
     CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel, run as hand_over,
 };
 pub use plan::Planned;
-pub(crate) use plan::{PlanOptions, plan};
+pub(crate) use plan::{PLAN_NAME, PlanOptions, plan};
 pub use status::{StatusOptions, status};

@@ -7,20 +7,26 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, Intent, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
-    Task, Time, Trigger, Verdict, VolumeWait,
+    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Intent, Notice, Outcome, Plan, Pod, PodRef,
+    Request, Settings, Task, Time, Trigger, Verdict, VolumeWait,
 };
 use tokio::time::timeout;
 
 use crate::use_cases::CommandError;
-use scupper_cluster::{Cluster, ConnectOptions, Connection};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, Recorder};
 use scupper_common::clock::Clock;
+use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
-use scupper_driver::pre_flight::{self, PreFlight};
-use scupper_driver::{DriverError, NodeSnapshot, Nodes, PoliciesOptions, load_policies, resolve_nodes};
+use scupper_driver::pre_flight::{self, PreFlightCheck};
+use scupper_driver::{
+    DriverError, NodeSelection, NodeSnapshot, PoliciesOptions, load_policies, resolve_nodes,
+};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
+
+/// The name of the drain that is planned, as policies see it.
+pub(crate) const PLAN_NAME: &str = "plan";
 
 /// What to plan.
 #[derive(Clone, Debug)]
@@ -28,7 +34,7 @@ pub(crate) struct PlanOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
-    pub nodes: Nodes,
+    pub nodes: NodeSelection,
     /// How pods are chosen.
     pub settings: Settings,
     /// What to load.
@@ -43,6 +49,8 @@ pub(crate) struct PlanOptions {
     pub ask_server: bool,
     /// What time it is.
     pub clock: Clock,
+    /// Keeps what is read.
+    pub recorder: Option<Recorder>,
     /// The program that compiles policies; `None`: this one.
     pub compiler: Option<PathBuf>,
 }
@@ -52,12 +60,18 @@ pub(crate) struct PlanOptions {
 pub struct Planned {
     /// The node.
     pub node: String,
+    /// When it was made.
+    pub at: Time,
     /// The pods on the node.
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
     pub result: Result<Plan, Outcome>,
     /// How long the drain would wait for volumes after the last pod; `None`: not at all.
     pub wait_for_volumes: Option<VolumeWait>,
+    /// Which pods the drain would delete shortly before its deadline; `None`: none.
+    pub at_deadline: Option<ForceAtDeadline>,
+    /// The drain would taint the node as out of service.
+    pub node_is_off: bool,
     /// The disruption budgets that there are; `None`: they are not known.
     pub budgets: Option<Vec<Budget>>,
     /// What stands in the way of the plan.
@@ -74,6 +88,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         connection: options.connection.clone(),
         eviction_timeout: options.eviction_timeout,
         page_size: options.page_size,
+        recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -90,8 +105,8 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
     for node in nodes {
         let now = options.clock.now();
         let request = Request {
-            id: "plan".to_owned(),
-            name: "plan".to_owned(),
+            id: PLAN_NAME.to_owned(),
+            name: PLAN_NAME.to_owned(),
             trigger: Trigger::Command.name().to_owned(),
             intent: Intent::Drain,
             node,
@@ -136,7 +151,10 @@ async fn dry_run(
     request: Request,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
-    let mut drain = Drain::new(clock.now(), pre_flight::planned(request));
+    let mut drain = Drain::new(
+        clock.now(),
+        pre_flight::planned(out_of_service::planned(request, None)),
+    );
     let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
@@ -160,9 +178,12 @@ async fn dry_run(
             };
             return Ok(Planned {
                 node,
+                at: clock.now(),
                 pods: drain.pods().cloned().collect(),
                 result,
                 wait_for_volumes: drain.request().settings.wait_for_volumes,
+                at_deadline: drain.request().settings.at_deadline.clone(),
+                node_is_off: drain.request().settings.machine_is_off,
                 budgets,
                 findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
@@ -172,8 +193,12 @@ async fn dry_run(
         let event = match drain.poll_command() {
             Some(command) => match &command.task {
                 Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
-                    let known = PreFlight::of(&drain, clock.now());
-                    let answer = known.refuse(cluster, draft.clone()).await;
+                    let known = PreFlightCheck::of(&drain, clock.now());
+                    let answer = known.answer_at_once(cluster, draft.clone()).await;
+                    Event::Answer(command.id, Answer::Plan(answer))
+                }
+                Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
+                    let answer = out_of_service::plan(drain.node(), draft.clone());
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 Task::Plan { policy, draft } => {
@@ -225,12 +250,15 @@ async fn examine(
     plan: &Plan,
     budgets: Option<&[Budget]>,
 ) -> Vec<Finding> {
-    let known = PreFlight::of(drain, now).with_budgets(budgets.unwrap_or_default());
-    let (namespaces, unread) = pre_flight::read_namespaces(cluster, known.namespaces(plan)).await;
+    let known = PreFlightCheck::of(drain, now).with_budgets(budgets.unwrap_or_default());
+    let settings = &drain.request().settings;
+    let (namespaces, unread) = pre_flight::read_namespaces(cluster, known.namespaces(plan), settings).await;
     if let Some(error) = unread {
         tracing::warn!("what stands in the way of the drain is only partly known: {error}");
     }
-    known.findings(plan, &namespaces)
+    let claims = known.claims(plan);
+    let volumes = pre_flight::read_local_volumes(cluster, &drain.request().node, &claims).await;
+    known.with_volumes(volumes).findings(plan, &namespaces)
 }
 
 /// The first list of them; `None`: it does not come.

@@ -36,6 +36,8 @@ pub(crate) struct PolicyEnvironment {
     pub findings: Vec<Finding>,
     /// The targets of the facts that they ask for.
     pub facts: BTreeSet<String>,
+    /// Any of them annotates pods.
+    pub annotates_pods: bool,
 }
 
 impl PolicyEnvironment {
@@ -49,13 +51,14 @@ impl PolicyEnvironment {
         );
         match load_policies(&options, None, Clock::System, cluster).await {
             Ok(loaded) => {
-                let wants = loaded
-                    .policies
-                    .descriptions()
-                    .into_iter()
-                    .flat_map(|it| it.grants);
-                let facts = wants.filter(|grant| grant.capability == Capability::Facts);
-                self.facts.extend(facts.map(|grant| grant.target));
+                let described = loaded.policies.descriptions().into_iter();
+                for grant in described.flat_map(|it| it.grants) {
+                    match grant.capability {
+                        Capability::Facts => drop(self.facts.insert(grant.target)),
+                        Capability::PodAnnotations => self.annotates_pods = true,
+                        _ => {}
+                    }
+                }
                 self.findings.extend(checked(&name, &loaded, node).await);
             }
             Err(error) => {

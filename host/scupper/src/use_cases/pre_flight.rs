@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, examine};
-use scupper_engine::{Filters, Settings, Verdict, draft};
+use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
+use scupper_engine::{Filters, Plan, Settings, SurgePlan, Verdict, draft};
 
 use super::doctor::Finding;
 use scupper_cluster::{Cluster, ReadError};
 use scupper_common::clock::Clock;
 use scupper_config::DrainFile;
-use scupper_driver::pre_flight::read_namespaces;
-use scupper_report::finding_text;
+use scupper_driver::pre_flight::{read_local_volumes, read_namespaces};
+use scupper_report::{finding_text, surge_texts};
 
 const SUBJECT: &str = "pre-flight";
 
@@ -25,11 +25,15 @@ pub(super) fn settings(file: Option<&Path>) -> Settings {
 /// What is found on the node.
 pub(super) async fn of_node(cluster: &Cluster, node: &str, settings: &Settings) -> Vec<Finding> {
     match found(cluster, node, settings).await {
-        Ok(findings) if findings.is_empty() => {
+        Ok((findings, surge)) if findings.is_empty() && surge.is_empty() => {
             let text = format!("nothing is known that would keep pods on {node} in a drain");
             vec![Finding::fine(SUBJECT, text)]
         }
-        Ok(findings) => findings.iter().map(note).collect(),
+        Ok((findings, surge)) => {
+            let surges = surge_texts(&surge).into_iter();
+            let surges = surges.map(|text| Finding::note(SUBJECT, text, String::new()));
+            findings.iter().map(note).chain(surges).collect()
+        }
         Err(error) => {
             let text = format!("what would keep pods on {node} in a drain is not known: {error}");
             vec![Finding::note(SUBJECT, text, String::new())]
@@ -41,7 +45,7 @@ async fn found(
     cluster: &Cluster,
     node: &str,
     settings: &Settings,
-) -> Result<Vec<PreFlightFinding>, ReadError> {
+) -> Result<(Vec<PreFlightFinding>, SurgePlan), ReadError> {
     let pods = cluster.pods(node).await?;
     let counts = cluster.budgets().await?;
     let budgets: Vec<_> = counts.into_iter().map(|counts| counts.budget).collect();
@@ -50,15 +54,29 @@ async fn found(
     let leaving = pods.iter().filter(|pod| evicts(&pod.id.uid));
     let names: std::collections::BTreeSet<_> = leaving.map(|pod| pod.id.namespace.clone()).collect();
     // A namespace that cannot be read makes nothing certain; the missing right is a finding of its own.
-    let (namespaces, _) = read_namespaces(cluster, names).await;
-    Ok(examine(&Input {
+    let (namespaces, _) = read_namespaces(cluster, names, settings).await;
+    let input = Input {
         pods: &pods,
         plan: &plan,
         settings,
         budgets: &budgets,
         time_left: None,
         namespaces: &namespaces,
-    }))
+        volumes: LocalVolumes::NONE,
+    };
+    let volumes = &read_local_volumes(cluster, node, &input.claims_of_leaving()).await;
+    let surge = surges(&input);
+    let plan = Plan {
+        surge,
+        ..plan.clone()
+    };
+    let plan = &plan;
+    let findings = examine(&Input {
+        plan,
+        volumes,
+        ..input
+    });
+    Ok((findings, plan.surge.clone()))
 }
 
 fn note(finding: &PreFlightFinding) -> Finding {

@@ -13,7 +13,7 @@ use crate::use_cases::CommandError;
 use crate::use_cases::details::DetailReader;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
 use scupper_common::clock::Clock;
-use scupper_driver::{DriverError, LeaseReader, Nodes, resolve_nodes};
+use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_nodes};
 use scupper_report::{
     LeaseHolder, LifecycleEventStatus, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text,
 };
@@ -28,7 +28,7 @@ pub struct StatusOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
-    pub nodes: Nodes,
+    pub nodes: NodeSelection,
     /// What time it is.
     pub clock: Clock,
     /// Where the leases of nodes are.

@@ -75,7 +75,7 @@ async fn without_the_label_a_cordon_is_only_a_cordon() {
     let node = Node::start().await;
     node.pods(&["a"]);
     let _driver = node.claimer(&[]).await;
-    for value in [None, Some("false")] {
+    for value in [None, Some("false"), Some("True"), Some("yes"), Some("")] {
         label(&node, value);
         cordon(&node, true);
         settled(&node).await;

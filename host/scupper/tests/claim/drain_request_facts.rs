@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use scupper_policy_spec::FACTS;
+use scupper_simulator::api::Forbidden;
 use serde_json::{Value, json};
 use xtask::policies;
 use xtask::workspace::Workspace;
 
 use crate::drain_requests::Site;
 use crate::driver::Driver;
+use crate::guests::guest;
 use crate::objects::{closed_budget, pod};
 
 fn policy() -> Value {
@@ -76,6 +79,31 @@ async fn a_request_for_another_gpu_is_complete_only_when_that_ones_pods_are_gone
     site.becomes("2", "DrainComplete", "True Drained").await;
     assert_eq!(site.pod_names(), ["c"]);
     site.check_evicted_at_most_once();
+}
+
+#[tokio::test]
+async fn a_planner_that_waits_for_an_answer_defers_the_drain() {
+    let site = Site::start().await;
+    site.pods(&["a"]);
+    site.api.set_forbidden(Forbidden {
+        user_agent: "scupper".to_owned(),
+        resource: "namespaces".to_owned(),
+        ..Forbidden::default()
+    });
+    let asks = json!([{"name": "asks", "module": guest("asks"), "grants": {"facts": FACTS},
+        "config": {"ask": "namespace default", "then": "go on"}}]);
+    let _driver = site.driver(json!({}), asks).await;
+    site.create("1", json!({})).await;
+    site.becomes("1", "DrainDeferred", "True PolicyHolds").await;
+    let message = site.message("1", "DrainDeferred");
+    assert!(
+        message.starts_with("asks: ") && message.contains("namespaces"),
+        "{message}"
+    );
+    assert!(site.evictions().is_empty());
+    site.api.clear_forbidden();
+    site.becomes("1", "DrainComplete", "True Drained").await;
+    assert_eq!(site.condition("1", "DrainDeferred"), "False NotHeld");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use crate::guests::guest;
 use crate::node::Node;
 use crate::objects::{closed_budget, pod, slow};
 use crate::rig::{DRIVER, NODE, Rig, UNCORDON};
+use crate::scrape::scrape;
 
 const GROUP: &str = "nvsentinel.nvidia.com";
 const NAMESPACE: &str = "nvsentinel";
@@ -88,11 +89,16 @@ impl Site {
 
     /// A driver with this under `drain-requests`, and more of a configuration.
     pub(crate) async fn driver(&self, drain_requests: Value, policies: Value) -> Driver {
+        self.driver_with(drain_requests, policies, &[]).await
+    }
+
+    async fn driver_with(&self, drain_requests: Value, policies: Value, more: &[&str]) -> Driver {
         let file = self.folder.path().join("scupper.yaml");
         let config = json!({"apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies,
             "drain-requests": drain_requests});
         fs::write(&file, config.to_string()).unwrap();
-        self.claimer(&["--config", file.to_str().unwrap()]).await
+        self.claimer(&[&["--config", file.to_str().unwrap()], more].concat())
+            .await
     }
 
     async fn usual_driver(&self) -> Driver {
@@ -389,6 +395,11 @@ async fn with_partial_only_the_named_pods_leave() {
     site.create("3", json!({"podsToDrain": ["b"]})).await;
     site.becomes("3", "DrainFailed", "True InvalidRequest").await;
     assert_eq!(site.pod_names(), ["b", "elsewhere"]);
+    let mut many: Vec<_> = (0..10_000).map(|number| format!("pod-{number}")).collect();
+    many.push("b".to_owned());
+    site.create("4", json!({"podsToDrain": {"default": many}})).await;
+    site.becomes("4", "DrainComplete", "True Drained").await;
+    assert_eq!(site.pod_names(), ["elsewhere"]);
 }
 
 #[tokio::test]
@@ -434,9 +445,26 @@ async fn other_names_are_configured() {
     let site = Site::start().await;
     site.pods(&["a"]);
     let conditions = json!({"complete": "Complete", "in-progress": "example.com/Draining"});
-    let _driver = site.driver(json!({"conditions": conditions}), json!([])).await;
+    let names = json!({"conditions": conditions});
+    let driver = site
+        .driver_with(names, json!([]), &["--metrics-address", "0"])
+        .await;
     site.create("1", json!({})).await;
     site.becomes("1", "Complete", "True Drained").await;
+    site.create("2", json!({"nodeName": 7})).await;
+    site.becomes("2", "DrainFailed", "True InvalidRequest").await;
+    let counts =
+        |reason: &str, count: u32| format!("scupper_drain_requests_total{{reason=\"{reason}\"}} {count}\n");
+    let expected = [
+        counts("Drained", 1),
+        counts("InvalidRequest", 1),
+        counts("Blocked", 0),
+    ];
+    site.until("both answers are counted, once", || {
+        let text = scrape(&driver, "GET", "/metrics");
+        expected.iter().all(|line| text.contains(line))
+    })
+    .await;
     assert_eq!(site.condition("1", "DrainComplete"), "");
     assert!(
         site.conditions("1")

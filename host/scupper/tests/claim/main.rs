@@ -29,10 +29,13 @@ mod limit;
 mod node;
 #[path = "../slm/objects.rs"]
 mod objects;
+mod odd_events;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;
 mod rolling;
+#[path = "../slm/scrape.rs"]
+mod scrape;
 mod takeover;

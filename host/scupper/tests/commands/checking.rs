@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use scupper_simulator::api::Forbidden;
 use serde_json::Value;
 
 use crate::guests::guest;
@@ -85,6 +86,51 @@ fn an_error_is_the_doctors_exit_code() {
     );
     assert_eq!(ill.code, Some(8), "{ill:#?}");
     assert_eq!(healthy.code, Some(0), "{healthy:#?}");
+}
+
+/// The caller may not do this.
+fn forbid(rig: &Rig, verb: &str, resource: &str) {
+    rig.api.set_forbidden(Forbidden {
+        user_agent: String::new(),
+        user: String::new(),
+        verb: verb.to_owned(),
+        resource: resource.to_owned(),
+    });
+}
+
+#[test]
+fn the_doctor_names_the_rights_of_who_says_that_a_machine_is_off() {
+    let rig = Rig::new();
+    let run = rig.run(&["doctor", "--node", "worker-1"]);
+    let line = "ok    machine off   the caller has the rights that `scupper drain --node-is-off` needs";
+    assert!(run.stdout.contains(line), "{run:#?}");
+    forbid(&rig, "delete", "pods");
+    let run = rig.run(&["doctor", "--node", "worker-1"]);
+    let line = "note  machine off   the caller has no right to delete pods, which `scupper drain --node-is-off` needs";
+    assert!(run.stdout.contains(line), "{run:#?}");
+}
+
+#[test]
+fn the_doctor_names_the_right_to_annotate_pods_if_a_policy_does() {
+    const MISSING: &str = "no right to patch pods, needed for policies that annotate pods";
+    let rig = Rig::new();
+    forbid(&rig, "patch", "pods");
+    config(&rig, &[]);
+    let without = doctor(&rig, &[]);
+    assert!(!without.stdout.contains(MISSING), "{without:#?}");
+    let text = format!(
+        "{CONFIG}  - name: marks
+    module: {}
+    grants: {{node-annotations: [drain.example.com/], pod-annotations: [drain.example.com/pod-]}}
+",
+        guest("annotates").display(),
+    );
+    fs::write(rig.dir.path().join("scupper.yaml"), text).unwrap();
+    let run = doctor(&rig, &[]);
+    for words in [MISSING, "use the component deploy/components/pods/patch"] {
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!(run.code, Some(8), "{run:#?}");
 }
 
 fn check_events(rig: &Rig) -> Vec<Value> {

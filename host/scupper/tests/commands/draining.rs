@@ -143,4 +143,8 @@ fn without_evictions_pods_are_deleted_by_their_uid() {
         .filter(|request| request.verb == "delete" && request.path.contains("/pods/"))
         .filter(|request| request.user_agent.starts_with("scupper"));
     assert_eq!(deletes.count(), 1);
+    assert!(run.stdout.contains("delete   shop/web\n"), "{run:#?}");
+    let end = "1 pod deleted in 1 wave, 0 kept, 0 remaining; 0 eviction requests, 0 of them refused by a disruption \
+               budget; 1 deletion request";
+    assert!(run.stdout.contains(end), "{run:#?}");
 }

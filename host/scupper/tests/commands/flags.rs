@@ -80,6 +80,9 @@ fn invalid_flags_are_reported_before_any_request() {
         ),
         (&["worker-1", "--selector", "a"], 2, "cannot be used with"),
         (&[], 2, "NODE"),
+        // As of a variable that is not set: the API server would list all nodes.
+        (&[""], 2, "NODE"),
+        (&["worker-1", ""], 2, "NODE"),
         (
             &["worker-1", "--timeout", "soon"],
             3,
@@ -98,6 +101,33 @@ fn invalid_flags_are_reported_before_any_request() {
         assert!(run.stderr.contains(words), "{words}: {run:#?}");
     }
     assert!(rig.api.requests_since(mark).is_empty());
+}
+
+#[test]
+fn a_node_that_does_not_exist_is_named_and_none_is_changed() {
+    let rig = Rig::new();
+    let long = "n".repeat(300);
+    let odd = [
+        "worker-9",
+        "worker-1/status",
+        "../worker-1",
+        "..",
+        "worker-1?a=b",
+        "W\u{f6}rker",
+        &long,
+    ];
+    for command in ["plan", "drain", "uncordon"] {
+        for name in odd {
+            let run = rig.run(&[command, "worker-1", name]);
+            assert_eq!(run.code, Some(4), "{run:#?}");
+            assert!(run.stderr.contains(&format!("node {name}")), "{run:#?}");
+        }
+    }
+    let requests = rig.api.requests_since(0);
+    assert!(
+        requests.iter().all(|request| request.method == "GET"),
+        "{requests:#?}"
+    );
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod displaying;
 mod draining;
 mod events;
 mod flags;
+mod forcing;
 mod foreign_objects;
 #[expect(dead_code, reason = "other suites list the guests")]
 #[path = "../support/guests.rs"]
@@ -29,19 +30,23 @@ mod kubelet_node;
 mod lease_conflicts;
 #[path = "../support/limit.rs"]
 mod limit;
+mod local_data;
 mod messages;
+mod node_is_off;
 mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod policies;
 mod pre_flight;
 mod proxies;
+mod raising;
 mod returning;
 mod rig;
 #[path = "../support/schema.rs"]
 mod schema;
 mod status;
 mod stopping;
+mod surging;
 mod terminal;
 mod uncordoning;
 mod volumes;

@@ -56,11 +56,11 @@ fn the_end_waits_for_volumes_that_are_detached_late() {
     let run = drain(&rig, "{at-most: 5m}");
     assert_eq!(run.code, Some(0), "{run:#?}");
     for line in [
-        "volumes  waits, at most ",
+        "volumes  waits, up to ",
         " more: 1 volume still attached: pv-data-db (claim shop/data-db)",
         "volumes  all are detached",
         "end      Drained in ",
-        "volumes held it up for ",
+        " for volumes\n",
     ] {
         assert!(run.stdout.contains(line), "{line}: {}", run.stdout);
     }
@@ -155,7 +155,7 @@ fn volumes_that_may_not_be_read_do_not_count_as_detached() {
     rig.api.faults([refused]);
     let run = drain(&rig, "{at-most: 2s}");
     assert_eq!(run.code, Some(0), "{run:#?}");
-    let unknown = "attention: unknown whether volumes are attached: ";
+    let unknown = "attention: cannot read VolumeAttachments: ";
     assert!(run.stdout.contains(unknown), "{}", run.stdout);
 }
 

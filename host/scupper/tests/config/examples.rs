@@ -68,6 +68,7 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
         ),
         ("jobs", include_str!("../../../../plugins/jobs/README.md"), 1),
         ("gpu", include_str!("../../../../plugins/gpu/README.md"), 1),
+        ("gangs", include_str!("../../../../plugins/gangs/README.md"), 1),
     ] {
         let blocks: Vec<&str> = readme
             .split("```yaml\n")

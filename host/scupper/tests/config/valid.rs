@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper_config::{
-    ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight, StillAttached,
-    VolumeWaitFile, read,
+    AtDeadlineFile, ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight,
+    StillAttached, SurgeBy, SurgeFile, VolumeWaitFile, read,
 };
 use scupper_policy_spec::{
     FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
@@ -166,6 +166,7 @@ fn the_drain() {
     assert_eq!(drain.returning_pod_evictions, Some(3));
     assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
     assert_eq!(drain.pre_flight, Some(PreFlight::Refuse));
+    assert_eq!(drain.local_data, Some(PreFlight::Refuse));
     let volumes = VolumeWaitFile {
         at_most: Duration::from_secs(300),
         otherwise: StillAttached::Fail,
@@ -174,6 +175,33 @@ fn the_drain() {
     let short = good("policies: []\ndrain: {wait-for-volumes: {at-most: 10s}}\n").drain;
     let otherwise = short.wait_for_volumes.map(|wait| wait.otherwise);
     assert_eq!(otherwise, Some(StillAttached::Warn));
+    let force = AtDeadlineFile {
+        namespaces: Some(vec!["batch".to_owned(), "shop".to_owned()]),
+        priority_below: Some(1_000_000),
+        await_completion: true,
+        grace_period: Duration::from_secs(20),
+        within: Duration::from_secs(90),
+    };
+    assert_eq!(drain.at_deadline, Some(force));
+    let short = good("policies: []\ndrain: {at-deadline: {delete: {everything: true}, within: 41s}}\n").drain;
+    let all = AtDeadlineFile {
+        namespaces: None,
+        priority_below: None,
+        await_completion: false,
+        grace_period: Duration::from_secs(30),
+        within: Duration::from_secs(41),
+    };
+    assert_eq!(short.at_deadline, Some(all));
+    let surge = |method, namespaces: &[&str], timeout| SurgeFile {
+        method,
+        namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(),
+        timeout: Duration::from_secs(timeout),
+    };
+    assert_eq!(drain.surge, Some(surge(SurgeBy::Scale, &["shop", "web"], 600)));
+    let short = good("policies: []\ndrain: {surge: {timeout: 5m}}\n").drain;
+    assert_eq!(short.surge, Some(surge(SurgeBy::Restart, &[], 300)));
+    let named = good("policies: []\ndrain: {surge: {timeout: 5m, method: restart}}\n").drain;
+    assert_eq!(named.surge, short.surge);
     assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
     assert_eq!(good("policies: []\n").drain.sla, None);
 }

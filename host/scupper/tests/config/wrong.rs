@@ -106,8 +106,8 @@ fn a_value_that_cannot_be() {
             "7:17: drain.grace-period: must be a whole number from -1 to 2592000, not `1.5`",
             "8:10: drain.force: must be true or false, not `yes`",
             "9:15: drain.on-failure: must be keep or rollback, not `keeps`; did you mean keep?",
-            "10:21: drain.allow-overrides[0]: must be force, delete-emptydir-data, ignore-daemonsets, grace-period or \
-             timeout, not `forces`; did you mean force?",
+            "10:21: drain.allow-overrides[0]: must be force, delete-emptydir-data, ignore-daemonsets, local-data, \
+             grace-period, timeout or at-deadline, not `forces`; did you mean force?",
         ],
     );
     check_policy(
@@ -306,6 +306,69 @@ fn names_of_drain_requests_that_no_api_has() {
             "10:15: drain-requests.conditions: deferred and failed have the same type DrainDeferred; each needs its own",
             "10:26: drain-requests.conditions.complete: must be the type of a condition: at most 63 letters, digits, '-', \
              '_' and '.', perhaps after a domain and a slash",
+        ],
+    );
+}
+
+#[test]
+fn a_force_at_the_deadline_that_does_not_hold_together() {
+    let rows = [
+        (
+            "{}",
+            "names no pods: give namespaces or priority-below, or everything: true for all pods",
+        ),
+        (
+            "{everything: false, await-completion: true}",
+            "names no pods: give namespaces or priority-below, or everything: true for all pods",
+        ),
+    ];
+    for (delete, message) in rows {
+        check(
+            &format!("policies: []\ndrain:\n  at-deadline:\n    delete: {delete}\n    within: 1m\n"),
+            &[&format!("6:13: drain.at-deadline.delete: {message}")],
+        );
+    }
+    check(
+        "policies: []\ndrain:\n  at-deadline:\n    delete:\n      namespaces: []\n      everything: true\n    within: 40s\n",
+        &[
+            "7:19: drain.at-deadline.delete.namespaces: names no namespace: no pod would be deleted; leave at-deadline out \
+             for that",
+            "7:19: drain.at-deadline.delete: has a restriction and everything: true: leave one of the two out",
+            "9:13: drain.at-deadline.within: must be more than 40s, which is grace-period and 10 seconds: else deleted pods \
+             remain at the deadline",
+        ],
+    );
+    check(
+        "policies: []\ndrain:\n  at-deadline:\n    delete: {namespaces: [Shop], priority-below: high}\n    grace-period: 1500ms\n",
+        &[
+            "6:5: drain.at-deadline: `within` is missing: how long before its deadline the drain begins to delete pods; more than \
+             grace-period and 10 seconds",
+            "6:27: drain.at-deadline.delete.namespaces[0]: must be the name of a Kubernetes object: lower-case letters, \
+             digits, '-' and '.'",
+            "6:50: drain.at-deadline.delete.priority-below: must be a whole number from -2147483647 to 2147483647, not \
+             `high`",
+            "7:19: drain.at-deadline.grace-period: must be in whole seconds, as the API server counts grace periods",
+        ],
+    );
+}
+
+#[test]
+fn a_surge_without_a_time_limit_or_without_namespaces() {
+    check(
+        "policies: []\ndrain:\n  surge: {namespaces: []}\n",
+        &[
+            "5:10: drain.surge: `timeout` is missing: how long a surge may take until the pods on the node leave. After \
+             that they wait for their budget as they would without a surge",
+            "5:23: drain.surge.namespaces: names no namespace: no Deployment would be surged; leave surge out for that",
+        ],
+    );
+    check(
+        "policies: []\ndrain:\n  surge: {timeout: 0s, namespaces: [Shop], method: scal}\n",
+        &[
+            "5:20: drain.surge.timeout: must be a duration such as 90s, 30m or 1h30m, from 1s to 24h, not `0s`",
+            "5:37: drain.surge.namespaces[0]: must be the name of a Kubernetes object: lower-case letters, digits, '-' \
+             and '.'",
+            "5:52: drain.surge.method: must be restart or scale, not `scal`; did you mean scale?",
         ],
     );
 }

@@ -1,6 +1,7 @@
 //! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
 //! unless its configuration says under `then` what to do.
 
+use guests::bindings::imports::scupper::drain::plan::leaving;
 use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, Volume};
 use guests::{
     Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
@@ -25,8 +26,16 @@ fn plan(_drain: Drain, _node: Node, pods: Vec<Pod>, draft: Plan) -> Result<Plan,
     match config::get("then").as_deref() {
         Some("trap") if learned.contains("away") => panic!("it cannot go on"),
         Some("go on") => Ok(draft),
+        Some("give reasons") => Ok(with_reason(draft, &learned)),
         _ => Err(learned),
     }
+}
+
+fn with_reason(mut draft: Plan, reason: &str) -> Plan {
+    for decision in &mut draft.decisions {
+        reason.clone_into(&mut decision.reason);
+    }
+    draft
 }
 
 fn step(call: &Call) -> Outcome {
@@ -49,6 +58,11 @@ fn learn(pods: &[Pod]) -> String {
 fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
     let words: Vec<&str> = question.split(' ').collect();
     match words.as_slice() {
+        ["leaving"] => vec![format!("leaving {:?}", leaving())],
+        ["leaving", "count"] => vec![format!("leaving {}", leaving().len())],
+        ["leaving", "for", "ever"] => loop {
+            std::hint::black_box(leaving());
+        },
         ["request"] => vec![match facts::request() {
             Ok(request) => format!(
                 "{} {} {:?}",

@@ -22,6 +22,7 @@ mod guests;
 mod hostile;
 mod http;
 mod kept;
+mod leaving;
 mod logs;
 mod shipped;
 mod support;

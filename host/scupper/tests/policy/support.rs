@@ -118,6 +118,7 @@ pub(crate) fn pod(number: usize) -> Pod {
         hostname: "web".to_owned(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     }
 }
 
@@ -165,6 +166,7 @@ pub(crate) fn draft(pods: &[Pod]) -> Plan {
     Plan {
         decisions: pods.iter().map(decision).collect(),
         waves: vec![wave],
+        ..Plan::default()
     }
 }
 
@@ -231,6 +233,7 @@ pub(crate) async fn step_of(
         phase,
         subject: Subject::Node,
         state: state.to_vec(),
+        leaving: Vec::new(),
     };
     let drain = DrainInfo {
         own_pod: pods.last().map(|pod| &pod.id.uid),

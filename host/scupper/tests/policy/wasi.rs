@@ -95,6 +95,7 @@ async fn step_of(policies: &Policies, name: &str) -> StepOutcome {
         phase: HookPhase::BeforeDrain,
         subject: scupper_engine::Subject::Node,
         state: Vec::new(),
+        leaving: Vec::new(),
     };
     policies
         .step(scupper_policy::StepCall {

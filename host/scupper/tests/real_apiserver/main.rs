@@ -12,13 +12,20 @@ mod commands;
 mod cordon;
 #[path = "../../benches/drain/driver.rs"]
 mod driver;
+mod forcing;
 #[path = "../support/limit.rs"]
 mod limit;
+mod local_data;
+mod node_is_off;
 mod parity;
+mod pre_flight;
+mod raising;
 mod restarts;
 mod self_claim;
+mod setup;
 #[path = "../support/skip.rs"]
 mod skip;
+mod surging;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
 mod volumes;

@@ -2,31 +2,19 @@
 //! external-attacher: it reports a volume as attached, and its finalizer holds the attachment until it is detached.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::commands::Killed;
+use super::setup::{Config, apply, merge, until};
 use super::testbed::Testbed;
 use super::{ALONE, pods_on, skip};
-use crate::limit::LIMIT;
 
 const NODE: &str = "node-0";
 const ATTACHER: &str = "csi.example.com";
 
-fn apply(testbed: &Testbed, object: &Value) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), object.to_string()).unwrap();
-    testbed.kubectl(&["apply", "-f", file.path().to_str().unwrap()]);
-}
-
-fn merge(testbed: &Testbed, of: &[&str], patch: &Value) {
-    let patch = patch.to_string();
-    testbed.kubectl(&[&["patch"], of, &["--type=merge", "-p", &patch]].concat());
-}
-
-/// A bound claim with a volume of our driver, and a pod that uses it.
-fn pod_with_volume(testbed: &Testbed) {
+/// A bound claim with a volume of this kind, and a pod that uses it.
+pub(super) fn pod_with_volume(testbed: &Testbed, kind: &Value) {
     let amount = json!({"storage": "1Gi"});
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data", "namespace": "default"},
@@ -37,9 +25,10 @@ fn pod_with_volume(testbed: &Testbed) {
     let claim: Value = serde_json::from_str(&claim).unwrap();
     let bound = json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data",
         "uid": claim["metadata"]["uid"]});
-    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": amount, "claimRef": bound,
-            "csi": {"driver": ATTACHER, "volumeHandle": "disk-1"}}});
+    let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": amount, "claimRef": bound}});
+    let spec = volume["spec"].as_object_mut().unwrap();
+    spec.extend(kind.as_object().unwrap().clone());
     apply(testbed, &volume);
     let is_bound = json!({"status": {"phase": "Bound"}});
     merge(testbed, &["pvc", "data", "--subresource=status"], &is_bound);
@@ -49,19 +38,10 @@ fn pod_with_volume(testbed: &Testbed) {
     apply(testbed, &pod);
 }
 
-fn attachments(testbed: &Testbed) -> Vec<Value> {
+pub(super) fn attachments(testbed: &Testbed) -> Vec<Value> {
     let listed = testbed.kubectl(&["get", "volumeattachments", "-o", "json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     listed["items"].as_array().unwrap().clone()
-}
-
-#[track_caller]
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LIMIT, "{what}: in vain");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -73,7 +53,8 @@ fn a_drain_waits_until_the_real_controllers_have_detached_the_volume() {
     let testbed = Testbed::bare(&["--nodes", "2"]);
     let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
     testbed.kubectl(&["annotate", "node", NODE, managed]);
-    pod_with_volume(&testbed);
+    let kind = json!({"csi": {"driver": ATTACHER, "volumeHandle": "disk-1"}});
+    pod_with_volume(&testbed, &kind);
     until("the controller attaches", || attachments(&testbed).len() == 1);
     let attachment = attachments(&testbed).remove(0)["metadata"]["name"]
         .as_str()
@@ -90,24 +71,10 @@ fn a_drain_waits_until_the_real_controllers_have_detached_the_volume() {
     let volumes = || testbed.kubectl(&["get", "node", NODE, "-o", "jsonpath={.status.volumesAttached}"]);
     until("the node shows it", || volumes().contains("disk-1"));
 
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("scupper.yaml");
-    let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\n";
-    std::fs::write(
-        &config,
-        format!("{head}drain: {{wait-for-volumes: {{at-most: 10m}}}}\n"),
-    )
-    .unwrap();
+    let config = Config::with("{wait-for-volumes: {at-most: 10m}}");
     let story = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    command.args([
-        "drain",
-        NODE,
-        "--local",
-        "--force",
-        "--config",
-        config.to_str().unwrap(),
-    ]);
+    command.args(["drain", NODE, "--local", "--force", "--config", config.path()]);
     command
         .env("KUBECONFIG", testbed.kubeconfig())
         .stdin(Stdio::null());

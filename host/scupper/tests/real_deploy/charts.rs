@@ -14,7 +14,7 @@ use crate::skip;
 const KIND: &str = "kind: Configuration";
 
 /// An overlay, the components beside it, and the equivalent values for Helm.
-const SAME: [(&str, &[&str], &[&str]); 10] = [
+const SAME: [(&str, &[&str], &[&str]); 11] = [
     (
         "self-claim",
         &["monitoring"],
@@ -48,13 +48,16 @@ const SAME: [(&str, &[&str], &[&str]); 10] = [
             "pods/delete",
             "pods/patch",
             "wait-for-volumes",
+            "local-data",
+            "surge",
         ],
         &[
-            "--set=claim=kubelet,waitForVolumes=true",
+            "--set=claim=kubelet,waitForVolumes=true,localData=true,surge=restart",
             "--set=facts={request,namespaces,budgets,owners,resources,volumes,peers}",
             "--set=pods={delete,patch}",
         ],
     ),
+    ("slm", &["surge-scale"], &["--set=claim=kubelet,surge=scale"]),
     (
         "nvsentinel",
         &[],
@@ -92,6 +95,26 @@ fn the_chart_gives_the_objects_of_the_overlays() {
         for (name, object) in templated {
             assert_eq!(object, kustomized[&name], "{overlay}: {name}");
         }
+    }
+}
+
+/// Each of their admission policies refuses what the other one is for.
+#[test]
+fn a_driver_restarts_deployments_or_raises_them() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let folder = kustomization("slm", &["surge", "surge-scale"]);
+    let both = kubectl().arg("kustomize").arg(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&both.stderr);
+    assert!(!both.status.success() && said.contains("scupper-surge"), "{said}");
+    for other in ["true", "scal"] {
+        let mut command = Command::new(tool("helm"));
+        command.args(["template", "scupper", &format!("--set=surge={other}")]);
+        let refused = command.arg(deploy().join("helm/scupper")).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        let words = format!("surge: {other} is none of restart, scale");
+        assert!(!refused.status.success() && said.contains(&words), "{said}");
     }
 }
 

@@ -43,8 +43,8 @@ impl Image {
         let folder = tempfile::Builder::new().prefix("so-image-").tempdir().unwrap();
         let image = Self(folder);
         let made = image.0.path().join("policies");
-        let names = ["slurm", "openstack", "namespace-modes", "jobs", "gpu", "priority"].map(str::to_owned);
-        policies::build(&Workspace::read().unwrap(), &names, Some(&made)).unwrap();
+        let workspace = Workspace::read().unwrap();
+        policies::build(&workspace, &policies::of_image(&workspace), Some(&made)).unwrap();
         let gather = Command::new(deploy().join("rootfs"))
             .arg(env!("CARGO_BIN_EXE_scupper"))
             .args([&made, &image.root()])

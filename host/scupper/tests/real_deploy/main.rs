@@ -20,6 +20,8 @@ mod limit;
 mod machine;
 mod overlays;
 mod own_node;
+mod raises;
+mod restarts;
 mod rights;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -58,8 +58,8 @@ async fn the_image_drains_its_node_and_a_rolling_update_in_the_middle_loses_noth
 /// `make image`, with the program that was built for the tests.
 fn image(folder: &Path) -> PathBuf {
     let made = folder.join("policies");
-    let names = ["slurm", "openstack", "namespace-modes", "jobs", "gpu", "priority"].map(str::to_owned);
-    policies::build(&Workspace::read().unwrap(), &names, Some(&made)).unwrap();
+    let workspace = Workspace::read().unwrap();
+    policies::build(&workspace, &policies::of_image(&workspace), Some(&made)).unwrap();
     let image = folder.join("scupper.tar");
     let script = Command::new(format!("{DEPLOY}/image"))
         .arg(env!("CARGO_BIN_EXE_scupper"))

@@ -85,6 +85,7 @@ impl Drain {
             phase,
             subject: Subject::Node,
             state: self.states.get(&phase).cloned().unwrap_or_default(),
+            leaving: Vec::new(),
         };
         let drain = DrainInfo {
             id: &self.id,

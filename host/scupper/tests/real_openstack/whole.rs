@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use scupper_driver::{KubeletPluginOptions, Plugin, PoliciesOptions};
+use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_spec::PolicySpec;
 use scupper_simulator::api::{ApiServer, objects};
 use scupper_simulator::kubelet::{Kubelet, KubeletHandle, Timing};
@@ -20,7 +20,7 @@ const DRIVER: &str = "drain.example";
 struct Whole {
     api: ApiServer,
     kubelet: KubeletHandle,
-    plugin: Plugin,
+    plugin: KubeletPlugin,
     output: Shared,
     _folder: tempfile::TempDir,
 }
@@ -63,7 +63,7 @@ impl Whole {
         std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
         let output = Shared::default();
         let reported = output.clone();
-        let plugin = Plugin::start_with_output(
+        let plugin = KubeletPlugin::start_with_output(
             options_of(spec(bed, &limited(more)), &kubeconfig, kubelet.root(), sla),
             Arc::new(move || Box::new(reported.clone())),
         )

@@ -126,6 +126,7 @@ impl Rig {
             phase,
             subject: Subject::Node,
             state: kept.unwrap_or_default(),
+            leaving: Vec::new(),
         };
         let now = Clock::System.now();
         let drain = DrainInfo {

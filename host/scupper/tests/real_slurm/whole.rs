@@ -111,9 +111,12 @@ async fn an_interrupted_run_leaves_nothing_either() {
     for moment in ["", "A real Slurm", "slurm before-drain, running"] {
         let folder = folder();
         let mut child = demo(folder.path());
-        until("it is there", async || {
+        until(&format!("it gets as far as {moment:?}"), async || {
+            let ended = child.try_wait().unwrap();
+            let [out, err] = ["out", "err"].map(|name| read(folder.path(), name));
+            assert!(ended.is_none(), "it ended before {moment:?}: {out}{err}");
             let begun = std::fs::read_dir(folder.path()).unwrap().count() > 2;
-            begun && read(folder.path(), "out").contains(moment)
+            begun && out.contains(moment)
         })
         .await;
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();

@@ -402,6 +402,7 @@ pub(crate) async fn step_after(
         phase,
         subject: Subject::Node,
         state: state.to_vec(),
+        leaving: Vec::new(),
     };
     let drain = DrainInfo {
         id: "drain-uid",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 use scupper_common::clock::Clock;
-use scupper_driver::{KubeletPluginOptions, Plugin};
+use scupper_driver::{KubeletPlugin, KubeletPluginOptions};
 use scupper_engine::Time;
 use scupper_simulator::api::{self, ApiServer};
 use scupper_simulator::kubelet::{Kubelet, Options};
@@ -67,7 +67,7 @@ async fn scenario_20_idle_for_31_minutes_and_then_a_drain() {
     let client = Client::try_from(api.client_config()).unwrap();
     let root = folder.path().join("kubelet");
     let kubelet = Kubelet::start(Options::new(client, NODE, &root)).unwrap();
-    let start = Plugin::start_with_output(
+    let start = KubeletPlugin::start_with_output(
         plugin_options(&kubeconfig, &root),
         Arc::new(|| Box::new(std::io::sink())),
     );

@@ -40,6 +40,7 @@ mod reloading;
 mod resuming;
 mod rig;
 mod rolling;
+mod scrape;
 mod starting;
 mod traces;
 mod transitions;

@@ -1,12 +1,11 @@
 //! The driver's metrics, scraped while it drains.
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::collector::{Collector, Manner};
-use crate::driver::Driver;
 use crate::policies;
 use crate::rig::{DRIVER, Rig};
+use crate::scrape::{address, scrape};
 
 #[tokio::test]
 async fn metrics_show_policy_calls_and_the_active_version() {
@@ -69,23 +68,4 @@ async fn spans_that_no_collector_took_are_counted() {
     })
     .await;
     assert!(driver.log().contains("400 Bad Request"), "{}", driver.log());
-}
-
-/// The address of the metrics; it was started with any free port.
-fn address(driver: &Driver) -> String {
-    let log = driver.log();
-    let line = log
-        .lines()
-        .find(|line| line.contains("metrics are served"))
-        .unwrap();
-    line.rsplit_once("address=").unwrap().1.trim().to_owned()
-}
-
-pub(crate) fn scrape(driver: &Driver, method: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address(driver)).unwrap();
-    let request = format!("{method} {path} HTTP/1.1\r\nhost: driver\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }

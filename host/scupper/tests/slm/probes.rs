@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use scupper_simulator::api::{Action, Fault};
 
-use crate::metrics::scrape;
 use crate::rig::Rig;
+use crate::scrape::scrape;
 
 const OK: &str = "HTTP/1.1 200 OK";
 const UNAVAILABLE: &str = "HTTP/1.1 503";

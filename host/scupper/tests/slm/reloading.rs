@@ -9,10 +9,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::driver::Driver;
-use crate::metrics::scrape;
 use crate::objects::unmanaged;
 use crate::policies;
 use crate::rig::{DRIVER, LIMIT, Rig, UNCORDON};
+use crate::scrape::scrape;
 
 const HEAD: &str = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\n";
 const BROKEN: &str = "policys: []\ndrain: {sla: soon}\n";

@@ -3,9 +3,9 @@
 use scupper_simulator::api::{Action, Fault};
 
 use crate::driver::Driver;
-use crate::metrics::scrape;
 use crate::objects::pod;
 use crate::rig::{DRIVER, LIMIT, Rig};
+use crate::scrape::scrape;
 
 const UNAVAILABLE: &str = "HTTP/1.1 503";
 

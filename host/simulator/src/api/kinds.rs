@@ -162,6 +162,9 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
             .selectable("status.nominatedNodeName"),
         Kind::of("", "v1", "configmaps", "ConfigMap").namespaced(),
         Kind::of("", "v1", "persistentvolumes", "PersistentVolume").with_status(false),
+        Kind::of("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+            .namespaced()
+            .with_status(false),
         Kind::of("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment").with_status(false),
         Kind::of("", "v1", "secrets", "Secret")
             .namespaced()
@@ -191,6 +194,14 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
         Kind::of("", "v1", "replicationcontrollers", "ReplicationController")
             .namespaced()
             .with_status(true),
+        Kind::of(
+            "autoscaling",
+            "v2",
+            "horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+        )
+        .namespaced()
+        .with_status(false),
         Kind::of("coordination.k8s.io", "v1", "leases", "Lease").namespaced(),
         events(Kind::of("", "v1", "events", "Event"), "involvedObject"),
         events(Kind::of("events.k8s.io", "v1", "events", "Event"), "regarding"),

@@ -54,6 +54,25 @@ pub fn persistent_volume(name: &str, namespace: &str, claim: &str) -> Object {
     }))
 }
 
+/// A PersistentVolumeClaim that is bound to this volume.
+pub fn volume_claim(namespace: &str, name: &str, volume: &str) -> Object {
+    Object(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": namespace, "name": name, "annotations": {}}, "spec": {"volumeName": volume},
+    }))
+}
+
+/// A PersistentVolume whose data is on one node, bound to this claim.
+pub fn local_volume(name: &str, node: &str, namespace: &str, claim: &str) -> Object {
+    let host = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
+    persistent_volume(name, namespace, claim)
+        .with("/spec/local", json!({"path": format!("/mnt/{name}")}))
+        .with(
+            "/spec/nodeAffinity",
+            json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}}),
+        )
+}
+
 /// A PersistentVolume that is attached to a node. The annotation `testbed/detaches` says how many seconds detaching takes
 /// once no pod uses it; `never`: it stays.
 pub fn volume_attachment(name: &str, node: &str, volume: &str) -> Object {
@@ -78,6 +97,14 @@ pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: i
 /// A ReplicaSet with this number of pods. With [`super::Options::owners`] it creates missing ones.
 pub fn replica_set(namespace: &str, name: &str, replicas: u32) -> Object {
     owner("ReplicaSet", namespace, name).with("/spec/replicas", replicas)
+}
+
+/// A Deployment whose rollout is complete. Nothing carries out its rollouts.
+pub fn deployment(namespace: &str, name: &str, replicas: u32) -> Object {
+    let status = json!({"observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas});
+    owner("Deployment", namespace, name)
+        .with("/spec/replicas", replicas)
+        .with("/status", status)
 }
 
 /// A StatefulSet with this number of pods. With [`super::Options::owners`] it creates missing ones.
@@ -191,6 +218,12 @@ impl Object {
     #[must_use]
     pub fn owner_replicaset(self, name: &str) -> Self {
         self.owned_by("ReplicaSet", name)
+    }
+
+    /// The ReplicaSet belongs to a Deployment. Its `app` label is that one's name.
+    #[must_use]
+    pub fn owner_deployment(self, name: &str) -> Self {
+        self.owned_by("Deployment", name)
     }
 
     /// The pod belongs to a StatefulSet. Its `app` label is that one's name.

@@ -14,6 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Lifecycle: lifecycle::a_main_update_keeps_the_status;
         Lifecycle: lifecycle::a_status_update_keeps_the_rest;
         Lifecycle: lifecycle::what_an_event_names_stays;
+        Lifecycle: lifecycle::an_event_must_name_a_node;
         Lifecycle: lifecycle::events_are_selected_by_node;
         Lifecycle: lifecycle::transitions_are_selected_by_node_and_driver;
         Lifecycle: lifecycle::a_transition_is_for_one_choice_of_nodes;
@@ -103,6 +104,27 @@ async fn what_an_event_names_stays(on: Subject) {
             "{message}"
         );
     }
+}
+
+async fn an_event_must_name_a_node(on: Subject) {
+    let long = "n".repeat(254);
+    for node in [
+        json!(null),
+        json!(""),
+        json!(7),
+        json!(["n"]),
+        json!("Node"),
+        json!(long),
+    ] {
+        let mut object = event(&on);
+        object["spec"]["bindingNode"] = node.clone();
+        let reply = on.post(EVENTS, object).await;
+        assert!([400, 422].contains(&reply.code), "{node}: {}", reply.body);
+    }
+    let mut object = event(&on);
+    object["metadata"]["name"] = json!(long);
+    on.post(EVENTS, object).await.is(422);
+    on.get(&own(&on, EVENTS)).await.is(404);
 }
 
 async fn events_are_selected_by_node(on: Subject) {

@@ -49,6 +49,7 @@ fn step(id: u64) -> Command {
         phase: HookPhase::BeforeDrain,
         subject: Subject::Node,
         state: b"secret state".to_vec(),
+        leaving: Vec::new(),
     };
     Command {
         id: CommandId(id),
@@ -168,6 +169,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         returns: BTreeMap::new(),
         stays: std::collections::BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: scupper_engine::Counts::default(),
     };

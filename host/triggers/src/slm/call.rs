@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use scupper_common::text::one_line;
 use scupper_engine::{Intent, Outcome};
 
 use super::lifecycle::{ClaimStatus, LifecycleEvent};
 
 /// A condition reason that graceful node shutdown reserves for itself.
 const SHUTDOWN_REASON: &str = "shutdown-drain-started";
+
+/// The most bytes of a name in an error: as many as a valid one can have.
+const NAME_BYTES: usize = 253;
 
 /// The method that the kubelet calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +100,13 @@ impl Identity {
 
     /// Returns the error in a call that is invalid for any event.
     fn refuse(&self, call: &Call) -> Result<Intent, String> {
+        let shown = |name: &str| one_line(name, NAME_BYTES);
         if call.node != self.node {
             return Err(format!(
                 "driver {} serves node {}, not {}",
-                self.driver, self.node, call.node
+                self.driver,
+                self.node,
+                shown(&call.node)
             ));
         }
         let Some(intent) = self.intents.get(&call.transition) else {
@@ -107,14 +114,16 @@ impl Identity {
             return Err(format!(
                 "driver {} does not know transition {}; it knows {}",
                 self.driver,
-                call.transition,
+                shown(&call.transition),
                 known.join(", ")
             ));
         };
         if call.start.is_empty() || call.end.is_empty() || call.start == call.end {
             return Err(format!(
                 "transition {} must have a start and an end that differ, not `{}` and `{}`",
-                call.transition, call.start, call.end
+                call.transition,
+                shown(&call.start),
+                shown(&call.end)
             ));
         }
         if call.start == SHUTDOWN_REASON || call.end == SHUTDOWN_REASON {

@@ -8,6 +8,7 @@ mod closing;
 mod fixture;
 #[path = "../../../scupper/tests/support/limit.rs"]
 mod limit;
+mod odd_calls;
 mod published;
 mod registering;
 mod renewing;

@@ -87,6 +87,7 @@ pub(crate) fn pod(name: &str) -> Pod {
         hostname: String::new(),
         cordon_toleration: None,
         volume_claims: Vec::new(),
+        host_paths: Vec::new(),
     }
 }
 

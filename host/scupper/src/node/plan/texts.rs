@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use scupper_engine::pre_flight::{Certainty, Concern, Finding};
-use scupper_engine::{Budget, Decision, HeldUp, HookPhase, Pod, Selector, UnhealthyPods, VolumeWait, Wave};
+use scupper_engine::{
+    Budget, Decision, DeploymentRef, ForceAtDeadline, ForcedPods, HeldUp, HookPhase, NotSurged, Pod,
+    Selector, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
+};
 
 use super::*;
 use scupper_report::fixture::running;
@@ -54,6 +57,23 @@ fn plan() -> Plan {
         .to_owned(),
         policy: "kubectl".to_owned(),
     });
+    let surge = Surge {
+        deployment: DeploymentRef {
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+            uid: Uid("deployment".to_owned()),
+        },
+        replicas: Some(1),
+        budget: "keep-web".to_owned(),
+        pods: vec![pods[0].id.clone()],
+    };
+    let impossible = NotSurged {
+        kind: "StatefulSet".to_owned(),
+        name: "db".to_owned(),
+        budget: "keep-db".to_owned(),
+        pods: vec![pods[1].id.clone()],
+        reason: "a StatefulSet removes a pod before it replaces it".to_owned(),
+    };
     let limited = Wave {
         max_parallel: Some(2),
         timeout: Some(Duration::from_secs(90)),
@@ -63,15 +83,23 @@ fn plan() -> Plan {
     Plan {
         decisions: decisions.collect(),
         waves: vec![wave("web", &pods[..1]), limited],
+        surge: SurgePlan {
+            method: SurgeMethod::Restart,
+            surges: vec![surge],
+            impossible: vec![impossible],
+        },
     }
 }
 
 fn planned(result: Result<Plan, Outcome>) -> Planned {
     Planned {
         node: "worker-1".to_owned(),
+        at: scupper_engine::Time::from_millis(0),
         pods: pods(),
         result,
         wait_for_volumes: None,
+        at_deadline: None,
+        node_is_off: false,
         budgets: None,
         findings: Vec::new(),
         not_ready: None,
@@ -112,6 +140,16 @@ fn with_everything() -> Planned {
             at_most: Duration::from_secs(300),
             or_fail: false,
         }),
+        at_deadline: Some(ForceAtDeadline {
+            pods: ForcedPods {
+                namespaces: Some(std::iter::once("shop".to_owned()).collect()),
+                priority_below: Some(1_000_000),
+                await_completion: false,
+            },
+            grace_seconds: 30,
+            within: Duration::from_secs(60),
+        }),
+        node_is_off: true,
         budgets: Some(vec![budget]),
         findings: vec![closed],
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
@@ -155,9 +193,12 @@ fn plans_and_their_substitutes() {
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
         ..planned(Err(outcome))
     });
+    let mut raising = plan();
+    raising.surge.method = SurgeMethod::Scale;
     let all = [
         with_everything(),
         planned(Ok(plan())),
+        planned(Ok(raising)),
         planned(Ok(Plan::default())),
     ];
     let all: Vec<_> = all.into_iter().chain(ended).collect();

@@ -1,10 +1,13 @@
 //! Every finding of the doctor but those of policies, which speak for themselves.
 
-use scupper_engine::{Checkpoint, Condition, NamedPods, Phase};
+use std::collections::BTreeSet;
+
+use scupper_engine::{Checkpoint, Condition, NamedPods, Phase, SurgeSettings};
 
 use super::*;
 use scupper_cluster::{
-    DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests, needed_for_volumes,
+    DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests, needed_for_local_data,
+    needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge, needed_for_volumes,
 };
 use scupper_config::DrainRequestsFile;
 use scupper_policy_spec::FACTS;
@@ -163,6 +166,20 @@ fn every_finding() {
     let kind = kind();
     all.extend(needed_for_drain_requests(&kind, "nvsentinel"));
     all.extend(needed_for_volumes());
+    all.extend(needed_for_local_data());
+    for method in [SurgeMethod::Restart, SurgeMethod::Scale] {
+        let surge = SurgeSettings {
+            method,
+            namespaces: BTreeSet::new(),
+            timeout: SurgeSettings::TIMEOUT,
+        };
+        all.extend(needed_for_surge(&surge));
+        let namespaces = BTreeSet::from(["shop".to_owned()]);
+        all.extend(needed_for_surge(&SurgeSettings { namespaces, ..surge }));
+    }
+    all.extend(needed_for_pod_annotations());
+    let off = needed_for_node_is_off();
+    let off = [&[][..], &off[2..], &off[..]].map(node_is_off::found);
     let namespaces = ["nvsentinel".to_owned()];
     let requests = [true, false].map(|is_served| drain_requests::found(&kind, &namespaces, is_served));
     let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
@@ -178,6 +195,7 @@ fn every_finding() {
             .collect(),
         rights(all.len(), Vec::new()),
         rights(all.len(), all),
+        off.to_vec(),
         vec![
             transitions_found("drain.slm.k8s.io", &[]),
             transitions_found("drain.slm.k8s.io", &names),

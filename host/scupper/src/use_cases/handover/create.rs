@@ -10,7 +10,7 @@ use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, TransitionNodes};
-use scupper_driver::{Admission, Allowed, DriverError, LocalError, handover, resolve_nodes};
+use scupper_driver::{DriverError, LocalError, NodeOccupancy, OccupancyOverrides, handover, resolve_nodes};
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -170,12 +170,12 @@ impl HandOver<'_> {
         let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;
         let intent = self.options.intent;
-        let admission = Admission::of(None, intent, found.as_ref());
+        let occupancy = NodeOccupancy::of(None, intent, found.as_ref());
         let events = self.cluster.events_of(node).await.map_err(unseen)?;
         let claimed = events.into_iter().find(|event| event.is("Claimed"));
-        admission
+        occupancy
             .and_claimed(claimed.map(|event| event.name))
-            .for_command(node, intent, Allowed::default())
+            .for_command(node, intent, OccupancyOverrides::default())
             .map_err(DriverError::from)?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use scupper_engine::Intent;
 
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_driver::{Nodes, handover::HandoverFlags};
+use scupper_driver::{NodeSelection, handover::HandoverFlags};
 use scupper_report::ProgressBoard;
 
 /// What is handed over.
@@ -15,7 +15,7 @@ pub(crate) struct HandOverOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
-    pub nodes: Nodes,
+    pub nodes: NodeSelection,
     /// Drain or uncordon.
     pub intent: Intent,
     /// The driver's name.
@@ -42,7 +42,7 @@ pub(crate) struct CancelOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
-    pub nodes: Nodes,
+    pub nodes: NodeSelection,
     /// The driver's name.
     pub driver: String,
     /// How long is waited for the end of what is cancelled.

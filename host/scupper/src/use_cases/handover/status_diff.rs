@@ -1,13 +1,13 @@
 //! What is worth telling of a node between two looks at it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
 
 use scupper_cluster::LifecycleEvent;
 use scupper_report::{
-    DrainStatus, FollowEvent, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus, WaveStatus,
-    not_ready, open_hooks, subject_text,
+    DrainStatus, FollowEvent, ForcedNames, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus,
+    WaveStatus, not_ready, open_hooks, subject_text,
 };
 
 /// Conditions that say something of a drain.
@@ -25,6 +25,9 @@ pub(super) struct StatusDiff {
     wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookStatus>,
     volumes: Option<VolumesStatus>,
+    /// Pods that the driver has deleted shortly before the deadline, and how many more.
+    forced: BTreeSet<String>,
+    more_forced: u32,
     /// Another user or process lifted the cordon.
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
@@ -148,13 +151,15 @@ impl StatusDiff {
         seen.collect()
     }
 
-    /// The plan, the waves and the volumes, from the status that the driver publishes.
+    /// The plan, the waves, the volumes and the forced pods, from the status that the driver publishes.
     fn of_view(&mut self, view: &DrainStatus) -> Vec<FollowEvent> {
         let mut diff = Vec::new();
         if view.plan.is_some() && view.plan != self.plan {
             self.plan.clone_from(&view.plan);
             let names = self.names.clone();
-            diff.extend(view.plan.clone().map(|plan| FollowEvent::Planned { plan, names }));
+            let force = view.force.clone();
+            let planned = |plan| FollowEvent::Planned { plan, names, force };
+            diff.extend(view.plan.clone().map(planned));
         }
         if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
             self.wave = Some(wave.clone());
@@ -169,6 +174,27 @@ impl StatusDiff {
             self.volumes.clone_from(&view.volumes);
             let volumes = view.volumes.clone();
             diff.extend(volumes.map(|volumes| FollowEvent::Volumes { volumes }));
+        }
+        if let Some(force) = &view.force {
+            diff.extend(self.of_forced(&force.deleted));
+        }
+        diff
+    }
+
+    /// A process that continues the drain publishes only the pods that it deletes itself.
+    fn of_forced(&mut self, deleted: &ForcedNames) -> Vec<FollowEvent> {
+        let named = deleted.named.iter();
+        let new = named.filter(|name| self.forced.insert((*name).clone()));
+        let names = self.names.values();
+        let mut diff: Vec<_> = new
+            .filter_map(|name| names.clone().find(|pod| pod.to_string() == *name))
+            .map(|pod| FollowEvent::Forced { pod: pod.clone() })
+            .collect();
+        let named = u32::try_from(deleted.named.len()).unwrap_or(u32::MAX);
+        let more = deleted.count.saturating_sub(named);
+        if let Some(pods @ 1..) = more.checked_sub(self.more_forced) {
+            self.more_forced = more;
+            diff.push(FollowEvent::MoreForced { pods });
         }
         diff
     }

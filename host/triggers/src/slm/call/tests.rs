@@ -459,6 +459,7 @@ fn an_event_does_not_wait_past_its_own_deadline() {
         grace_seconds: None,
         grace_only_longer: false,
         returning_pod_evictions: None,
+        local_data: None,
         eviction_timeout: std::time::Duration::from_secs(30),
         timeout: Some(std::time::Duration::from_secs(1)),
     };

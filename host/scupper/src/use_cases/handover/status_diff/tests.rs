@@ -3,7 +3,7 @@
 use scupper_engine::{HookPhase, SavedHook, Subject, WaitingOn};
 
 use super::*;
-use scupper_report::{FollowOutput, Format, fixture, status_from_text};
+use scupper_report::{FollowOutput, ForceStatus, Format, fixture, status_from_text};
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -61,7 +61,7 @@ fn the_plan_and_each_wave_are_reported_once() {
         "plan     2 pods to evict in 2 waves, 1 to keep",
         "         wave 1 early: a",
         "         wave 2 late: b and 3 more",
-        "         stays: c (ignored, kubectl)",
+        "         stays: c (ignored) [kubectl]",
         "wave     1 of 2, early: 1 pod to evict",
     ];
     assert_eq!(reported(&mut diff, &now), expected);
@@ -200,4 +200,52 @@ fn a_lifted_cordon_is_reported_once_each_time() {
         now.node.unschedulable = true;
         assert_eq!(reported(&mut diff, &now), [""; 0]);
     }
+}
+
+#[test]
+fn each_forced_pod_is_reported_once_and_those_without_a_name_are_counted() {
+    let mut diff = StatusDiff::default();
+    let mut now = status(mark("id"), Some(view("id")));
+    now.pods = ["a", "b", "c"].map(fixture::running).to_vec();
+    reported(&mut diff, &now);
+    let mut forced = |count, named: &[&str]| {
+        let deleted = ForcedNames {
+            count,
+            named: named.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        now.driver.as_mut().unwrap().force = Some(ForceStatus {
+            deleted,
+            ..ForceStatus::default()
+        });
+        reported(&mut diff, &now)
+    };
+    let line = |what: &str| format!("force    {what} remained shortly before the deadline; deleted");
+    assert_eq!(forced(0, &[]), [""; 0]);
+    assert_eq!(forced(1, &["shop/a"]), [line("shop/a")]);
+    assert_eq!(forced(1, &["shop/a"]), [""; 0]);
+    assert_eq!(
+        forced(4, &["shop/a", "shop/b"]),
+        [line("shop/b"), line("2 more pods")]
+    );
+    // Another process continues the drain.
+    assert_eq!(forced(1, &["shop/b"]), [""; 0]);
+    assert_eq!(
+        forced(5, &["shop/b", "shop/c"]),
+        [line("shop/c"), line("1 more pod")]
+    );
+}
+
+#[test]
+fn a_plan_names_what_is_deleted_at_the_deadline_and_restarted() {
+    let text = r#"{"v":1,"drain":"id","at":999000,
+        "plan":{"leaving":1,"staying":0,"waves":[],"stays":[],"surge":{"restarts":[
+            {"deployment":"shop/web","replicas":1,"budget":"keep","pods":["shop/a"],"new":1}],"new":1}},
+        "force":{"begins":1030000,"ahead":{"count":1,"named":["shop/a"]}}}"#;
+    let now = status(mark("id"), status_from_text(text));
+    let expected = [
+        "plan     1 pod to evict in 0 waves, 0 to keep",
+        "         in 30s: deletes any remaining of 1 pod: shop/a",
+        "         Deployment shop/web is restarted to replace shop/a (budget keep)",
+    ];
+    assert_eq!(reported(&mut StatusDiff::default(), &now), expected);
 }

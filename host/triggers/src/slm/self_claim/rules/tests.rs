@@ -322,6 +322,7 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
             grace_seconds: None,
             grace_only_longer: false,
             returning_pod_evictions: None,
+            local_data: None,
             eviction_timeout: Duration::from_secs(30),
             timeout,
         };

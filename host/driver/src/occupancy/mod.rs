@@ -9,7 +9,7 @@ pub use error::LocalError;
 
 /// What a request finds on its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum NodeOccupancy {
     /// Nothing is in its way.
     Free,
     /// Its own drain, which it continues unless that has ended.
@@ -24,14 +24,14 @@ pub enum Admission {
 
 /// What the user of a command allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct OccupancyOverrides {
     /// To continue the drain of another command, which must be gone.
     pub take_over: bool,
     /// To lift a cordon that is not ours.
     pub any_cordon: bool,
 }
 
-impl Admission {
+impl NodeOccupancy {
     /// Of the request with this id. `None`: it is new.
     pub fn of(request: Option<&str>, intent: Intent, node: Option<&Node>) -> Self {
         let own = request.and_then(|id| Checkpoint::to_go_on_from(id, None, node));
@@ -65,7 +65,12 @@ impl Admission {
     ///
     /// # Errors
     /// The reason why it may not.
-    pub fn for_command(self, node: &str, intent: Intent, allowed: Allowed) -> Result<Self, LocalError> {
+    pub fn for_command(
+        self,
+        node: &str,
+        intent: Intent,
+        allowed: OccupancyOverrides,
+    ) -> Result<Self, LocalError> {
         let is_alike =
             |mark: &Checkpoint| Trigger::of(&mark.trigger) == Trigger::Command && mark.intent == intent;
         match self {

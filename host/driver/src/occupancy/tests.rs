@@ -7,7 +7,7 @@ use scupper_engine::{Counts, Phase, Time, Uid};
 use super::*;
 
 const OWN: Option<&str> = Some("own");
-const ALL: Allowed = Allowed {
+const ALL: OccupancyOverrides = OccupancyOverrides {
     take_over: true,
     any_cordon: true,
 };
@@ -36,6 +36,7 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
         returns: BTreeMap::new(),
         stays: BTreeSet::new(),
         ended_well: false,
+        raised: Vec::new(),
         volumes_since: None,
         counts: Counts::default(),
     }
@@ -55,8 +56,8 @@ fn node(checkpoint: Option<Checkpoint>) -> Node {
     }
 }
 
-fn found(request: Option<&str>, intent: Intent, checkpoint: Option<Checkpoint>) -> Admission {
-    Admission::of(request, intent, Some(&node(checkpoint)))
+fn found(request: Option<&str>, intent: Intent, checkpoint: Option<Checkpoint>) -> NodeOccupancy {
+    NodeOccupancy::of(request, intent, Some(&node(checkpoint)))
 }
 
 #[test]
@@ -64,11 +65,17 @@ fn another_drain_that_has_not_ended_occupies_the_node_and_one_that_has_ended_doe
     let other = mark("other", "cordon", Phase::Evicting);
     let over = mark("other", "cordon", Phase::Finished);
     for request in [None, OWN] {
-        let occupied = Admission::Occupied(other.clone());
+        let occupied = NodeOccupancy::Occupied(other.clone());
         assert_eq!(found(request, Intent::Drain, Some(other.clone())), occupied);
-        assert_eq!(found(request, Intent::Drain, Some(over.clone())), Admission::Free);
-        assert_eq!(found(request, Intent::Drain, None), Admission::Free);
-        assert_eq!(Admission::of(request, Intent::Drain, None), Admission::Free);
+        assert_eq!(
+            found(request, Intent::Drain, Some(over.clone())),
+            NodeOccupancy::Free
+        );
+        assert_eq!(found(request, Intent::Drain, None), NodeOccupancy::Free);
+        assert_eq!(
+            NodeOccupancy::of(request, Intent::Drain, None),
+            NodeOccupancy::Free
+        );
     }
 }
 
@@ -76,8 +83,8 @@ fn another_drain_that_has_not_ended_occupies_the_node_and_one_that_has_ended_doe
 fn a_request_finds_its_own_drain_also_when_that_has_ended() {
     for phase in [Phase::Evicting, Phase::Finished] {
         let own = mark("own", "command", phase);
-        let admission = found(OWN, Intent::Drain, Some(own.clone()));
-        assert_eq!(admission.own(), Some(&own));
+        let occupancy = found(OWN, Intent::Drain, Some(own.clone()));
+        assert_eq!(occupancy.own(), Some(&own));
     }
 }
 
@@ -87,36 +94,36 @@ fn an_uncordon_finds_whose_the_cordon_is() {
         own_cordon: true,
         ..mark("other", "cordon", Phase::Finished)
     };
-    assert_eq!(found(None, Intent::Uncordon, None), Admission::ForeignCordon);
-    assert_eq!(found(None, Intent::Uncordon, Some(ours)), Admission::Free);
+    assert_eq!(found(None, Intent::Uncordon, None), NodeOccupancy::ForeignCordon);
+    assert_eq!(found(None, Intent::Uncordon, Some(ours)), NodeOccupancy::Free);
     let schedulable = Node {
         unschedulable: false,
         ..node(None)
     };
     assert_eq!(
-        Admission::of(None, Intent::Uncordon, Some(&schedulable)),
-        Admission::Free
+        NodeOccupancy::of(None, Intent::Uncordon, Some(&schedulable)),
+        NodeOccupancy::Free
     );
 }
 
 #[test]
 fn a_command_continues_only_the_same_work_of_another_command_and_only_if_allowed() {
-    let begins = |admission: Admission, intent, allowed| admission.for_command("n1", intent, allowed);
+    let begins = |occupancy: NodeOccupancy, intent, allowed| occupancy.for_command("n1", intent, allowed);
     for (trigger, phase, allowed, may) in [
         ("command", Phase::Evicting, ALL, true),
-        ("command", Phase::Evicting, Allowed::default(), false),
+        ("command", Phase::Evicting, OccupancyOverrides::default(), false),
         ("command", Phase::Uncordoning, ALL, false),
         ("cordon", Phase::Evicting, ALL, false),
         ("LifecycleEvent", Phase::Evicting, ALL, false),
     ] {
-        let occupied = Admission::Occupied(mark("other", trigger, phase));
+        let occupied = NodeOccupancy::Occupied(mark("other", trigger, phase));
         let result = begins(occupied, Intent::Drain, allowed);
         assert_eq!(result.is_ok(), may, "{trigger} {phase}: {result:?}");
     }
-    let uncordon = |allowed| begins(Admission::ForeignCordon, Intent::Uncordon, allowed);
+    let uncordon = |allowed| begins(NodeOccupancy::ForeignCordon, Intent::Uncordon, allowed);
     assert!(uncordon(ALL).is_ok());
     assert!(matches!(
-        uncordon(Allowed::default()),
+        uncordon(OccupancyOverrides::default()),
         Err(LocalError::ForeignCordon { .. })
     ));
 }
@@ -124,7 +131,7 @@ fn a_command_continues_only_the_same_work_of_another_command_and_only_if_allowed
 #[test]
 fn a_claimed_event_keeps_commands_from_the_node() {
     let event = || Some("drain-n1-x".to_owned());
-    for found in [Admission::Free, Admission::ForeignCordon] {
+    for found in [NodeOccupancy::Free, NodeOccupancy::ForeignCordon] {
         let claimed = found.clone().and_claimed(event());
         let error = claimed.for_command("n1", Intent::Drain, ALL).unwrap_err();
         assert!(
@@ -135,6 +142,6 @@ fn a_claimed_event_keeps_commands_from_the_node() {
         );
         assert_eq!(found.clone().and_claimed(None), found);
     }
-    let occupied = Admission::Occupied(mark("other", "command", Phase::Evicting));
+    let occupied = NodeOccupancy::Occupied(mark("other", "command", Phase::Evicting));
     assert_eq!(occupied.clone().and_claimed(event()), occupied);
 }

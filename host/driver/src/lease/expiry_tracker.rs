@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Whether a Lease can be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Availability {
+pub(super) enum LeaseAvailability {
     /// It can be taken.
     Free,
     /// Another process holds it.
@@ -23,21 +23,21 @@ pub(super) enum Availability {
 
 /// What this process has observed of one Lease.
 #[derive(Debug)]
-pub(super) struct LeaseExpiry {
+pub(super) struct LeaseExpiryTracker {
     own: HolderIdentity,
     seen: Option<(String, Instant)>,
 }
 
-impl LeaseExpiry {
+impl LeaseExpiryTracker {
     pub(super) const fn new(own: HolderIdentity) -> Self {
         Self { own, seen: None }
     }
 
     /// The Lease as just read.
-    pub(super) fn observe(&mut self, lease: &Lease, now: Instant) -> Availability {
+    pub(super) fn observe(&mut self, lease: &Lease, now: Instant) -> LeaseAvailability {
         let holder = HolderIdentity::parse(&lease.holder);
         if lease.holder.is_empty() || holder == self.own || self.own.knows_dead(&holder) {
-            return Availability::Free;
+            return LeaseAvailability::Free;
         }
         let since = match &self.seen {
             Some((version, since)) if *version == lease.version => *since,
@@ -47,9 +47,9 @@ impl LeaseExpiry {
             }
         };
         if now.duration_since(since) >= lease.length.min(LONGEST) {
-            Availability::Free
+            LeaseAvailability::Free
         } else {
-            Availability::HeldBy(holder)
+            LeaseAvailability::HeldBy(holder)
         }
     }
 }

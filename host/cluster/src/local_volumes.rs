@@ -1,0 +1,67 @@
+//! Which claims only one node can use, for pre-flight findings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::VolumeClaim;
+
+use super::storage::PersistentVolume;
+use super::{Cluster, ReadError};
+
+/// Up to this many claims of a namespace, or volumes, are read one by one; more of them with one list.
+const MOST_SINGLE_READS: usize = 4;
+
+impl Cluster {
+    /// Returns those of these claims whose data only this node can use, with the names of their volumes. A claim that
+    /// is not bound has no data.
+    pub async fn local_claims(
+        &self,
+        node: &str,
+        claims: &BTreeSet<VolumeClaim>,
+    ) -> Result<BTreeMap<VolumeClaim, String>, ReadError> {
+        let bound = self.bound_claims(claims).await?;
+        let names: BTreeSet<&str> = bound.values().map(String::as_str).collect();
+        let volumes = self.volumes_named(&names).await?;
+        let is_local = |name: &String| volumes.iter().any(|it| it.name == *name && it.is_local_to(node));
+        Ok(bound.into_iter().filter(|(_, name)| is_local(name)).collect())
+    }
+
+    async fn bound_claims(
+        &self,
+        claims: &BTreeSet<VolumeClaim>,
+    ) -> Result<BTreeMap<VolumeClaim, String>, ReadError> {
+        let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for claim in claims {
+            names.entry(&claim.namespace).or_default().push(&claim.name);
+        }
+        let mut found = Vec::new();
+        for (namespace, names) in names {
+            if names.len() > MOST_SINGLE_READS {
+                found.extend(self.volume_claims(namespace).await?);
+                continue;
+            }
+            for name in names {
+                found.extend(self.volume_claim(namespace, name).await?);
+            }
+        }
+        let bound = found.into_iter().filter(|claim| !claim.volume.is_empty());
+        let named = bound.map(|claim| {
+            let name = VolumeClaim {
+                namespace: claim.namespace,
+                name: claim.name,
+            };
+            (name, claim.volume)
+        });
+        Ok(named.filter(|(name, _)| claims.contains(name)).collect())
+    }
+
+    async fn volumes_named(&self, names: &BTreeSet<&str>) -> Result<Vec<PersistentVolume>, ReadError> {
+        if names.len() > MOST_SINGLE_READS {
+            return self.persistent_volumes().await;
+        }
+        let mut found = Vec::new();
+        for name in names {
+            found.extend(self.persistent_volume(name).await?);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,160 @@
+//! Force at the deadline: which remaining pods a drain deletes shortly before it.
+
+use std::time::Duration;
+
+use super::document::Node;
+use super::place::Way;
+use super::problem::Problems;
+use super::rules;
+use super::shape::{Field, Object, Shape};
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// More than an operator can review.
+const NAMESPACES: usize = 256;
+/// The longest grace period of a deleted pod if the file does not set it.
+const GRACE: Duration = Duration::from_secs(30);
+/// The grace period of a deleted pod ends this long before the deadline.
+const RESERVE: Duration = Duration::from_secs(10);
+
+/// Which pods a drain deletes shortly before the deadline, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtDeadlineFile {
+    /// Only pods in these namespaces; `None`: in all.
+    pub namespaces: Option<Vec<String>>,
+    /// Only pods whose priority is lower; `None`: of any priority.
+    pub priority_below: Option<i32>,
+    /// Also pods that the plan lets finish.
+    pub await_completion: bool,
+    /// The longest grace period that a deleted pod gets.
+    pub grace_period: Duration,
+    /// How long before the deadline the drain begins to delete them.
+    pub within: Duration,
+}
+
+pub(super) static AT_DEADLINE: Object = Object {
+    fields: &[
+        Field::required(
+            "delete",
+            Shape::Object(&DELETE),
+            "Which pods the drain may delete. A pod must match every restriction given.",
+        ),
+        Field::new(
+            "grace-period",
+            Shape::Duration {
+                least_ms: 1_000,
+                most_ms: DAY_MS,
+            },
+            "The longest grace period of a deleted pod, in whole seconds. A pod whose own is shorter keeps it. Default \
+             30s.",
+        ),
+        Field::required(
+            "within",
+            Shape::Duration {
+                least_ms: 11_000,
+                most_ms: DAY_MS,
+            },
+            "How long before its deadline the drain begins to delete pods; more than grace-period and 10 seconds.",
+        ),
+    ],
+    one_of: &[],
+};
+
+static DELETE: Object = Object {
+    fields: &[
+        Field::new(
+            "namespaces",
+            Shape::List {
+                of: &Shape::Text(&rules::OBJECT_NAME),
+                most: NAMESPACES,
+            },
+            "Only pods in these namespaces. Default: pods in every namespace that match the other restrictions.",
+        ),
+        Field::new(
+            "priority-below",
+            Shape::Whole {
+                least: i32::MIN as i64 + 1,
+                most: i32::MAX as i64,
+            },
+            "Only pods with a priority below this number. The classes system-cluster-critical and system-node-critical have 2000000000 \
+             and more. Default: pods of any priority that match the other restrictions.",
+        ),
+        Field::new(
+            "everything",
+            Shape::Bool,
+            "All pods that the drain is to evict, those of system namespaces included; instead of restrictions. Default \
+             false.",
+        ),
+        Field::new(
+            "await-completion",
+            Shape::Bool,
+            "Also pods that the plan lets finish by themselves. Default false.",
+        ),
+    ],
+    one_of: &[],
+};
+
+/// The settings under `drain.at-deadline`, if they are consistent.
+pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile> {
+    let node = root.get("drain")?.get("at-deadline")?;
+    let way = Way::default().key("drain").key("at-deadline");
+    let grace_period = node.get("grace-period").and_then(Node::duration).unwrap_or(GRACE);
+    // Deletions have whole seconds.
+    if let Some(field) = node
+        .get("grace-period")
+        .filter(|_| grace_period.subsec_nanos() > 0)
+    {
+        let message = "must be in whole seconds, as the API server counts grace periods";
+        problems.add(field.at, &way.key("grace-period"), message);
+    }
+    let within = node.get("within")?;
+    let span = within.duration()?;
+    if span <= grace_period + RESERVE {
+        let message = format!(
+            "must be more than {}s, which is grace-period and 10 seconds: else deleted pods remain at the deadline",
+            (grace_period + RESERVE).as_secs()
+        );
+        problems.add(within.at, &way.key("within"), message);
+    }
+    let delete = node.get("delete")?;
+    check_restrictions(delete, &way.key("delete"), problems);
+    Some(AtDeadlineFile {
+        namespaces: delete.get("namespaces").map(|_| delete.texts_of("namespaces")),
+        priority_below: delete
+            .get("priority-below")
+            .and_then(Node::whole)
+            .and_then(|priority| i32::try_from(priority).ok()),
+        await_completion: delete
+            .get("await-completion")
+            .and_then(Node::boolean)
+            .unwrap_or_default(),
+        grace_period,
+        within: span,
+    })
+}
+
+/// Pods are deleted past their budgets only where the operator says which.
+fn check_restrictions(delete: &Node, way: &Way, problems: &mut Problems) {
+    let everything = delete
+        .get("everything")
+        .and_then(Node::boolean)
+        .unwrap_or_default();
+    let (namespaces, priority) = (delete.get("namespaces"), delete.get("priority-below"));
+    if let Some(named) = namespaces.filter(|_| delete.texts_of("namespaces").is_empty()) {
+        let message = "names no namespace: no pod would be deleted; leave at-deadline out for that";
+        problems.add(named.at, &way.key("namespaces"), message);
+    }
+    let restriction = namespaces.or(priority);
+    match restriction {
+        None if !everything => problems.add(
+            delete.at,
+            way,
+            "names no pods: give namespaces or priority-below, or everything: true for all pods",
+        ),
+        Some(restriction) if everything => problems.add(
+            restriction.at,
+            way,
+            "has a restriction and everything: true: leave one of the two out",
+        ),
+        _ => {}
+    }
+}

@@ -1,0 +1,37 @@
+//! Before an uncordon: removes the taint that a drain with `--node-is-off` has set. A driver may write no taint, so the
+//! command does this with the rights of its user.
+
+use scupper_engine::Checkpoint;
+
+use crate::runner::out_of_service;
+use crate::{DriverError, NodeSelection, nodes};
+use scupper_cluster::{Cluster, ConnectOptions, Connection};
+
+/// Removes the taint from these nodes, unless a drain is under way there. Returns the nodes that had it.
+pub async fn back_in_service(
+    connection: Connection,
+    selection: &NodeSelection,
+) -> Result<Vec<String>, DriverError> {
+    let connect = ConnectOptions {
+        connection,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let mut back = Vec::new();
+    for name in nodes::resolve(&cluster, selection).await? {
+        let found = cluster.node(&name).await.map_err(DriverError::of_node(&name))?;
+        let mark = found.as_ref().and_then(|node| node.checkpoint.as_ref());
+        if mark.is_some_and(Checkpoint::is_under_way) {
+            continue;
+        }
+        let is_marked = found.is_some_and(|node| node.is_out_of_service());
+        if is_marked {
+            let unmarked = cluster.unmark_out_of_service(&name, None).await;
+            if unmarked.map_err(DriverError::Taint)? {
+                out_of_service::emit(&cluster, &name, &out_of_service::taint_removed()).await;
+                back.push(name);
+            }
+        }
+    }
+    Ok(back)
+}

@@ -1,0 +1,42 @@
+//! The drains that the READMEs of our policies show are those that their scenarios play.
+
+use crate::program::{policy, repository};
+
+/// What stands in a README before the name of a scenario, whose story is the next block.
+const PLAYED: &str = "--story scenarios/";
+
+#[test]
+fn the_readmes_of_our_policies_show_what_their_scenarios_play() {
+    let mut shown = 0;
+    for entry in std::fs::read_dir(repository().join("plugins")).unwrap() {
+        let folder = entry.unwrap().path();
+        let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+        for (scenario, story) in stories(&readme) {
+            let played = policy(&folder, &["test", "--story", &format!("scenarios/{scenario}")]);
+            let mut lines = played.good().lines().map(str::trim);
+            for line in story.lines().map(str::trim) {
+                assert!(
+                    lines.any(|played| played == line),
+                    "{}, {scenario}: {line}\n{}",
+                    folder.display(),
+                    played.stdout
+                );
+            }
+            shown += 1;
+        }
+    }
+    assert!(shown >= 5, "only {shown} stories were found");
+}
+
+/// Each scenario that is named, with its story.
+fn stories(readme: &str) -> Vec<(&str, &str)> {
+    readme.split(PLAYED).skip(1).map(story).collect()
+}
+
+/// The name of the scenario at the beginning, and the block behind it.
+fn story(text: &str) -> (&str, &str) {
+    let (scenario, rest) = text.split_once('`').unwrap();
+    let (_, block) = rest.split_once("\n```\n").unwrap();
+    let (story, _) = block.split_once("\n```").unwrap();
+    (scenario, story)
+}

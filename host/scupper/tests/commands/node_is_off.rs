@@ -1,0 +1,201 @@
+//! A drain of a machine that is off, by the operator's word.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::kubelet_node::{Agent, until};
+use crate::rig::Rig;
+
+const TAINT: &str = "node.kubernetes.io/out-of-service";
+const MARK: &str = "/metadata/annotations/scupper.dev~1out-of-service";
+const DRAIN: [&str; 3] = ["drain", "worker-1", "--node-is-off"];
+
+/// With a pod under a budget that allows nothing, which ends after this many seconds.
+fn rig(ready: &str, takes: f64) -> Rig {
+    let rig = Rig::new();
+    set_ready(&rig, ready);
+    rig.apply(rig.pod("web", "worker-1").grace(300).takes(takes));
+    rig.budget("keep-web", "web");
+    rig
+}
+
+fn set_ready(rig: &Rig, ready: &str) {
+    let condition = json!({"type": "Ready", "status": ready, "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let mut node = rig.node("worker-1");
+    node["status"]["conditions"] = json!([condition]);
+    rig.apply(node);
+}
+
+fn taints(rig: &Rig) -> Vec<Value> {
+    let node = rig.node("worker-1");
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let meant = taints.into_iter().filter(|taint| taint["key"] == TAINT);
+    meant.collect()
+}
+
+/// The types of the node's Events of this reason.
+fn events(rig: &Rig, reason: &str) -> Vec<String> {
+    let events = rig.objects("events.events.k8s.io").into_iter();
+    let meant = events.filter(|event| event["reason"] == reason && event["regarding"]["kind"] == "Node");
+    meant
+        .map(|event| event["type"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn is_marked(rig: &Rig) -> bool {
+    rig.node("worker-1").pointer(MARK).is_some()
+}
+
+#[test]
+fn a_node_that_is_ready_is_refused_before_anything_changes() {
+    let rig = rig("True", 0.1);
+    let mut plan = DRAIN;
+    plan[0] = "plan";
+    for args in [DRAIN, plan] {
+        let run = rig.run(&args);
+        assert_ne!(run.code, Some(0), "{run:#?}");
+        let said = format!("{}{}", run.stdout, run.stderr);
+        for words in ["is Ready, so its machine is not off", "without --node-is-off"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+    assert_eq!(rig.pods(), ["web"]);
+}
+
+#[test]
+fn without_the_word_a_silent_node_gets_no_taint() {
+    let rig = rig("Unknown", 0.1);
+    let mut drain = rig.start(&["drain", "worker-1", "--local"]);
+    drain.prints("waits    shop/web");
+    assert_eq!(taints(&rig), Vec::<Value>::new());
+    drain.signal(Signal::INT);
+    drain.ended();
+}
+
+#[test]
+fn a_silent_node_is_tainted_its_pods_are_deleted_and_an_uncordon_takes_the_taint_back() {
+    for ready in ["Unknown", "False"] {
+        let rig = rig(ready, 0.1);
+        let plan = rig.run(&["plan", "worker-1", "--node-is-off"]);
+        let deleted = "delete           shop/web  the machine is off: deleted without asking its disruption budgets [out of service]";
+        let tainted =
+            "the drain taints the node with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+        for line in [deleted, tainted] {
+            assert!(plan.stdout.contains(line), "{plan:#?}");
+        }
+        let run = rig.run(&DRAIN);
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        for line in [
+            "the node has the taint node.kubernetes.io/out-of-service",
+            "delete   shop/web",
+            "end      Drained",
+        ] {
+            assert!(run.stdout.contains(line), "{line}: {}", run.stdout);
+        }
+        let cordon = run.stdout.find("cordon   the node is cordoned");
+        assert!(cordon < run.stdout.find("has the taint"), "{}", run.stdout);
+        assert_eq!(rig.pods(), Vec::<String>::new());
+        let taint = json!({"key": TAINT, "value": "nodeshutdown", "effect": "NoExecute"});
+        assert_eq!((taints(&rig), is_marked(&rig)), (vec![taint], true));
+        assert_eq!(events(&rig, "OutOfService"), ["Warning"]);
+        let status = rig.run(&["status", "worker-1"]);
+        for line in [
+            "finished for command drain-worker-1 with --node-is-off",
+            "taint      out of service, by a drain with --node-is-off; scupper uncordon worker-1 removes it",
+        ] {
+            assert!(status.stdout.contains(line), "{line}: {status:#?}");
+        }
+        let run = rig.run(&["uncordon", "worker-1", "--local"]);
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(
+            run.stdout
+                .contains("the taint node.kubernetes.io/out-of-service is removed"),
+            "{run:#?}"
+        );
+        assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+        assert_eq!(events(&rig, "BackInService"), ["Normal"]);
+        assert!(!rig.is_cordoned("worker-1"));
+    }
+}
+
+#[test]
+fn the_driver_reports_a_taint_that_is_left_on_a_node_that_is_ready_again() {
+    let rig = rig("Unknown", 0.1);
+    let run = rig.run(&DRAIN);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let _agent = Agent::start(&rig, false);
+    assert_eq!(events(&rig, "StillOutOfService"), [""; 0]);
+    set_ready(&rig, "True");
+    until("it is reported", || {
+        events(&rig, "StillOutOfService") == ["Warning"]
+    });
+    assert_eq!(taints(&rig).len(), 1, "a driver may write no taint");
+    let status = rig.run(&["status", "worker-1"]);
+    let line = "; the node is Ready again; scupper uncordon worker-1 removes it";
+    assert!(status.stdout.contains(line), "{status:#?}");
+}
+
+#[test]
+fn a_taint_of_others_is_used_and_left_alone() {
+    let rig = rig("Unknown", 0.1);
+    let mut node = rig.node("worker-1");
+    let theirs = json!({"key": TAINT, "value": "theirs", "effect": "NoExecute"});
+    node["spec"]["taints"] = json!([theirs]);
+    rig.apply(node);
+    let run = rig.run(&DRAIN);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(!is_marked(&rig));
+    let run = rig.run(&["uncordon", "worker-1", "--local"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(taints(&rig), [theirs]);
+}
+
+#[test]
+fn a_node_that_comes_back_ends_the_drain_and_loses_the_taint() {
+    let rig = rig("Unknown", 300.0);
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("delete   shop/web");
+    assert_eq!(taints(&rig).len(), 1);
+    set_ready(&rig, "True");
+    let run = drain.ended();
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout.contains("is Ready again, so its machine is not off"),
+        "{run:#?}"
+    );
+    assert_eq!(events(&rig, "BackInService"), ["Normal"]);
+    assert_eq!(events(&rig, "Cancelled"), ["Warning"]);
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[test]
+fn a_cancel_takes_the_taint_back_also_after_a_kill() {
+    let rig = rig("Unknown", 300.0);
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("delete   shop/web");
+    drain.kill();
+    assert_eq!(taints(&rig).len(), 1);
+    // Without the word: it evicts nothing that is not terminating, and knows the taint as its own.
+    let drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    until("it is taken over", || drain.stdout().contains("plan     "));
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
+}
+
+#[test]
+fn a_drain_that_fails_keeps_the_taint_with_its_cordon() {
+    let rig = rig("Unknown", 300.0);
+    let run = rig.run(&[&DRAIN[..], &["--timeout", "2s"]].concat());
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert!(rig.is_cordoned("worker-1"));
+    assert_eq!(taints(&rig).len(), 1);
+    let run = rig.run(&["uncordon", "worker-1", "--local"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+}

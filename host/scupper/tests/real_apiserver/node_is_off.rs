@@ -1,0 +1,94 @@
+//! A machine that is off, with the real controllers: they call its node NotReady, delete its pods, and collect those that no
+//! kubelet ends.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::setup::{Config, until};
+use super::testbed::Testbed;
+use super::volumes::{attachments, pod_with_volume};
+use super::{ALONE, pods_on, skip};
+
+const NODE: &str = "node-0";
+
+fn scupper(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
+    let command = command.args(args).env("KUBECONFIG", testbed.kubeconfig());
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let problems = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), text + &problems)
+}
+
+fn node(testbed: &Testbed) -> Value {
+    serde_json::from_str(&testbed.kubectl(&["get", "node", NODE, "-o", "json"])).unwrap()
+}
+
+fn is_ready(testbed: &Testbed) -> bool {
+    let node = node(testbed);
+    let conditions = node["status"]["conditions"].as_array().unwrap();
+    conditions
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+fn is_out_of_service(testbed: &Testbed) -> bool {
+    let taints = node(testbed)["spec"]["taints"].clone();
+    let taints = taints.as_array().cloned().unwrap_or_default();
+    taints
+        .iter()
+        .any(|taint| taint["key"] == "node.kubernetes.io/out-of-service")
+}
+
+#[test]
+fn the_controllers_empty_a_machine_that_is_off_and_detach_its_volume() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.blocking_lock();
+    let testbed = Testbed::bare(&["--nodes", "2", "--node-grace", "4"]);
+    let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
+    testbed.kubectl(&["annotate", "node", NODE, managed]);
+    let kind = json!({"csi": {"driver": "csi.example.com", "volumeHandle": "disk-1"}});
+    pod_with_volume(&testbed, &kind);
+    until("the controller attaches", || attachments(&testbed).len() == 1);
+    let running = ["get", "pod", "db", "-o", "jsonpath={.status.phase}"];
+    until("the pod runs", || testbed.kubectl(&running) == "Running");
+
+    let drain = ["drain", NODE, "--node-is-off", "--force"];
+    let (code, text) = scupper(&testbed, &drain);
+    assert_ne!(code, Some(0), "{text}");
+    assert!(text.contains("is Ready, so its machine is not off"), "{text}");
+    assert!(!is_out_of_service(&testbed));
+
+    testbed.kubectl(&["label", "node", NODE, "testbed/kubelet=stopped", "--overwrite"]);
+    until("the node is called NotReady", || !is_ready(&testbed));
+    // A usual drain cannot end: no kubelet ends the pod.
+    let (code, text) = scupper(
+        &testbed,
+        &["drain", NODE, "--local", "--force", "--timeout", "3s"],
+    );
+    assert_ne!(code, Some(0), "{text}");
+    assert_eq!(pods_on(&testbed, NODE), 1, "{text}");
+
+    let config = Config::with("{wait-for-volumes: {at-most: 10m, otherwise: fail}}");
+    let config = ["--config", config.path()];
+    scupper(&testbed, &["plan", NODE, "--node-is-off", "--force"]);
+    let begun = Instant::now();
+    let (code, text) = scupper(&testbed, &[&drain[..], &config].concat());
+    assert_eq!(code, Some(0), "{text}");
+    // Without the taint the controller waits six minutes for a kubelet to unmount the volume.
+    assert!(begun.elapsed() < Duration::from_secs(330), "{text}");
+    assert_eq!(pods_on(&testbed, NODE), 0, "{text}");
+    assert!(attachments(&testbed).is_empty(), "{text}");
+    assert!(is_out_of_service(&testbed));
+
+    testbed.kubectl(&["label", "node", NODE, "testbed/kubelet=running", "--overwrite"]);
+    until("the node is back", || is_ready(&testbed));
+    let (code, text) = scupper(&testbed, &["uncordon", NODE, "--local"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!is_out_of_service(&testbed), "{text}");
+    assert!(node(&testbed)["spec"]["unschedulable"].is_null());
+}
