@@ -48,7 +48,8 @@ fn the_controllers_empty_a_machine_that_is_off_and_detach_its_volume() {
         return;
     }
     let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--nodes", "2", "--node-grace", "4"]);
+    // On a busy machine a kubelet is late: it renews its lease after every quarter of this.
+    let testbed = Testbed::bare(&["--nodes", "2", "--node-grace", "24"]);
     let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
     testbed.kubectl(&["annotate", "node", NODE, managed]);
     let kind = json!({"csi": {"driver": "csi.example.com", "volumeHandle": "disk-1"}});

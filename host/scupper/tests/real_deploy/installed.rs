@@ -32,7 +32,28 @@ impl Installed {
         testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
         let rolled_out = ["rollout", "status", "daemonset/scupper", "--timeout=60s"];
         testbed.kubectl(&[&["--namespace", "scupper"][..], &rolled_out].concat());
+        installed.enforces_policies().await;
         installed
+    }
+
+    /// The API server enforces a ValidatingAdmissionPolicy some time after its creation, and those that are older not later:
+    /// so this creates one, and waits until it is enforced.
+    async fn enforces_policies(&self) {
+        let name = "enforced";
+        let api = "admissionregistration.k8s.io/v1";
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["configmaps"], "resourceNames": [name]});
+        self.create(&[
+            json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+                "spec": {"matchConstraints": {"resourceRules": [rule]},
+                    "validations": [{"expression": "false", "reason": "Forbidden"}]}}),
+            json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+                "spec": {"policyName": name, "validationActions": ["Deny"]}}),
+        ]);
+        let refused = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+        let is_refused = async || ask(&self.admin, Method::POST, path, &refused).await.0 == 403;
+        until(is_refused, || format!("policy {name} is not enforced")).await;
     }
 
     /// Nothing is installed yet.
