@@ -27,6 +27,7 @@ mod policies;
 mod reporter;
 mod runner;
 
+pub use adapters::drain_request_plan::{DrainRequestPlanError, plan_drain_request};
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
 pub use adapters::policy_facts::{
     claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,

@@ -7,9 +7,10 @@ use scupper_cluster::{ReadError, WriteError};
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
-use scupper_driver::DriverError;
+use scupper_driver::{DrainRequestPlanError, DriverError};
 use scupper_policy::{LoadFault, RuntimeError};
 use scupper_policy_reload::ControlError;
+use scupper_triggers::drain_request::NoDrain;
 
 use crate::args::{Args, Command};
 use crate::dev_program::DevProgramError;
@@ -18,7 +19,7 @@ use crate::policy::driver::DriverError as AskError;
 use crate::precompile::PrecompileError;
 use crate::{CommandError, HandOverError};
 
-variants!(CommandError: Driver HandOver Rights NoPlan Cleanup);
+variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
 variants!(HandOverError: Discover OwnFlag Flags Ask Follow TakeBack);
 variants!(AskError: Where Ask);
 variants!(SaveError: Configuration Changed Create);
@@ -65,6 +66,11 @@ fn handing_over() -> Vec<HandOverError> {
     ]
 }
 
+fn no_drain(source: NoDrain) -> CommandError {
+    let request = "nvsentinel/gpu-0".to_owned();
+    CommandError::DrainRequest(DrainRequestPlanError::NoDrain { request, source })
+}
+
 fn commands() -> Vec<CommandError> {
     vec![
         CommandError::Driver(DriverError::LifecycleNotServed),
@@ -74,6 +80,19 @@ fn commands() -> Vec<CommandError> {
             node: "worker-1".to_owned(),
             message: "policy slurm failed".to_owned(),
         },
+        CommandError::DrainRequest(DrainRequestPlanError::NotServed {
+            namespace: "shop".to_owned(),
+            served: vec!["nvsentinel".to_owned()],
+        }),
+        CommandError::DrainRequest(DrainRequestPlanError::Read(reading("list drainrequests"))),
+        no_drain(NoDrain::Missing),
+        no_drain(NoDrain::Deleting),
+        no_drain(NoDrain::Answered("DrainComplete".to_owned())),
+        no_drain(NoDrain::AnsweredAtOnce {
+            condition: "DrainFailed".to_owned(),
+            reason: "InvalidRequest".to_owned(),
+            message: "spec.nodeName is missing".to_owned(),
+        }),
         CommandError::Cleanup(writing("delete the LifecycleTransition drain-worker-1")),
     ]
 }

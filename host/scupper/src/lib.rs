@@ -38,4 +38,4 @@ pub use output::{
     DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, no_yaml, print, wrong_options,
 };
 pub use process::run_process;
-pub use use_cases::{CommandError, HandOverError, Planned, StatusOptions, status};
+pub use use_cases::{CommandError, HandOverError, Planned, PlannedTrigger, StatusOptions, status};

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use scupper_common::text::spaced_line;
-use scupper_driver::DriverError;
+use scupper_driver::{DrainRequestPlanError, DriverError};
 use scupper_report::Format;
+use scupper_triggers::drain_request::NoDrain;
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -98,10 +99,23 @@ pub(crate) const fn exit_of(error: &CommandError) -> Exit {
     match error {
         CommandError::Driver(error) => exit_of_driver(error),
         CommandError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
+        CommandError::DrainRequest(error) => exit_of_request(error),
         CommandError::HandOver(_)
         | CommandError::Rights(_)
         | CommandError::NoPlan { .. }
         | CommandError::Cleanup(_) => Exit::Cluster,
+    }
+}
+
+const fn exit_of_request(error: &DrainRequestPlanError) -> Exit {
+    match error {
+        DrainRequestPlanError::NotServed { .. } => Exit::Config,
+        DrainRequestPlanError::Read(_)
+        | DrainRequestPlanError::NoDrain {
+            source: NoDrain::Missing,
+            ..
+        } => Exit::Cluster,
+        DrainRequestPlanError::NoDrain { .. } => Exit::DrainFailed,
     }
 }
 

@@ -70,12 +70,7 @@ pub(crate) fn start(
     };
     let options = DrainRequestOptions {
         namespaces,
-        conditions: ConditionNames {
-            complete: config.complete,
-            in_progress: config.in_progress,
-            deferred: config.deferred,
-            failed: config.failed,
-        },
+        conditions: condition_names(&config),
         timeout: config.timeout,
         clock: options.clock,
     };
@@ -114,7 +109,16 @@ pub fn kind(config: &DrainRequestsFile) -> DrainRequestKind {
     }
 }
 
-fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> ObservedRequest {
+pub(super) fn condition_names(config: &DrainRequestsFile) -> ConditionNames {
+    ConditionNames {
+        complete: config.complete.clone(),
+        in_progress: config.in_progress.clone(),
+        deferred: config.deferred.clone(),
+        failed: config.failed.clone(),
+    }
+}
+
+pub(super) fn observed(object: DrainRequestObject, partial: bool, clock: Clock) -> ObservedRequest {
     let DrainRequestObject {
         reference,
         created,

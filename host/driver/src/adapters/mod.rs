@@ -2,6 +2,7 @@
 
 pub(crate) mod claim_api;
 pub(crate) mod cordon_trigger;
+pub(crate) mod drain_request_plan;
 pub(crate) mod drain_request_trigger;
 pub(crate) mod metrics;
 pub(crate) mod policy_access;

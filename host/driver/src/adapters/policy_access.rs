@@ -14,8 +14,7 @@ use scupper_triggers::drain_request::ServedRequests;
 /// The cluster edge, as policies use it.
 pub(crate) struct PolicyClusterAccess {
     pub(super) cluster: Cluster,
-    /// What the DrainRequest trigger serves; `None` in a command.
-    pub(super) served: Option<ServedReceiver>,
+    pub(super) served: ServedReceiver,
     messages: PolicyMessages,
 }
 
@@ -23,11 +22,7 @@ pub(crate) struct PolicyClusterAccess {
 pub(crate) type ServedReceiver = watch::Receiver<Option<ServedRequests>>;
 
 impl PolicyClusterAccess {
-    pub(crate) const fn new(
-        cluster: Cluster,
-        served: Option<ServedReceiver>,
-        messages: PolicyMessages,
-    ) -> Self {
+    pub(crate) const fn new(cluster: Cluster, served: ServedReceiver, messages: PolicyMessages) -> Self {
         Self {
             cluster,
             served,

@@ -38,7 +38,7 @@ impl FactSource for PolicyClusterAccess {
         &'a self,
         drain: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
-        let served = self.served.as_ref().and_then(|served| served.borrow().clone());
+        let served = self.served.borrow().clone();
         let found = served.filter(|served| served.drain == drain);
         let found =
             found.ok_or_else(|| AccessError::NotFound("the DrainRequests of this drain are gone".to_owned()));

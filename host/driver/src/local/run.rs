@@ -59,7 +59,7 @@ pub async fn run(
         board.expect(names.len());
     }
     let compiler = options.compiler.clone();
-    let loaded = policies::load(&options.policies, compiler, options.clock, &cluster).await?;
+    let loaded = policies::load(&options.policies, compiler, options.clock, &cluster, None).await?;
     // A command serves no metrics.
     let metrics = Metrics::new();
     let traces = options.traces.as_ref();

@@ -9,7 +9,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::adapters::metrics::PolicyMetricsObserver;
@@ -22,6 +22,7 @@ use scupper_common::clock::Clock;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets, own_program};
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
 use scupper_report::Metrics;
+use scupper_triggers::drain_request::ServedRequests;
 
 /// Where an image has native code of its policies (`deploy/rootfs`).
 const SHIPPED: &str = "/usr/share/scupper/native";
@@ -48,12 +49,13 @@ pub(crate) struct ReloadingPolicies {
     _cache: CodeCacheDir,
 }
 
-/// Loads the policies once.
+/// Loads the policies once. `served`: the DrainRequests that they may ask about.
 pub async fn load(
     options: &PoliciesOptions,
     compiler: Option<PathBuf>,
     clock: Clock,
     cluster: &Cluster,
+    served: Option<ServedRequests>,
 ) -> Result<LoadedPolicies, DriverError> {
     let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
     let specs = match &options.source {
@@ -65,7 +67,8 @@ pub async fn load(
         None => options.policies.clone(),
     };
     let messages = PolicyMessages::default();
-    let policies = Policies::load(&runtime, &specs, access(cluster, None, &messages))
+    let served = watch::Sender::new(served).subscribe();
+    let policies = Policies::load(&runtime, &specs, access(cluster, served, &messages))
         .await
         .map_err(DriverError::Policies)?;
     Ok(LoadedPolicies {
@@ -95,7 +98,7 @@ pub(crate) async fn keep(
     let messages = PolicyMessages::default();
     let started = Reloader::start(
         Arc::new(runtime),
-        access(cluster, Some(served), &messages),
+        access(cluster, served, &messages),
         source,
         options.reload.clone(),
         notices,
@@ -152,11 +155,7 @@ async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Joi
     }
 }
 
-fn access(
-    cluster: &Cluster,
-    served: Option<ServedReceiver>,
-    messages: &PolicyMessages,
-) -> Arc<PolicyClusterAccess> {
+fn access(cluster: &Cluster, served: ServedReceiver, messages: &PolicyMessages) -> Arc<PolicyClusterAccess> {
     Arc::new(PolicyClusterAccess::new(
         cluster.clone(),
         served,

@@ -10,7 +10,7 @@ use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
-use scupper::Planned;
+use scupper::{Planned, PlannedTrigger};
 use scupper_policy::{LoadFault, Policies, PolicyUsage};
 use scupper_policy_reload::Session;
 use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
@@ -125,6 +125,7 @@ impl DryRun {
         Planned {
             at: self.runner.now(),
             node,
+            asked_by: PlannedTrigger::default(),
             pods,
             result,
             wait_for_volumes: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use scupper_simulator::api::{ApiServer, Options, objects};
+use scupper_simulator::api::{ApiServer, Kind, Options, objects};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -28,8 +28,22 @@ fn rig() -> Rig {
 }
 
 fn rig_with(questions: &str, drain: Value) -> Rig {
+    rig_serving(questions, drain, json!({}))
+}
+
+fn rig_serving(questions: &str, drain: Value, drain_requests: Value) -> Rig {
     let runtime = Runtime::new().unwrap();
-    let api = runtime.block_on(ApiServer::start(Options::default())).unwrap();
+    let requests = Kind::custom(
+        "nvsentinel.nvidia.com",
+        "v1alpha1",
+        "drainrequests",
+        "DrainRequest",
+    );
+    let options = Options {
+        kinds: vec![requests.namespaced()],
+        ..Options::default()
+    };
+    let api = runtime.block_on(ApiServer::start(options)).unwrap();
     let apply = |object: objects::Object| api.store().apply(object.build()).unwrap();
     for node in ["worker-1", "worker-2"] {
         apply(objects::node(node));
@@ -65,7 +79,7 @@ fn rig_with(questions: &str, drain: Value) -> Rig {
             "config": {"ask": questions, "then": "give reasons"},
             "grants": {"facts": ["request", "namespaces", "budgets", "owners", "resources", "volumes", "peers"]},
         }],
-        "drain": drain,
+        "drain": drain, "drain-requests": drain_requests,
     });
     fs::write(dir.path().join("scupper.yaml"), configuration.to_string()).unwrap();
     Rig {
@@ -77,10 +91,18 @@ fn rig_with(questions: &str, drain: Value) -> Rig {
 
 impl Rig {
     fn plan(&self, folder: &Path, more: &[&str]) -> Output {
+        self.plan_of(&["worker-1"], folder, more)
+    }
+
+    fn plan_of(&self, target: &[&str], folder: &Path, more: &[&str]) -> Output {
         let kubeconfig = self.dir.path().join("kubeconfig");
         let config = self.dir.path().join("scupper.yaml");
         let mut command = Command::new(programs().join("scupper"));
-        command.args(["plan", "worker-1", "--kubeconfig"]).arg(kubeconfig);
+        command
+            .arg("plan")
+            .args(target)
+            .arg("--kubeconfig")
+            .arg(kubeconfig);
         command
             .arg("--config")
             .arg(config)
@@ -141,6 +163,42 @@ fn who_asked_for_the_drain_and_the_pods_volumes_are_replayed_as_well() {
     }
     let (code, output) = replay(&rig.folder());
     assert_eq!(code, Some(0), "{output}");
+}
+
+fn with_request(rig: &Rig) -> Output {
+    let request = json!({
+        "apiVersion": "nvsentinel.nvidia.com/v1alpha1", "kind": "DrainRequest",
+        "metadata": {"name": "gpu-0", "namespace": "nvsentinel"},
+        "spec": {"nodeName": "worker-1", "checkName": "GpuXidError", "podsToDrain": {"shop": ["web-1"]}},
+    });
+    rig.api.store().apply(request).unwrap();
+    let of_request = ["--drain-request", "nvsentinel/gpu-0"];
+    rig.plan_of(&of_request, &rig.folder(), &["--force"])
+}
+
+#[test]
+fn the_plan_for_a_drain_request_is_replayed_with_what_the_request_says() {
+    let rig = rig_with(MORE_QUESTIONS, json!({}));
+    let saved = with_request(&rig);
+    assert_eq!(saved.status.code(), Some(0), "{saved:?}");
+    let written = fs::read_to_string(rig.folder().join("worker-1.yaml")).unwrap();
+    for learned in ["DrainRequest gpu-0", "GpuXidError"] {
+        assert!(written.contains(learned), "{learned}: {written}");
+    }
+    let (code, output) = replay(&rig.folder());
+    assert_eq!(code, Some(0), "{output}");
+}
+
+#[test]
+fn a_plan_for_the_pods_of_a_drain_request_is_no_scenario() {
+    let rig = rig_serving(MORE_QUESTIONS, json!({}), json!({"partial": true}));
+    let saved = with_request(&rig);
+    assert_eq!(saved.status.code(), Some(3), "{saved:?}");
+    assert!(
+        text(&saved.stderr).contains("(drain-requests.partial)"),
+        "{saved:?}"
+    );
+    assert!(!rig.folder().exists());
 }
 
 /// A scenario runs only the policies, so it must not expect what the host's own check refuses.

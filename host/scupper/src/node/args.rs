@@ -13,12 +13,22 @@ use scupper_cluster::LEASE_NAMESPACE;
 
 /// `scupper plan`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.required_unless_present_any(["selector", "drain_request"])))]
 pub struct PlanArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
     /// Plan with the driver's defaults: keep DaemonSet pods, delete emptyDir data
     #[arg(long)]
     pub as_driver: bool,
+    /// Plan the drain that the driver would run for this DrainRequest, with the driver's defaults
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        value_parser = DrainRequestName::parse,
+        requires = "config",
+        conflicts_with_all = ["names", "selector", "node_is_off"]
+    )]
+    pub drain_request: Option<DrainRequestName>,
     /// Also save the plan, and the objects that were read for it, as a scenario for `scupper policy test`. Environment
     /// variables and command lines of containers are left out
     #[arg(
@@ -40,6 +50,27 @@ pub struct PlanArgs {
     pub policies: PolicyArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
+}
+
+/// A DrainRequest's namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainRequestName {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl DrainRequestName {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Self {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
+            _ => Err("must be NAMESPACE/NAME, such as nvsentinel/drain-node-7".to_owned()),
+        }
+    }
 }
 
 /// `scupper drain`

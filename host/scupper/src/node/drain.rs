@@ -16,7 +16,7 @@ use crate::options::{OptionsError, traces_from_env};
 use crate::output::Output;
 use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_options};
 use crate::signals::Signals;
-use crate::use_cases::HandOverOptions;
+use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_driver::handover::HandoverFlags;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
@@ -37,7 +37,14 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         DryRun::Server => Some(true),
     };
     if let Some(ask_server) = answers {
-        return plan::show(nodes, draining, &args.cluster, ask_server, output).await;
+        return plan::show(
+            PlanTarget::Nodes(nodes),
+            draining,
+            &args.cluster,
+            ask_server,
+            output,
+        )
+        .await;
     }
     let job = NodesJob {
         intent: Intent::Drain,

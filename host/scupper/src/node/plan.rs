@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use scupper_engine::{Blocker, EvictAnswer, Filters, HumanDuration, Outcome, Plan, PodRef, Uid, Verdict};
+use scupper_engine::{
+    Blocker, EvictAnswer, Filters, HumanDuration, Outcome, Plan, PodRef, Trigger, Uid, Verdict,
+};
 use serde_json::Value;
 
-use super::args::PlanArgs;
+use super::args::{DrainRequestName, PlanArgs};
 use super::options::{self, Draining};
 use super::plan_scenario::{self, Made};
 use crate::Exit;
 use crate::args::ClusterArgs;
+use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{complain, fail, failed, inform, print, wrong_options};
-use crate::use_cases::{self, PlanOptions, Planned};
+use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
-use scupper_driver::{NodeSelection, OUT_OF_SERVICE};
+use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
     finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines,
     plan_force_to_json, plan_volume_lines, plan_volumes_to_json, surge_lines,
@@ -25,27 +28,55 @@ use scupper_report::{
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
-    let defaults = if args.as_driver {
+    let defaults = if args.as_driver || args.drain_request.is_some() {
         Filters::default()
     } else {
         options::KUBECTL
     };
     let draining = options::draining(&args.drain, &args.policies, &defaults);
-    let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
+    let options = draining.and_then(|draining| with_target(args, draining));
     match options {
-        Ok((nodes, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
+        Ok((target, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
             Some((folder, config)) => {
-                show_and_save(nodes, draining, &args.cluster, (folder, config), output).await
+                show_and_save(target, draining, &args.cluster, (folder, config), output).await
             }
-            None => show(nodes, draining, &args.cluster, false, output).await,
+            None => show(target, draining, &args.cluster, false, output).await,
         },
         Err(error) => wrong_options(&error),
     }
 }
 
+/// What to plan. A DrainRequest has a time limit of its own.
+fn with_target(args: &PlanArgs, draining: Draining) -> Result<(PlanTarget, Draining), OptionsError> {
+    let Some((request, file)) = args.drain_request.as_ref().zip(args.policies.config.as_ref()) else {
+        return Ok((PlanTarget::Nodes(options::nodes(&args.nodes)?), draining));
+    };
+    // It was read without problems just now.
+    let config = scupper_config::read(file)
+        .ok()
+        .and_then(|read| read.drain_requests);
+    let config = config.ok_or_else(|| {
+        let problem =
+            "--drain-request: the driver serves none, because the section drain-requests is missing";
+        OptionsError(vec![format!("{problem} from {}", file.display())])
+    })?;
+    let timeout = match args.drain.timeout {
+        Some(_) => draining.timeout,
+        None => config.timeout,
+    };
+    let DrainRequestName { namespace, name } = request.clone();
+    let wanted = DrainRequestToPlan {
+        namespace,
+        name,
+        config,
+    };
+    let target = PlanTarget::DrainRequest(Box::new(wanted));
+    Ok((target, Draining { timeout, ..draining }))
+}
+
 /// Shows what drains would do, and saves each as a scenario in the folder. The policies are those of the configuration.
 async fn show_and_save(
-    nodes: NodeSelection,
+    target: PlanTarget,
     draining: Draining,
     cluster: &ClusterArgs,
     (folder, config): (&Path, &Path),
@@ -54,12 +85,17 @@ async fn show_and_save(
     let recorder = Recorder::default();
     let options = PlanOptions {
         recorder: Some(recorder.clone()),
-        ..plan_options(nodes, draining.clone(), cluster)
+        ..plan_options(target, draining.clone(), cluster)
     };
     let plans = match use_cases::plan(options).await {
         Ok(plans) => plans,
         Err(error) => return failed(&error),
     };
+    if plans.iter().any(|planned| planned.asked_by.is_partial) {
+        let problem =
+            "--save-scenario: a scenario cannot express that only the pods leave which a DrainRequest names";
+        return wrong_options(&OptionsError(vec![format!("{problem} (drain-requests.partial)")]));
+    }
     let exit = report(&plans, output);
     let made = Made {
         config,
@@ -80,7 +116,7 @@ async fn show_and_save(
 
 /// Shows what drains would do, and, where it is asked, what it says.
 pub(super) async fn show(
-    nodes: NodeSelection,
+    target: PlanTarget,
     draining: Draining,
     cluster: &ClusterArgs,
     ask_server: bool,
@@ -88,7 +124,7 @@ pub(super) async fn show(
 ) -> ExitCode {
     let options = PlanOptions {
         ask_server,
-        ..plan_options(nodes, draining, cluster)
+        ..plan_options(target, draining, cluster)
     };
     match use_cases::plan(options).await {
         Ok(plans) => report(&plans, output).into(),
@@ -96,10 +132,10 @@ pub(super) async fn show(
     }
 }
 
-fn plan_options(nodes: NodeSelection, draining: Draining, cluster: &ClusterArgs) -> PlanOptions {
+fn plan_options(target: PlanTarget, draining: Draining, cluster: &ClusterArgs) -> PlanOptions {
     PlanOptions {
         connection: cluster.connection(),
-        nodes,
+        target,
         settings: draining.settings,
         policies: draining.policies,
         eviction_timeout: draining.eviction_timeout,
@@ -144,6 +180,9 @@ fn plan_for_programs(planned: &Planned) -> Value {
     if let Some(words) = &planned.not_ready {
         add("notReady", words.as_str().into());
     }
+    if planned.asked_by.trigger == Trigger::DrainRequest {
+        add("drainRequests", planned.asked_by.requests.clone().into());
+    }
     if let Some(answers) = &planned.answers {
         add("answers", scupper_report::answers_to_json(answers));
     }
@@ -162,10 +201,7 @@ fn plan_for_programs(planned: &Planned) -> Value {
 
 /// A plan as text: one line for each pod, and why the drain would not begin.
 pub fn plan_for_people(planned: &Planned) -> String {
-    let node = match &planned.not_ready {
-        Some(words) => &format!("{} ({words})", planned.node),
-        None => &planned.node,
-    };
+    let node = planned_node(planned);
     let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {
@@ -205,6 +241,19 @@ pub fn plan_for_people(planned: &Planned) -> String {
         Err(outcome) => {
             format!("A drain of node {node} would end at once; nothing was changed.\n  {outcome}")
         }
+    }
+}
+
+/// `worker-1 (NotReady: …) for DrainRequest nvsentinel/gpu-0 and 1 more`
+fn planned_node(planned: &Planned) -> String {
+    let mut node = planned.node.clone();
+    if let Some(words) = &planned.not_ready {
+        node += &format!(" ({words})");
+    }
+    match &planned.asked_by.requests[..] {
+        [] => node,
+        [one] => format!("{node} for DrainRequest {one}"),
+        [first, others @ ..] => format!("{node} for DrainRequest {first} and {} more", others.len()),
     }
 }
 

@@ -5,11 +5,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_engine::{Blocker, Decision, Outcome, Plan, PodRef, Settings, Trigger, Uid, Verdict, Wave};
+use scupper_engine::{Blocker, Decision, Outcome, Plan, PodRef, Settings, Uid, Verdict, Wave};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::use_cases::{PLAN_NAME, Planned};
+use crate::use_cases::Planned;
 use crate::yaml;
 use scupper_driver::{PoliciesOptions, pre_flight};
 
@@ -68,7 +68,7 @@ pub(super) fn save(
         let scenario = json!({
             "about": format!("Node {} as scupper plan found it", planned.node),
             "time": rfc3339(planned.at.as_millis()),
-            "request": {"trigger": Trigger::Command.name(), "name": PLAN_NAME},
+            "request": {"trigger": planned.asked_by.trigger.name(), "name": planned.asked_by.name},
             "policies": policies,
             "drain": drain,
             "cluster": SNAPSHOT,

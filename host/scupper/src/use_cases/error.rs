@@ -1,7 +1,7 @@
 //! Why a command failed.
 
 use scupper_cluster::{ReadError, WriteError};
-use scupper_driver::DriverError;
+use scupper_driver::{DrainRequestPlanError, DriverError};
 
 use super::HandOverError;
 
@@ -25,6 +25,9 @@ pub enum CommandError {
         /// Why.
         message: String,
     },
+    /// The drain of a DrainRequest cannot be planned.
+    #[error(transparent)]
+    DrainRequest(#[from] DrainRequestPlanError),
     /// Something could not be removed.
     #[error("could not clean up")]
     Cleanup(#[source] WriteError),

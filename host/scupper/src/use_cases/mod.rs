@@ -18,6 +18,6 @@ pub use handover::HandOverError;
 pub(crate) use handover::{
     CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel, run as hand_over,
 };
-pub use plan::Planned;
-pub(crate) use plan::{PLAN_NAME, PlanOptions, plan};
+pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan};
+pub use plan::{Planned, PlannedTrigger};
 pub use status::{StatusOptions, status};

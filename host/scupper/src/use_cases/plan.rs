@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Intent, Notice, Outcome, Plan, Pod, PodRef,
-    Request, Settings, Task, Time, Trigger, Verdict, VolumeWait,
+    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Notice, Outcome, Plan, Pod, PodRef, Request,
+    Settings, Task, Time, Verdict, VolumeWait,
 };
 use tokio::time::timeout;
 
@@ -18,23 +18,24 @@ use scupper_common::clock::Clock;
 use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
-use scupper_driver::{
-    DriverError, NodeSelection, NodeSnapshot, PoliciesOptions, load_policies, resolve_nodes,
-};
+use scupper_driver::{DriverError, NodeSnapshot, PoliciesOptions, load_policies};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
+use target::{Drains, drains};
 
-/// The name of the drain that is planned, as policies see it.
-pub(crate) const PLAN_NAME: &str = "plan";
+mod target;
+
+pub use target::PlannedTrigger;
+pub(crate) use target::{DrainRequestToPlan, PlanTarget};
 
 /// What to plan.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
     /// How to reach the API server.
     pub connection: Connection,
-    /// The nodes.
-    pub nodes: NodeSelection,
+    /// The drains.
+    pub target: PlanTarget,
     /// How pods are chosen.
     pub settings: Settings,
     /// What to load.
@@ -60,6 +61,8 @@ pub(crate) struct PlanOptions {
 pub struct Planned {
     /// The node.
     pub node: String,
+    /// Who asks for it.
+    pub asked_by: PlannedTrigger,
     /// When it was made.
     pub at: Time,
     /// The pods on the node.
@@ -92,12 +95,18 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
-    let nodes = resolve_nodes(&cluster, &options.nodes).await?;
+    let Drains {
+        nodes,
+        template,
+        served,
+    } = drains(&cluster, &options).await?;
+    let asked_by = PlannedTrigger::of(&template, served.as_ref());
     let loaded = load_policies(
         &options.policies,
         options.compiler.clone(),
         options.clock,
         &cluster,
+        served,
     )
     .await?;
     let session = Session::fixed(loaded.policies);
@@ -105,16 +114,12 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
     for node in nodes {
         let now = options.clock.now();
         let request = Request {
-            id: PLAN_NAME.to_owned(),
-            name: PLAN_NAME.to_owned(),
-            trigger: Trigger::Command.name().to_owned(),
-            intent: Intent::Drain,
             node,
             deadline: options.timeout.map(|timeout| now + timeout),
-            settings: options.settings.clone(),
             policies: session.infos(),
+            ..template.clone()
         };
-        let mut planned = dry_run(&cluster, &session, options.clock, request).await?;
+        let mut planned = dry_run(&cluster, &session, options.clock, request, &asked_by).await?;
         if options.ask_server {
             planned.answers = ask(&cluster, &planned, options.settings.grace_seconds).await;
         }
@@ -149,6 +154,7 @@ async fn dry_run(
     policies: &Session,
     clock: Clock,
     request: Request,
+    asked_by: &PlannedTrigger,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
     let mut drain = Drain::new(
@@ -178,6 +184,7 @@ async fn dry_run(
             };
             return Ok(Planned {
                 node,
+                asked_by: asked_by.clone(),
                 at: clock.now(),
                 pods: drain.pods().cloned().collect(),
                 result,

@@ -49,7 +49,7 @@ impl PolicyEnvironment {
                 ..PoliciesOptions::default()
             },
         );
-        match load_policies(&options, None, Clock::System, cluster).await {
+        match load_policies(&options, None, Clock::System, cluster, None).await {
             Ok(loaded) => {
                 let described = loaded.policies.descriptions().into_iter();
                 for grant in described.flat_map(|it| it.grants) {

@@ -14,7 +14,7 @@ use crate::driver::Driver;
 use crate::guests::guest;
 use crate::objects::{closed_budget, pod};
 
-fn policy() -> Value {
+pub(crate) fn policy() -> Value {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let module = BUILT.get_or_init(|| {
         let wanted = ["gpu".to_owned()];
@@ -25,7 +25,7 @@ fn policy() -> Value {
 }
 
 /// A pod with this GPU.
-fn with_gpu(name: &str, gpu: &str) -> Value {
+pub(crate) fn with_gpu(name: &str, gpu: &str) -> Value {
     let mut pod = pod(name);
     let devices = json!({"devices": {"nvidia.com/gpu": [gpu]}}).to_string();
     pod["metadata"]["annotations"]["dgxc.nvidia.com/devices"] = json!(devices);
@@ -43,7 +43,7 @@ async fn site(group: &'static str) -> (Site, Driver) {
     (site, driver)
 }
 
-fn reset(gpu: &str) -> Value {
+pub(crate) fn reset(gpu: &str) -> Value {
     json!({"recommendedAction": "COMPONENT_RESET", "entitiesImpacted": [{"type": "GPU_UUID", "value": gpu}]})
 }
 

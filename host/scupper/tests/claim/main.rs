@@ -32,6 +32,7 @@ mod objects;
 mod odd_events;
 #[path = "../support/pairs.rs"]
 mod pairs;
+mod planned_requests;
 mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;

@@ -114,7 +114,13 @@ impl RequestAnswer {
 impl ConditionNames {
     /// It was answered: now, before, or by another client.
     pub(super) fn is_answered(&self, request: &ObservedRequest) -> bool {
-        request.is_true(&self.complete) || request.is_true(&self.failed)
+        self.answered_by(request).is_some()
+    }
+
+    /// The type of the condition that answers it.
+    pub(super) fn answered_by(&self, request: &ObservedRequest) -> Option<&str> {
+        let answers = [&self.complete, &self.failed].map(String::as_str);
+        answers.into_iter().find(|kind| request.is_true(kind))
     }
 
     /// Since when a drain of ours runs for it, as its status says.

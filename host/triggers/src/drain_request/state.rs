@@ -14,8 +14,10 @@ use super::request::{ObservedRequest, RequestChange, ServedRequests};
 use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods, ResumePoint};
 use writes::WriteSlot;
 
+mod planned;
 mod writes;
 
+pub use planned::{NoDrain, PlannedDrain, planned_drain};
 pub(super) use writes::ConditionWrite;
 
 /// Pause before a drain that ended without an outcome is requested again.

@@ -9,6 +9,7 @@ use scupper_engine::{
 };
 
 use super::*;
+use crate::PlannedTrigger;
 use scupper_report::fixture::running;
 
 const VERDICTS: [Verdict; 5] = [
@@ -94,6 +95,7 @@ fn plan() -> Plan {
 fn planned(result: Result<Plan, Outcome>) -> Planned {
     Planned {
         node: "worker-1".to_owned(),
+        asked_by: PlannedTrigger::default(),
         at: scupper_engine::Time::from_millis(0),
         pods: pods(),
         result,
@@ -195,13 +197,26 @@ fn plans_and_their_substitutes() {
     });
     let mut raising = plan();
     raising.surge.method = SurgeMethod::Scale;
+    let for_requests = |requests: &[&str], result| Planned {
+        asked_by: PlannedTrigger {
+            trigger: Trigger::DrainRequest,
+            requests: requests.iter().map(|&name| name.to_owned()).collect(),
+            ..PlannedTrigger::default()
+        },
+        ..planned(result)
+    };
+    let refused = outcomes()
+        .into_iter()
+        .map(|outcome| for_requests(&["nvsentinel/gpu-0"], Err(outcome)));
     let all = [
         with_everything(),
+        for_requests(&["nvsentinel/gpu-0"], Ok(Plan::default())),
+        for_requests(&["nvsentinel/gpu-0", "nvsentinel/gpu-1"], Ok(Plan::default())),
         planned(Ok(plan())),
         planned(Ok(raising)),
         planned(Ok(Plan::default())),
     ];
-    let all: Vec<_> = all.into_iter().chain(ended).collect();
+    let all: Vec<_> = all.into_iter().chain(ended).chain(refused.take(2)).collect();
     let people = all.iter().map(plan_for_people).collect::<Vec<_>>();
     let programs = all
         .iter()

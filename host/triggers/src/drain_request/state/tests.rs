@@ -8,6 +8,7 @@ use super::super::request::RequestRef;
 use super::*;
 
 mod joining;
+mod planning;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const NAMESPACE: &str = "nvsentinel";
