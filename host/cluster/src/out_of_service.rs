@@ -26,7 +26,7 @@ const EFFECT: &str = "NoExecute";
 pub enum OutOfService {
     /// The node has the taint of this drain.
     Marked,
-    /// The node already had the taint, from another drain or somebody else.
+    /// The node already had the taint, from another drain or another client.
     Found,
     /// Nothing has changed: the node is not cordoned.
     Uncordoned,
@@ -139,7 +139,7 @@ impl Cluster {
     }
 }
 
-/// The taint as Scupper sets it: somebody else may have replaced it by another one of this key, or have added one.
+/// The taint as Scupper sets it: another client may have replaced it by another one of this key, or have added one.
 fn is_scuppers(taint: &Value) -> bool {
     let has = |field: &str, text: &str| taint.get(field).and_then(Value::as_str) == Some(text);
     is_out_of_service(taint) && has("value", VALUE) && has("effect", EFFECT)

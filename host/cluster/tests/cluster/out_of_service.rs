@@ -17,7 +17,7 @@ fn taint() -> Value {
     json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})
 }
 
-/// The taint as somebody else sets it.
+/// The taint as another client sets it.
 fn theirs() -> Value {
     json!({"key": "node.kubernetes.io/out-of-service", "value": "ticket-7", "effect": "NoExecute"})
 }
@@ -151,7 +151,7 @@ async fn only_our_own_taint_is_removed() {
 
 /// An operator has replaced the taint by one of their own, or added another.
 #[tokio::test(start_paused = true)]
-async fn a_taint_that_somebody_else_set_meanwhile_stays() {
+async fn a_taint_that_another_client_set_meanwhile_stays() {
     let other_effect = json!({"key": "node.kubernetes.io/out-of-service", "effect": "NoSchedule"});
     for (found, kept, expected) in [
         (vec![theirs()], vec![theirs()], false),

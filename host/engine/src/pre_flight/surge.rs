@@ -100,23 +100,33 @@ fn is_same(one: &Top<'_>, other: &Top<'_>) -> bool {
     matches!((one, other), (Top::Owner(one), Top::Owner(other)) if one.uid == other.uid)
 }
 
+/// The Deployment, or why there is none to surge, in the words of the method.
+fn deployment_of<'a>(
+    top: Top<'a>,
+    only: &str,
+    of_stateful_set: &str,
+) -> Result<(&'a Owner, &'a Rollout), String> {
+    let owner = match top {
+        Top::Owner(owner) => owner,
+        Top::Bare => return Err(String::from("the pod has no controller that would replace it")),
+        Top::Unknown => return Err(String::from(only)),
+    };
+    match (owner.kind.as_str(), &owner.rollout) {
+        ("Deployment", Some(rollout)) => Ok((owner, rollout)),
+        ("StatefulSet", _) => Err(String::from(of_stateful_set)),
+        _ => Err(String::from(only)),
+    }
+}
+
 /// The Deployment and its pods on the node, or why it cannot be restarted.
 fn surge_of<'a>(
     input: &Input<'_>,
     state: &'a NamespaceState,
     top: Top<'a>,
 ) -> Result<(&'a Owner, Vec<PodRef>), String> {
-    let owner = match top {
-        Top::Owner(owner) => owner,
-        Top::Bare => return Err(String::from("the pod has no controller that would replace it")),
-        Top::Unknown => return Err(String::from("only Deployments can be restarted by a rollout")),
-    };
-    let Some(rollout) = owner.rollout.as_ref().filter(|_| owner.kind == "Deployment") else {
-        return Err(match owner.kind.as_str() {
-            "StatefulSet" => String::from("a StatefulSet removes a pod before it replaces it"),
-            _ => String::from("only Deployments can be restarted by a rollout"),
-        });
-    };
+    let only = "only Deployments can be restarted by a rollout";
+    let of_stateful_set = "a StatefulSet removes a pod before it replaces it";
+    let (owner, rollout) = deployment_of(top, only, of_stateful_set)?;
     if let Some(reason) = rollout.obstacle() {
         return Err(reason);
     }
@@ -133,17 +143,9 @@ fn raise_of<'a>(
     top: Top<'a>,
     budget: &Budget,
 ) -> Result<(&'a Owner, Vec<PodRef>), String> {
-    let owner = match top {
-        Top::Owner(owner) => owner,
-        Top::Bare => return Err(String::from("the pod has no controller that would replace it")),
-        Top::Unknown => return Err(String::from("only the replicas of Deployments are raised")),
-    };
-    let Some(rollout) = owner.rollout.as_ref().filter(|_| owner.kind == "Deployment") else {
-        return Err(match owner.kind.as_str() {
-            "StatefulSet" => String::from("one more pod of a StatefulSet replaces none of the others"),
-            _ => String::from("only the replicas of Deployments are raised"),
-        });
-    };
+    let only = "only the replicas of Deployments are raised";
+    let of_stateful_set = "one more pod of a StatefulSet replaces none of the others";
+    let (owner, rollout) = deployment_of(top, only, of_stateful_set)?;
     if rollout.paused && !owner.settled {
         return Err(String::from("a rollout of it is paused; resume it"));
     }

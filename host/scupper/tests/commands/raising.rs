@@ -215,7 +215,7 @@ fn a_replica_that_finds_no_place_is_taken_back_after_the_timeout() {
 }
 
 #[test]
-fn replicas_that_somebody_else_has_set_meanwhile_are_left_and_the_drain_says_so() {
+fn replicas_that_another_client_has_set_meanwhile_are_left_and_the_drain_says_so() {
     let rig = rig();
     let run = begun(&rig);
     let grown = |web: &mut Value| web["spec"]["replicas"] = 5.into();

@@ -60,7 +60,7 @@ pub(crate) async fn needs_a_node(installed: &Installed, path: &str, body: &Value
     assert!(code == 403 && message.contains("names no node"), "{said}");
 }
 
-/// The policy refuses what RBAC would allow an account that somebody gave more.
+/// The policy refuses what RBAC would allow an account with more rights.
 pub(crate) async fn with_more_rights(installed: &Installed, driver: &kube::Client, only: &str) {
     let api = "rbac.authorization.k8s.io";
     installed.create(&[

@@ -4,7 +4,7 @@
 //! 1. The taint is set only with the operator's word.
 //! 2. It is set only on a cordoned node.
 //! 3. It is never set on a node that is Ready.
-//! 4. A taint that somebody else has set or replaced is never removed.
+//! 4. A taint that another client has set or replaced is never removed.
 //! 5. A drain that is cancelled leaves no taint of its own.
 //! 6. A process removes its taint soon from a node that is Ready again.
 //!
@@ -167,7 +167,7 @@ async fn disturb(world: Shared, orders: mpsc::UnboundedSender<Event>) {
             7 => Happens::Taint,
             8 => Happens::Untaint,
             9 => {
-                let reason = "somebody cancels it".to_owned();
+                let reason = "an operator cancels it".to_owned();
                 // It may have ended.
                 orders.send(Event::Cancel { reason }).unwrap_or_default();
                 continue;
@@ -225,7 +225,7 @@ fn each_mutation_is_found() {
             Mutation::ForgetsItsMark,
             "a node that is Ready again kept the taint",
         ),
-        (Mutation::RemovesAnyTaint, "a taint of somebody else was removed"),
+        (Mutation::RemovesAnyTaint, "a taint of another client was removed"),
     ] {
         let is_found = |seed| sequence(seed, Some(mutation)).faults.iter().any(|it| it == found);
         assert!((0..5 * SEQUENCES).any(is_found), "{mutation:?}: {found}");

@@ -1,4 +1,4 @@
-//! Whether somebody ends a drain before the time is over that was given to it. It must not know who claims events: a
+//! Whether the kubelet or a driver ends a drain before its timeout. It must not know which of them claims events: a
 //! deadline that is too early is a kubelet's, which goes by the transition and knows nothing of `--timeout`.
 
 use std::time::Duration;

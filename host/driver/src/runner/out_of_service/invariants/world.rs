@@ -131,7 +131,7 @@ impl World {
         self.bump();
     }
 
-    /// As somebody else left it before the drain: exactly the taint that the documentation of Kubernetes names.
+    /// As another client left it before the drain: exactly the taint that the documentation of Kubernetes names.
     pub(super) fn begin_tainted(&mut self) {
         self.node["spec"]["taints"] = json!([ours()]);
     }
@@ -215,7 +215,7 @@ impl World {
         }
         for gone in before.iter().filter(|taint| !after.contains(taint)) {
             let is_own = *gone == ours() && self.is_tainted;
-            self.require(is_own, "a taint of somebody else was removed");
+            self.require(is_own, "a taint of another client was removed");
             self.is_tainted = false;
             self.removed += 1;
         }
