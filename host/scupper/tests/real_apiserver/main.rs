@@ -12,7 +12,10 @@ mod commands;
 mod cordon;
 #[path = "../../benches/drain/driver.rs"]
 mod driver;
+mod facts;
 mod forcing;
+#[path = "../support/guests.rs"]
+mod guests;
 #[path = "../support/limit.rs"]
 mod limit;
 mod local_data;
