@@ -221,8 +221,9 @@ fn pods_of_a_real_scheduling_group_leave_in_one_wave() {
     assert_eq!(drain.0.wait().unwrap().code(), Some(0), "{}", reported());
     let story = reported();
     let (_, last_wave) = story.rsplit_once("  wave     2 of 2, gangs after 1h").unwrap();
+    // A pod may be gone before its eviction is answered; then no line says that it was evicted.
     assert_eq!(
-        last_wave.matches("  evict    default/ring-").count(),
+        last_wave.matches("  gone     default/ring-").count(),
         2,
         "{story}"
     );
