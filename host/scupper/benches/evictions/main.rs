@@ -99,6 +99,9 @@ async fn drain(installed: &Installed, size: usize) -> (usize, Duration) {
     ask(&installed.admin, Method::PATCH, "/api/v1/nodes/node-0", &back).await;
     let path = format!("/api/v1/namespaces/{namespace}");
     ask(&installed.admin, Method::DELETE, &path, &serde_json::Value::Null).await;
+    // A server that is still busy with its deletion is slow for the next drain.
+    let is_gone = async || installed.get(&path).await["code"] == 404;
+    until(is_gone, || format!("{namespace} does not go")).await;
     (evicted, wall)
 }
 
