@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Filters, PodRef};
 
-use scupper_config::{Configuration, DrainFile, Override, OwnCordon};
+use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon};
 use scupper_driver::{KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
@@ -42,7 +42,7 @@ impl Problems {
 /// The plugin's options.
 pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsError> {
     let mut problems = Problems::default();
-    let (mut policies, file) = policies(&mut problems, &args.policies, When::AgainAndAgain);
+    let (mut policies, file, _) = policies(&mut problems, &args.policies, When::AgainAndAgain);
     policies.source = args.policies.config.as_deref().map(source);
     let flags = DrainFile {
         sla: duration_flag(&mut problems, "--sla", args.sla.as_ref()),
@@ -194,7 +194,7 @@ pub(super) fn policies(
     problems: &mut Problems,
     args: &PolicyArgs,
     when: When,
-) -> (PoliciesOptions, DrainFile) {
+) -> (PoliciesOptions, DrainFile, Option<DrainRequestsFile>) {
     let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
     let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(has_saved_configuration);
     let configuration = match args.config.as_deref().map(scupper_config::read) {
@@ -203,7 +203,12 @@ pub(super) fn policies(
         Some(read) => problems.check(read.map_err(|error| scupper_driver::chain(&error))),
         None => None,
     };
-    let Configuration { policies, drain, .. } = configuration.unwrap_or_default();
+    let Configuration {
+        policies,
+        drain,
+        drain_requests,
+        ..
+    } = configuration.unwrap_or_default();
     let options = PoliciesOptions {
         policies: match args.config {
             Some(_) => policies,
@@ -216,7 +221,7 @@ pub(super) fn policies(
         },
         ..PoliciesOptions::default()
     };
-    (options, drain)
+    (options, drain, drain_requests)
 }
 
 fn from_flags(problems: &mut Problems, args: &PolicyArgs) -> Vec<PolicySpec> {

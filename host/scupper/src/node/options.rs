@@ -7,7 +7,7 @@ use scupper_engine::{Filters, Selector, Settings};
 use super::args::{KubectlArgs, LocalDataArg, NodesArgs};
 use crate::args::PolicyArgs;
 use crate::options::{self, OptionsError, Problems, When};
-use scupper_config::{DrainFile, PreFlight};
+use scupper_config::{DrainFile, DrainRequestsFile, PreFlight};
 use scupper_driver::{NodeSelection, PoliciesOptions};
 
 /// How nodes are drained from the command line.
@@ -24,6 +24,8 @@ pub(super) struct Draining {
     pub(super) page_size: u32,
     /// For each node.
     pub(super) timeout: Option<Duration>,
+    /// How the driver serves DrainRequests, as the file says; `None`: not at all.
+    pub(super) drain_requests: Option<DrainRequestsFile>,
     /// The selector of pods as it was typed.
     pub(super) pod_selector: String,
 }
@@ -46,7 +48,7 @@ pub(super) fn draining(
     defaults: &Filters,
 ) -> Result<Draining, OptionsError> {
     let mut problems = Problems::default();
-    let (policies, file) = options::policies(&mut problems, chosen, When::Once);
+    let (policies, file, drain_requests) = options::policies(&mut problems, chosen, When::Once);
     let flags = DrainFile {
         eviction_timeout: options::duration_flag(
             &mut problems,
@@ -82,6 +84,7 @@ pub(super) fn draining(
         has_local_data: said.local_data.is_some(),
         page_size,
         timeout: timeout.filter(|timeout| !timeout.is_zero()),
+        drain_requests,
         pod_selector: args.pod_selector.clone(),
     });
     problems.end(draining)

@@ -51,11 +51,7 @@ fn with_target(args: &PlanArgs, draining: Draining) -> Result<(PlanTarget, Drain
     let Some((request, file)) = args.drain_request.as_ref().zip(args.policies.config.as_ref()) else {
         return Ok((PlanTarget::Nodes(options::nodes(&args.nodes)?), draining));
     };
-    // It was read without problems just now.
-    let config = scupper_config::read(file)
-        .ok()
-        .and_then(|read| read.drain_requests);
-    let config = config.ok_or_else(|| {
+    let config = draining.drain_requests.clone().ok_or_else(|| {
         let problem =
             "--drain-request: the driver serves none, because the section drain-requests is missing";
         OptionsError(vec![format!("{problem} from {}", file.display())])

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use xtask::policies;
@@ -160,13 +159,9 @@ fn policies_learn_what_real_controllers_and_the_real_scheduler_have_written() {
 }
 
 fn gangs() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = || {
-        let wanted = ["gangs".to_owned()];
-        let built = policies::build(&Workspace::read().unwrap(), &wanted, None).unwrap();
-        built.into_iter().next().unwrap().file
-    };
-    BUILT.get_or_init(built).clone()
+    let wanted = ["gangs".to_owned()];
+    let built = policies::build(&Workspace::read().unwrap(), &wanted, None).unwrap();
+    built.into_iter().next().unwrap().file
 }
 
 /// The feature is beta in Kubernetes 1.37, and off by default.

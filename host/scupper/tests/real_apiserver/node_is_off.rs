@@ -1,33 +1,24 @@
 //! A machine that is off, with the real controllers: they call its node NotReady, delete its pods, and collect those that no
 //! kubelet ends.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::setup::{Config, until};
+use super::setup::{Config, scupper_with_errors, until};
 use super::testbed::Testbed;
 use super::volumes::{attachments, pod_with_volume};
-use super::{ALONE, pods_on, skip};
+use super::{ALONE, node, pods_on, skip};
 
 const NODE: &str = "node-0";
 
 fn scupper(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    let command = command.args(args).env("KUBECONFIG", testbed.kubeconfig());
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let problems = String::from_utf8(output.stderr).unwrap();
-    (output.status.code(), text + &problems)
-}
-
-fn node(testbed: &Testbed) -> Value {
-    serde_json::from_str(&testbed.kubectl(&["get", "node", NODE, "-o", "json"])).unwrap()
+    let (code, text, errors) = scupper_with_errors(testbed, args);
+    (code, text + &errors)
 }
 
 fn is_ready(testbed: &Testbed) -> bool {
-    let node = node(testbed);
+    let node = node(testbed, NODE);
     let conditions = node["status"]["conditions"].as_array().unwrap();
     conditions
         .iter()
@@ -35,7 +26,7 @@ fn is_ready(testbed: &Testbed) -> bool {
 }
 
 fn is_out_of_service(testbed: &Testbed) -> bool {
-    let taints = node(testbed)["spec"]["taints"].clone();
+    let taints = node(testbed, NODE)["spec"]["taints"].clone();
     let taints = taints.as_array().cloned().unwrap_or_default();
     taints
         .iter()
@@ -91,5 +82,5 @@ fn the_controllers_empty_a_machine_that_is_off_and_detach_its_volume() {
     let (code, text) = scupper(&testbed, &["uncordon", NODE, "--local"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(!is_out_of_service(&testbed), "{text}");
-    assert!(node(&testbed)["spec"]["unschedulable"].is_null());
+    assert!(node(&testbed, NODE)["spec"]["unschedulable"].is_null());
 }

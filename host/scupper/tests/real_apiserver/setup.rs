@@ -29,15 +29,21 @@ pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// Runs `scupper`, and returns its exit code and what it prints.
-#[expect(clippy::print_stdout, reason = "the output of a failed test shows it")]
 pub(super) fn scupper(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String) {
+    let (code, text, _) = scupper_with_errors(testbed, args);
+    (code, text)
+}
+
+/// The same, and its errors.
+#[expect(clippy::print_stdout, reason = "the output of a failed test shows it")]
+pub(super) fn scupper_with_errors(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     let command = command.args(args).env("KUBECONFIG", testbed.kubeconfig());
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8(output.stderr).unwrap();
     println!("$ scupper {}\n{text}{errors}", args.join(" "));
-    (output.status.code(), text)
+    (output.status.code(), text, errors)
 }
 
 /// A configuration file without policies.

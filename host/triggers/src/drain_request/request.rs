@@ -46,6 +46,17 @@ pub struct ServedRequests {
     pub requests: Vec<Arc<DrainRequestFields>>,
 }
 
+impl ServedRequests {
+    pub(super) fn of(drain: &str, requests: impl Iterator<Item = Arc<DrainRequestFields>>) -> Self {
+        let mut requests: Vec<_> = requests.collect();
+        requests.sort_by_key(|fields| fields.created);
+        Self {
+            drain: drain.to_owned(),
+            requests,
+        }
+    }
+}
+
 /// A change of the requests in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestChange {

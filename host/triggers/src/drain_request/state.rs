@@ -344,11 +344,17 @@ impl RequestState {
         else {
             return;
         };
+        let (drain, members) = self.drain_for(&oldest.observed);
+        self.send(drain, members);
+    }
+
+    /// The drain for a request, and all open requests that mean the same pods.
+    fn drain_for(&self, request: &ObservedRequest) -> (DrainRequest, BTreeMap<String, DrainMember>) {
         let ObservedRequest {
             reference, only_pods, ..
-        } = oldest.observed.clone();
-        let members = self.open_for(Some(&only_pods));
-        self.send(new_request(reference.uid, reference.name, only_pods), members);
+        } = request;
+        let drain = new_request(reference.uid.clone(), reference.name.clone(), only_pods.clone());
+        (drain, self.open_for(Some(only_pods)))
     }
 
     fn send(&mut self, request: DrainRequest, members: BTreeMap<String, DrainMember>) {
@@ -394,14 +400,8 @@ impl RequestState {
     pub(super) fn served(&self) -> Option<ServedRequests> {
         let drain = self.drain.as_ref().filter(|drain| !drain.withdrawn)?;
         let members = drain.members.keys().filter_map(|uid| self.requests.get(uid));
-        let mut requests: Vec<_> = members
-            .map(|tracked| Arc::clone(&tracked.observed.fields))
-            .collect();
-        requests.sort_by_key(|fields| fields.created);
-        Some(ServedRequests {
-            drain: drain.id.clone(),
-            requests,
-        })
+        let requests = members.map(|tracked| Arc::clone(&tracked.observed.fields));
+        Some(ServedRequests::of(&drain.id, requests))
     }
 
     /// How far a request is, as its status should say; `None`: there is nothing to say.

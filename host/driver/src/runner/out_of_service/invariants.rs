@@ -42,7 +42,7 @@ enum Mutation {
     IgnoresReady,
     /// A process that continues the drain without the word does not know the drain's own taint.
     ForgetsItsMark,
-    /// The taint is removed whoever set it.
+    /// The taint is removed, also one that another client has set.
     RemovesAnyTaint,
 }
 

@@ -1,13 +1,11 @@
 //! The drain that a request would get, for `scupper plan`: by the same rules as in the driver, if no other drain ran.
 
-use std::sync::Arc;
-
 use scupper_engine::Time;
 use thiserror::Error;
 
 use super::super::conditions::{ConditionNames, RequestAnswer};
 use super::super::request::{ObservedRequest, RequestChange, ServedRequests};
-use super::{RequestState, TrackedRequest, new_request};
+use super::{RequestState, TrackedRequest};
 use crate::DrainRequest;
 
 /// Why a request would get no drain.
@@ -60,18 +58,9 @@ pub fn planned_drain(
     });
     let wanted = wanted.ok_or(NoDrain::Missing)?;
     is_drained_for(wanted, names)?;
-    let ObservedRequest {
-        reference, only_pods, ..
-    } = wanted.observed.clone();
-    let members = state.open_for(Some(&only_pods));
-    let joined = members.into_values().map(|member| member.joined_with);
-    let mut requests: Vec<Arc<_>> = joined.collect();
-    requests.sort_by_key(|fields| fields.created);
-    let drain = new_request(reference.uid, reference.name, only_pods);
-    let served = ServedRequests {
-        drain: drain.id.clone(),
-        requests,
-    };
+    let (drain, members) = state.drain_for(&wanted.observed);
+    let requests = members.into_values().map(|member| member.joined_with);
+    let served = ServedRequests::of(&drain.id, requests);
     Ok(PlannedDrain { drain, served })
 }
 

@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) changed: watch::Sender<u64>,
     /// A process of the drain has the operator's word.
     pub(super) word: bool,
-    /// Its taint stands, and nobody has replaced it.
+    /// Its taint stands, and no other client has replaced it.
     pub(super) is_tainted: bool,
     /// How often it was set and removed.
     pub(super) set: u32,
