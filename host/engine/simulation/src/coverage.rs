@@ -5,6 +5,8 @@ use std::fmt;
 
 use scupper_engine::{Notice, Reason, VolumesLeft};
 
+use crate::crossings;
+
 /// How often each thing happened, by group and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -199,6 +201,11 @@ impl Coverage {
         *self.counts.entry((group, name)).or_default() += 1;
     }
 
+    /// Whether this was counted.
+    pub(crate) fn has(&self, counted: (&'static str, &'static str)) -> bool {
+        self.counts.contains_key(&counted)
+    }
+
     /// Adds another coverage to this one.
     pub fn add(&mut self, other: &Self) {
         for (key, count) in &other.counts {
@@ -233,7 +240,14 @@ impl Coverage {
         self.count("forced", name);
     }
 
-    /// Every expected thing that never happened.
+    /// Counts pods that the planners decide on after the plan was made.
+    pub(crate) fn count_newcomers(&mut self, notice: &Notice) {
+        if matches!(notice, Notice::Newcomer { .. }) {
+            self.count("crossing", "newcomer");
+        }
+    }
+
+    /// Every expected thing that never happened, and every pair of features that never met.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for (group, names) in EXPECTED {
@@ -247,6 +261,8 @@ impl Coverage {
                 }
             }
         }
+        let never = crossings::pairs().filter(|pair| !self.has(*pair));
+        missing.extend(never.map(|(one, other)| format!("{one} with {other}")));
         missing
     }
 }

@@ -123,6 +123,7 @@ impl World {
             self.coverage.count_volumes(&notice);
             self.coverage.count_forced(&notice);
             self.coverage.count_surges(&notice);
+            self.coverage.count_newcomers(&notice);
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
@@ -141,6 +142,9 @@ impl World {
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {
                 let first = self.request.policies.iter().find(|policy| policy.planner);
                 let is_first = first.is_some_and(|first| first.name == *policy);
+                if !is_first && policy != crate::surge::PLANNER {
+                    self.coverage.count("crossing", "second planner");
+                }
                 self.invariants
                     .shows_the_draft(draft, drain.pods_to_plan(), is_first)?;
             }

@@ -20,6 +20,7 @@ mod budgets;
 mod clock;
 mod cluster;
 mod coverage;
+mod crossings;
 mod driver;
 mod ending;
 mod faults;
@@ -48,5 +49,6 @@ mod watch;
 mod world;
 
 pub use coverage::{Coverage, EXPECTED};
+pub use crossings::{FEATURES, NEVER_MEET};
 pub use run::{Faults, Report, Results, Stop, narrate, run, run_many};
 pub use violation::{INVARIANTS, Violation};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::coverage::Coverage;
+use crate::crossings;
 use crate::violation::{Broken, Violation};
 use crate::world::{START, World};
 
@@ -83,6 +84,7 @@ fn attempt(
             message: format!("the engine panics: {}", panic_text(panic.as_ref())),
         }),
     };
+    crossings::count(&mut world.coverage);
     let story = world.trace.lines();
     let report = match result {
         Ok(()) => Ok(Report {
