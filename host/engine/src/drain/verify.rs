@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem::take;
 
 use super::Drain;
 use super::backoff::Backoff;
@@ -16,6 +17,8 @@ pub(super) struct Verification {
     round: u32,
     /// A fresh list has shown that every pod is gone.
     is_done: bool,
+    /// Volumes were waited for since then.
+    has_waited: bool,
     /// Hooks have run since then.
     hooks_ran: bool,
     lister: Lister,
@@ -32,6 +35,7 @@ impl Verification {
     /// The node looks empty: a list must show it.
     pub(super) const fn begin(&mut self) {
         self.is_done = false;
+        self.has_waited = false;
         self.round = self.round.wrapping_add(1);
     }
 
@@ -51,8 +55,8 @@ pub(super) struct ListRequest {
 }
 
 impl Drain {
-    /// The outcome is `Drained` only after a fresh list without any pod that was to leave, and another one after the last
-    /// hooks, which may take long. Hooks are called once the volumes are settled.
+    /// The outcome is `Drained` only after a fresh list without any pod that was to leave. What may take long is followed by
+    /// another one: the wait for volumes, so that pods that came meanwhile leave before the last hooks, and these hooks.
     pub(super) fn verify(&mut self) {
         if !self.is_node_empty() {
             self.verification.is_done = false;
@@ -67,16 +71,19 @@ impl Drain {
             return;
         }
         if !self.volumes_are_settled() {
+            self.verification.has_waited = true;
+            return;
+        }
+        if take(&mut self.verification.has_waited) {
+            self.list_again();
             return;
         }
         if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {
             self.verification.hooks_ran = true;
             return;
         }
-        if self.verification.hooks_ran {
-            self.verification.hooks_ran = false;
-            self.verification.is_done = false;
-            self.list(Some(self.verification.round));
+        if take(&mut self.verification.hooks_ran) {
+            self.list_again();
             return;
         }
         self.outcome = Some(Outcome::Drained);
@@ -94,6 +101,11 @@ impl Drain {
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
         let targets = self.plan_state.targets();
         targets.filter_map(|(uid, target)| target.list_due(self.cluster.pod(uid)))
+    }
+
+    fn list_again(&mut self) {
+        self.verification.is_done = false;
+        self.list(Some(self.verification.round));
     }
 
     fn list(&mut self, round: Option<u32>) {

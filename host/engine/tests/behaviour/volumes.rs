@@ -91,7 +91,7 @@ fn without_the_setting_no_volume_is_listed() {
 fn where_no_volume_is_attached_one_list_is_all() {
     let mut host = emptied(waits(300, false));
     host.does("list-volumes").answer("list-volumes", attached(&[]));
-    host.does("step slurm after-drain node").reports("");
+    host.listed(&[]).does("step slurm after-drain node").reports("");
     goes_on_to_its_end(&mut host);
     let summary = host.summary();
     assert_eq!(
@@ -116,7 +116,8 @@ fn the_last_hooks_wait_until_a_list_confirms_what_the_watch_reports() {
         .does("list-volumes")
         .reports("");
     host.answer("list-volumes", attached(&[]));
-    host.does("step slurm after-drain node")
+    host.listed(&[])
+        .does("step slurm after-drain node")
         .reports("volumes detached");
     goes_on_to_its_end(&mut host);
     let summary = host.summary();
@@ -135,7 +136,7 @@ fn a_list_that_is_older_than_an_event_says_nothing() {
     host.answer("list-volumes", attached(&["data"])).written("save");
     assert_eq!(host.drain.outcome(), None);
     host.handle(changed(&[])).answer("list-volumes", attached(&[]));
-    host.does("step slurm after-drain node");
+    host.listed(&[]).does("step slurm after-drain node");
 }
 
 #[test]
@@ -144,9 +145,9 @@ fn the_volume_of_a_pod_that_stays_is_not_waited_for() {
     let mut agent = with_claim(pod("agent"), "cache");
     agent.controller = Some(crate::harness::controller("DaemonSet", "agents"));
     host.begin(&[pod("a"), agent.clone()]).written("cordon");
-    host.accepted("evict").gone(&["a"]).listed(&[agent]);
+    host.accepted("evict").gone(&["a"]).listed(&[agent.clone()]);
     host.answer("list-volumes", attached(&["cache"]));
-    host.does("step slurm after-drain node");
+    host.listed(&[agent]).does("step slurm after-drain node");
 }
 
 #[test]
@@ -156,6 +157,7 @@ fn when_the_time_is_over_the_drain_is_done_and_names_what_is_attached() {
     host.notices();
     host.wait(59_999).does("");
     host.wait(1)
+        .listed(&[])
         .does("step slurm after-drain node")
         .reports("volumes settled: 1 volume still attached: pv-data (claim ns/data)");
     goes_on_to_its_end(&mut host);
@@ -189,6 +191,7 @@ fn what_cannot_be_read_does_not_count_as_detached() {
     }
     let unknown = "volumes settled: cannot read VolumeAttachments: no connection";
     assert!(host.notices().contains(unknown));
+    host.listed(&[]);
     assert!(host.asks("step slurm after-drain"));
 }
 
@@ -199,7 +202,7 @@ fn a_silent_watch_is_not_trusted_for_ever() {
     host.wait(59_999).does("");
     host.wait(1).does("list-volumes");
     host.answer("list-volumes", attached(&[]));
-    host.does("step slurm after-drain node");
+    host.listed(&[]).does("step slurm after-drain node");
 }
 
 #[test]
@@ -210,7 +213,7 @@ fn the_wait_leaves_time_for_the_end_before_the_deadline() {
     });
     host.answer("list-volumes", attached(&["data"])).written("save");
     host.wait(89_999).does("list-volumes");
-    host.wait(1).does("step slurm after-drain node");
+    host.wait(1).listed(&[]).does("step slurm after-drain node");
 }
 
 #[test]
@@ -274,7 +277,9 @@ fn after_a_crash_the_wait_goes_on_from_its_beginning() {
         .reports("awaits volumes since 50s, for 10s: 1 volume still attached: pv-data (claim ns/data)");
     // It is over, and looked at once.
     let since = START - Duration::from_secs(500);
-    resumed(Some(since)).does("step slurm after-drain node");
+    resumed(Some(since))
+        .listed(&[])
+        .does("step slurm after-drain node");
     // Another machine's clock was ahead.
     let since = START + Duration::from_secs(500);
     resumed(Some(since))
@@ -291,4 +296,22 @@ fn a_cancel_ends_the_wait() {
     assert_eq!(host.drain.outcome().map(Outcome::name), Some("Cancelled"));
     host.wait(120_000);
     assert!(!host.asks("list-volumes") && !host.asks("step"));
+}
+
+#[test]
+fn a_pod_that_only_a_list_after_the_wait_shows_leaves_first() {
+    let mut host = emptied(Request {
+        policies: vec![],
+        ..waits(300, false)
+    });
+    host.answer("list-volumes", attached(&["data"])).written("save");
+    host.wait(50_000).handle(changed(&[]));
+    host.answer("list-volumes", attached(&[])).does("list-pods");
+    // The watch has lost it.
+    host.listed(&[pod("late")]).wait(1_000);
+    assert!(host.asks("evict late"));
+    assert_eq!(host.drain.outcome(), None);
+    host.accepted("evict late").gone(&["late"]).listed(&[]);
+    host.answer("list-volumes", attached(&[])).listed(&[]);
+    assert_eq!(host.drain.outcome(), Some(&Outcome::Drained));
 }
