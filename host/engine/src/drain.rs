@@ -25,6 +25,7 @@ mod eviction_target;
 mod forcing;
 mod hook_state;
 mod hooks;
+mod late_pods;
 mod measure;
 mod newcomers;
 mod node_state;

@@ -35,9 +35,14 @@ impl ForceAtDeadline {
     /// pod and reports it, a list must confirm that it is gone, and its volumes are detached.
     pub const RESERVE: Duration = Duration::from_secs(10);
 
-    /// When the drain begins to delete them.
+    /// When the drain begins to delete them, if it has evicted before.
     pub fn begins(&self, deadline: Time) -> Time {
         deadline - self.within
+    }
+
+    /// When it deletes them at the latest: so that they still get the whole grace period.
+    pub fn latest(&self, deadline: Time) -> Time {
+        deadline - Self::RESERVE - Duration::from_secs(self.grace_seconds)
     }
 }
 

@@ -73,6 +73,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "Refused",
             "Unreachable",
             "Unreachable, yet done",
+            "Refused by a webhook that hangs",
         ],
     ),
     (
@@ -141,7 +142,14 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
     ),
     (
         "hook",
-        &["Done", "Pending", "Failed, again", "Failed", "Oversized"],
+        &[
+            "Done",
+            "Pending",
+            "Failed, again",
+            "Failed",
+            "Oversized",
+            "Again, for a newcomer",
+        ],
     ),
     (
         "watch",
@@ -180,7 +188,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
     ("clock", &["set back", "set forward"]),
     ("surge", &["restarted", "replaced", "gave-up"]),
     ("volumes", &["awaited", "unreadable", "detached", "left"]),
-    ("forced", &["deleted", "shortened"]),
+    ("forced", &["deleted", "shortened", "overtakes its eviction"]),
     (
         "ending",
         &[

@@ -70,6 +70,10 @@ impl World {
             }
         });
         self.begin_watches();
+        if self.scenario.faults.evictions_hang > 0 {
+            // So few do not slow the API server down.
+            self.deliver(Event::EvictionLimit(1), None)?;
+        }
         if let Some(stop) = self.stop.clone() {
             let after = self.rng.span(1_000, 10_000);
             self.order_later(after, stop);
@@ -114,6 +118,7 @@ impl World {
         let outcome = self.drain.as_ref().and_then(Drain::outcome);
         self.invariants.surges.ends = outcome.is_some();
         self.invariants.process_now = self.process_now();
+        self.invariants.now = self.now;
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    reports {notice:?}"));
             self.invariants.notice(&notice, &self.request)?;
@@ -132,6 +137,16 @@ impl World {
             self.trace.stamp(task.name(), self.now);
             if let Some(pod) = task.removes() {
                 self.trace.stamp(&pod.uid.0, id.0);
+                if self
+                    .outstanding
+                    .values()
+                    .any(|other| other.removes() == Some(pod))
+                {
+                    self.coverage.count("forced", "overtakes its eviction");
+                }
+            }
+            if matches!(&task, Task::Step { step, .. } if self.invariants.hooks.is_again(step)) {
+                self.coverage.count("hook", "Again, for a newcomer");
             }
             let outcome = self.drain.as_ref().and_then(Drain::outcome);
             Invariants::saves_the_cancel(&task, outcome)?;
@@ -271,7 +286,7 @@ impl World {
         if let Answer::Evict(answer) = &answer {
             self.coverage.count("answer", crate::server::name(answer));
         }
-        self.invariants.volumes.answered(&answer, snapshot);
+        self.invariants.volumes.answered(self.now, &answer, snapshot);
         self.watch_volumes(&answer);
         let spoilt = self.spoilt.remove(&id);
         self.invariants.answer(

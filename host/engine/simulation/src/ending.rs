@@ -41,6 +41,7 @@ impl Invariants {
         }
         self.ends_in_time(now, drain)?;
         if !self.finished {
+            self.is_forced_when_due(now, drain, request, outstanding)?;
             self.waiting(drain, request, coverage)?;
             self.no_silence(drain, outstanding)?;
         }
@@ -53,6 +54,7 @@ impl Invariants {
             Outcome::Drained => {
                 if !self.ended_well {
                     self.volumes.drained(request, truth)?;
+                    self.volumes.is_listed_since(self.knowledge.fresh_list)?;
                 }
                 self.drained(truth)
             }

@@ -2,12 +2,12 @@
 //!
 //! The settings are drawn from a separate stream: the worlds of older seeds stay the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_engine::{
-    ForceAtDeadline, ForcedPods, HookPhase, Notice, Pod, PodRef, Request, Subject, Task, Uid, Verdict,
-    whole_millis,
+    Checkpoint, CommandId, Drain, ForceAtDeadline, ForcedPods, HookPhase, Notice, Phase, Pod, PodRef, Reason,
+    Request, Settings, Task, Uid, Verdict, whole_millis,
 };
 
 use crate::invariants::Invariants;
@@ -43,9 +43,47 @@ pub(crate) fn at_deadline(rng: &mut Rng, mood: Mood) -> Option<ForceAtDeadline> 
     })
 }
 
-/// What a process has reported of it.
+/// How many evictions of this world hang, in a thousand.
+pub(crate) fn evictions_hang(rng: &mut Rng, settings: &Settings) -> u32 {
+    match settings.at_deadline {
+        Some(_) if rng.chance(400) => u32::try_from(rng.between(300, 1000)).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What a process has done and reported of it.
 #[derive(Debug, Default)]
-pub(crate) struct ForceRecord(Vec<PodRef>);
+pub(crate) struct ForceRecord {
+    reported: Vec<PodRef>,
+    /// The pods whose last request was such a deletion.
+    pub(crate) sent: BTreeSet<Uid>,
+    /// Since when pods are evicted.
+    evicts_since: Option<u64>,
+}
+
+impl ForceRecord {
+    /// Another process starts. If an earlier one has evicted pods, they were asked to leave before.
+    pub(crate) fn resumed(checkpoint: Option<&Checkpoint>) -> Self {
+        let has_evicted = checkpoint.is_some_and(|mark| {
+            !matches!(
+                mark.phase,
+                Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Holding
+            )
+        });
+        Self {
+            evicts_since: has_evicted.then_some(0),
+            ..Self::default()
+        }
+    }
+
+    /// When deletions begin, and how long flow control may delay them.
+    fn times(&self, now: u64, force: &ForceAtDeadline, deadline: u64) -> (u64, u64) {
+        let begins = deadline.saturating_sub(whole_millis(force.within));
+        let latest = deadline.saturating_sub(RESERVE + force.grace_seconds * 1000);
+        let has_asked = self.evicts_since.unwrap_or(now) <= begins;
+        (if has_asked { begins } else { latest }, latest)
+    }
+}
 
 impl Invariants {
     /// Invariant 4: the command deletes a pod because the deadline is near.
@@ -56,7 +94,12 @@ impl Invariants {
         let Some(deadline) = self.knowledge.deadline else {
             return false;
         };
-        let begins = deadline.saturating_sub(whole_millis(force.within));
+        let (begins, _) = self.forced.times(now, force, deadline);
+        (begins..deadline).contains(&now) && self.is_named(force, pod)
+    }
+
+    /// The operator allows the pod to be deleted.
+    fn is_named(&self, force: &ForceAtDeadline, pod: &Pod) -> bool {
         let uid = &pod.id.uid;
         let is_meant = match self.plans.verdicts.get(uid) {
             Some(Verdict::Evict | Verdict::Delete) => true,
@@ -65,19 +108,98 @@ impl Invariants {
             }
             _ => false,
         };
-        if self.deletes_in_turn(uid) {
-            return false;
-        }
         let namespaces = force.pods.namespaces.as_ref();
-        let is_named = namespaces.is_none_or(|names| names.contains(&pod.id.namespace));
-        (begins..deadline).contains(&now) && is_meant && is_named
+        is_meant && namespaces.is_none_or(|names| names.contains(&pod.id.namespace))
     }
 
-    /// The plan deletes the pod anyway, and it is its turn.
-    fn deletes_in_turn(&self, uid: &Uid) -> bool {
-        let deletes = self.plans.verdicts.get(uid) == Some(&Verdict::Delete);
-        let is_first = !self.knowledge.deleting.contains(uid);
-        deletes && is_first && self.plans.clone().ask(uid, &self.knowledge.there).is_ok()
+    /// Invariants 7 and 8: deletions because the deadline is near have places of their own, and do not wait for the answer
+    /// to an eviction.
+    pub(crate) fn has_place(
+        &self,
+        uid: &Uid,
+        is_forced: bool,
+        request: &Request,
+        outstanding: &BTreeMap<CommandId, Task>,
+    ) -> Checked {
+        let removals = || outstanding.values().filter(|task| task.removes().is_some());
+        let places = removals().filter(|task| self.is_sent_at_deadline(task) == is_forced);
+        let under_way = places.count();
+        if under_way >= request.settings.max_in_flight {
+            return broken(
+                7,
+                format!("pod {uid} is asked although {under_way} requests are under way"),
+            );
+        }
+        let may_be_overtaken = |task: &Task| is_forced && matches!(task, Task::Evict { .. });
+        let of_pod = |task: &&Task| task.removes().is_some_and(|pod| pod.uid == *uid);
+        if removals().filter(of_pod).all(may_be_overtaken) {
+            Ok(())
+        } else {
+            broken(
+                8,
+                format!("pod {uid} is asked while its last request is under way"),
+            )
+        }
+    }
+
+    fn is_sent_at_deadline(&self, task: &Task) -> bool {
+        matches!(task, Task::Delete { pod, .. } if self.forced.sent.contains(&pod.uid))
+    }
+
+    /// Invariant 6: every named pod is deleted when that is due. Only hooks may delay it, other deletions of this kind, and
+    /// flow control until the grace period would be cut off.
+    pub(crate) fn is_forced_when_due(
+        &self,
+        now: u64,
+        drain: &Drain,
+        request: &Request,
+        outstanding: &BTreeMap<CommandId, Task>,
+    ) -> Checked {
+        let (Some(force), Some(deadline)) = (&request.settings.at_deadline, self.knowledge.deadline) else {
+            return Ok(());
+        };
+        let (begins, latest) = self.forced.times(now, force, deadline);
+        let removes = drain.phase() == Phase::Evicting && drain.outcome().is_none();
+        if !removes || now < begins || self.removal_is_timely(now, &Uid(String::new())).is_err() {
+            return Ok(());
+        }
+        let is_of_deadline = |task: &&Task| self.is_sent_at_deadline(task);
+        if outstanding.values().filter(is_of_deadline).count() >= request.settings.max_in_flight {
+            return Ok(());
+        }
+        let own = request.settings.own_pod.as_ref().map(|own| &own.uid);
+        let is_due = |pod: &Pod| {
+            let uid = &pod.id.uid;
+            let is_handled = self.forced.sent.contains(uid) || self.knowledge.deleting.contains(uid);
+            let is_deleted = |task: &Task| matches!(task, Task::Delete { pod, .. } if pod.uid == *uid);
+            let may_leave = !pod.is_mirror() && Some(uid) != own;
+            may_leave && self.is_named(force, pod) && !is_handled && !outstanding.values().any(is_deleted)
+        };
+        let has_hooks = request
+            .policies
+            .iter()
+            .any(|policy| policy.phases.contains(&HookPhase::BeforeEvict));
+        let may_wait = |reason: &Reason| match reason {
+            Reason::HookRunning { .. } | Reason::UidDisproved => true,
+            Reason::Throttled { .. } => now < latest,
+            Reason::ParallelLimit => has_hooks,
+            _ => false,
+        };
+        let there = &self.knowledge.there;
+        let waiting = drain.waiting();
+        let mut due = waiting
+            .iter()
+            .filter(|(pod, _)| there.get(&pod.uid).is_some_and(is_due));
+        match due.find(|(_, reason)| !may_wait(reason)) {
+            Some((pod, reason)) => broken(
+                6,
+                format!(
+                    "pod {} is to be deleted before the deadline, and waits: {reason:?}",
+                    pod.uid
+                ),
+            ),
+            None => Ok(()),
+        }
     }
 
     /// Invariants 4, 7 and 8: the grace period of a forced pod, the hook of its wave, and why it is deleted again.
@@ -96,10 +218,6 @@ impl Invariants {
                 4,
                 format!("pod {uid} gets {grace} seconds of grace before the deadline, not {most}"),
             );
-        }
-        let wave = self.plans.wave_of(uid).map(String::from);
-        if let Some(wave) = wave {
-            self.all_done(request, HookPhase::BeforeWave, &Subject::Wave(wave))?;
         }
         let reported = self.knowledge.there.get(uid).and_then(|known| known.deletion);
         if self.knowledge.deleting.contains(uid) {
@@ -122,14 +240,21 @@ impl Invariants {
             }
             Notice::Forced { pod, .. } => {
                 let uid: &Uid = &pod.uid;
-                if !self.forced.0.iter().any(|known| known.uid == *uid) {
-                    self.forced.0.push(pod.clone());
+                if !self.forced.reported.iter().any(|known| known.uid == *uid) {
+                    self.forced.reported.push(pod.clone());
                 }
                 Ok(())
             }
-            Notice::Finished { summary, .. } if summary.forced != self.forced.0 => broken(
+            Notice::Phase(Phase::Evicting) => {
+                self.forced.evicts_since.get_or_insert(self.now);
+                Ok(())
+            }
+            Notice::Finished { summary, .. } if summary.forced != self.forced.reported => broken(
                 6,
-                format!("the summary names {:?}, not {:?}", summary.forced, self.forced.0),
+                format!(
+                    "the summary names {:?}, not {:?}",
+                    summary.forced, self.forced.reported
+                ),
             ),
             _ => Ok(()),
         }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Checkpoint, HookPhase, HookStep, StepOutcome, Subject};
+use scupper_engine::{Checkpoint, HookPhase, HookStep, StepOutcome, Subject, Uid};
 
+use crate::plans::Plans;
 use crate::policies::HookId;
 use crate::violation::{Checked, broken};
 
@@ -25,6 +26,10 @@ pub(crate) struct HookBook {
     /// Not completed, and when it last answered.
     waiting: BTreeMap<HookId, u64>,
     in_flight: BTreeSet<HookId>,
+    /// The pods that its steps were given by which it finished.
+    covered: BTreeMap<HookId, BTreeSet<Uid>>,
+    /// Completed, and called again for pods that came later.
+    again: BTreeSet<HookId>,
 }
 
 fn id(step: &HookStep) -> HookId {
@@ -37,6 +42,8 @@ impl HookBook {
         self.done.clear();
         self.waiting.clear();
         self.in_flight.clear();
+        self.covered.clear();
+        self.again.clear();
         let done = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.done);
         self.recalled = done.cloned().collect();
         let open = checkpoint.into_iter().flat_map(|checkpoint| &checkpoint.hooks);
@@ -51,9 +58,10 @@ impl HookBook {
     }
 
     /// The engine requests a step.
-    pub(crate) fn ask(&mut self, step: &HookStep, crashes: u32) -> Checked {
+    pub(crate) fn ask(&mut self, step: &HookStep, crashes: u32, plans: &Plans) -> Checked {
         let id = id(step);
-        if self.recalled.contains(&id) {
+        self.call_again(&id, plans);
+        if self.recalled.contains(&id) && !self.again.contains(&id) {
             return broken(
                 8,
                 format!("{id:?} was saved as done and is called again after the restart"),
@@ -98,6 +106,9 @@ impl HookBook {
         self.in_flight.remove(&id);
         match outcome {
             StepOutcome::Done => {
+                let covered = self.covered.entry(id.clone()).or_default();
+                covered.extend(step.leaving.iter().cloned());
+                self.again.remove(&id);
                 self.done.insert(id);
             }
             StepOutcome::Pending { state, .. } if state.len() > 1024 => {}
@@ -114,6 +125,47 @@ impl HookBook {
     pub(crate) fn is_done(&self, policy: &str, phase: HookPhase, subject: &Subject) -> bool {
         let id = (String::from(policy), phase, subject.clone());
         self.done.contains(&id) || self.recalled.contains(&id)
+    }
+
+    /// The hook of a wave that has finished is called again if a pod has joined the wave for which it was not called.
+    fn call_again(&mut self, id: &HookId, plans: &Plans) {
+        let (policy, HookPhase::BeforeWave, Subject::Wave(wave)) = id else {
+            return;
+        };
+        let mut joined = plans.waves.keys().filter(|uid| {
+            let chosen = plans.wave_of(uid);
+            chosen.is_some_and(|chosen| chosen.name == *wave)
+        });
+        let is_done = self.done.contains(id) || self.recalled.contains(id);
+        if is_done && joined.any(|uid| !self.is_done_for(policy, wave, uid, plans)) {
+            self.done.remove(id);
+            self.again.insert(id.clone());
+            self.saved.remove(id);
+            self.taken.retain(|(of, _), _| of != id);
+        }
+    }
+
+    /// The hook of the wave has finished for this pod: in this process, or in an earlier one that knew the pod.
+    pub(crate) fn is_done_for(&self, policy: &str, wave: &str, uid: &Uid, plans: &Plans) -> bool {
+        let id = (
+            String::from(policy),
+            HookPhase::BeforeWave,
+            Subject::Wave(String::from(wave)),
+        );
+        let is_covered = self.covered.get(&id).is_some_and(|pods| pods.contains(uid));
+        is_covered || (self.recalled.contains(&id) && plans.was_there_first(uid))
+    }
+
+    /// The hook had finished before this step.
+    pub(crate) fn is_again(&self, step: &HookStep) -> bool {
+        let id = id(step);
+        self.again.contains(&id) || self.done.contains(&id)
+    }
+
+    /// The hook of this step has finished for this pod.
+    pub(crate) fn covers(&self, step: &HookStep, uid: &Uid) -> bool {
+        let covered = self.covered.get(&id(step));
+        covered.is_some_and(|pods| pods.contains(uid))
     }
 
     /// Hooks that have waited for their next step longer than the host promises.

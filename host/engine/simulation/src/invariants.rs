@@ -36,6 +36,8 @@ pub(crate) struct Invariants {
     pub(crate) finished: bool,
     /// When an outcome was first seen.
     pub(crate) decided: Option<u64>,
+    /// The current time.
+    pub(crate) now: u64,
     /// The current time, according to this process.
     pub(crate) process_now: Time,
     /// The start of this process.
@@ -65,7 +67,7 @@ impl Invariants {
         self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
-        self.forced = ForceRecord::default();
+        self.forced = ForceRecord::resumed(checkpoint);
         self.surges = SurgeRecord {
             left: std::mem::take(&mut self.surges.left),
             ..SurgeRecord::default()
@@ -178,7 +180,7 @@ impl Invariants {
                 if *state_version != version_of(&step.state) {
                     return broken(8, format!("{step:?} is said to have version {state_version:?}"));
                 }
-                self.plans.tells(step, &self.knowledge.there)?;
+                self.plans.tells(step, &self.knowledge.there, &self.hooks)?;
                 self.step(now, step, request)
             }
             Task::Cordon { checkpoint, .. } => {
@@ -281,31 +283,19 @@ impl Invariants {
         if request.settings.own_pod.as_ref() == Some(pod) {
             self.own_pod_is_last(uid)?;
         }
-        let removals: Vec<&PodRef> = outstanding.values().filter_map(Task::removes).collect();
-        if removals.len() >= request.settings.max_in_flight {
-            return broken(
-                7,
-                format!(
-                    "pod {uid} is asked although {} requests are under way",
-                    removals.len()
-                ),
-            );
-        }
-        if removals.iter().any(|other| other.uid == *uid) {
-            return broken(
-                8,
-                format!("pod {uid} is asked while its last request is under way"),
-            );
-        }
+        self.has_place(uid, is_forced, request, outstanding)?;
         if !is_forced && self.knowledge.deleting.contains(uid) {
             return broken(8, format!("evicts pod {uid} although its deletion was reported"));
         }
         self.all_done(request, HookPhase::BeforeDrain, &Subject::Node)?;
         self.all_done(request, HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))?;
+        self.wave_is_ready(request, known, task)?;
         if is_forced {
+            self.forced.sent.insert(uid.clone());
             self.plans.force(uid, &self.knowledge.there);
             return Ok(());
         }
+        self.forced.sent.remove(uid);
         self.plans.ask(uid, &self.knowledge.there)
     }
 
@@ -397,7 +387,7 @@ impl Invariants {
         if step.phase == HookPhase::AfterUncordon {
             self.all_done(request, HookPhase::BeforeUncordon, &Subject::Node)?;
         }
-        self.hooks.ask(step, self.crashes)
+        self.hooks.ask(step, self.crashes, &self.plans)
     }
 
     /// Invariant 5: the origin of the uncordon. The server checks the owner of the cordon.
@@ -440,7 +430,8 @@ impl Invariants {
         if self.finished {
             return broken(6, format!("reports something after it has finished: {notice:?}"));
         }
-        self.volumes.notice(self.process_now, notice, request)?;
+        self.volumes
+            .notice((self.process_now, self.now), notice, request)?;
         self.notes_forced(notice, request)?;
         self.surge_notice(notice)?;
         match notice {
@@ -454,6 +445,10 @@ impl Invariants {
                     &request.settings,
                     &self.knowledge.there,
                 )
+            }
+            Notice::WaveStarted { name, .. } => {
+                self.plans.wave_begins(name);
+                Ok(())
             }
             Notice::WaveOverdue { name } => {
                 self.plans.overdue(name);

@@ -30,6 +30,7 @@ mod hookbook;
 mod hooks;
 mod invariants;
 mod knowledge;
+mod late_pods;
 mod planners;
 mod plans;
 mod policies;

@@ -4,11 +4,13 @@
 //! kubectl's rules by the pods' true properties.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use scupper_engine::{
     Checkpoint, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave, whole_millis,
 };
 
+use crate::hookbook::HookBook;
 use crate::violation::{Checked, broken};
 
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,10 @@ pub(crate) struct Plans {
     /// The last planner's answer, until the engine adopts it.
     answered: Option<Plan>,
     pub(crate) verdicts: BTreeMap<Uid, Verdict>,
+    /// The waves of the plan that first decided on a pod, for each pod.
+    pub(crate) waves: BTreeMap<Uid, Rc<[Wave]>>,
+    /// The waves that have begun, and the pods that stood in them then.
+    pub(crate) begun: BTreeMap<String, BTreeSet<Uid>>,
     /// The first plan: its waves are in order.
     first: Option<Plan>,
     /// The last plan that the engine reported.
@@ -50,10 +56,14 @@ impl Plans {
 
     /// The last planner has answered with a valid plan.
     pub(crate) fn answered(&mut self, plan: &Plan) {
+        let waves: Rc<[Wave]> = plan.waves.clone().into();
         for decision in &plan.decisions {
             self.verdicts
                 .entry(decision.pod.clone())
                 .or_insert(decision.verdict);
+            self.waves
+                .entry(decision.pod.clone())
+                .or_insert_with(|| waves.clone());
         }
         self.answered = Some(plan.clone());
     }
@@ -106,6 +116,8 @@ impl Plans {
                         self.stays_rightly(now, pod, decision.verdict, settings)?;
                     }
                     self.verdicts.insert(decision.pod.clone(), decision.verdict);
+                    let waves = plan.waves.clone().into();
+                    self.waves.insert(decision.pod.clone(), waves);
                 }
             }
         }
@@ -121,7 +133,7 @@ impl Plans {
     }
 
     /// Invariant 7: a step gets exactly the pods of its wave, or of the plan, that are still to leave.
-    pub(crate) fn tells(&self, step: &HookStep, there: &BTreeMap<Uid, Pod>) -> Checked {
+    pub(crate) fn tells(&self, step: &HookStep, there: &BTreeMap<Uid, Pod>, hooks: &HookBook) -> Checked {
         let none_leaves = matches!(
             step.phase,
             HookPhase::OnCancel | HookPhase::BeforeUncordon | HookPhase::AfterUncordon
@@ -136,7 +148,14 @@ impl Plans {
             there.contains_key(*uid) && verdict.is_some_and(|verdict| verdict.leaves())
         };
         let leaving = waves.flat_map(|wave| &wave.pods).filter(still_leaves);
-        if leaving.eq(&step.leaving) {
+        let is_right = match &step.subject {
+            Subject::Wave(name) if self.begun.contains_key(name) => {
+                let late = leaving.filter(|uid| !self.stood_in(name, uid));
+                tells_late_pods(step, late, hooks)
+            }
+            _ => leaving.eq(&step.leaving),
+        };
+        if is_right {
             return Ok(());
         }
         let (phase, subject, told) = (step.phase, &step.subject, &step.leaving);
@@ -179,11 +198,27 @@ impl Plans {
     }
 
     /// The wave in which the plan puts the pod.
-    pub(crate) fn wave_of(&self, uid: &Uid) -> Option<&str> {
-        let mut waves = self.first.iter().flat_map(|plan| &plan.waves);
-        waves
-            .find(|wave| wave.pods.contains(uid))
-            .map(|wave| wave.name.as_str())
+    pub(crate) fn wave_of(&self, uid: &Uid) -> Option<&Wave> {
+        let mut waves = self.waves.get(uid)?.iter();
+        waves.find(|wave| wave.pods.contains(uid))
+    }
+
+    /// The first plan has decided on it.
+    pub(crate) fn was_there_first(&self, uid: &Uid) -> bool {
+        let first = self.first.as_ref();
+        first.is_some_and(|plan| plan.decision(uid).is_some())
+    }
+
+    /// The pod stood in the wave when that began.
+    pub(crate) fn stood_in(&self, wave: &str, uid: &Uid) -> bool {
+        self.begun.get(wave).is_some_and(|pods| pods.contains(uid))
+    }
+
+    /// A wave begins.
+    pub(crate) fn wave_begins(&mut self, name: &str) {
+        let waves = self.current.waves.iter().filter(|wave| wave.name == name);
+        let pods = waves.flat_map(|wave| &wave.pods).cloned().collect();
+        self.begun.insert(String::from(name), pods);
     }
 
     /// A pod is deleted because the deadline is near, whatever its wave.
@@ -207,6 +242,7 @@ impl Plans {
         let Some(plan) = &self.first else {
             return broken(1, format!("pod {uid} is evicted before any plan was adopted"));
         };
+        self.late_pod_in_turn(uid, there)?;
         let waves = plan.waves.iter();
         let Some(place) = waves.clone().position(|wave| wave.pods.contains(uid)) else {
             return Ok(());
@@ -243,13 +279,48 @@ impl Plans {
         Ok(())
     }
 
+    /// Before an eviction of a pod that came later and stood in its wave when that began: of the waves before it in its
+    /// plan, the pods that were there first are gone, or these waves are overdue.
+    fn late_pod_in_turn(&self, uid: &Uid, there: &BTreeMap<Uid, Pod>) -> Checked {
+        let Some(wave) = self.wave_of(uid).filter(|wave| self.stood_in(&wave.name, uid)) else {
+            return Ok(());
+        };
+        let waves = self.waves.get(uid).into_iter().flat_map(|waves| waves.iter());
+        let before = waves
+            .take_while(|other| other.name != wave.name)
+            .filter(|other| !self.overdue.contains(&other.name));
+        let holds = |other: &&Uid| {
+            let leaves = self.verdicts.get(*other).is_some_and(|verdict| verdict.leaves());
+            leaves
+                && self.was_there_first(other)
+                && there.contains_key(*other)
+                && !self.left_behind.contains(*other)
+        };
+        let mut pods = before.flat_map(|other| &other.pods);
+        match pods.find(holds).filter(|_| !self.was_there_first(uid)) {
+            Some(other) => broken(
+                7,
+                format!("pod {uid} came later and is evicted while {other} of an earlier wave is there"),
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// A pod was refused: it is not evicted for the time being.
     pub(crate) fn refused(&mut self, uid: &Uid) {
         self.asked.remove(uid);
     }
 }
 
-/// The pod's controller, as a checkpoint names it.
+/// The step of a wave that has begun gets pods that came later: all for which its hook has not finished, in their order.
+/// Others are among them as long as another policy's hook has not finished for them.
+fn tells_late_pods<'a>(step: &HookStep, late: impl Iterator<Item = &'a Uid>, hooks: &HookBook) -> bool {
+    let late: Vec<&Uid> = late.collect();
+    let given = late.iter().filter(|uid| step.leaving.contains(**uid));
+    let mut missing = late.iter().filter(|uid| !step.leaving.contains(**uid));
+    given.copied().eq(&step.leaving) && missing.all(|uid| hooks.covers(step, uid))
+}
+
 fn is_meant(step: &HookStep, wave: &Wave) -> bool {
     match &step.subject {
         Subject::Wave(name) => wave.name == *name,
@@ -257,6 +328,7 @@ fn is_meant(step: &HookStep, wave: &Wave) -> bool {
     }
 }
 
+/// The pod's controller, as a checkpoint names it.
 fn controller(pod: &Pod) -> String {
     let name = pod.controller.as_ref().map_or(&pod.id.name, |owner| &owner.name);
     format!("{}/{name}", pod.id.namespace)

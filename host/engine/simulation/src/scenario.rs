@@ -46,6 +46,8 @@ pub(crate) struct Faults {
     pub(crate) crash_at_answer: u32,
     /// A starting process has waited for its turn.
     pub(crate) waits_for_its_turn: u32,
+    /// A webhook for evictions does not answer.
+    pub(crate) evictions_hang: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ impl Scenario {
         settings.wait_for_volumes = volumes::wait(&mut Rng::new(rng.clone().next() ^ 0x701), mood);
         settings.at_deadline = forcing::at_deadline(&mut Rng::new(rng.clone().next() ^ 0x70f), mood);
         settings.surge = surge::settings(&mut Rng::new(rng.clone().next() ^ 0x5a6e), mood);
+        let evictions_hang = forcing::evictions_hang(&mut Rng::new(rng.clone().next() ^ 0x4a96), &settings);
         let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -106,7 +109,10 @@ impl Scenario {
             policies: policies(rng, mood),
             planned_faults: planned_faults(rng, mood, &population),
             population,
-            faults: faults(rng, mood),
+            faults: Faults {
+                evictions_hang,
+                ..faults(rng, mood)
+            },
             crashes: if mood == Mood::Calm {
                 0
             } else {
@@ -131,6 +137,7 @@ impl Scenario {
     /// a seed may mean another world.
     pub(crate) fn leave_out_later_faults(&mut self) {
         self.faults.waits_for_its_turn = 0;
+        self.faults.evictions_hang = 0;
         self.settings.wait_for_volumes = None;
         self.settings.at_deadline = None;
         self.settings.surge = None;
@@ -225,6 +232,7 @@ fn faults(rng: &mut Rng, mood: Mood) -> Faults {
         crash_at_command: rate(400, 150),
         crash_at_answer: rate(400, 150),
         waits_for_its_turn: if rng.clone().chance(400) { 700 } else { 0 },
+        evictions_hang: 0,
     }
 }
 

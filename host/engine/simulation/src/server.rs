@@ -138,6 +138,10 @@ impl World {
     fn remove(&mut self, pod: &PodRef, grace: Option<u64>, evicts: bool) -> Done {
         let faults = self.scenario.faults.clone();
         let message = String::from("scripted");
+        if evicts && self.hangs.chance(faults.evictions_hang) {
+            self.coverage.count("answer", "Refused by a webhook that hangs");
+            return self.hang(message);
+        }
         if self.rng.chance(faults.throttled) {
             let retry_after = self
                 .rng
@@ -184,6 +188,27 @@ impl World {
                 snapshot: None,
             };
         }
+        Done {
+            answer: Answer::Evict(answer),
+            delay,
+            snapshot: None,
+        }
+    }
+
+    /// A webhook does not answer for ten seconds or more, or flow control asks for a long pause.
+    fn hang(&mut self, message: String) -> Done {
+        let (answer, delay) = if self.hangs.chance(100) {
+            let retry_after = Some(Duration::from_secs(self.hangs.between(10, 400)));
+            (EvictAnswer::Throttled { message, retry_after }, 0)
+        } else {
+            let (code, retry_after) = (500, None);
+            let refused = EvictAnswer::Refused {
+                code,
+                message,
+                retry_after,
+            };
+            (refused, self.hangs.between(10_000, 30_000))
+        };
         Done {
             answer: Answer::Evict(answer),
             delay,

@@ -214,6 +214,9 @@ pub(crate) struct VolumeRecord {
     listed: Option<u64>,
     /// Claims of pods that the drain has known since then.
     used: BTreeSet<VolumeClaim>,
+    /// When the wait ended: with the last answer, or when the drain reported it.
+    settled: Option<u64>,
+    is_reported: bool,
 }
 
 impl VolumeRecord {
@@ -231,8 +234,9 @@ impl VolumeRecord {
         }
     }
 
-    pub(crate) fn answered(&mut self, answer: &Answer, snapshot: Option<u64>) {
+    pub(crate) fn answered(&mut self, now: u64, answer: &Answer, snapshot: Option<u64>) {
         if matches!(answer, Answer::Volumes(_)) {
+            self.settled = self.settled.filter(|_| self.is_reported).or(Some(now));
             self.listed = snapshot;
             self.used.clear();
         }
@@ -245,11 +249,14 @@ impl VolumeRecord {
         Some((since + wait.at_most).max(first_list + ONE_LOOK))
     }
 
-    pub(crate) fn notice(&mut self, now: Time, notice: &Notice, request: &Request) -> Checked {
+    /// `now`: according to the process, and the true time.
+    pub(crate) fn notice(&mut self, now: (Time, u64), notice: &Notice, request: &Request) -> Checked {
+        let (now, true_now) = now;
         match notice {
             Notice::AwaitsVolumes { .. } => self.waits = true,
             Notice::VolumesSettled { left } => {
                 self.waits = false;
+                (self.settled, self.is_reported) = (Some(true_now), true);
                 self.left.clone_from(left);
                 let wait = request.settings.wait_for_volumes;
                 let since = self.resumed.or(self.first_list);
@@ -263,6 +270,7 @@ impl VolumeRecord {
                 self.waits = false;
                 if *phase == Phase::Verifying {
                     self.left = None;
+                    (self.settled, self.is_reported) = (None, false);
                 }
             }
             _ => {}
@@ -295,6 +303,20 @@ impl VolumeRecord {
         let mut claims = left.attached().iter().filter_map(|volume| volume.claim.as_ref());
         match claims.find(|claim| used.contains(claim)) {
             Some(claim) => broken(6, format!("waits for {claim}, which a pod uses that stays")),
+            None => Ok(()),
+        }
+    }
+
+    /// Invariant 3: pods that came while the drain waited count.
+    pub(crate) fn is_listed_since(&self, fresh_list: Option<u64>) -> Checked {
+        match self
+            .settled
+            .filter(|settled| fresh_list.is_none_or(|list| list < *settled))
+        {
+            Some(_) => broken(
+                3,
+                "drained, and the last list is older than the end of the wait for volumes",
+            ),
             None => Ok(()),
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) copies: Copies,
     pub(crate) rng: Rng,
+    /// What becomes of evictions that hang.
+    pub(crate) hangs: Rng,
     pub(crate) scenario: Scenario,
     pub(crate) cluster: Cluster,
     pub(crate) queue: Queue,
@@ -117,6 +119,7 @@ impl World {
             now: START,
             clock: Clock::new(),
             copies: Copies::new(Rng::new(!seed), scenario.faults.waits_for_its_turn),
+            hangs: Rng::new(seed ^ 0x4a96_0e71),
             rng,
             cluster: cluster(seed, &scenario),
             queue: Queue::default(),

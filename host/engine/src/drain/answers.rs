@@ -6,31 +6,33 @@ use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
-use super::budget_tracker::{BudgetKey, Charged};
-use super::eviction_target::{Again, Answered};
+use super::budget_tracker::Charged;
+use super::eviction_target::{Again, Answered, EvictionTarget};
 use crate::{Budget, EvictAnswer, Notice, Reason, Removal, Time, Uid};
 
 /// The API server may ask us to wait for at most this.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Whether an eviction with this answer has spent its budget.
+pub(super) const fn charged(answer: &EvictAnswer) -> Charged {
+    match answer {
+        EvictAnswer::BudgetExhausted { .. } => Charged::NothingLeft,
+        // It may have happened, and a precondition that fails has spent the budget all the same.
+        EvictAnswer::Accepted | EvictAnswer::Unreachable { .. } | EvictAnswer::UidMismatch { .. } => {
+            Charged::Yes
+        }
+        _ => Charged::No,
+    }
+}
+
 impl Drain {
     /// An eviction or a deletion was answered.
-    pub(super) fn removal_answered(
-        &mut self,
-        uid: &Uid,
-        by: Removal,
-        reserved: Option<BudgetKey>,
-        answer: EvictAnswer,
-    ) {
-        let charged = match &answer {
-            EvictAnswer::BudgetExhausted { .. } => Charged::NothingLeft,
-            // It may have happened, and a precondition that fails has spent the budget all the same.
-            EvictAnswer::Accepted | EvictAnswer::Unreachable { .. } | EvictAnswer::UidMismatch { .. } => {
-                Charged::Yes
-            }
-            _ => Charged::No,
-        };
-        self.release(reserved, charged);
+    pub(super) fn removal_answered(&mut self, uid: &Uid, by: Removal, request: u32, answer: EvictAnswer) {
+        let target = self.plan_state.target(uid);
+        if target.is_some_and(|target| target.is_overtaken(request)) {
+            self.overtaken_answered(uid, answer);
+            return;
+        }
         match answer {
             EvictAnswer::Accepted => self.accepted(uid, by),
             EvictAnswer::NotFound => self.await_deletion(uid, Answered::NotFound),
@@ -79,6 +81,24 @@ impl Drain {
         }
     }
 
+    /// An eviction was answered whose pod the drain has deleted meanwhile.
+    fn overtaken_answered(&mut self, uid: &Uid, answer: EvictAnswer) {
+        let may_have_happened = matches!(answer, EvictAnswer::Accepted | EvictAnswer::Unreachable { .. });
+        match answer {
+            EvictAnswer::Accepted => self.throttle.ease(),
+            EvictAnswer::Throttled { message, retry_after } => {
+                self.throttle(uid, message, retry_after);
+            }
+            EvictAnswer::BudgetExhausted { .. } | EvictAnswer::BudgetNotObserved { .. } => {
+                self.outbox.count_budget_refusal();
+            }
+            _ => {}
+        }
+        if let Some(target) = self.plan_state.target_mut(uid) {
+            target.end_overtaken(may_have_happened);
+        }
+    }
+
     fn accepted(&mut self, uid: &Uid, by: Removal) {
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
@@ -98,15 +118,27 @@ impl Drain {
     }
 
     fn refused(&mut self, uid: &Uid, reason: Reason, again: Again) {
+        let forced = self.plan_state.target(uid).and_then(EvictionTarget::forced);
+        let again = match (again, self.force_latest().filter(|_| forced.is_some())) {
+            (again, None) => again,
+            (Again::At(time), Some(latest)) if self.now < latest => Again::At(time.min(latest)),
+            // Little time is left.
+            (_, Some(_)) => Again::After(Backoff::UNREACHABLE),
+        };
         if let Some(target) = self.plan_state.target_mut(uid) {
             target.refuse(reason, again, self.now);
         }
     }
 
     fn throttled(&mut self, uid: &Uid, message: String, retry_after: Option<Duration>) {
-        let wait = retry_after.map(|wait| wait.min(LONGEST));
-        let until = self.throttle.begin(self.now, wait, message.clone(), &uid.0);
+        let until = self.throttle(uid, message.clone(), retry_after);
         self.refused(uid, Reason::Throttled { message }, Again::At(until));
+    }
+
+    /// No eviction goes out for this time. Returns its end.
+    fn throttle(&mut self, uid: &Uid, message: String, retry_after: Option<Duration>) -> Time {
+        let wait = retry_after.map(|wait| wait.min(LONGEST));
+        self.throttle.begin(self.now, wait, message, &uid.0)
     }
 
     /// A budget has changed: the pods that it held up may be asked for at once, as many as it allows.

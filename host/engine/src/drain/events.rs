@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 use super::Drain;
+use super::answers::charged;
 use super::budget_tracker::BudgetKey;
 use super::node_state::NodeNews;
 use super::outbox::Job;
@@ -122,8 +123,16 @@ impl Drain {
             Some(Job::Plan) => self.plan_answered(replies::to_plan(answer)),
             Some(Job::Step(key)) => self.step_answered(key, replies::to_step(answer)),
             Some(Job::Write(write)) => self.write_answered(write, replies::to_write(answer)),
-            Some(Job::Remove { uid, by, reserved }) => {
-                self.removal_answered(&uid, by, reserved, replies::to_eviction(answer));
+            Some(Job::Remove {
+                uid,
+                by,
+                request,
+                reserved,
+                ..
+            }) => {
+                let answer = replies::to_eviction(answer);
+                self.release(reserved, charged(&answer));
+                self.removal_answered(&uid, by, request, answer);
             }
             Some(Job::List(request)) => self.list_answered(request, replies::to_list(answer)),
             Some(Job::Surge(deployment)) => self.surge_answered(&deployment, replies::to_write(answer)),

@@ -7,7 +7,6 @@ use super::budget_tracker::Charged;
 use super::eviction_target::EvictionTarget;
 use super::hook_state::HookKey;
 use super::outbox::Job;
-use super::wave_run::WaveRun;
 use crate::{HookPhase, Phase, Pod, Reason, Removal, Subject, Task, Uid, Verdict};
 
 impl Drain {
@@ -26,7 +25,8 @@ impl Drain {
             return;
         };
         let wave = run.wave();
-        let askable = wave.pods.iter().filter_map(|uid| self.askable(uid));
+        let in_turn = wave.pods.iter().filter(|uid| run.has_begun_for(uid));
+        let askable = in_turn.filter_map(|uid| self.askable(uid));
         let pods: Vec<Pod> = askable.cloned().collect();
         let limit = wave
             .max_parallel
@@ -74,13 +74,14 @@ impl Drain {
             && self.may_be_next(uid)
     }
 
-    /// The pod, if it waits to be asked and its time has come.
+    /// The pod, if it waits to be asked and its time has come. One that the drain is to delete because the deadline is
+    /// near is not asked.
     fn askable(&self, uid: &Uid) -> Option<&Pod> {
         let target = self.plan_state.target(uid)?;
         let pod = self.cluster.pod(uid)?;
         let ends_by_itself = target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();
-        let is_forced = target.forced().is_some() && self.is_forced(uid);
-        (target.is_due(self.now) && !ends_by_itself && !is_forced && self.may_remove(uid)).then_some(pod)
+        let waits = target.is_due(self.now) && !ends_by_itself && !self.is_forced(uid);
+        (waits && self.may_remove(uid)).then_some(pod)
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
@@ -121,7 +122,7 @@ impl Drain {
         if surges {
             return Some(self.surge(uid));
         }
-        if self.outbox.removals() >= self.most_evictions() {
+        if self.outbox.removals(false) >= self.most_evictions() {
             return Some(Reason::ParallelLimit);
         }
         self.ask(pod);
@@ -142,13 +143,15 @@ impl Drain {
 
     /// Its hooks may continue: its wave has begun, and it may be asked once they have finished.
     pub(super) fn is_in_turn(&self, uid: &Uid) -> bool {
-        let begun = self.plan_state.wave_of(uid).is_some_and(WaveRun::has_begun);
-        (begun || self.is_forced(uid)) && self.may_remove(uid)
+        (self.plan_state.has_begun_for(uid) || self.is_forced(uid)) && self.may_remove(uid)
     }
 
-    /// As many pods as may be in hooks at once are.
+    /// As many pods as may be in hooks at once are. Hooks of pods that the drain is to delete because the deadline is
+    /// near have places of their own.
     pub(super) fn is_hook_place_missing(&self, uid: &Uid) -> bool {
-        let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if self.is_in_turn(pod));
+        let is_forced = self.is_forced(uid);
+        let counts = |pod: &Uid| self.is_in_turn(pod) && self.is_forced(pod) == is_forced;
+        let in_turn = |key: &HookKey| matches!(&key.subject, Subject::Pod(pod) if counts(pod));
         let hooks = self.hooks.open().filter(|(key, _)| in_turn(key)).count();
         hooks >= self.max_in_flight()
             && self
@@ -156,7 +159,7 @@ impl Drain {
                 .is_some()
     }
 
-    fn max_in_flight(&self) -> usize {
+    pub(super) fn max_in_flight(&self) -> usize {
         self.request.settings.max_in_flight.max(1)
     }
 
@@ -179,14 +182,21 @@ impl Drain {
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
-        target.ask(by);
+        let request = target.ask(by);
         let pod = pod.id.clone();
         let uid = pod.uid.clone();
         let task = match by {
             Removal::Delete => Task::Delete { pod, grace_seconds },
             Removal::Evict => Task::Evict { pod, grace_seconds },
         };
-        self.outbox.push(task, Job::Remove { uid, by, reserved });
+        let job = Job::Remove {
+            uid,
+            by,
+            request,
+            forced: false,
+            reserved,
+        };
+        self.outbox.push(task, job);
     }
 
     /// The grace period to ask for, where it is not the pod's own: the settings' for every pod, the wave's cap for
@@ -220,7 +230,7 @@ impl Drain {
     fn is_still_wanted(&self, uid: &Uid) -> bool {
         let forced = self.plan_state.target(uid).and_then(EvictionTarget::forced);
         match forced {
-            None => self.may_remove(uid),
+            None => self.may_remove(uid) && !self.is_forced(uid),
             Some(_) => self.may_ask() && self.may_force(uid),
         }
     }

@@ -39,6 +39,10 @@ pub(super) struct EvictionTarget {
     sent: Option<Removal>,
     /// Its deletion shortly before the deadline.
     forced: Option<Forced>,
+    /// The number of its latest request.
+    request: u32,
+    /// The number of the eviction that its forced deletion has overtaken, until that is answered.
+    overtaken: Option<u32>,
 }
 
 /// A deletion shortly before the deadline.
@@ -50,7 +54,7 @@ pub(super) struct Forced {
     /// The pod was terminating already.
     pub(super) is_shortened: bool,
     pub(super) is_reported: bool,
-    /// What was sent before, and made it terminate.
+    /// What was sent before, and made it terminate or may yet do so.
     pub(super) sent_before: Option<Removal>,
 }
 
@@ -111,6 +115,8 @@ impl EvictionTarget {
             budget_since: None,
             sent: None,
             forced: None,
+            request: 0,
+            overtaken: None,
         }
     }
 
@@ -146,7 +152,7 @@ impl EvictionTarget {
 
     /// No request is under way, and the next one may go out.
     pub(super) fn is_due(&self, now: Time) -> bool {
-        matches!(self.state, State::Waiting) && now >= self.not_before
+        matches!(self.state, State::Waiting) && now >= self.not_before && self.overtaken.is_none()
     }
 
     /// A request is under way, or was answered so that none follows.
@@ -171,9 +177,10 @@ impl EvictionTarget {
     }
 
     /// Why no request is under way. What the API server answered last stands until the next one may go out, unless
-    /// something else holds the pod now.
-    pub(super) fn wait_reason(&self, now: Time) -> Option<Reason> {
-        if now < self.not_before {
+    /// something else holds the pod now. The first deletion of a forced pod may go out whatever was answered before.
+    pub(super) fn wait_reason(&self, now: Time, is_forced: bool) -> Option<Reason> {
+        let may_go_out = now >= self.not_before || (is_forced && self.forced.is_none());
+        if !may_go_out {
             return self.refusal.clone();
         }
         self.hold.as_ref().or(self.refusal.as_ref()).cloned()
@@ -189,8 +196,9 @@ impl EvictionTarget {
         self.budget_since.get_or_insert(now);
     }
 
-    /// A request goes out.
-    pub(super) fn ask(&mut self, by: Removal) {
+    /// A request goes out. Returns its number.
+    pub(super) fn ask(&mut self, by: Removal) -> u32 {
+        self.request += 1;
         self.state = State::Asked;
         self.sent = Some(by);
         self.forced = None;
@@ -198,17 +206,27 @@ impl EvictionTarget {
             // A request against what the watch reports: until it is answered, the pod waits for the same as before.
             self.refusal = self.hold.take();
         }
+        self.request
     }
 
     /// The request did not go out.
     pub(super) fn take_back(&mut self) {
         self.state = State::Waiting;
         self.sent = self.forced.take().and_then(|forced| forced.sent_before);
+        if let Some(eviction) = self.overtaken.take() {
+            self.state = State::Asked;
+            self.request = eviction;
+        }
     }
 
-    /// Its deletion goes out, although it was not its turn.
-    pub(super) fn force(&mut self, forced: Forced) {
-        let sent_before = self.sent.filter(|_| forced.is_shortened);
+    /// Its deletion goes out, although it was not its turn. Returns the request's number.
+    pub(super) fn force(&mut self, forced: Forced) -> u32 {
+        if matches!(self.state, State::Asked) {
+            self.overtaken = Some(self.request);
+        }
+        let may_end = forced.is_shortened || self.overtaken.is_some();
+        let sent_before = self.sent.filter(|_| may_end);
+        self.request += 1;
         self.sent = Some(Removal::Delete);
         self.state = State::Asked;
         self.hold = None;
@@ -216,26 +234,53 @@ impl EvictionTarget {
             sent_before,
             ..forced
         });
+        self.request
+    }
+
+    /// An answer is about the eviction that a forced deletion has overtaken: it says nothing about that deletion.
+    pub(super) fn is_overtaken(&self, request: u32) -> bool {
+        self.overtaken == Some(request)
+    }
+
+    /// The overtaken eviction was answered; `may_have_happened`: perhaps the pod ends because of it.
+    pub(super) fn end_overtaken(&mut self, may_have_happened: bool) {
+        self.overtaken = None;
+        let evicted = may_have_happened.then_some(Removal::Evict);
+        if matches!(self.state, State::Waiting) {
+            self.sent = evicted;
+        }
+        if let Some(forced) = &mut self.forced {
+            forced.sent_before = evicted;
+        }
     }
 
     pub(super) const fn forced(&self) -> Option<&Forced> {
         self.forced.as_ref()
     }
 
-    /// Its deletion may go out: the first one at once, whatever an eviction was answered.
+    /// Its deletion may go out: the first one at once, whatever an eviction was answered, and also if none came. Both
+    /// name the same UID, so that the second one does no harm.
     pub(super) fn may_be_forced(&self, now: Time) -> bool {
-        matches!(self.state, State::Waiting) && (self.forced.is_none() || now >= self.not_before)
+        let is_first = self.forced.is_none();
+        match self.state {
+            State::Asked => is_first && self.sent == Some(Removal::Evict),
+            State::Waiting => is_first || now >= self.not_before,
+            State::AwaitingDeletion(awaiting) => {
+                is_first && awaiting.answered == Answered::NamespaceTerminating
+            }
+        }
     }
 
     /// It is terminating, and may be deleted again with a shorter grace period.
     pub(super) fn may_be_shortened(&self, now: Time) -> bool {
-        match self.state {
-            State::Asked => false,
-            State::Waiting => self.may_be_forced(now),
-            State::AwaitingDeletion(awaiting) => {
-                awaiting.answered == Answered::Accepted && self.forced.is_none()
-            }
-        }
+        let is_accepted = matches!(
+            self.state,
+            State::AwaitingDeletion(AwaitingDeletion {
+                answered: Answered::Accepted,
+                ..
+            })
+        );
+        self.may_be_forced(now) || (is_accepted && self.forced.is_none())
     }
 
     /// No answer came to its deletion, which may have happened all the same.

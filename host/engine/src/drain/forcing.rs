@@ -1,7 +1,8 @@
 //! Force at the deadline: shortly before it, the drain deletes those of the pods named by the operator that remain.
 //!
 //! It begins before the deadline and not at it, because after the deadline a drain may delete nothing. A forced pod
-//! skips its wave's turn and its disruption budget, but no hook.
+//! skips its wave's turn and its disruption budget, but no hook. Nothing else may delay it: neither evictions that hang,
+//! which it does not wait for and whose places it does not need, nor flow control beyond the time that is left.
 
 use alloc::vec::Vec;
 
@@ -12,15 +13,21 @@ use crate::{
     ForceAtDeadline, HookPhase, Intent, Notice, Pod, PodRef, Reason, Removal, Subject, Task, Time, Uid,
 };
 
-/// The pods that the drain has deleted.
+/// The pods that the drain has deleted, and when it began to evict.
 #[derive(Debug, Default)]
 pub(super) struct Forcing {
     pods: Vec<PodRef>,
+    evicts_since: Option<Time>,
 }
 
 impl Forcing {
     pub(super) fn pods(&self) -> &[PodRef] {
         &self.pods
+    }
+
+    /// The drain evicts pods from now on, perhaps not for the first time.
+    pub(super) fn note_evictions(&mut self, now: Time) {
+        self.evicts_since.get_or_insert(now);
     }
 }
 
@@ -28,7 +35,7 @@ impl Drain {
     /// When the drain deletes remaining pods, and which; `None`: it deletes none, whatever happens.
     pub fn force_ahead(&self) -> Option<(Time, Vec<PodRef>)> {
         let force = self.request.settings.at_deadline.as_ref()?;
-        let begins = force.begins(self.request.deadline?);
+        let begins = self.force_begins(force, self.request.deadline?);
         let targets = self.plan_state.targets();
         let covered = targets.filter_map(|(uid, target)| {
             let pod = self.cluster.pod(uid)?;
@@ -43,7 +50,31 @@ impl Drain {
         let force = self.request.settings.at_deadline.as_ref()?;
         let is_drain = self.request.intent == Intent::Drain && self.outcome.is_none();
         let deadline = self.request.deadline.filter(|_| is_drain)?;
-        Some(force.begins(deadline))
+        Some(self.force_begins(force, deadline))
+    }
+
+    /// Every pod is asked to leave before it is forced to. So a drain that begins to evict with less time than it is to
+    /// force pods within does so only when no more than their grace periods is left.
+    fn force_begins(&self, force: &ForceAtDeadline, deadline: Time) -> Time {
+        let begins = force.begins(deadline);
+        let has_evicted = self.resumed.is_some_and(|phase| !phase.is_before_evictions());
+        let evicts_since = self.forcing.evicts_since.unwrap_or(self.now);
+        if has_evicted || evicts_since <= begins {
+            begins
+        } else {
+            force.latest(deadline)
+        }
+    }
+
+    /// Until then, flow control may delay the deletion of a forced pod.
+    pub(super) fn force_latest(&self) -> Option<Time> {
+        let force = self.request.settings.at_deadline.as_ref()?;
+        Some(force.latest(self.request.deadline?))
+    }
+
+    /// When the drain forces pods, and when it does so in spite of flow control.
+    pub(super) fn force_timers(&self) -> impl Iterator<Item = Time> {
+        self.forces_at().into_iter().chain(self.force_latest())
     }
 
     /// Whether the drain is to delete the pod now if it remains: the time has come, and the operator named it.
@@ -115,13 +146,15 @@ impl Drain {
 
     /// Deletes the pod, or says why not now.
     fn force_or_hold(&mut self, pod: &Pod, grace_seconds: u64) -> Option<Reason> {
-        if let Some(reason) = self.throttle.holds(self.now) {
+        let has_time = self.force_latest().is_some_and(|latest| self.now < latest);
+        if let Some(reason) = self.throttle.holds(self.now).filter(|_| has_time) {
             return Some(reason);
         }
         if let Some(reason) = self.hooks_hold(pod) {
             return Some(reason);
         }
-        if self.outbox.removals() >= self.most_evictions() {
+        // Not as few as the API server answers evictions in time: a webhook may hold up these alone.
+        if self.outbox.removals(true) >= self.max_in_flight() {
             return Some(Reason::ParallelLimit);
         }
         self.force(pod, grace_seconds);
@@ -132,7 +165,7 @@ impl Drain {
     /// terminating: if another client deleted it in the middle of its hooks, it keeps its grace period.
     fn hooks_hold(&mut self, pod: &Pod) -> Option<Reason> {
         let uid = &pod.id.uid;
-        let wave = self.plan_state.wave_of(uid).filter(|run| !run.has_begun());
+        let wave = self.plan_state.wave_of(uid).filter(|run| !run.has_begun_for(uid));
         let wave = wave.map(|run| (HookPhase::BeforeWave, Subject::Wave(run.wave().name.clone())));
         let own = (HookPhase::BeforeEvict, Subject::Pod(uid.clone()));
         for (phase, subject) in wave.into_iter().chain([own]) {
@@ -156,7 +189,7 @@ impl Drain {
     /// Continues hooks of pods whose wave has not begun: they began near a deadline that has moved since.
     fn continue_hooks(&mut self) {
         let keys = self.hooks.open().map(|(key, _)| key);
-        let waits = |uid: &Uid| self.plan_state.wave_of(uid).is_some_and(|run| !run.has_begun());
+        let waits = |uid: &Uid| !self.plan_state.has_begun_for(uid);
         let subjects: Vec<Subject> = keys
             .filter(|key| key.phase == HookPhase::BeforeEvict)
             .map(|key| &key.subject)
@@ -180,7 +213,7 @@ impl Drain {
         let Some(target) = self.plan_state.target_mut(uid) else {
             return;
         };
-        target.force(forced);
+        let request = target.force(forced);
         let task = Task::Delete {
             pod: pod.id.clone(),
             grace_seconds: Some(grace_seconds),
@@ -188,6 +221,8 @@ impl Drain {
         let job = Job::Remove {
             uid: uid.clone(),
             by: Removal::Delete,
+            request,
+            forced: true,
             reserved: None,
         };
         self.outbox.push(task, job);

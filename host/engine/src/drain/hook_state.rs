@@ -33,6 +33,8 @@ pub(super) struct OpenHook {
     due: Time,
     /// Its step has not been answered.
     in_flight: bool,
+    /// The leaving pods that its last step was given.
+    leaving: Vec<Uid>,
     /// The revision of its last change.
     revision: u64,
     /// What was reported last: its progress, and what it waits for.
@@ -93,6 +95,14 @@ impl Hooks {
         self.done.insert(key, revision);
     }
 
+    /// Hooks of the subject that have finished are to run again. Returns whether there are any.
+    pub(super) fn reopen(&mut self, phase: HookPhase, subject: &Subject) -> bool {
+        let before = self.done.len();
+        self.done
+            .retain(|key, _| key.phase != phase || key.subject != *subject);
+        self.done.len() != before
+    }
+
     /// The hook has failed for good.
     pub(super) fn fail(&mut self, key: &HookKey) {
         self.open.remove(key);
@@ -127,6 +137,7 @@ impl OpenHook {
             started: now,
             due: now,
             in_flight: false,
+            leaving: Vec::new(),
             revision: 0,
             reported: None,
         }
@@ -168,6 +179,7 @@ impl OpenHook {
     /// A step is taken: what the policy is given, and which version of its state that is.
     pub(super) fn take_step(&mut self, key: &HookKey, leaving: Vec<Uid>) -> (HookStep, Option<u32>) {
         self.in_flight = true;
+        self.leaving.clone_from(&leaving);
         let step = HookStep {
             policy: key.policy.clone(),
             phase: key.phase,
@@ -176,6 +188,11 @@ impl OpenHook {
             leaving,
         };
         (step, self.state_version)
+    }
+
+    /// Its last step was given all of these pods.
+    pub(super) fn covers(&self, pods: &[Uid]) -> bool {
+        pods.iter().all(|pod| self.leaving.contains(pod))
     }
 
     /// The step was answered, or not taken after all.

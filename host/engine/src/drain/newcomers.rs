@@ -146,6 +146,7 @@ impl Drain {
             }
         }
         if changed {
+            self.limit_waves(plan);
             self.outbox
                 .notify(Notice::Planned(self.plan_state.plan().clone()));
         }
@@ -164,9 +165,8 @@ impl Drain {
             (None, Verdict::Refuse) => PodState::Refused,
             (None, verdict) => {
                 let mut target = EvictionTarget::new(pod, verdict);
-                if let Some(wave) = plan.waves.iter().find(|wave| wave.pods.contains(&uid)) {
-                    let own_pod = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
-                    target.join_wave(self.plan_state.place(uid.clone(), wave, own_pod));
+                if let Some(wave) = self.join_wave(&uid, plan) {
+                    target.join_wave(wave);
                 }
                 PodState::Leaves(Box::new(target))
             }

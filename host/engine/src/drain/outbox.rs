@@ -24,6 +24,10 @@ pub(super) enum Job {
     Remove {
         uid: Uid,
         by: Removal,
+        /// Its number among the pod's requests.
+        request: u32,
+        /// A deletion because the deadline is near.
+        forced: bool,
         reserved: Option<BudgetKey>,
     },
     /// A list of pods.
@@ -165,12 +169,10 @@ impl Outbox {
             .collect()
     }
 
-    /// How many evictions and deletions have not been answered.
-    pub(super) fn removals(&self) -> usize {
-        self.open
-            .values()
-            .filter(|job| matches!(job, Job::Remove { .. }))
-            .count()
+    /// How many evictions and deletions have not been answered: those because the deadline is near, or all others.
+    pub(super) fn removals(&self, because_of_deadline: bool) -> usize {
+        let counts = |job: &&Job| matches!(job, Job::Remove { forced, .. } if *forced == because_of_deadline);
+        self.open.values().filter(counts).count()
     }
 
     /// The hooks whose step has not been answered.

@@ -104,6 +104,7 @@ impl Drain {
 
     fn hold(&mut self) {
         if self.gate(HookPhase::BeforeDrain, &Subject::Node).is_open() {
+            self.forcing.note_evictions(self.now);
             self.enter(Phase::Evicting);
         }
     }

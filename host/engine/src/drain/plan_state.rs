@@ -86,6 +86,10 @@ impl PlanState {
         &self.waves
     }
 
+    pub(super) const fn waves_mut(&mut self) -> &mut Vec<WaveRun> {
+        &mut self.waves
+    }
+
     pub(super) fn wave_mut(&mut self, place: usize) -> Option<&mut WaveRun> {
         self.waves.get_mut(place)
     }
@@ -130,10 +134,15 @@ impl PlanState {
         u32::try_from(self.targets().count()).unwrap_or(u32::MAX)
     }
 
-    /// Those of them that concern a hook, in the order of the plan.
+    /// Those of them that concern a hook, in the order of the plan. A wave has hooks for the pods for which it has not
+    /// begun.
     pub(super) fn still_leaving(&self, phase: HookPhase, subject: &Subject) -> Vec<Uid> {
         let pods = self.plan.leaving_for(phase, subject);
-        pods.filter(|uid| self.target(uid).is_some()).cloned().collect()
+        let is_meant = |uid: &Uid| {
+            let begun = phase == HookPhase::BeforeWave && self.has_begun_for(uid);
+            self.target(uid).is_some() && !begun
+        };
+        pods.filter(|uid| is_meant(uid)).cloned().collect()
     }
 
     /// Nothing waits for it.
@@ -148,6 +157,11 @@ impl PlanState {
         self.waves.iter().find(|run| run.wave().name == *name)
     }
 
+    /// The pod's wave has begun, and the hooks of that wave have run for it.
+    pub(super) fn has_begun_for(&self, uid: &Uid) -> bool {
+        self.wave_of(uid).is_some_and(|run| run.has_begun_for(uid))
+    }
+
     /// Takes the waves of the agreed plan, and notes for each pod where it stands.
     fn begin_waves(&mut self, waves: &[Wave]) {
         for wave in waves {
@@ -158,31 +172,6 @@ impl PlanState {
             }
             self.waves.push(WaveRun::new(wave.clone()));
         }
-    }
-
-    /// Puts a pod that came later into the wave that the planners chose for it, or the one that is under way, or the
-    /// last. It never joins the driver's own pod, which goes last and alone: then it gets a wave before that. Returns
-    /// the wave's name.
-    pub(super) fn place(&mut self, uid: Uid, chosen: &Wave, own_pod: Option<&Uid>) -> String {
-        let is_own = |run: &WaveRun| own_pod.is_some_and(|own| run.contains(own));
-        let open = |run: &WaveRun| !run.has_ended() && !is_own(run);
-        let by_name = self
-            .waves
-            .iter()
-            .position(|run| open(run) && run.wave().name == chosen.name);
-        let current = || self.waves.iter().position(open);
-        let last = || self.waves.iter().rposition(|run| !is_own(run));
-        let place = by_name.or_else(current).or_else(last);
-        if let Some(run) = place.and_then(|place| self.waves.get_mut(place)) {
-            run.add(uid);
-            return run.wave().name.clone();
-        }
-        let wave = Wave {
-            pods: Vec::from([uid]),
-            ..chosen.clone()
-        };
-        self.waves.insert(0, WaveRun::new(wave));
-        chosen.name.clone()
     }
 
     /// The pod is gone. If it was to leave: what became of its eviction.

@@ -97,11 +97,16 @@ impl Drain {
 
     /// A step was answered.
     pub(super) fn step_answered(&mut self, key: HookKey, reply: StepReply) {
+        let leaving = self.plan_state.still_leaving(key.phase, &key.subject);
         let Some(hook) = self.hooks.open_mut(&key) else {
             return;
         };
         hook.end_step();
         match bounded(reply.outcome) {
+            // Pods have joined the wave since the step was taken: it is called again for them.
+            StepOutcome::Done if key.phase == HookPhase::BeforeWave && !hook.covers(&leaving) => {
+                hook.wait_until(self.now);
+            }
             StepOutcome::Done => self.hook_done(key),
             StepOutcome::Pending {
                 state,

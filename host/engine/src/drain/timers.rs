@@ -25,7 +25,7 @@ const TIMERS: &[Timer] = &[
     |drain| drain.next(drain.waves_overdue()),
     |drain| drain.next(drain.lists_due()),
     |drain| drain.next(drain.graces_over()),
-    |drain| drain.next(drain.forces_at()),
+    |drain| drain.next(drain.force_timers()),
     |drain| drain.next(drain.skips_due()),
     |drain| drain.next(drain.surges_due()),
     |drain| drain.next(drain.raises_due()),

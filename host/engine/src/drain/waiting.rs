@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use super::Drain;
 use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
 use super::plan_state::PodState;
+use super::wave_run::WaveRun;
 use crate::reason::SLACK;
 use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
 
@@ -139,11 +140,13 @@ impl Drain {
         if !self.may_be_next(&pod.id.uid) {
             return not_started();
         }
-        if wave.is_none_or(|run| !run.has_begun()) && !is_forced {
-            let hook = wave.and_then(|run| self.wave_hook_reason(&run.wave().name));
+        if !self.plan_state.has_begun_for(&pod.id.uid) && !is_forced {
+            let hook = wave.and_then(|run| self.wave_hook_reason(run));
             return hook.unwrap_or_else(not_started);
         }
-        target.wait_reason(self.now).unwrap_or(Reason::ParallelLimit)
+        target
+            .wait_reason(self.now, is_forced)
+            .unwrap_or(Reason::ParallelLimit)
     }
 
     /// Hooks of the whole node that hold every pod up.
@@ -157,13 +160,15 @@ impl Drain {
         self.hook_reason(phase, &Subject::Node)
     }
 
-    /// The hook that the wave waits for, if it is the next one.
-    fn wave_hook_reason(&self, wave: &str) -> Option<Reason> {
-        let next = self.plan_state.waves().iter().find(|run| !run.has_ended())?;
-        if next.wave().name != wave {
-            return None;
-        }
-        self.hook_reason(HookPhase::BeforeWave, &Subject::Wave(String::from(wave)))
+    /// The hook that pods of the wave wait for: the wave is the next one, or has begun before they came.
+    fn wave_hook_reason(&self, run: &WaveRun) -> Option<Reason> {
+        let name = &run.wave().name;
+        let next = self.plan_state.waves().iter().find(|run| !run.has_ended());
+        let is_next = next.is_some_and(|next| next.wave().name == *name);
+        let subject = Subject::Wave(name.clone());
+        (is_next || run.has_begun())
+            .then(|| self.hook_reason(HookPhase::BeforeWave, &subject))
+            .flatten()
     }
 }
 

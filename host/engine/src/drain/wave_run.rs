@@ -1,5 +1,8 @@
 //! A wave of the agreed plan and how far it has come.
 
+use alloc::collections::BTreeSet;
+use core::time::Duration;
+
 use crate::{Time, Uid, Wave};
 
 /// See the module.
@@ -8,6 +11,8 @@ pub(super) struct WaveRun {
     wave: Wave,
     started: Option<Time>,
     ended: bool,
+    /// Pods that came after it had begun: its hooks run again for them, and they wait for that.
+    late: BTreeSet<Uid>,
 }
 
 impl WaveRun {
@@ -16,6 +21,7 @@ impl WaveRun {
             wave,
             started: None,
             ended: false,
+            late: BTreeSet::new(),
         }
     }
 
@@ -26,6 +32,21 @@ impl WaveRun {
 
     pub(super) const fn has_begun(&self) -> bool {
         self.started.is_some()
+    }
+
+    /// It has begun, also for this pod.
+    pub(super) fn has_begun_for(&self, pod: &Uid) -> bool {
+        self.has_begun() && !self.late.contains(pod)
+    }
+
+    /// Its hooks are to run again.
+    pub(super) fn has_late_pods(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Its hooks have run again.
+    pub(super) fn admit_late_pods(&mut self) {
+        self.late.clear();
     }
 
     /// The next wave may begin.
@@ -50,13 +71,23 @@ impl WaveRun {
         self.wave.pods.contains(pod)
     }
 
-    /// A pod that came later joins it.
-    pub(super) fn add(&mut self, pod: Uid) {
+    /// A pod that came later joins it, and perhaps waits for its hooks.
+    pub(super) fn add(&mut self, pod: Uid, waits_for_hooks: bool) {
+        if self.has_begun() && waits_for_hooks {
+            self.late.insert(pod.clone());
+        }
         self.wave.pods.push(pod);
         self.ended = false;
     }
 
+    /// It holds the next wave up from now on for at most this long.
+    pub(super) fn hold_up_for(&mut self, timeout: Duration, now: Time) {
+        let timeout = timeout + self.started.map_or(Duration::ZERO, |started| now.since(started));
+        self.wave.timeout = Some(self.wave.timeout.map_or(timeout, |old| old.min(timeout)));
+    }
+
     pub(super) fn remove(&mut self, pod: &Uid) {
         self.wave.pods.retain(|other| other != pod);
+        self.late.remove(pod);
     }
 }

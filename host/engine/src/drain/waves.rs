@@ -9,8 +9,10 @@ impl Drain {
     pub(super) fn empty_node(&mut self) {
         self.end_surges();
         self.advance_waves();
-        self.ask_pods();
+        self.call_hooks_again();
+        // Evictions take no place of pods that must be gone before the deadline.
         self.force_pods();
+        self.ask_pods();
         self.list_when_overdue();
         if self.is_node_empty() {
             self.verification.begin();
