@@ -108,6 +108,7 @@ where
         Arc::clone(&transition_api),
         transitions,
         publisher_inputs,
+        claim_task.clone(),
     );
     let publishing = tokio::spawn(publishing);
     let warning = tokio::spawn(transition_publisher::emit_warnings(transition_api, warned));

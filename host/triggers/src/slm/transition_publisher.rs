@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::TransitionApi;
 use super::lifecycle::TransitionChange;
+use super::self_claim::ClaimInput;
 use super::transition_sync::{TransitionAction, TransitionSync};
 
 /// The trigger's input to the publisher.
@@ -19,12 +20,14 @@ pub(super) struct PublisherInput {
     pub(super) busy: bool,
 }
 
-/// Runs until the trigger drops its input, or the watch of transitions ends.
+/// Runs until the trigger drops its input, or the watch of transitions ends. The claim task learns of each change that the
+/// watch shows: an event may wait for its transition.
 pub(super) async fn publish_transitions(
     mut transitions: TransitionSync,
     transition_api: Arc<dyn TransitionApi>,
     mut changes: impl Stream<Item = TransitionChange> + Unpin,
     mut publisher_input: watch::Receiver<PublisherInput>,
+    claim_task: mpsc::UnboundedSender<ClaimInput>,
 ) {
     let mut registrations = 0;
     // Each refusal of the API server is reported once.
@@ -46,7 +49,14 @@ pub(super) async fn publish_transitions(
         let next = transitions.next(now);
         tokio::select! {
             change = changes.next() => match change {
-                Some(change) => transitions.handle_change(change, Instant::now()),
+                Some(change) => {
+                    let names = names(&change);
+                    transitions.handle_change(change, Instant::now());
+                    for name in names {
+                        // Where the kubelet claims events, the task may have ended.
+                        claim_task.send(ClaimInput::TransitionChanged(name)).ok();
+                    }
+                }
                 None => return,
             },
             changed = publisher_input.changed() => if changed.is_err() {
@@ -54,6 +64,15 @@ pub(super) async fn publish_transitions(
             },
             () = at(next) => {}
         }
+    }
+}
+
+/// The transitions that changed, or may have.
+fn names(change: &TransitionChange) -> Vec<String> {
+    match change {
+        TransitionChange::Listed(all) => all.iter().map(|transition| transition.name.clone()).collect(),
+        TransitionChange::Applied(transition) => vec![transition.name.clone()],
+        TransitionChange::Gone { name } => vec![name.clone()],
     }
 }
 

@@ -163,7 +163,17 @@ impl ClaimMachine {
 
     /// Handles a change of the driver's activity: its next answer may differ.
     pub(in crate::slm) fn wake_all(&mut self) {
-        let uids: Vec<_> = self.events.keys().cloned().collect();
+        self.wake_each(|_| true);
+    }
+
+    /// Handles a change of a transition: the events that name it may have waited for it.
+    pub(in crate::slm) fn wake_for_transition(&mut self, name: &str) {
+        self.wake_each(|event| event.transition == name);
+    }
+
+    fn wake_each(&mut self, which: impl Fn(&LifecycleEvent) -> bool) {
+        let events = self.events.values().filter(|event| which(event));
+        let uids: Vec<_> = events.map(|event| event.uid.clone()).collect();
         for uid in uids {
             self.wake(&uid);
         }

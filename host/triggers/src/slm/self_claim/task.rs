@@ -25,6 +25,8 @@ pub(in crate::slm) enum ClaimInput {
     EventChanged(LifecycleChange),
     /// A change of the driver's activity, after the trigger has handled it.
     DriverStateChanged,
+    /// The transition of this name was published, changed or deleted.
+    TransitionChanged(String),
     /// Whether this driver claims events.
     SetClaiming(bool),
 }
@@ -57,6 +59,7 @@ impl ClaimTask {
                 input = input.recv() => match input {
                     Some(ClaimInput::EventChanged(change)) => self.machine.handle_change(monotonic_deadlines.change(change)),
                     Some(ClaimInput::DriverStateChanged) => self.machine.wake_all(),
+                    Some(ClaimInput::TransitionChanged(name)) => self.machine.wake_for_transition(&name),
                     Some(ClaimInput::SetClaiming(claims_events)) => {
                         // Abandons the action under way: the kubelet continues from what is written.
                         running = None;
@@ -128,3 +131,6 @@ async fn in_flight(running: &mut Option<BoxFuture<'static, ActionResult>>) -> Ac
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;
