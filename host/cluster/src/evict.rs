@@ -83,18 +83,27 @@ impl Cluster {
             Err(Fault::Refused(code, status)) => classify(code, None, &status),
         };
         let answered = load_of(&answer, begun.elapsed());
-        self.in_flight(|in_flight| in_flight.answered(ticket, answered));
+        let now = self.now();
+        self.in_flight(|in_flight| in_flight.answered(&ticket, answered, now));
         answer
     }
 }
 
-/// Derives the server's load from an answer.
+/// Derives the server's load from an answer. A webhook that refuses has done its work as well; the other refusals come
+/// before most of it.
 const fn load_of(answer: &EvictAnswer, after: Duration) -> Answered {
     match answer {
         EvictAnswer::Unreachable { .. }
         | EvictAnswer::Throttled { .. }
         | EvictAnswer::Refused { code: 503 | 504, .. } => Answered::Overloaded,
-        _ => Answered::After(after),
+        EvictAnswer::Accepted | EvictAnswer::Refused { .. } => Answered::After(after),
+        EvictAnswer::BudgetExhausted { .. }
+        | EvictAnswer::BudgetNotObserved { .. }
+        | EvictAnswer::MoreThanOneBudget { .. }
+        | EvictAnswer::NotFound
+        | EvictAnswer::UidMismatch { .. }
+        | EvictAnswer::Forbidden { .. }
+        | EvictAnswer::NamespaceTerminating { .. } => Answered::Early,
     }
 }
 

@@ -1,43 +1,74 @@
-//! Limits concurrent evictions by the API server's response time: one more while it keeps its speed, half as many when
-//! it does not. It must not know which drain evicts, nor read a clock.
+//! Limits concurrent evictions to what keeps the API server busy: more would only wait in its queue, and all its other
+//! clients would wait behind them. The knee is the server's throughput times the time that a request takes without a
+//! queue, so requests in flight × unloaded time ÷ current time (Little's law). The limit is the knee and a few more, as
+//! in the gradient and Vegas limiters of others. It is measured from the answers alone: this knows neither which drain
+//! evicts nor how large the server is.
+//!
+//! The unloaded time is the hard part, because several drivers drain at once and do not know of each other. One that
+//! comes later takes the queue of the others for the server's own time, allows itself more, and so does each that looks
+//! after it. So all of them step back for a moment, and at the same moment: when the wall clock passes a multiple of a
+//! period that follows from the answer times. Clocks that differ cost some of the gentleness, not the fairness.
+//!
+//! Crates for this (`tower-acc`, `tower-resilience-adaptive`, `congestion-limiter`) hold requests back in front of the
+//! connection, where no cancel can withdraw them, and their Vegas takes a sample under load, or the least ever, for the
+//! unloaded time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-/// The initial limit: a server that can handle more shows it within a few answers.
-const FIRST: usize = 8;
+use scupper_engine::Time;
+
+/// The initial limit. Not more, because the first answers show the unloaded time.
+const FIRST: usize = 2;
 /// Maximum limit, more than any drain needs.
 const MOST: usize = 64;
-/// An answer is late if it takes four times the usual time plus this: a machine may be busy.
-const TIMES: u32 = 4;
-const LEEWAY: Duration = Duration::from_millis(500);
-/// How slowly the usual time follows answers that take longer. It follows shorter ones at once.
-const INERTIA: u32 = 8;
+/// With so few in flight, requests wait for other clients' at most: what they take is the server's own time.
+const ALONE: usize = 2;
+/// While the unloaded time is measured, the limit is this part of what it was: below the knee wherever it is.
+const STEP_BACK: usize = 3;
+/// Number of answers that show the unloaded time.
+const SAMPLES: usize = 4;
+/// The unloaded time is measured about once in 20 to 40 answer times.
+const PERIOD: u32 = 20;
 
 /// The limit, and the measurements behind it.
 #[derive(Debug)]
 pub(super) struct InFlight {
     limit: usize,
-    /// Number of timely answers since the limit was last raised.
-    in_time: usize,
-    /// No answer has been late yet: each timely one raises the limit.
+    /// No queue has been seen yet: the limit doubles with each round.
     is_new: bool,
-    /// How often the limit was halved.
-    cuts: u64,
-    /// The response time without other requests of ours: the shortest seen, or the time of single requests.
-    usual: Option<Duration>,
+    /// The time that a request takes without a queue.
+    unloaded: Option<Duration>,
+    /// How long the answers of this round took. A round has as many as may be in flight.
+    round: Vec<Duration>,
+    /// The limit was reached in this round: what was never used is not raised.
+    is_reached: bool,
+    /// The limit to return to, while the unloaded time is measured.
+    stepped_back_from: Option<usize>,
+    /// How long the answers of the last round took.
+    usual: Duration,
+    /// The wall-clock time of the last answer.
+    last: Time,
+    /// Counts cuts and steps back: a request that was sent before one says nothing about the new limit.
+    era: u64,
+    /// One clone for each request under way; a request that is given up drops its own.
+    under_way: Arc<()>,
 }
 
 /// A request under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Ticket {
-    cuts: u64,
+    era: u64,
+    _under_way: Arc<()>,
 }
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// Answered after this time, whatever the answer.
+    /// Answered after this time, with all the work done.
     After(Duration),
+    /// Answered before the work was done: shows nothing about the time that it takes.
+    Early,
     /// Not answered, or answered with "not now".
     Overloaded,
 }
@@ -46,10 +77,15 @@ impl Default for InFlight {
     fn default() -> Self {
         Self {
             limit: FIRST,
-            in_time: 0,
             is_new: true,
-            cuts: 0,
-            usual: None,
+            unloaded: None,
+            round: Vec::new(),
+            is_reached: false,
+            stepped_back_from: None,
+            usual: Duration::ZERO,
+            last: Time::default(),
+            era: 0,
+            under_way: Arc::default(),
         }
     }
 }
@@ -61,124 +97,103 @@ impl InFlight {
     }
 
     /// Records the start of a request.
-    pub(super) const fn sent(&self) -> Ticket {
-        Ticket { cuts: self.cuts }
-    }
-
-    /// Records its answer.
-    pub(super) fn answered(&mut self, ticket: Ticket, answered: Answered) {
-        let is_late = self.is_late(answered);
-        // A request sent before the limit was halved says nothing about the new one.
-        if ticket.cuts != self.cuts {
-            return;
-        }
-        if is_late {
-            self.limit = (self.limit / 2).max(1);
-            self.cuts = self.cuts.saturating_add(1);
-            (self.is_new, self.in_time) = (false, 0);
-            return;
-        }
-        self.in_time += 1;
-        if self.is_new || self.in_time >= self.limit {
-            self.limit = (self.limit + 1).min(MOST);
-            self.in_time = 0;
+    pub(super) fn sent(&mut self) -> Ticket {
+        let under_way = Arc::clone(&self.under_way);
+        self.is_reached |= Arc::strong_count(&under_way) > self.limit;
+        Ticket {
+            era: self.era,
+            _under_way: under_way,
         }
     }
 
-    fn is_late(&mut self, answered: Answered) -> bool {
-        let Answered::After(time) = answered else {
-            return true;
+    /// Records its answer, at this wall-clock time.
+    pub(super) fn answered(&mut self, ticket: &Ticket, answered: Answered, now: Time) {
+        let last = std::mem::replace(&mut self.last, now);
+        if self.stepped_back_from.is_none() && has_passed(self.usual, last, now) {
+            let limit = (self.limit / STEP_BACK).max(ALONE).min(self.limit);
+            self.stepped_back_from = Some(self.limit);
+            self.begin_era(limit);
+        }
+        if ticket.era != self.era {
+            return;
+        }
+        match answered {
+            Answered::After(time) => self.round.push(time),
+            Answered::Early => {}
+            Answered::Overloaded => {
+                let limit = self.stepped_back_from.take().unwrap_or(self.limit);
+                self.is_new = false;
+                self.begin_era(limit / 2);
+            }
+        }
+        if self.stepped_back_from.is_some() && self.round.len() >= self.limit.max(SAMPLES) {
+            self.unloaded = self.median();
+            self.usual = self.unloaded.unwrap_or(self.usual);
+            let limit = self.stepped_back_from.take().unwrap_or(self.limit);
+            self.begin_era(limit);
+        } else if self.stepped_back_from.is_none() && self.round.len() >= self.limit {
+            self.end_round();
+        }
+    }
+
+    fn begin_era(&mut self, limit: usize) {
+        self.limit = limit.clamp(1, MOST);
+        self.era = self.era.saturating_add(1);
+        self.round.clear();
+        self.is_reached = false;
+    }
+
+    /// Sets the limit to the knee that the round shows, and a few more.
+    fn end_round(&mut self) {
+        let Some(time) = self.median() else {
+            return;
         };
-        let usual = self.usual.unwrap_or(time);
-        self.usual = Some(match time.checked_sub(usual) {
-            // A server that has become slower by itself also answers single requests more slowly.
-            Some(longer) if self.limit == 1 => usual + longer / INERTIA,
-            Some(_) => usual,
-            None => time,
-        });
-        time > usual.saturating_mul(TIMES).saturating_add(LEEWAY)
+        self.round.clear();
+        let is_reached = std::mem::take(&mut self.is_reached);
+        self.usual = time;
+        let unloaded = match self.unloaded {
+            Some(known) if self.limit > ALONE => known.min(time),
+            _ => time,
+        };
+        self.unloaded = Some(unloaded);
+        let knee = in_proportion(self.limit, unloaded, time);
+        // The usual number of requests that wait by chance grows with the square root of those at work.
+        let few = 1 + self.limit.isqrt();
+        self.is_new &= (self.limit - knee) * 2 <= few;
+        let limit = knee + if self.is_new { self.limit } else { few };
+        // One slow round may be a hiccup.
+        let limit = limit.clamp(self.limit.div_ceil(2), MOST);
+        if is_reached || limit < self.limit {
+            self.limit = limit;
+        }
     }
+
+    /// The median of the round: a few pods with a slow webhook are not a slow server.
+    fn median(&mut self) -> Option<Duration> {
+        self.round.sort_unstable();
+        self.round.get(self.round.len() / 2).copied()
+    }
+}
+
+/// True if a multiple of the period has passed since `last`. The period is a power of two, so that the moments of a
+/// longer one are among those of a shorter one.
+fn has_passed(usual: Duration, last: Time, now: Time) -> bool {
+    let millis = usual.saturating_mul(PERIOD).as_millis();
+    let period = u64::try_from(millis).unwrap_or(u64::MAX >> 1).next_power_of_two();
+    !usual.is_zero() && last.as_millis() / period != now.as_millis() / period
+}
+
+/// `limit` × `unloaded` ÷ `time`, to the nearest, and at most `limit`.
+fn in_proportion(limit: usize, unloaded: Duration, time: Duration) -> usize {
+    let work = unloaded.as_nanos().saturating_mul(limit as u128);
+    let knee = work
+        .saturating_add(time.as_nanos() / 2)
+        .checked_div(time.as_nanos())
+        .unwrap_or(u128::MAX);
+    usize::try_from(knee).unwrap_or(usize::MAX).min(limit)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOON: Answered = Answered::After(Duration::from_millis(10));
-    const LATE: Answered = Answered::After(Duration::from_secs(2));
-
-    /// This many rounds, each with as many concurrent requests as the limit allows.
-    fn rounds(in_flight: &mut InFlight, count: usize, answered: impl Fn(usize) -> Answered) {
-        for _ in 0..count {
-            let at_once = in_flight.limit();
-            let tickets: Vec<_> = (0..at_once).map(|_| in_flight.sent()).collect();
-            for ticket in tickets {
-                in_flight.answered(ticket, answered(at_once));
-            }
-        }
-    }
-
-    #[test]
-    fn a_server_that_keeps_its_pace_gets_more_requests_within_a_few_rounds() {
-        let mut in_flight = InFlight::default();
-        assert_eq!(in_flight.limit(), 8);
-        rounds(&mut in_flight, 2, |_| SOON);
-        assert!(in_flight.limit() >= 32, "{in_flight:?}");
-        rounds(&mut in_flight, 100, |_| SOON);
-        assert_eq!(in_flight.limit(), MOST);
-    }
-
-    #[test]
-    fn many_late_answers_of_one_round_halve_the_limit_once() {
-        let mut in_flight = InFlight::default();
-        rounds(&mut in_flight, 2, |_| SOON);
-        let before = in_flight.limit();
-        rounds(&mut in_flight, 1, |_| LATE);
-        assert_eq!(in_flight.limit(), before / 2);
-        for _ in 0..10 {
-            rounds(&mut in_flight, 1, |_| Answered::Overloaded);
-        }
-        assert_eq!(in_flight.limit(), 1, "never none");
-    }
-
-    #[test]
-    fn after_a_cut_the_limit_grows_by_one_a_round() {
-        let mut in_flight = InFlight::default();
-        rounds(&mut in_flight, 1, |_| SOON);
-        rounds(&mut in_flight, 1, |_| Answered::Overloaded);
-        let cut = in_flight.limit();
-        rounds(&mut in_flight, 3, |_| SOON);
-        assert_eq!(in_flight.limit(), cut + 3);
-    }
-
-    /// Each answer waits for all other requests in flight: 200 ms of work each, one after the other.
-    #[test]
-    fn a_server_that_answers_one_after_the_other_is_not_flooded() {
-        let mut in_flight = InFlight::default();
-        in_flight.answered(in_flight.sent(), Answered::After(Duration::from_millis(200)));
-        let one_by_one = |at_once| {
-            let at_once = u32::try_from(at_once).unwrap();
-            Answered::After(Duration::from_millis(200) * at_once)
-        };
-        rounds(&mut in_flight, 50, one_by_one);
-        assert!(in_flight.limit() <= 10, "{in_flight:?}");
-    }
-
-    /// A webhook that is added later and takes two seconds per request.
-    #[test]
-    fn the_pace_of_a_server_that_becomes_slower_is_learnt_again() {
-        let mut in_flight = InFlight::default();
-        rounds(&mut in_flight, 3, |_| SOON);
-        rounds(&mut in_flight, 10, |_| LATE);
-        rounds(&mut in_flight, 200, |_| LATE);
-        assert!(in_flight.limit() > 8, "{in_flight:?}");
-    }
-
-    /// A webhook that takes two seconds per request does not mean that the server is overloaded.
-    #[test]
-    fn an_answer_that_always_takes_long_is_not_late() {
-        let mut in_flight = InFlight::default();
-        rounds(&mut in_flight, 3, |_| LATE);
-        assert!(in_flight.limit() >= 32, "{in_flight:?}");
-    }
-}
+mod model;
+#[cfg(test)]
+mod tests;
