@@ -1,6 +1,8 @@
-//! The cost of limiting a driver to the pods of its node: a drain of 100 pods out of 100, 300, 1,000 and 3,000 in one
-//! namespace, by a driver with the token of its pod, on a real API server. Once without such a limit, once with each
-//! component of `deploy/` that sets one.
+//! Two measurements of evictions on a real API server.
+//! * `others`: what another client notices of them, and how long they take.
+//! * `limits`: the cost of limiting a driver to the pods of its node: a drain of 100 pods out of 100, 300, 1,000 and
+//!   3,000 in one namespace, by a driver with the token of its pod. Once without such a limit, once with each component
+//!   of `deploy/` that sets one.
 //!
 //! Compare figures of one run with each other, never with figures of another machine.
 #![expect(
@@ -15,6 +17,7 @@
 mod installed;
 #[path = "../../tests/support/limit.rs"]
 mod limit;
+mod others;
 #[path = "../drain/testbed.rs"]
 mod testbed;
 
@@ -35,13 +38,26 @@ const BOUNDS: [(&str, &[&str]); 3] = [
     ("own-pods", &["own-pods"]),
 ];
 
+/// Arguments choose one of the two, and of `others` the ways: `others scupper flood-3`.
 #[tokio::main]
 async fn main() {
     // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
-    println!("{LEAVE} pods of a namespace leave a node, and die at once\n");
+    let chosen = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let chosen: Vec<String> = chosen.collect();
+    let wants = |part| chosen.first().is_none_or(|first| first == part);
+    if wants("others") {
+        others::compare(chosen.get(1..).unwrap_or_default()).await;
+    }
+    if wants("limits") {
+        limits().await;
+    }
+}
+
+async fn limits() {
+    println!("\n{LEAVE} pods of a namespace leave a node, and die at once\n");
     println!(
         "{:<15} {:>20} {:>9} {:>9} {:>12}",
         "bound by", "pods in namespace", "evicted", "wall", "per eviction"
