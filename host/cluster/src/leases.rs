@@ -7,7 +7,7 @@ use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::transport::escaped;
+use super::transport::{Fault, escaped};
 use super::wire::{Meta, micros, moment, nullable};
 use super::write::Merge;
 use super::{Cluster, ReadError, WriteError};
@@ -36,7 +36,7 @@ pub struct Lease {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireLease {
+pub(super) struct WireLease {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     spec: Spec,
@@ -57,10 +57,16 @@ struct Spec {
 impl Cluster {
     /// Reads the lease of this name, if it exists.
     pub async fn lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>, ReadError> {
-        let path = path(namespace, Some(name));
-        let what = format!("lease {namespace}/{name}");
-        let found = self.find::<WireLease>(&path, &what).await?;
-        Ok(found.map(WireLease::into_lease))
+        let found = self.find_lease(namespace, name).await;
+        found.map_err(|fault| fault.read(&format!("get lease {namespace}/{name}")))
+    }
+
+    pub(super) async fn find_lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>, Fault> {
+        match self.get::<WireLease>(&path(namespace, Some(name))).await {
+            Ok(found) => Ok(Some(found.into_lease())),
+            Err(fault) if fault.is_not_found() => Ok(None),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Creates a lease. An existing one is a conflict.
@@ -143,7 +149,7 @@ fn path(namespace: &str, name: Option<&str>) -> String {
 }
 
 impl WireLease {
-    fn into_lease(self) -> Lease {
+    pub(super) fn into_lease(self) -> Lease {
         let Self { metadata: meta, spec } = self;
         Lease {
             namespace: meta.namespace,

@@ -41,6 +41,7 @@ mod groups;
 mod http_client;
 mod in_flight;
 mod kubeconfig;
+mod kubelet;
 mod leases;
 mod lifecycle;
 mod lifecycle_claims;
@@ -92,6 +93,7 @@ pub use events::{KubernetesEvent, Series, Severity};
 pub use facts::{BudgetCounts, ObjectMeta};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
+pub use kubelet::{KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, SeenAt, SignOfLife};
 pub use leases::{LEASE_NAMESPACE, Lease};
 pub use lifecycle::{
     FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, TransitionChange,

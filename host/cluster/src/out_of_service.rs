@@ -1,15 +1,17 @@
 //! The taint `node.kubernetes.io/out-of-service`: because of it the controllers delete the pods of a node whose kubelet
 //! is gone, and detach its volumes. An annotation beside it names the drain of Scupper that set it.
 //!
-//! Each write names the version of the node that was read, so it fails if a kubelet comes back in between.
+//! Each write names the version of the node that was read, so it fails if the kubelet posts its status in between; the
+//! kubelet's Lease is read last.
 
 use scupper_engine::{Node, Uid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::kubelet::{KubeletSilence, KubeletState, SignOfLife, lease_text};
 use super::node::Status;
 use super::transport::escaped;
-use super::wire::{Condition, Meta, nullable};
+use super::wire::{Meta, nullable};
 use super::write::Merge;
 use super::{Cluster, WriteError};
 
@@ -22,7 +24,7 @@ const VALUE: &str = "nodeshutdown";
 const EFFECT: &str = "NoExecute";
 
 /// The result of a request to mark a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutOfService {
     /// The node has the taint of this drain.
     Marked,
@@ -30,8 +32,8 @@ pub enum OutOfService {
     Found,
     /// Nothing has changed: the node is not cordoned.
     Uncordoned,
-    /// Nothing has changed: the node's condition `Ready` is neither `False` nor `Unknown`.
-    Alive,
+    /// Nothing has changed: the node's kubelet gives a sign of life.
+    Alive(SignOfLife),
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -54,12 +56,14 @@ struct Spec {
 }
 
 impl Cluster {
-    /// Taints the node with this UID, if its kubelet is silent and it is cordoned.
+    /// Taints the node with this UID, if its kubelet is silent and it is cordoned. `before`: the kubelet as it was silent
+    /// earlier.
     pub async fn mark_out_of_service(
         &self,
         node: &str,
         uid: &Uid,
         drain: &str,
+        before: Option<&KubeletSilence>,
     ) -> Result<OutOfService, WriteError> {
         let what = format!("taint node {node} as out of service");
         let found = self.read_with_taints(node, &what).await?;
@@ -69,9 +73,10 @@ impl Cluster {
                 message: "another node has its name".to_owned(),
             });
         }
-        let conditions = found.status.conditions.iter().cloned();
-        if !Node::may_be_off(&conditions.map(Condition::into_engine).collect::<Vec<_>>()) {
-            return Ok(OutOfService::Alive);
+        let kubelet = self.kubelet_of(node, &found.status.conditions, before).await;
+        match kubelet.map_err(|fault| fault.write(&lease_text(node)))? {
+            KubeletState::Alive(sign) => return Ok(OutOfService::Alive(sign)),
+            KubeletState::Silent(_) => {}
         }
         if !found.spec.unschedulable {
             return Ok(OutOfService::Uncordoned);

@@ -7,6 +7,7 @@ use scupper_engine::{SurgeMethod, SurgeSettings};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::kubelet::KUBELET_LEASE_NAMESPACE;
 use super::{Cluster, DrainRequestKind, ReadError};
 
 /// One right, as RBAC has it.
@@ -274,9 +275,13 @@ const NODE_IS_OFF_PURPOSE: &str = "to drain a machine that is off (scupper drain
 /// rights of the user who types the command.
 pub fn needed_for_node_is_off() -> Vec<Right> {
     let rights = [("get", "nodes"), ("patch", "nodes"), ("delete", "pods")];
-    rights
-        .map(|(verb, resource)| of_core(verb, resource, NODE_IS_OFF_PURPOSE))
-        .into()
+    let rights = rights.map(|(verb, resource)| of_core(verb, resource, NODE_IS_OFF_PURPOSE));
+    let kubelet_lease = Right {
+        group: "coordination.k8s.io".to_owned(),
+        namespace: KUBELET_LEASE_NAMESPACE.to_owned(),
+        ..of_core("get", "leases", NODE_IS_OFF_PURPOSE)
+    };
+    rights.into_iter().chain([kubelet_lease]).collect()
 }
 
 fn of_core(verb: &'static str, resource: &'static str, purpose: &'static str) -> Right {

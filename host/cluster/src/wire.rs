@@ -65,6 +65,9 @@ pub(super) struct Condition {
     pub(super) message: String,
     #[serde(deserialize_with = "moment")]
     pub(super) last_transition_time: Option<Time>,
+    /// Only conditions of nodes have it.
+    #[serde(deserialize_with = "moment")]
+    pub(super) last_heartbeat_time: Option<Time>,
 }
 
 /// The metadata of any object.
@@ -115,6 +118,7 @@ impl Condition {
             reason,
             message,
             last_transition_time,
+            last_heartbeat_time: _,
         } = self;
         scupper_engine::Condition {
             kind,

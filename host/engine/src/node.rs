@@ -57,11 +57,11 @@ impl Node {
         self.annotations.contains_key(Self::OUT_OF_SERVICE)
     }
 
-    /// Conditions of a node whose machine may be off: its kubelet is silent, or says that it is not ready. Without the condition
-    /// `Ready` nothing is known.
+    /// Conditions of a node whose machine may be off: the node controller writes `Unknown` for a kubelet that is silent.
+    /// Only a kubelet writes `True` and `False`; without the condition `Ready` nothing is known.
     pub fn may_be_off(conditions: &[Condition]) -> bool {
         let ready = conditions.iter().find(|condition| condition.kind == "Ready");
-        ready.is_some_and(|ready| matches!(ready.status.as_str(), "False" | "Unknown"))
+        ready.is_some_and(|ready| ready.status == "Unknown")
     }
 
     /// A drain of ours has come to its end here, and the node has been cordoned since: its mark says so where the cordon

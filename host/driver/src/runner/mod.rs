@@ -27,6 +27,7 @@ use crate::reporter::{Reporter, trace};
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
+use crate::runner::out_of_service::KubeletLooks;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedSince};
 use scupper_cluster::Cluster;
@@ -74,6 +75,10 @@ pub(crate) struct EngineRunner {
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
     refused_since: RefusedSince,
+    /// What was seen of the kubelet of a machine that is off.
+    kubelet_looks: KubeletLooks,
+    /// Cancels the drain if that kubelet gives a sign of life.
+    sign_of_life: BoxStream<'static, Event>,
 }
 
 impl EngineRunner {
@@ -91,6 +96,8 @@ impl EngineRunner {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
         };
+        let kubelet_looks = KubeletLooks::default();
+        let sign_of_life = out_of_service::sign_of_life(drain.request(), &deps.cluster, &kubelet_looks);
         Self {
             deps,
             policies,
@@ -105,6 +112,8 @@ impl EngineRunner {
             is_pre_flight,
             local_volumes: watch::Sender::default(),
             refused_since: RefusedSince::default(),
+            kubelet_looks,
+            sign_of_life: stream::once(sign_of_life).boxed(),
         }
     }
 
@@ -246,6 +255,7 @@ impl EngineRunner {
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
+            Some(event) = self.sign_of_life.next() => WakeupReason::Event(event),
             () = tokio::time::sleep(wait) => WakeupReason::Timeout,
         }
     }
@@ -267,8 +277,14 @@ impl EngineRunner {
                 self.running.spawn(planning.in_current_span());
             }
             Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
-                let answer = Answer::Plan(out_of_service::plan(self.drain.node(), draft));
-                self.running.spawn(async move { (id, answer) });
+                let (node, cluster) = (node.to_owned(), self.deps.cluster.clone());
+                let looks = self.kubelet_looks.clone();
+                let limit = self.drain.request().settings.forbidden_timeout;
+                let planning = async move {
+                    let answer = out_of_service::plan(&cluster, &node, draft, &looks, limit).await;
+                    (id, Answer::Plan(answer))
+                };
+                self.running.spawn(planning.in_current_span());
             }
             Task::Plan { policy, draft } => {
                 let shown = NodeSnapshot::for_planner(&self.drain);
@@ -291,6 +307,7 @@ impl EngineRunner {
                 let taking = out_of_service::Step {
                     cluster: self.deps.cluster.clone(),
                     node: self.drain.node().cloned(),
+                    looks: self.kubelet_looks.clone(),
                     drain: self.drain.request().id.clone(),
                     phase: step.phase,
                     held: self.drain.held(),

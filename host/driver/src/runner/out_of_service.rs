@@ -2,16 +2,23 @@
 //!
 //! The planner makes one wave of deletions: budgets and waves mean nothing if no pod runs. The hook taints the node
 //! after the policies' `before-drain`, so that the controllers remove the pods that no kubelet ends. A cancel removes
-//! the taint again; a node that becomes Ready cancels the drain.
+//! the taint again. All of it holds only as long as the node's kubelet is silent: a sign of life refuses the plan and the
+//! taint, and cancels the drain.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use scupper_engine::{
-    Checkpoint, Condition, Event, HookPhase, Intent, Node, Plan, PlanAnswer, PolicyInfo, Request,
-    StepOutcome, Verdict, Wave,
+    Checkpoint, Event, HookPhase, Intent, Node, Plan, PlanAnswer, PolicyInfo, Request, StepOutcome, Verdict,
+    Wave,
 };
+use tokio::time::sleep;
 
-use scupper_cluster::{Cluster, KubernetesEvent, OUT_OF_SERVICE_TAINT, OutOfService, Severity, WriteError};
+use super::pre_flight::RefusedSince;
+use scupper_cluster::{
+    Cluster, KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, KubernetesEvent, OUT_OF_SERVICE_TAINT,
+    OutOfService, ReadError, Severity, SignOfLife, WriteError,
+};
 use scupper_report::PolicyMessage;
 
 /// Its name in plans and hooks. No policy can have it.
@@ -23,8 +30,10 @@ const TAINTED: &str = "OutOfService";
 const UNTAINTED: &str = "BackInService";
 const STILL_TAINTED: &str = "StillOutOfService";
 
-/// How long the hook waits before it repeats a failed write.
+/// How long the hook waits before it repeats a failed write, and the planner before it repeats a read.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How often a drain looks at the kubelet's Lease, which a kubelet that is alive renews as often.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Adds the planner and the hooks to a drain with `--node-is-off`, and the cancel hook to a drain that continues such a
 /// drain without the flag.
@@ -48,11 +57,74 @@ pub fn planned(mut request: Request, node: Option<&Node>) -> Request {
     request
 }
 
-/// Answers for the planner: every pod that is to leave is deleted, all in one wave.
-pub fn plan(node: Option<&Node>, mut draft: Plan) -> PlanAnswer {
-    if let Some(message) = node.and_then(alive) {
-        return PlanAnswer::Refused { message };
+/// What this process has seen of the node's kubelet. Its Lease must not change from one look to the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KubeletLooks {
+    silence: Arc<Mutex<Option<KubeletSilence>>>,
+    refused_since: RefusedSince,
+}
+
+impl KubeletLooks {
+    fn last(&self) -> Option<KubeletSilence> {
+        let silence = self.silence.lock();
+        silence.unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Looks now: a sign of life, or none.
+    pub(crate) async fn look(&self, cluster: &Cluster, node: &str) -> Result<Option<SignOfLife>, ReadError> {
+        match cluster.kubelet(node, self.last().as_ref()).await? {
+            KubeletState::Alive(sign) => Ok(Some(sign)),
+            KubeletState::Silent(silence) => {
+                let mut last = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+                last.get_or_insert(silence);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Answers for the planner without waiting for rights that are missing.
+pub async fn plan_at_once(cluster: &Cluster, node: &str, draft: Plan) -> PlanAnswer {
+    plan(cluster, node, draft, &KubeletLooks::default(), Duration::ZERO).await
+}
+
+/// Answers for the planner: if the kubelet is silent, every pod that is to leave is deleted, all in one wave. A read that
+/// the API server refuses is tried again within the limit. Then the drain is refused: nothing shows that the kubelet is
+/// silent.
+pub(super) async fn plan(
+    cluster: &Cluster,
+    node: &str,
+    draft: Plan,
+    looks: &KubeletLooks,
+    limit: Duration,
+) -> PlanAnswer {
+    let error = match looks.look(cluster, node).await {
+        Ok(sign) => {
+            looks.refused_since.end();
+            return match sign {
+                Some(sign) => PlanAnswer::Refused {
+                    message: alive(node, &sign),
+                },
+                None => PlanAnswer::Plan(with_deletions(draft)),
+            };
+        }
+        Err(error) => error,
+    };
+    let message = error.to_string();
+    let is_hiccup = match &error {
+        ReadError::Unavailable { .. } => true,
+        error => error.is_forbidden() && looks.refused_since.may_pass(limit),
+    };
+    if is_hiccup {
+        let retry_after = Some(AGAIN);
+        return PlanAnswer::Failed { message, retry_after };
+    }
+    PlanAnswer::Refused {
+        message: format!("whether the kubelet of node {node} is silent cannot be told: {message}"),
+    }
+}
+
+fn with_deletions(mut draft: Plan) -> Plan {
     for decision in &mut draft.decisions {
         if decision.verdict.leaves() {
             decision.verdict = Verdict::Delete;
@@ -70,18 +142,21 @@ pub fn plan(node: Option<&Node>, mut draft: Plan) -> PlanAnswer {
             policy: String::new(),
         });
     }
-    PlanAnswer::Plan(draft)
+    draft
 }
 
 /// Why the node must not be marked.
-fn alive(node: &Node) -> Option<String> {
-    let name = &node.name;
-    (!Node::may_be_off(&node.conditions)).then(|| {
-        format!(
-            "node {name} is Ready, so its machine is not off: pods that run there could write to volumes that other nodes \
-             mount. Drain it without --node-is-off, or power it off and wait until it is NotReady"
-        )
-    })
+pub(crate) fn alive(node: &str, sign: &SignOfLife) -> String {
+    let what = match sign {
+        SignOfLife::Reported { status, .. } if status == "True" => {
+            format!("node {node} is Ready, so its machine is not off")
+        }
+        sign => format!("the kubelet of node {node} is alive: it {sign}"),
+    };
+    format!(
+        "{what}: pods that run there could write to volumes that other nodes mount. Drain it without --node-is-off, or power \
+         it off and wait until its condition Ready is Unknown and its Lease in {KUBELET_LEASE_NAMESPACE} has expired"
+    )
 }
 
 /// Cancels a drain that has begun if an event shows that the node is alive. A process that continues the drain without
@@ -94,16 +169,56 @@ pub(super) fn order(request: &Request, is_untouched: bool, event: &Event) -> Opt
     let is_meant = (request.settings.machine_is_off || is_marked) && request.intent == Intent::Drain;
     let is_alive = is_meant && !is_untouched && !Node::may_be_off(&node.conditions);
     is_alive.then(|| Event::Cancel {
-        reason: format!("node {} is Ready again, so its machine is not off", node.name),
+        reason: match ready(node) {
+            Some("False") => format!("the kubelet of node {} is alive: it reports Ready=False", node.name),
+            _ => format!("node {} is Ready again, so its machine is not off", node.name),
+        },
     })
+}
+
+/// The order that cancels a drain once the node's kubelet gives a sign of life that the node's condition does not show, such
+/// as a renewed Lease; pending for drains without the planner or the hooks.
+pub(super) fn sign_of_life(
+    request: &Request,
+    cluster: &Cluster,
+    looks: &KubeletLooks,
+) -> impl Future<Output = Event> + Send + use<> {
+    let is_meant = request.policies.iter().any(|policy| policy.name == POLICY);
+    let (node, cluster, looks) = (request.node.clone(), cluster.clone(), looks.clone());
+    async move {
+        if !is_meant {
+            std::future::pending::<()>().await;
+        }
+        // The planner looks first.
+        let mut pause = LOOK_AGAIN;
+        loop {
+            sleep(pause).await;
+            pause = match looks.look(&cluster, &node).await {
+                Ok(Some(sign)) => {
+                    let reason = format!("the kubelet of node {node} is alive: it {sign}");
+                    return Event::Cancel { reason };
+                }
+                Ok(None) => LOOK_AGAIN,
+                Err(error) => {
+                    tracing::debug!(node, %error, "whether the kubelet is silent cannot be told yet");
+                    AGAIN
+                }
+            };
+        }
+    }
+}
+
+fn ready(node: &Node) -> Option<&str> {
+    let mut conditions = node.conditions.iter();
+    let ready = conditions.find(|condition| condition.kind == "Ready")?;
+    Some(&ready.status)
 }
 
 /// What to report about a node that is Ready again and still has the taint of a drain that has ended; `None`: it is not
 /// such a node.
 pub(crate) fn still_tainted(node: &Node) -> Option<PolicyMessage> {
     let is_under_way = node.checkpoint.as_ref().is_some_and(Checkpoint::is_under_way);
-    let is_ready = |it: &Condition| it.kind == "Ready" && it.status == "True";
-    let is_left = node.is_out_of_service() && !is_under_way && node.conditions.iter().any(is_ready);
+    let is_left = node.is_out_of_service() && !is_under_way && ready(node) == Some("True");
     is_left.then(|| {
         let name = &node.name;
         message(
@@ -119,6 +234,7 @@ pub(crate) fn still_tainted(node: &Node) -> Option<PolicyMessage> {
 pub(super) struct Step {
     pub(super) cluster: Cluster,
     pub(super) node: Option<Node>,
+    pub(super) looks: KubeletLooks,
     pub(super) drain: String,
     pub(super) phase: HookPhase,
     /// The drain ended before it was done, and its cordon stays.
@@ -147,9 +263,10 @@ impl Step {
     }
 
     async fn mark(&self, node: &Node) -> Result<Option<PolicyMessage>, StepOutcome> {
+        let before = self.looks.last();
         let mark = || {
             self.cluster
-                .mark_out_of_service(&node.name, &node.uid, &self.drain)
+                .mark_out_of_service(&node.name, &node.uid, &self.drain, before.as_ref())
         };
         let marked = match mark().await {
             // Controllers answer the cordon with a taint of their own at this very moment.
@@ -171,8 +288,8 @@ impl Step {
                 "node {} is not cordoned; the taint waits for the cordon",
                 node.name
             ))),
-            OutOfService::Alive => Err(StepOutcome::Failed {
-                message: alive(node).unwrap_or_else(|| format!("node {} is Ready", node.name)),
+            OutOfService::Alive(sign) => Err(StepOutcome::Failed {
+                message: alive(&node.name, &sign),
                 retry_after: None,
             }),
         }

@@ -40,11 +40,11 @@ impl RefusedSince {
     }
 
     /// It refused once more, and may still accept within the limit.
-    fn may_pass(&self, limit: Duration) -> bool {
+    pub(super) fn may_pass(&self, limit: Duration) -> bool {
         self.lock().get_or_insert_with(Instant::now).elapsed() < limit
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         *self.lock() = None;
     }
 }

@@ -205,7 +205,7 @@ async fn dry_run(
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
-                    let answer = out_of_service::plan(drain.node(), draft.clone());
+                    let answer = out_of_service::plan_at_once(cluster, &node, draft.clone()).await;
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 Task::Plan { policy, draft } => {

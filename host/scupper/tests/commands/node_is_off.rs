@@ -1,6 +1,7 @@
 //! A drain of a machine that is off, by the operator's word.
 
 use rustix::process::Signal;
+use scupper_simulator::api::Forbidden;
 use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, until};
@@ -20,11 +21,50 @@ fn rig(ready: &str, takes: f64) -> Rig {
 }
 
 fn set_ready(rig: &Rig, ready: &str) {
+    set_ready_at(rig, ready, "2026-01-01T00:00:00Z");
+}
+
+/// With the kubelet's last heartbeat.
+fn set_ready_at(rig: &Rig, ready: &str, heartbeat: &str) {
     let condition = json!({"type": "Ready", "status": ready, "reason": "NodeStatusUnknown",
-        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "lastHeartbeatTime": heartbeat});
     let mut node = rig.node("worker-1");
     node["status"]["conditions"] = json!([condition]);
     rig.apply(node);
+}
+
+/// The kubelet of worker-1 renews its Lease.
+fn renew(rig: &Rig, renewed: &str) {
+    rig.apply(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-node-lease", "name": "worker-1"},
+        "spec": {"holderIdentity": "worker-1", "leaseDurationSeconds": 40, "renewTime": renewed},
+    }));
+}
+
+const LONG_AGO: &str = "2026-01-01T00:00:00.000000Z";
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// The drain and its plan are refused with these words, and nothing has changed.
+#[track_caller]
+fn is_refused(rig: &Rig, words: &[&str]) {
+    let mut plan = DRAIN;
+    plan[0] = "plan";
+    for args in [DRAIN, plan] {
+        let run = rig.run(&args);
+        assert_ne!(run.code, Some(0), "{run:#?}");
+        let said = format!("{}{}", run.stdout, run.stderr);
+        for words in words {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!((taints(rig), is_marked(rig)), (vec![], false));
+    assert_eq!(rig.pods(), ["web"]);
 }
 
 fn taints(rig: &Rig) -> Vec<Value> {
@@ -50,19 +90,65 @@ fn is_marked(rig: &Rig) -> bool {
 #[test]
 fn a_node_that_is_ready_is_refused_before_anything_changes() {
     let rig = rig("True", 0.1);
-    let mut plan = DRAIN;
-    plan[0] = "plan";
-    for args in [DRAIN, plan] {
-        let run = rig.run(&args);
-        assert_ne!(run.code, Some(0), "{run:#?}");
-        let said = format!("{}{}", run.stdout, run.stderr);
-        for words in ["is Ready, so its machine is not off", "without --node-is-off"] {
-            assert!(said.contains(words), "{words}: {said}");
-        }
-    }
+    is_refused(
+        &rig,
+        &["is Ready, so its machine is not off", "without --node-is-off"],
+    );
+}
+
+/// Only a kubelet writes False: its network plugin or its runtime may be down, and the pods run.
+#[test]
+fn a_kubelet_that_gives_a_sign_of_life_is_refused_and_the_sign_is_named() {
+    let rig = rig("False", 0.1);
+    is_refused(&rig, &["the kubelet of node worker-1 is alive: it reported Ready=False"]);
+    set_ready(&rig, "Unknown");
+    renew(&rig, &now());
+    is_refused(
+        &rig,
+        &["the kubelet of node worker-1 is alive: it renewed its Lease in kube-node-lease"],
+    );
+    renew(&rig, LONG_AGO);
+    set_ready_at(&rig, "Unknown", &now());
+    is_refused(
+        &rig,
+        &["the kubelet of node worker-1 is alive: it posted the status of its node"],
+    );
+    set_ready(&rig, "Unknown");
+    let run = rig.run(&DRAIN);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}
+
+#[test]
+fn a_lease_that_may_not_be_read_refuses_the_drain_and_says_so() {
+    let rig = rig("Unknown", 0.1);
+    rig.api.set_forbidden(Forbidden {
+        user_agent: String::new(),
+        user: String::new(),
+        verb: "get".to_owned(),
+        resource: "leases.coordination.k8s.io".to_owned(),
+    });
+    let run = rig.run(&[&DRAIN[..], &["--forbidden-timeout", "2s"]].concat());
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    let said = format!("{}{}", run.stdout, run.stderr);
+    let words = "whether the kubelet of node worker-1 is silent cannot be told";
+    assert!(said.contains(words), "{said}");
     assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[test]
+fn a_lease_that_is_renewed_ends_a_drain_that_has_begun() {
+    let rig = rig("Unknown", 300.0);
+    renew(&rig, LONG_AGO);
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("delete   shop/web");
+    // The kubelet's clock is behind: only the change shows that it is alive.
+    renew(&rig, "2026-01-01T00:00:10.000000Z");
+    let run = drain.ended();
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    let words = "the kubelet of node worker-1 is alive: it renewed its Lease in kube-node-lease";
+    assert!(run.stdout.contains(words), "{run:#?}");
     assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
-    assert_eq!(rig.pods(), ["web"]);
+    assert!(!rig.is_cordoned("worker-1"));
 }
 
 #[test]
@@ -77,8 +163,11 @@ fn without_the_word_a_silent_node_gets_no_taint() {
 
 #[test]
 fn a_silent_node_is_tainted_its_pods_are_deleted_and_an_uncordon_takes_the_taint_back() {
-    for ready in ["Unknown", "False"] {
-        let rig = rig(ready, 0.1);
+    for lease in [None, Some(LONG_AGO)] {
+        let rig = rig("Unknown", 0.1);
+        if let Some(renewed) = lease {
+            renew(&rig, renewed);
+        }
         let plan = rig.run(&["plan", "worker-1", "--node-is-off"]);
         let deleted = "delete           shop/web  the machine is off: deleted without asking its disruption budgets [out of service]";
         let tainted =

@@ -3,10 +3,10 @@
 //!
 //! 1. The taint is set only with the operator's word.
 //! 2. It is set only on a cordoned node.
-//! 3. It is never set on a node that is Ready.
+//! 3. It is never set on a node whose kubelet is alive: `Ready` is not `Unknown`, or its Lease was renewed.
 //! 4. A taint that another client has set or replaced is never removed.
 //! 5. A drain that is cancelled leaves no taint of its own.
-//! 6. A process removes its taint soon from a node that is Ready again.
+//! 6. A process removes its taint soon from a node whose kubelet is alive again.
 //!
 //! The engine knows nothing of the taint, so its simulation cannot check this. Each mutation below must be found.
 
@@ -23,12 +23,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use self::process::Process;
-use self::world::{Happens, NODE, Shared, World, cluster};
+use self::world::{Happens, NODE, RENEW, Shared, World, cluster};
 
 const SEQUENCES: u64 = 1_000;
 const ID: &str = "drain";
 /// How long a drain may take to notice that the node is Ready and to remove its taint, with a server that fails often.
 const NOTICED: Duration = Duration::from_secs(12);
+/// The same if only the kubelet's Lease shows it, which is read every ten seconds.
+const NOTICED_BY_LEASE: Duration = Duration::from_secs(25);
 
 /// A part that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +40,14 @@ enum Mutation {
     /// The hook takes part in every drain.
     NeedsNoWord,
     NoCancelHook,
+    /// `Ready=False` counts as silence, and the kubelet's Lease for expired.
+    TakesFalseForSilence,
+    /// The kubelet's Lease is always taken for expired.
+    TrustsUnknown,
     /// A node that is Ready again does not end the drain.
     IgnoresReady,
+    /// A Lease that is renewed does not end the drain.
+    IgnoresRenewals,
     /// A process that continues the drain without the word does not know the drain's own taint.
     ForgetsItsMark,
     /// The taint is removed, also one that another client has set.
@@ -67,7 +75,7 @@ fn sequence(seed: u64, mutation: Option<Mutation>) -> Course {
 
 async fn play(seed: u64, mutation: Option<Mutation>) -> Course {
     let clock = Clock::starting_at(Time::from_millis(1_000_000));
-    let world: Shared = Arc::new(Mutex::new(World::new(seed, mutation)));
+    let world: Shared = Arc::new(Mutex::new(World::new(seed, mutation, clock)));
     let mut word = begin(&world, mutation);
     let deadline = clock.now() + Duration::from_secs(60);
     let mut taken_over = false;
@@ -76,9 +84,11 @@ async fn play(seed: u64, mutation: Option<Mutation>) -> Course {
         let request = request(deadline, word);
         let process = Process::start(&world, clock, request, node.as_ref(), resume.take(), mutation);
         let disturbing = tokio::spawn(disturb(Arc::clone(&world), process.orders()));
+        let renewing = tokio::spawn(renew(Arc::clone(&world)));
         world.lock().unwrap().alive_since = Some(Instant::now());
         let ended = process.run(dies_at(&world)).await;
         disturbing.abort();
+        renewing.abort();
         if ended.is_some() {
             break ended;
         }
@@ -119,8 +129,10 @@ fn begin(world: &Shared, mutation: Option<Mutation>) -> bool {
         world.pods.insert(Uid(format!("pod-{number}")), None);
     }
     match world.below(8) {
-        0 => world.happens(Happens::Ready("True")),
-        1 => world.happens(Happens::Ready("False")),
+        0 | 1 => {
+            let status = alive(&mut world);
+            world.happens(Happens::Kubelet(Some(status)));
+        }
         2 => world.happens(Happens::Taint),
         3 => world.begin_tainted(),
         _ => {}
@@ -157,11 +169,10 @@ async fn disturb(world: Shared, orders: mpsc::UnboundedSender<Event>) {
         let pause = world.lock().unwrap().millis(9_000);
         sleep(pause).await;
         let mut world = world.lock().unwrap();
-        world.check_ready(NOTICED);
+        world.check_alive(NOTICED, NOTICED_BY_LEASE);
         let happens = match world.below(16) {
-            0 | 1 => Happens::Ready("True"),
-            2 => Happens::Ready("Unknown"),
-            3 => Happens::Ready("False"),
+            0 | 1 => Happens::Kubelet(Some(alive(&mut world))),
+            2 | 3 => Happens::Kubelet(None),
             4 => Happens::Cordon(false),
             5 | 6 => Happens::Cordon(true),
             7 => Happens::Taint,
@@ -178,13 +189,30 @@ async fn disturb(world: Shared, orders: mpsc::UnboundedSender<Event>) {
     }
 }
 
+/// What the node shows of a kubelet that is alive. One that has just come back has posted no status yet.
+fn alive(world: &mut World) -> &'static str {
+    match world.below(3) {
+        0 => "True",
+        1 => "False",
+        _ => "Unknown",
+    }
+}
+
+/// A kubelet that is alive renews its Lease.
+async fn renew(world: Shared) {
+    loop {
+        sleep(RENEW).await;
+        world.lock().unwrap().renew();
+    }
+}
+
 fn check_end(world: &mut World, outcome: Option<&Outcome>) {
     let is_left = world.is_tainted;
     let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
     world.require(!(is_cancelled && is_left), "a cancelled drain left its taint");
     let is_marked = world.is_marked_by(ID);
     world.require(!(is_cancelled && is_marked), "a cancelled drain left its mark");
-    world.check_ready(NOTICED);
+    world.check_alive(NOTICED, NOTICED_BY_LEASE);
 }
 
 #[test]
@@ -209,9 +237,21 @@ fn each_mutation_is_found() {
     for (mutation, found) in [
         (
             Mutation::TrustsAnOldState,
-            "the taint was set on a node that is Ready",
+            "the taint was set on a node whose kubelet reports",
         ),
         (Mutation::TrustsAnOldState, "the taint was set before the cordon"),
+        (
+            Mutation::TakesFalseForSilence,
+            "the taint was set on a node whose kubelet reports",
+        ),
+        (
+            Mutation::TrustsUnknown,
+            "the taint was set on a node whose kubelet renews its Lease",
+        ),
+        (
+            Mutation::IgnoresRenewals,
+            "a node whose kubelet renews its Lease kept the taint",
+        ),
         (
             Mutation::NeedsNoWord,
             "the taint was set without the operator's word",
@@ -219,11 +259,11 @@ fn each_mutation_is_found() {
         (Mutation::NoCancelHook, "a cancelled drain left its taint"),
         (
             Mutation::IgnoresReady,
-            "a node that is Ready again kept the taint",
+            "a node whose kubelet reports again kept the taint",
         ),
         (
             Mutation::ForgetsItsMark,
-            "a node that is Ready again kept the taint",
+            "a node whose kubelet reports again kept the taint",
         ),
         (Mutation::RemovesAnyTaint, "a taint of another client was removed"),
     ] {

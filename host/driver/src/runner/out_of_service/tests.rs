@@ -94,9 +94,7 @@ fn draft() -> Plan {
 
 #[test]
 fn what_leaves_is_deleted_in_one_wave_and_what_stays_stays() {
-    let PlanAnswer::Plan(plan) = plan(Some(&node(Some("Unknown"))), draft()) else {
-        panic!("no plan")
-    };
+    let plan = with_deletions(draft());
     let verdicts: Vec<_> = plan.decisions.iter().map(|decision| decision.verdict).collect();
     assert_eq!(
         verdicts,
@@ -111,28 +109,60 @@ fn what_leaves_is_deleted_in_one_wave_and_what_stays_stays() {
         (wave.max_parallel, wave.timeout, wave.max_grace_seconds),
         (None, None, None)
     );
-    let nothing = PlanAnswer::Plan(Plan::default());
-    assert_eq!(super::plan(None, Plan::default()), nothing);
+    assert_eq!(with_deletions(Plan::default()), Plan::default());
 }
 
-#[test]
-fn a_node_that_is_ready_or_says_nothing_is_refused() {
-    for ready in [Some("True"), None, Some("?")] {
-        let answer = plan(Some(&node(ready)), draft());
-        assert!(
-            matches!(answer, PlanAnswer::Refused { .. }),
-            "{ready:?}: {answer:?}"
-        );
+/// Answers every read of a node with `Ready=Unknown`, and every read of a Lease with this.
+fn cluster(code: u16, lease: &'static str) -> Cluster {
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| async move {
+        let node = r#"{"metadata": {"name": "worker-1"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}"#;
+        let is_lease = request.uri().path().contains("/leases/");
+        let (code, body) = if is_lease { (code, lease) } else { (200, node) };
+        let body = kube::client::Body::from(body.as_bytes().to_vec());
+        Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
+    });
+    let client = kube::Client::new(service, "default");
+    let clock = scupper_common::clock::Clock::starting_at(scupper_engine::Time::from_millis(1_000_000_000));
+    Cluster::from_client(client, scupper_cluster::ConnectOptions::default(), clock)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_may_not_be_read_is_tried_again_and_then_refuses_the_drain() {
+    let forbidden = r#"{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not yours"}"#;
+    let (cluster, looks) = (cluster(403, forbidden), KubeletLooks::default());
+    let limit = Duration::from_secs(120);
+    let ask = || plan(&cluster, "worker-1", draft(), &looks, limit);
+    for _ in 0..2 {
+        let answer = ask().await;
+        let is_retried = matches!(&answer, PlanAnswer::Failed { retry_after: Some(_), .. });
+        assert!(is_retried, "{answer:?}");
+        tokio::time::advance(Duration::from_secs(60)).await;
     }
+    let PlanAnswer::Refused { message } = ask().await else {
+        panic!("not refused")
+    };
+    for words in ["whether the kubelet of node worker-1 is silent cannot be told", "kube-node-lease", "not yours"] {
+        assert!(message.contains(words), "{message}");
+    }
+    assert!(matches!(plan_at_once(&cluster, "worker-1", draft()).await, PlanAnswer::Refused { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_lease_lets_the_plan_pass() {
+    let expired = r#"{"metadata": {"name": "worker-1", "uid": "l", "resourceVersion": "3"},
+        "spec": {"leaseDurationSeconds": 40, "renewTime": "1970-01-01T00:00:00.000000Z"}}"#;
+    let answer = plan_at_once(&cluster(200, expired), "worker-1", draft()).await;
+    assert_eq!(answer, PlanAnswer::Plan(with_deletions(draft())));
 }
 
 #[test]
-fn a_drain_that_has_begun_is_cancelled_once_the_node_is_ready() {
+fn a_drain_that_has_begun_is_cancelled_once_the_node_is_not_unknown() {
     let ordered = |machine_is_off, intent, is_untouched, ready| {
         let event = Event::Node(Some(node(Some(ready))));
         order(&request(machine_is_off, intent), is_untouched, &event).is_some()
     };
     assert!(ordered(true, Intent::Drain, false, "True"));
+    assert!(ordered(true, Intent::Drain, false, "False"), "only a kubelet writes it");
     assert!(!ordered(true, Intent::Drain, false, "Unknown"));
     assert!(!ordered(true, Intent::Drain, true, "True"), "its plan is refused");
     assert!(!ordered(false, Intent::Drain, false, "True"));

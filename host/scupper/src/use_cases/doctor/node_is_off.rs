@@ -14,9 +14,14 @@ pub(super) async fn of_caller(cluster: &Cluster, node: &str) -> Result<Finding, 
 }
 
 pub(super) fn found(missing: &[Right]) -> Finding {
-    let names: Vec<_> = missing.iter().map(Right::name).collect();
+    let place = |right: &Right| match right.namespace.as_str() {
+        "" => right.name(),
+        namespace => format!("{} in {namespace}", right.name()),
+    };
+    let names: Vec<_> = missing.iter().map(place).collect();
     if names.is_empty() {
-        let text = "the caller has the rights that `scupper drain --node-is-off` needs: get and patch nodes, delete pods";
+        let text = "the caller has the rights that `scupper drain --node-is-off` needs: get and patch nodes, delete \
+                    pods, get leases.coordination.k8s.io in kube-node-lease";
         return Finding::fine(SUBJECT, text.to_owned());
     }
     Finding::note(

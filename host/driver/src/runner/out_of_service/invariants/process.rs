@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Mutation;
 use super::world::{NODE, Shared, cluster};
-use crate::runner::out_of_service::{POLICY, Step, order, plan, planned};
+use crate::runner::out_of_service::{KubeletLooks, POLICY, Step, order, plan, planned, sign_of_life};
 use scupper_cluster::Cluster;
 
 /// A policy whose hook takes a while between the cordon and the taint.
@@ -27,6 +27,7 @@ pub(super) struct Process {
     world: Shared,
     mutation: Option<Mutation>,
     cluster: Cluster,
+    looks: KubeletLooks,
     clock: Clock,
     drain: Drain,
     running: JoinSet<(CommandId, Answer)>,
@@ -70,13 +71,23 @@ impl Process {
             None => Drain::new(now, request),
         };
         let (sender, events) = mpsc::unbounded_channel();
-        let cluster = cluster(world, clock);
+        let (cluster, looks) = (cluster(world, clock), KubeletLooks::default());
         let mut watching = JoinSet::new();
+        let is_deaf = matches!(
+            mutation,
+            Some(Mutation::IgnoresRenewals | Mutation::IgnoresReady | Mutation::ForgetsItsMark)
+        );
+        if !is_deaf {
+            let (sign, sender) = (sign_of_life(drain.request(), &cluster, &looks), sender.clone());
+            // The process may have ended.
+            watching.spawn(async move { sender.send(sign.await).unwrap_or_default() });
+        }
         watching.spawn(watch(Arc::clone(world), cluster.clone(), sender.clone()));
         Self {
             world: Arc::clone(world),
             mutation,
             cluster,
+            looks,
             clock,
             drain,
             running: JoinSet::new(),
@@ -138,11 +149,19 @@ impl Process {
 
     fn carry_out(&mut self, Command { id, task }: Command) {
         let answer = match task {
-            Task::Plan { policy, draft } if policy == POLICY => Answer::Plan(plan(self.drain.node(), draft)),
+            Task::Plan { policy, draft } if policy == POLICY => {
+                let (cluster, looks) = (self.cluster.clone(), self.looks.clone());
+                self.running.spawn(async move {
+                    let answer = plan(&cluster, NODE, draft, &looks, Duration::ZERO).await;
+                    (id, Answer::Plan(answer))
+                });
+                return;
+            }
             Task::Step { step, .. } if step.policy == POLICY => {
                 let step = Step {
                     cluster: self.cluster.clone(),
                     node: self.drain.node().cloned(),
+                    looks: self.looks.clone(),
                     drain: self.drain.request().id.clone(),
                     phase: step.phase,
                     held: self.drain.held(),

@@ -20,6 +20,11 @@ use super::Mutation;
 
 pub(super) const NODE: &str = "worker-1";
 const KEY: &str = "node.kubernetes.io/out-of-service";
+/// How often a kubelet that is alive renews its Lease, and how long that is valid.
+pub(super) const RENEW: Duration = Duration::from_secs(1);
+const LENGTH: Duration = Duration::from_secs(4);
+/// From the read of the Lease to the arrival of the write: a kubelet may come back meanwhile.
+const UNDER_WAY: Duration = Duration::from_millis(700);
 
 pub(super) type Shared = Arc<Mutex<World>>;
 
@@ -37,8 +42,13 @@ pub(super) struct World {
     /// How often it was set and removed.
     pub(super) set: u32,
     pub(super) removed: u32,
-    /// Since when the node has been Ready.
-    ready_since: Option<Instant>,
+    /// Since when the kubelet has reported that the node is Ready, or is not.
+    reports_since: Option<Instant>,
+    /// Since when the kubelet has been alive while its node is called Unknown.
+    renews_since: Option<Instant>,
+    /// The renewals of the kubelet's Lease, the newest last.
+    renewals: Vec<Instant>,
+    clock: Clock,
     /// Since when a process has been there.
     pub(super) alive_since: Option<Instant>,
     /// The pods, and when each that was deleted is gone.
@@ -49,7 +59,8 @@ pub(super) struct World {
 /// What happens to the node without the drain.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happens {
-    Ready(&'static str),
+    /// The kubelet is alive, and its node has this condition `Ready`; `None`: it is dead.
+    Kubelet(Option<&'static str>),
     Cordon(bool),
     /// Somebody taints the node, or replaces our taint.
     Taint,
@@ -65,7 +76,7 @@ fn ours() -> Value {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, mutation: Option<Mutation>) -> Self {
+    pub(super) fn new(seed: u64, mutation: Option<Mutation>, clock: Clock) -> Self {
         let node = json!({
             "metadata": {"name": NODE, "uid": "n-1", "resourceVersion": "1", "annotations": {}},
             "spec": {"taints": []},
@@ -81,7 +92,10 @@ impl World {
             is_tainted: false,
             set: 0,
             removed: 0,
-            ready_since: None,
+            reports_since: None,
+            renews_since: None,
+            renewals: Vec::new(),
+            clock,
             alive_since: None,
             pods: BTreeMap::new(),
             faults: Vec::new(),
@@ -102,10 +116,14 @@ impl World {
 
     pub(super) fn happens(&mut self, what: Happens) {
         match what {
-            Happens::Ready(status) => {
-                self.node["status"]["conditions"][0]["status"] = json!(status);
-                let since = self.ready_since.unwrap_or_else(Instant::now);
-                self.ready_since = (status == "True").then_some(since);
+            Happens::Kubelet(status) => {
+                self.node["status"]["conditions"][0]["status"] = json!(status.unwrap_or("Unknown"));
+                let reports = status.filter(|status| *status != "Unknown");
+                let since = self.reports_since.unwrap_or_else(Instant::now);
+                self.reports_since = reports.map(|_| since);
+                let since = self.renews_since.unwrap_or_else(Instant::now);
+                self.renews_since = status.filter(|_| reports.is_none()).map(|_| since);
+                self.renew();
             }
             Happens::Cordon(on) => self.node["spec"]["unschedulable"] = json!(on),
             Happens::Taint => {
@@ -129,6 +147,32 @@ impl World {
             Happens::Touch => {}
         }
         self.bump();
+    }
+
+    /// A kubelet that is alive renews its Lease.
+    pub(super) fn renew(&mut self) {
+        if self.reports_since.or(self.renews_since).is_some() {
+            self.renewals.push(Instant::now());
+        }
+    }
+
+    /// The kubelet's Lease; mutations make its readers believe that it has expired.
+    fn lease(&self) -> Value {
+        let is_hidden = matches!(
+            self.mutation,
+            Some(Mutation::TrustsUnknown | Mutation::TakesFalseForSilence | Mutation::TrustsAnOldState)
+        );
+        let renewals = if is_hidden { &[] } else { self.renewals.as_slice() };
+        let ago = renewals.last().map_or(Duration::from_secs(600), Instant::elapsed);
+        let millis = (self.clock.wall() - ago).as_millis();
+        // The clock begins some minutes after the epoch.
+        let (minutes, seconds, millis) = (millis / 60_000, millis / 1_000 % 60, millis % 1_000);
+        json!({
+            "metadata": {"name": NODE, "namespace": "kube-node-lease", "uid": "l-1",
+                "resourceVersion": renewals.len().to_string()},
+            "spec": {"leaseDurationSeconds": LENGTH.as_secs(),
+                "renewTime": format!("1970-01-01T00:{minutes:02}:{seconds:02}.{millis:03}Z")},
+        })
     }
 
     /// As another client left it before the drain: exactly the taint that the documentation of Kubernetes names.
@@ -158,6 +202,7 @@ impl World {
         match method {
             "GET" if is_node => (200, self.shown()),
             "PATCH" if is_node => self.patch(body),
+            "GET" if path.ends_with(&format!("/leases/{NODE}")) => (200, self.lease()),
             _ => (200, json!({"metadata": {"name": "event"}})),
         }
     }
@@ -169,6 +214,11 @@ impl World {
             Some(Mutation::TrustsAnOldState) => {
                 node["status"]["conditions"][0]["status"] = json!("Unknown");
                 node["spec"]["unschedulable"] = json!(true);
+            }
+            Some(Mutation::TakesFalseForSilence)
+                if node["status"]["conditions"][0]["status"] == "False" =>
+            {
+                node["status"]["conditions"][0]["status"] = json!("Unknown");
             }
             Some(Mutation::RemovesAnyTaint) if !self.taints().is_empty() => {
                 node["metadata"]["annotations"][Node::OUT_OF_SERVICE] = json!("drain");
@@ -201,7 +251,9 @@ impl World {
     /// What a write of ours did to the taints of the key.
     fn check(&mut self, before: &[Value]) {
         let after = self.taints();
-        let is_ready = self.node["status"]["conditions"][0]["status"] == "True";
+        let is_unknown = self.node["status"]["conditions"][0]["status"] == "Unknown";
+        let is_recent = |renewed: &&Instant| renewed.elapsed() > UNDER_WAY && renewed.elapsed() < LENGTH;
+        let renews = self.renewals.iter().rev().take(9).any(|renewed| is_recent(&renewed));
         for added in after.iter().filter(|taint| !before.contains(taint)) {
             self.require(*added == ours(), "another taint was set");
             self.require(self.word, "the taint was set without the operator's word");
@@ -209,7 +261,11 @@ impl World {
                 self.node["spec"]["unschedulable"] == true,
                 "the taint was set before the cordon",
             );
-            self.require(!is_ready, "the taint was set on a node that is Ready");
+            self.require(is_unknown, "the taint was set on a node whose kubelet reports");
+            self.require(
+                !renews,
+                "the taint was set on a node whose kubelet renews its Lease",
+            );
             self.is_tainted = true;
             self.set += 1;
         }
@@ -221,14 +277,18 @@ impl World {
         }
     }
 
-    /// A process removes its taint within this time from a node that is Ready again.
-    pub(super) fn check_ready(&mut self, within: Duration) {
-        let since = self.ready_since.zip(self.alive_since);
-        let is_late = since.is_some_and(|(ready, alive)| ready.max(alive).elapsed() > within);
-        self.require(
-            !(self.is_tainted && is_late),
-            "a node that is Ready again kept the taint",
+    /// A process removes its taint within these times from a node whose kubelet is alive again.
+    pub(super) fn check_alive(&mut self, within: Duration, by_lease: Duration) {
+        let is_late = |since: Option<Instant>, within| {
+            let since = since.zip(self.alive_since);
+            self.is_tainted && since.is_some_and(|(kubelet, process)| kubelet.max(process).elapsed() > within)
+        };
+        let (reports, renews) = (
+            is_late(self.reports_since, within),
+            is_late(self.renews_since, by_lease),
         );
+        self.require(!reports, "a node whose kubelet reports again kept the taint");
+        self.require(!renews, "a node whose kubelet renews its Lease kept the taint");
     }
 
     pub(super) fn require(&mut self, holds: bool, what: &str) {
