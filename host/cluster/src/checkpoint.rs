@@ -62,6 +62,8 @@ struct Wire {
     started: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only_pods: Option<u64>,
     #[serde(default, skip_serializing_if = "is_false")]
     own_cordon: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -175,6 +177,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         phase: checkpoint.phase.saved_name().to_owned(),
         started: checkpoint.started.as_millis(),
         deadline: checkpoint.deadline.map(Time::as_millis),
+        only_pods: checkpoint.only_pods,
         own_cordon: checkpoint.own_cordon,
         inherited: checkpoint.inherited,
         drained: checkpoint.drained,
@@ -228,6 +231,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         phase,
         started: Time::from_millis(wire.started),
         deadline: wire.deadline.map(Time::from_millis),
+        only_pods: wire.only_pods,
         own_cordon: wire.own_cordon,
         inherited: wire.inherited,
         drained: wire.drained,

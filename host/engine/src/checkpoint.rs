@@ -28,11 +28,14 @@ pub struct Checkpoint {
     pub started: Time,
     /// When it must have ended.
     pub deadline: Option<Time>,
+    /// A digest of the pods that the request names; `None`: it means all of the node.
+    pub only_pods: Option<u64>,
     /// The cordon on the node is ours.
     pub own_cordon: bool,
     /// It is ours from an earlier drain: giving this one up does not lift it.
     pub inherited: bool,
-    /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has.
+    /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has. A
+    /// request that names its pods never drains a node.
     pub drained: bool,
     /// While rolling back: why the request was withdrawn. `None`: it ended otherwise, or an older
     /// build wrote it.
@@ -133,6 +136,12 @@ impl Checkpoint {
             }
             _ => remembered,
         }
+    }
+
+    /// This drain has done what it was asked for, or a drain before it had drained the node: another drain that is given
+    /// up leaves its cordon.
+    pub(crate) const fn has_succeeded(&self) -> bool {
+        self.drained || self.ended_well
     }
 
     /// The drain has not ended.

@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,6 +57,22 @@ fn all(pods: Vec<Uid>) -> Wave {
         timeout: None,
         max_grace_seconds: None,
         policy: String::from(HOST_POLICY),
+    }
+}
+
+/// A request that names pods asks for each of them: one that would stay may not. `plan` is what the last planner made of
+/// it.
+pub(crate) fn refuse_named(plan: &mut Plan, pods: &[Pod], filters: &Filters) {
+    if filters.only_pods.is_none() {
+        return;
+    }
+    let named = pods.iter().filter(|pod| filters.is_meant(&pod.id));
+    let named: BTreeSet<&Uid> = named.map(|pod| &pod.id.uid).collect();
+    for decision in &mut plan.decisions {
+        if decision.verdict == Verdict::Keep && named.contains(&decision.pod) {
+            decision.verdict = Verdict::Refuse;
+            decision.reason = format!("the request names it, and it stays: {}", decision.reason);
+        }
     }
 }
 

@@ -62,6 +62,7 @@ pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};
 pub use reason::Reason;
 pub use request::{Filters, Intent, LEAST_RACES, LocalData, NamedPods, PolicyInfo, Request, Settings};
+pub use request::digest_of_pods;
 pub use surge::{DeploymentRef, NotSurged, Raised, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep};
 pub use time::{HumanDuration, Time, whole_millis};
 pub use timeline::{Reading, Timeline};

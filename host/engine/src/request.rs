@@ -142,6 +142,18 @@ pub struct Filters {
 /// Names of pods, by namespace.
 pub type NamedPods = BTreeMap<String, BTreeSet<String>>;
 
+/// Tells one set of named pods from another where their names take too much room (64-bit FNV-1a).
+pub fn digest_of_pods(pods: &NamedPods) -> u64 {
+    // No byte of a name: it is not part of UTF-8.
+    const END: [u8; 1] = [0xff];
+    let texts = pods.iter().flat_map(|(namespace, names)| {
+        let names = names.iter().flat_map(|name| [name.as_bytes(), &END]);
+        [namespace.as_bytes(), &END].into_iter().chain(names).chain([&END[..]])
+    });
+    let digest = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    texts.flatten().fold(0xcbf2_9ce4_8422_2325, digest)
+}
+
 /// How often pods are evicted that come back without a toleration of the cordon: a scheduler may be late to see it.
 pub const LEAST_RACES: u32 = 4;
 

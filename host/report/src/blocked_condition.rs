@@ -8,7 +8,7 @@ use scupper_engine::{
     HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, SurgeMethod, Time, VolumesLeft,
 };
 
-use super::conditions::{ConditionChange, STARTED, conditions_of_started, pair};
+use super::conditions::{ConditionChange, STARTED, conditions_of_started, of_drain, pair};
 use super::messages::{count, one_line};
 
 /// Obstacles that last less than this are over before the operator can read about them.
@@ -82,7 +82,7 @@ impl BlockedCondition {
             conditions_of_started(request)
         } else {
             let message = format!("drain {} is waiting for: {}", request.name, listed(&causes));
-            pair("True", "False", STARTED, &one_line(&message))
+            of_drain(request, pair("True", "False", STARTED, &one_line(&message)))
         };
         if changes.iter().any(|change| change.message == *on_node) {
             return None;

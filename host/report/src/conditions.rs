@@ -1,7 +1,8 @@
 //! The node conditions of KEP-5683, and the few Events of a drain.
 //!
 //! `DrainInProgress` and `Drained` are always written as a pair. `Drained=True` means that the writer's criteria are
-//! met, so the message states these criteria.
+//! met, so the message states these criteria. A drain of pods that the request names says nothing of the node's other
+//! pods: it leaves `Drained` alone.
 
 use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
@@ -54,7 +55,7 @@ pub fn drained_text(summary: &Summary) -> String {
 /// The pair of conditions of a drain in progress.
 pub fn conditions_of_started(request: &Request) -> Vec<ConditionChange> {
     let message = format!("drain {} is under way", request.name);
-    pair("True", "False", STARTED, &message)
+    of_drain(request, pair("True", "False", STARTED, &message))
 }
 
 /// The pair of conditions that a notice requires, if any.
@@ -66,7 +67,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
             summary,
         } => {
             let message = format!("drain {}: {}", request.name, drained_text(summary));
-            Some(pair("False", "True", COMPLETED, &message))
+            Some(of_drain(request, pair("False", "True", COMPLETED, &message)))
         }
         Notice::Finished {
             outcome: Outcome::Uncordoned { .. },
@@ -91,12 +92,8 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<Conditio
                 one_line(&outcome.to_string()),
                 forced_text(summary)
             );
-            Some(pair(
-                "False",
-                "False",
-                &format!("Drain{}", outcome.name()),
-                &message,
-            ))
+            let reason = format!("Drain{}", outcome.name());
+            Some(of_drain(request, pair("False", "False", &reason, &message)))
         }
         _ => None,
     }
@@ -143,6 +140,14 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
 /// The pods that were deleted before the deadline, as the rest of a sentence.
 fn forced_text(summary: &Summary) -> String {
     forced_summary(summary).map_or_else(String::new, |text| format!("; {text}"))
+}
+
+/// Those of the pair that the drain may write.
+pub(super) fn of_drain(request: &Request, mut pair: Vec<ConditionChange>) -> Vec<ConditionChange> {
+    if request.settings.filters.only_pods.is_some() {
+        pair.retain(|condition| condition.kind != "Drained");
+    }
+    pair
 }
 
 pub(super) fn pair(
@@ -211,6 +216,20 @@ mod tests {
                 Some(vec![("DrainInProgress", "False"), ("Drained", "False")])
             );
         }
+    }
+
+    #[test]
+    fn a_drain_of_named_pods_does_not_say_whether_the_node_is_drained() {
+        let mut request = request();
+        request.settings.filters.only_pods = Some(std::collections::BTreeMap::new());
+        let mut all = conditions_of_started(&request);
+        let message = String::new();
+        for outcome in [Outcome::Drained, Outcome::Failed { message }] {
+            let summary = Summary::default();
+            all.extend(conditions_for(&request, &Notice::Finished { outcome, summary }).unwrap());
+        }
+        let kinds: Vec<_> = all.iter().map(|condition| condition.kind).collect();
+        assert_eq!(kinds, ["DrainInProgress"; 3]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         phase,
         started: Time::default(),
         deadline: None,
+        only_pods: None,
         own_cordon: true,
         inherited: false,
         drained: false,

@@ -22,6 +22,7 @@ fn checkpoint() -> Checkpoint {
         phase: Phase::Cordoning,
         started: Time::from_millis(7),
         deadline: None,
+        only_pods: None,
         own_cordon: true,
         inherited: false,
         drained: false,

@@ -321,6 +321,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         phase: Phase::Finished,
         started: now,
         deadline: None,
+        only_pods: None,
         own_cordon: false,
         inherited: false,
         drained: false,

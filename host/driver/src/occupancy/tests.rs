@@ -25,6 +25,7 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
         phase,
         started: Time::default(),
         deadline: None,
+        only_pods: None,
         own_cordon: false,
         inherited: false,
         drained: false,

@@ -35,6 +35,7 @@ pub extern "C" fn resume(now: u64) {
         phase: old.phase(),
         started: Time::from_millis(now),
         deadline: None,
+        only_pods: None,
         own_cordon: false,
         inherited: false,
         drained: false,

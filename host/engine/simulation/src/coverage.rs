@@ -200,6 +200,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "uncordon after a drain",
             "drain after a drain",
             "own pod evicted",
+            "displaced by another request",
         ],
     ),
 ];

@@ -46,6 +46,7 @@ impl World {
 
     /// Starts a process: it reads the node's annotation and continues from there, or begins anew.
     pub(crate) fn start(&mut self) -> Checked {
+        self.displace();
         self.incarnation += 1;
         self.clock.begin_process(self.now);
         let now = self.process_now();
@@ -81,6 +82,20 @@ impl World {
         self.settle()
     }
 
+    /// Another trigger's request comes first after a crash: the mark on the node is that of a drain that nothing
+    /// continues.
+    fn displace(&mut self) {
+        if !self.scenario.displaced || self.invariants.crashes == 0 || self.stop.is_some() {
+            return;
+        }
+        self.scenario.displaced = false;
+        self.coverage.count("ending", "displaced by another request");
+        self.request.id.push_str("-other");
+        self.request.name.clone_from(&self.request.id);
+        self.invariants.begin_episode();
+        self.copies.begin_episode();
+    }
+
     /// Kills the process: its sent commands may or may not arrive, and a little later another process starts.
     pub(crate) fn kill(&mut self, why: &'static str) {
         let Some(drain) = self.drain.take() else {
@@ -89,7 +104,8 @@ impl World {
         self.note(|| format!("process dies: {why}"));
         self.coverage.count("crash in", drain.phase().name());
         for id in std::mem::take(&mut self.outstanding).into_keys() {
-            if self.rng.chance(500) {
+            // No command of another request arrives late.
+            if self.rng.chance(500) || self.scenario.displaced {
                 self.dropped.insert((self.incarnation, id));
             }
         }

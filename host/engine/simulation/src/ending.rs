@@ -260,12 +260,16 @@ impl Invariants {
         let ours = node.is_some_and(|node| {
             node.owner == Owner::Ours && node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon)
         });
+        let mark = node.and_then(|node| node.checkpoint.as_ref());
+        let is_own = mark.is_some_and(|mark| mark.id == request.id);
         match outcome {
             Some(Outcome::Uncordoned { .. }) if ours && mark_stands => {
                 broken(5, "an uncordon leaves our cordon")
             }
+            // One that has not got as far as its first write leaves the mark of the drain before it.
             Some(Outcome::Cancelled { .. })
                 if ours
+                    && is_own
                     && mark_stands
                     && writes_work
                     && !self.ended_well

@@ -66,6 +66,8 @@ pub(crate) struct Scenario {
     pub(crate) patience: u64,
     /// A second request follows the first.
     pub(crate) second: Option<Second>,
+    /// After a crash another trigger's request comes first, and the one that was under way never again.
+    pub(crate) displaced: bool,
 }
 
 /// The order after the first drain.
@@ -91,6 +93,7 @@ impl Scenario {
         settings.at_deadline = forcing::at_deadline(&mut Rng::new(rng.clone().next() ^ 0x70f), mood);
         settings.surge = surge::settings(&mut Rng::new(rng.clone().next() ^ 0x5a6e), mood);
         let evictions_hang = forcing::evictions_hang(&mut Rng::new(rng.clone().next() ^ 0x4a96), &settings);
+        let displaced = displaced(&mut Rng::new(rng.clone().next() ^ 0xd15), &settings, mood);
         let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -128,6 +131,7 @@ impl Scenario {
                 2 if mood != Mood::Calm => Some(Second::Drain),
                 _ => None,
             },
+            displaced,
         }
     }
 }
@@ -141,6 +145,7 @@ impl Scenario {
         self.settings.wait_for_volumes = None;
         self.settings.at_deadline = None;
         self.settings.surge = None;
+        self.displaced = false;
         self.planned_faults.retain(|(_, it)| {
             !matches!(
                 it,
@@ -148,6 +153,11 @@ impl Scenario {
             )
         });
     }
+}
+
+/// Drawn from a separate stream, like the others. A raise would be taken back for another request than the world checks.
+fn displaced(rng: &mut Rng, settings: &Settings, mood: Mood) -> bool {
+    mood == Mood::Wild && settings.surge.is_none() && rng.chance(250)
 }
 
 /// Settings that few requests have.

@@ -16,6 +16,7 @@ use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
 use super::surge::Surges;
 use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
+use crate::filter::refuse_named;
 use crate::{check, draft, signed};
 
 /// Planners at work.
@@ -109,7 +110,10 @@ impl Drain {
             None => return Planned::NotYet,
         }
         match self.chain.take() {
-            Some(Chain { pods, draft, .. }) => Planned::Plan { pods, plan: draft },
+            Some(Chain { pods, mut draft, .. }) => {
+                refuse_named(&mut draft, &pods, &self.request.settings.filters);
+                Planned::Plan { pods, plan: draft }
+            }
             None => Planned::NotYet,
         }
     }

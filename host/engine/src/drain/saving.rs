@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Checkpoint, HookPhase, Outcome, Phase};
+use crate::{Checkpoint, HookPhase, Outcome, Phase, digest_of_pods};
 
 impl Drain {
     /// The checkpoint to save now.
@@ -22,6 +22,7 @@ impl Drain {
             phase,
             started: self.started,
             deadline: self.request.deadline,
+            only_pods: self.request.settings.filters.only_pods.as_ref().map(digest_of_pods),
             own_cordon,
             inherited: own_cordon && self.cordon.is_inherited(),
             drained: self.checkpoint_state.found_drained(),
@@ -67,8 +68,9 @@ impl Drain {
             checkpoint.to_undo.extend(self.undoing_policies());
         }
         match &self.outcome {
+            // Of a node that loses only some pods nothing more is known.
             Some(outcome) if outcome.is_success() => Checkpoint {
-                drained: true,
+                drained: checkpoint.drained || checkpoint.only_pods.is_none(),
                 ..checkpoint
             },
             Some(_) if self.checkpoint_state.ended_well() => checkpoint,

@@ -198,7 +198,8 @@ fn a_cancel_leaves_a_cordon_that_is_not_ours() {
 fn a_cancel_leaves_a_cordon_that_an_earlier_drain_of_ours_made() {
     let mut first = Host::new(request());
     first.begin(&[]).skip();
-    let inherited = ours(&first, 200);
+    let mut inherited = ours(&first, 200);
+    inherited.checkpoint.as_mut().unwrap().drained = true;
     let mut host = Host::new(Request {
         id: "second".to_owned(),
         ..request()

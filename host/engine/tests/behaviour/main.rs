@@ -13,6 +13,7 @@ mod forcing;
 mod harness;
 mod hooks;
 mod late_pods;
+mod named_pods;
 mod newcomers;
 mod plans;
 mod raising;

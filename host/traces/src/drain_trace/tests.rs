@@ -151,6 +151,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         phase: Phase::Holding,
         started: at(1),
         deadline: None,
+        only_pods: None,
         own_cordon: true,
         inherited: false,
         drained: false,

@@ -34,6 +34,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: "!BROKEN && self.phase == Phase::RollingBack && !self.wants_cordon_lifted()",
     },
     Mutation {
+        invariant: 5,
+        breaks: "leaves the cordon of a drain that never ended",
+        file: "drain/cordon.rs",
+        find: "(!of_this_drain && mark.has_succeeded())",
+        replace: "(!of_this_drain && (BROKEN || mark.has_succeeded()))",
+    },
+    Mutation {
         invariant: 6,
         breaks: "believes late news of a pod that was reported gone",
         file: "drain/cluster_state.rs",
