@@ -6,22 +6,28 @@
 
 mod conditions;
 mod fields;
+mod lean_meta;
+mod node_requests;
 mod wire;
 
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::stream::{BoxStream, StreamExt as _};
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Condition, NamedPods, Time};
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
-use super::listing::Source;
-use super::transitions::{convert, keep};
-use super::transport::escaped;
-use super::watch::watch;
+use super::listing::{Source, WatchBreak, list_through};
+use super::sieve::Sieve;
+use super::transitions::convert;
+use super::transport::{Fault, escaped};
+use super::watch::watch_through;
+use super::wire::{MetaOnly, Page};
 use super::write::Merge;
 use super::{Change, Cluster, ReadError, WriteError};
+use conditions::WithConditions;
+use node_requests::NodeRequests;
 
 pub use conditions::RequestCondition;
 pub(super) use wire::WireRequest;
@@ -72,6 +78,15 @@ pub struct DrainRequestObject {
     pub fields: Arc<DrainRequestFields>,
 }
 
+/// Keeps the requests of all nodes, each within its bounds.
+struct AnyNode;
+
+impl Sieve<WireRequest> for AnyNode {
+    fn keeps(&mut self, _request: &mut WireRequest) -> bool {
+        true
+    }
+}
+
 impl DrainRequestKind {
     /// `drainrequests.nvsentinel.nvidia.com`
     pub fn resource(&self) -> String {
@@ -99,13 +114,30 @@ impl Cluster {
             selector: Some(format!("fieldSelector=spec.nodeName={}", escaped(node))),
             optional: false,
         };
-        let node = node.to_owned();
-        let changes = watch::<WireRequest>(self, source);
-        let changes = changes.map(|change| convert(change, WireRequest::into_request));
-        // NVSentinel's CRD cannot select by this field, and the server then sends those of all nodes.
+        // A CRD without selectable fields cannot select by this one.
+        let changes = watch_through(self, source, NodeRequests::new(node));
         changes
-            .filter_map(move |change| ready(keep(change, |request| request.node == node)))
+            .map(|change| convert(change, WireRequest::into_request))
             .boxed()
+    }
+
+    /// Whether the API server can select requests by the node that they name.
+    pub async fn selects_drain_requests(
+        &self,
+        kind: &DrainRequestKind,
+        namespace: &str,
+    ) -> Result<bool, ReadError> {
+        let path = kind.path(namespace, None);
+        let query = format!("{path}?limit=1&fieldSelector=spec.nodeName=none");
+        match self.get::<Page<MetaOnly>>(&query).await {
+            Ok(_) => Ok(true),
+            Err(Fault::Refused(_, status))
+                if matches!(WatchBreak::from_status(&status), WatchBreak::NoSuchField) =>
+            {
+                Ok(false)
+            }
+            Err(fault) => Err(fault.read(&format!("list {}", kind.plural))),
+        }
     }
 
     /// Reads all requests of a namespace.
@@ -115,9 +147,8 @@ impl Cluster {
         namespace: &str,
     ) -> Result<Vec<DrainRequestObject>, ReadError> {
         let source = Source::all(kind.path(namespace, None));
-        let listed = self
-            .read_list::<WireRequest>(&source, &format!("list {}", kind.plural))
-            .await?;
+        let listed = list_through(self.client(), &source, self.options(), &mut AnyNode).await;
+        let (listed, _) = listed.map_err(|fault| fault.read(&format!("list {}", kind.plural)))?;
         Ok(listed.into_iter().map(WireRequest::into_request).collect())
     }
 
@@ -141,11 +172,9 @@ impl Cluster {
         let DrainRequestRef { namespace, name, uid } = request;
         let what = format!("set conditions of {} {namespace}/{name}", kind.plural);
         let path = kind.path(namespace, Some(name));
-        let found = self.get::<Value>(&path).await;
-        let found = found.map_err(|fault| fault.write(&what))?;
-        let meta = found.get("metadata");
-        let of_meta = |key: &str| meta.and_then(|meta| meta.get(key)).and_then(Value::as_str);
-        if of_meta("uid") != Some(uid) {
+        let found = self.get::<WithConditions>(&path).await;
+        let WithConditions { metadata, status } = found.map_err(|fault| fault.write(&what))?;
+        if metadata.uid != *uid {
             let message = "another one has its name now".to_owned();
             return Err(WriteError::Rejected {
                 what,
@@ -153,15 +182,16 @@ impl Cluster {
                 message,
             });
         }
-        let Some(conditions) = conditions::merged(&found, wanted, self.now()) else {
+        let Some(conditions) = conditions::merged(status.conditions, metadata.generation, wanted, self.now())
+        else {
             return Ok(false);
         };
         let patch = json!({
-            "metadata": {"uid": uid, "resourceVersion": of_meta("resourceVersion")},
+            "metadata": {"uid": uid, "resourceVersion": metadata.resource_version},
             "status": {"conditions": conditions},
         });
         let patched = self
-            .patch::<Value>(&format!("{path}/status"), Merge::Json, &patch)
+            .patch::<IgnoredAny>(&format!("{path}/status"), Merge::Json, &patch)
             .await;
         patched.map(|_| true).map_err(|fault| fault.write(&what))
     }

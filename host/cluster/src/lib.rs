@@ -18,6 +18,7 @@
 
 mod annotations;
 mod api_requests;
+mod bounded;
 mod budget;
 mod checkpoint;
 mod client;
@@ -65,6 +66,7 @@ mod replicas;
 mod rights;
 mod rollout;
 mod secrets;
+mod sieve;
 mod storage;
 mod tasks;
 mod transitions;

@@ -74,7 +74,38 @@ impl Object for WireTransition {
     }
 }
 
+/// The longest text that can be the name of something; longer ones are cut.
+const NAME_BYTES: usize = 253;
+
 impl WireEvent {
+    /// It is bound to this node.
+    pub(super) fn is_for(&self, node: &str) -> bool {
+        self.spec.binding_node == node
+    }
+
+    /// Removes what the driver does not need: strangers create events.
+    pub(super) fn trim(&mut self) {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
+        metadata.labels.clear();
+        metadata.owner_references.clear();
+        metadata.finalizers.clear();
+        metadata.annotations.retain(|key, _| key == FLAGS_ANNOTATION);
+        for text in [
+            &mut spec.transition_name,
+            &mut spec.binding_node,
+            &mut status.claim_status,
+            &mut status.driver,
+            &mut status.sla,
+        ] {
+            text.truncate(text.floor_char_boundary(NAME_BYTES));
+            text.shrink_to_fit();
+        }
+    }
+
     /// Converts to the edge's type.
     pub(super) fn into_event(self) -> LifecycleEvent {
         let Self {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::ConnectOptions;
+use super::sieve::Sieve;
 use super::transport::{self, Fault};
 use super::wire::{Object, Page};
 
@@ -99,9 +100,9 @@ impl WatchRequests {
         self.source.optional
     }
 
-    /// From now on the reader selects the objects, not the server.
-    pub(super) fn select_here(&mut self) {
-        self.source.selector = None;
+    /// From now on the server selects by this; `None`: the reader selects the objects.
+    pub(super) fn select_by(&mut self, selector: Option<String>) {
+        self.source.selector = selector;
     }
 
     /// From now on sends a LIST before the watch.
@@ -110,17 +111,24 @@ impl WatchRequests {
     }
 
     /// Reads a full list, and returns how to continue after it.
-    pub(super) async fn list<T: WatchedObject>(&self) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
+    pub(super) async fn list<T: WatchedObject>(
+        &self,
+        sieve: &mut impl Sieve<T>,
+    ) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
+        sieve.begin_list();
         if self.streaming {
-            return self.streaming_list().await;
+            return self.streaming_list(sieve).await;
         }
-        let (objects, version) = list(&self.client, &self.source, &self.options)
+        let (objects, version) = list_through(&self.client, &self.source, &self.options, sieve)
             .await
             .map_err(WatchBreak::from_fault)?;
         Ok((objects, ListResult::Until(version)))
     }
 
-    async fn streaming_list<T: WatchedObject>(&self) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
+    async fn streaming_list<T: WatchedObject>(
+        &self,
+        sieve: &mut impl Sieve<T>,
+    ) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
         let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         let mut events = match self.request(query).await {
             Err(WatchBreak::Failed(message)) if message.contains("sendInitialEvents") => {
@@ -134,13 +142,20 @@ impl WatchRequests {
                 return Err(WatchBreak::NoStreamingList("its list does not end".to_owned()));
             };
             match event {
-                Some(Ok(WatchEvent::Added(object))) => objects.push(object),
-                Some(Ok(WatchEvent::Modified(object))) => {
+                Some(Ok(WatchEvent::Added(mut object))) => {
+                    if sieve.keeps(&mut object) {
+                        objects.push(object);
+                    }
+                }
+                Some(Ok(WatchEvent::Modified(mut object))) => {
                     objects.retain(|other| other.meta().uid != object.meta().uid);
-                    objects.push(object);
+                    if sieve.keeps(&mut object) {
+                        objects.push(object);
+                    }
                 }
                 Some(Ok(WatchEvent::Deleted(object))) => {
                     objects.retain(|other| other.meta().uid != object.meta().uid);
+                    sieve.forget(&object);
                 }
                 Some(Ok(WatchEvent::Bookmark(bookmark))) => {
                     if bookmark
@@ -194,11 +209,33 @@ pub(super) async fn list<T: DeserializeOwned>(
     source: &Source,
     options: &ConnectOptions,
 ) -> Result<(Vec<T>, String), Fault> {
+    list_pages(client, source, options, options.page_size, |_| true).await
+}
+
+/// The same, with what a sieve keeps.
+pub(super) async fn list_through<T: DeserializeOwned>(
+    client: &kube::Client,
+    source: &Source,
+    options: &ConnectOptions,
+    sieve: &mut impl Sieve<T>,
+) -> Result<(Vec<T>, String), Fault> {
+    let size = sieve.page_size().unwrap_or(options.page_size).min(options.page_size);
+    list_pages(client, source, options, size, |object| sieve.keeps(object)).await
+}
+
+async fn list_pages<T: DeserializeOwned>(
+    client: &kube::Client,
+    source: &Source,
+    options: &ConnectOptions,
+    size: u32,
+    mut keeps: impl FnMut(&mut T) -> bool,
+) -> Result<(Vec<T>, String), Fault> {
     let mut objects = Vec::new();
-    let (size, limit) = (options.page_size, options.request_timeout);
+    let limit = options.request_timeout;
     let mut query = format!("limit={size}");
     loop {
-        let page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
+        let mut page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
+        page.items.retain_mut(&mut keeps);
         objects.extend(page.items);
         if page.metadata.continue_token.is_empty() {
             return Ok((objects, page.metadata.resource_version));

@@ -7,13 +7,25 @@ use serde_json::json;
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
 use super::listing::Source;
 use super::transport::escaped;
-use super::watch::watch;
+use super::sieve::Sieve;
+use super::watch::{watch, watch_through};
 use super::wire::Object as _;
 use super::write::Merge;
 use super::{Change, Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
 
 /// Maximum number of tries if another writer creates or deletes the transition meanwhile.
 const TRIES: usize = 3;
+
+/// Keeps the LifecycleEvents of a node. A server whose CRD cannot select by this field sends those of all nodes.
+struct NodeEvents(String);
+
+impl Sieve<WireEvent> for NodeEvents {
+    fn keeps(&mut self, event: &mut WireEvent) -> bool {
+        let is_kept = event.is_for(&self.0);
+        event.trim();
+        is_kept
+    }
+}
 
 impl Cluster {
     /// Streams the LifecycleEvents bound to the node. Never ends.
@@ -24,13 +36,8 @@ impl Cluster {
             selector: Some(selector),
             optional: false,
         };
-        let node = node.to_owned();
-        let changes = watch::<WireEvent>(self, source);
-        let changes = changes.map(|change| convert(change, WireEvent::into_event));
-        // A server whose CRD cannot select by this field sends those of all nodes.
-        changes
-            .filter_map(move |change| ready(keep(change, |event| event.binding_node == node)))
-            .boxed()
+        let changes = watch_through(self, source, NodeEvents(node.to_owned()));
+        changes.map(|change| convert(change, WireEvent::into_event)).boxed()
     }
 
     /// Streams the LifecycleTransitions of a driver. Never ends.

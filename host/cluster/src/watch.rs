@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Cluster;
 use super::listing::{Events, ListResult, Source, WatchBreak, WatchRequests, WatchedObject};
+use super::sieve::{KeepAll, Sieve};
 use super::watch_health::WatchStatus;
 
 /// Bookmarks arrive every minute or two; after this much silence the watch restarts.
@@ -47,8 +48,9 @@ enum State<T> {
     Open(String, Events<T>),
 }
 
-struct Watch<T> {
+struct Watch<T, S> {
     requests: WatchRequests,
+    sieve: S,
     pauses: u32,
     barred: bool,
     health: WatchStatus,
@@ -62,9 +64,23 @@ pub(super) fn watch<T>(cluster: &Cluster, source: Source) -> impl Stream<Item = 
 where
     T: WatchedObject,
 {
+    watch_through(cluster, source, KeepAll)
+}
+
+/// Follows those that the sieve keeps. One that it no longer keeps counts as deleted.
+pub(super) fn watch_through<T, S>(
+    cluster: &Cluster,
+    source: Source,
+    sieve: S,
+) -> impl Stream<Item = Change<T>> + Send + use<T, S>
+where
+    T: WatchedObject,
+    S: Sieve<T>,
+{
     let requests = WatchRequests::new(cluster.client().clone(), source, cluster.options().clone());
     let watch = Watch {
         requests,
+        sieve,
         pauses: 0,
         barred: false,
         health: cluster.watch_health().of_one(),
@@ -77,11 +93,11 @@ where
     })
 }
 
-impl<T: WatchedObject> Watch<T> {
+impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
     async fn next(&mut self) -> Change<T> {
         loop {
             match std::mem::replace(&mut self.state, State::Start) {
-                State::Start => match self.requests.list().await {
+                State::Start => match self.requests.list(&mut self.sieve).await {
                     Ok((objects, listing)) => {
                         self.state = match listing {
                             ListResult::Followed(version, events) => State::Open(version, events),
@@ -132,10 +148,19 @@ impl<T: WatchedObject> Watch<T> {
             version => version.to_owned(),
         };
         let (version, change) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                (next(&object), Some(Change::Applied(object)))
+            WatchEvent::Added(mut object) | WatchEvent::Modified(mut object) => {
+                let version = next(&object);
+                let change = if self.sieve.keeps(&mut object) {
+                    Change::Applied(object)
+                } else {
+                    Change::Deleted(object)
+                };
+                (version, Some(change))
             }
-            WatchEvent::Deleted(object) => (next(&object), Some(Change::Deleted(object))),
+            WatchEvent::Deleted(object) => {
+                self.sieve.forget(&object);
+                (next(&object), Some(Change::Deleted(object)))
+            }
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return Err(WatchBreak::from_status(&status)),
         };
@@ -164,8 +189,14 @@ impl<T: WatchedObject> Watch<T> {
         match fault {
             WatchBreak::Expired => tracing::debug!(path, "watch is too old, listing anew"),
             WatchBreak::NoSuchField => {
-                tracing::debug!(path, "the server cannot select by field, selecting here");
-                self.requests.select_here();
+                let selector = self.sieve.other_selector();
+                tracing::warn!(
+                    path,
+                    selector = selector.as_deref().unwrap_or("none: it sends those of all nodes"),
+                    "the server cannot select these by field, because their CustomResourceDefinition declares no \
+                     selectable field; selecting otherwise"
+                );
+                self.requests.select_by(selector);
             }
             WatchBreak::NoStreamingList(message) => {
                 tracing::debug!(

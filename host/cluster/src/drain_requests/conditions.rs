@@ -1,9 +1,10 @@
 //! Merges our conditions into those of a request.
 
 use scupper_engine::Time;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::wire::seconds;
+use super::super::wire::{nullable, seconds};
 
 /// One condition to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +26,42 @@ impl RequestCondition {
     }
 }
 
-/// All conditions of the object with these set; `None`: they are so already. Conditions of other types, and fields that
-/// we do not know, stay as they are.
-pub(super) fn merged(object: &Value, wanted: &[RequestCondition], now: Time) -> Option<Vec<Value>> {
-    let generation = object.pointer("/metadata/generation").cloned();
-    let old = object.pointer("/status/conditions").and_then(Value::as_array);
-    let mut conditions = old.cloned().unwrap_or_default();
+/// What a write reads of a request: the rest may be large.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WithConditions {
+    pub(super) metadata: Versions,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) status: Conditions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Versions {
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+    pub(super) generation: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Conditions {
+    pub(super) conditions: Value,
+}
+
+/// All conditions with these set; `None`: they are so already. Conditions of other types, and fields that we do not know,
+/// stay as they are.
+pub(super) fn merged(
+    old: Value,
+    generation: Option<i64>,
+    wanted: &[RequestCondition],
+    now: Time,
+) -> Option<Vec<Value>> {
+    let generation = generation.map(Value::from);
+    let mut conditions = match old {
+        Value::Array(conditions) => conditions,
+        _ => Vec::new(),
+    };
     let mut changed = false;
     for condition in wanted {
         let place = conditions

@@ -109,6 +109,12 @@ fn conditions_with_a_broken_time_are_read_all_the_same() {
     assert_eq!((complete.kind.as_str(), complete.since), ("DrainComplete", None));
 }
 
+/// As a write merges them.
+fn merged(object: &Value, wanted: &[RequestCondition], now: Time) -> Option<Vec<Value>> {
+    let WithConditions { metadata, status } = serde_json::from_value(object.clone()).unwrap();
+    conditions::merged(status.conditions, metadata.generation, wanted, now)
+}
+
 fn condition(kind: &str, status: bool, message: &str) -> RequestCondition {
     RequestCondition {
         kind: kind.to_owned(),
@@ -124,17 +130,17 @@ fn foreign_conditions_stay_and_a_time_changes_with_its_status_only() {
     let object = json!({"metadata": {"generation": 3}, "status": {"conditions": [foreign]}});
     let now = Time::from_millis(1_788_256_800_000);
     let wanted = [condition("DrainInProgress", true, "a")];
-    let first = conditions::merged(&object, &wanted, now).unwrap();
+    let first = merged(&object, &wanted, now).unwrap();
     assert_eq!(first[0], foreign);
     let ours = json!({"type": "DrainInProgress", "status": "True", "reason": "Draining", "message": "a",
         "observedGeneration": 3, "lastTransitionTime": "2026-09-01T10:00:00Z"});
     assert_eq!(first[1], ours);
     let object = json!({"status": {"conditions": first}});
-    assert_eq!(conditions::merged(&object, &wanted, now), None);
+    assert_eq!(merged(&object, &wanted, now), None);
     let later = Time::from_millis(1_788_256_860_000);
-    let text = conditions::merged(&object, &[condition("DrainInProgress", true, "b")], later).unwrap();
+    let text = merged(&object, &[condition("DrainInProgress", true, "b")], later).unwrap();
     assert_eq!(text[1]["lastTransitionTime"], ours["lastTransitionTime"]);
-    let end = conditions::merged(&object, &[condition("DrainInProgress", false, "b")], later).unwrap();
+    let end = merged(&object, &[condition("DrainInProgress", false, "b")], later).unwrap();
     assert_eq!(end[1]["lastTransitionTime"], "2026-09-01T10:01:00Z");
     assert_eq!(end[0], foreign);
 }
@@ -145,10 +151,69 @@ fn a_status_that_is_no_list_of_conditions_is_replaced() {
         let object = json!({"metadata": {}, "status": status});
         let wanted = [condition("DrainFailed", true, "")];
         assert_eq!(
-            conditions::merged(&object, &wanted, Time::default())
+            merged(&object, &wanted, Time::default())
                 .unwrap()
                 .len(),
             1
         );
     }
+}
+
+/// A request with this specification, as the API server sends it.
+fn sent(uid: usize, spec: &Value) -> WireRequest {
+    let object = json!({
+        "metadata": {"namespace": "nvsentinel", "name": format!("drain-{uid}"), "uid": format!("u{uid}"),
+            "resourceVersion": "7", "creationTimestamp": "2026-09-01T10:00:00Z", "managedFields": [{}],
+            "labels": {"nvsentinel.nvidia.com/node-name": "a"}},
+        "spec": spec,
+    });
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+#[test]
+fn a_request_that_is_too_large_is_decoded_up_to_a_bound_and_refused() {
+    let many: Vec<_> = (0..480_000).map(|_| "").collect();
+    let mut request = sent(1, &json!({"errorCode": many, "nodeName": "a"}));
+    assert!(NodeRequests::new("a").keeps(&mut request));
+    let read = request.into_request();
+    assert_eq!(read.node, "a");
+    assert_eq!(read.problem.as_deref(), Some("spec has more than 256 KiB"));
+    assert!(read.fields.error_codes.is_empty());
+    assert_eq!(read.reference.name, "drain-1");
+    let unknown = sent(2, &json!({"nodeName": "a", "later": many}));
+    assert_eq!(unknown.into_request().problem, None, "what is not read costs nothing");
+}
+
+#[test]
+fn of_many_requests_of_a_node_those_that_do_not_fit_are_refused_and_those_of_other_nodes_dropped() {
+    let mut kept = NodeRequests::new("a");
+    let large = json!({"nodeName": "a", "reason": "x".repeat(200 * 1024)});
+    let problems: Vec<_> = (0..50)
+        .map(|uid| {
+            let mut request = sent(uid, &large);
+            assert!(kept.keeps(&mut request));
+            request.into_request().problem
+        })
+        .collect();
+    let fit = problems.iter().filter(|problem| problem.is_none()).count();
+    assert_eq!(fit, 40);
+    let said = problems.last().cloned().flatten().unwrap();
+    assert_eq!(said, "the DrainRequests of this node have more than 8 MiB together");
+    // Room is made by one that is gone, and by one that names another node now.
+    kept.forget(&sent(0, &large));
+    assert!(!kept.keeps(&mut sent(1, &json!({"nodeName": "b"}))));
+    let mut again = sent(49, &large);
+    assert!(kept.keeps(&mut again));
+    assert_eq!(again.into_request().problem, None);
+    assert!(!NodeRequests::new("b").keeps(&mut sent(2, &large)));
+}
+
+#[test]
+fn a_server_that_cannot_select_by_field_selects_by_the_label_of_node_drainer() {
+    let selector = NodeRequests::new("worker-1").other_selector();
+    assert_eq!(
+        selector.as_deref(),
+        Some("labelSelector=nvsentinel.nvidia.com%2Fnode-name%3Dworker-1")
+    );
+    assert_eq!(NodeRequests::new(&"n".repeat(64)).other_selector(), None);
 }

@@ -1,26 +1,51 @@
 //! A DrainRequest between the API's form and ours.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use scupper_engine::{Condition, NamedPods};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::bounded::{Bounded, Budget};
 use super::super::wire::{Meta, Object, parse_moment};
 use super::fields::fields;
+use super::lean_meta::LeanMeta;
 use super::{DrainRequestObject, DrainRequestRef};
 
 /// The label by which node-drainer finds its requests.
-const NODE_LABEL: &str = "nvsentinel.nvidia.com/node-name";
+pub(super) const NODE_LABEL: &str = "nvsentinel.nvidia.com/node-name";
+
+/// What is kept of one request: of its specification, its labels and annotations, and its conditions.
+const SPEC_BYTES: usize = 256 * 1024;
+const TEXTS_BYTES: usize = 64 * 1024;
+const STATUS_BYTES: usize = 64 * 1024;
+
+/// The fields of the specification that are read.
+const FIELDS: &[&str] = &[
+    "nodeName",
+    "checkName",
+    "errorCode",
+    "recommendedAction",
+    "healthEventID",
+    "reason",
+    "entitiesImpacted",
+    "metadata",
+    "podsToDrain",
+];
 
 /// A request. Only its metadata has a known form.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default)]
 pub(in super::super) struct WireRequest {
     metadata: Meta,
     spec: Value,
     status: Value,
+    /// What it takes.
+    pub(super) bytes: usize,
+    /// Why it is too large to be served.
+    too_large: Option<String>,
 }
 
 impl Object for WireRequest {
@@ -29,12 +54,79 @@ impl Object for WireRequest {
     }
 }
 
+impl<'de> Deserialize<'de> for WireRequest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(WireVisitor)
+    }
+}
+
+struct WireVisitor;
+
+impl<'de> Visitor<'de> for WireVisitor {
+    type Value = WireRequest;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a DrainRequest")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireRequest, A::Error> {
+        let mut request = WireRequest::default();
+        let mut spec = Budget::new(SPEC_BYTES);
+        let mut texts = Budget::new(TEXTS_BYTES);
+        let mut status = Budget::new(STATUS_BYTES);
+        while let Some(key) = map.next_key::<String>()? {
+            let bounded = |budget, keys| Bounded { budget, keys };
+            match key.as_str() {
+                "metadata" => request.metadata = map.next_value_seed(LeanMeta(&mut texts))?,
+                "spec" => request.spec = map.next_value_seed(bounded(&mut spec, Some(FIELDS)))?,
+                "status" => {
+                    request.status = map.next_value_seed(bounded(&mut status, Some(&["conditions"])))?;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let left = spec.left() + texts.left() + status.left();
+        request.bytes = (SPEC_BYTES + TEXTS_BYTES + STATUS_BYTES).saturating_sub(left);
+        for (budget, what, most) in [
+            (&spec, "spec has", SPEC_BYTES),
+            (&texts, "metadata has labels and annotations of", TEXTS_BYTES),
+            (&status, "status has conditions of", STATUS_BYTES),
+        ] {
+            if budget.is_exceeded() {
+                request.refuse(format!("{what} more than {} KiB", most / 1024));
+            }
+        }
+        Ok(request)
+    }
+}
+
 impl WireRequest {
+    /// It is for this node's driver.
+    pub(super) fn is_for(&self, node: &str) -> bool {
+        match self.spec.get("nodeName").and_then(Value::as_str) {
+            Some(named) if !named.is_empty() => named == node,
+            _ => self.metadata.labels.get(NODE_LABEL).is_some_and(|labelled| labelled == node),
+        }
+    }
+
+    /// Keeps only what an answer needs.
+    pub(super) fn refuse(&mut self, problem: String) {
+        self.too_large = Some(problem);
+        self.bytes = 0;
+        self.metadata.annotations.clear();
+        self.metadata.labels.retain(|key, _| key == NODE_LABEL);
+        if let Value::Object(spec) = &mut self.spec {
+            spec.retain(|key, _| key == "nodeName");
+        }
+    }
+
     pub(in super::super) fn into_request(self) -> DrainRequestObject {
         let Self {
             metadata,
             spec,
             status,
+            too_large,
+            bytes: _,
         } = self;
         let (node, problem) = match node_name(&spec) {
             Ok(node) => (node.to_owned(), None),
@@ -51,7 +143,7 @@ impl WireRequest {
             created: metadata.creation_timestamp,
             deleting: metadata.deletion_timestamp.is_some(),
             node,
-            problem,
+            problem: too_large.or(problem),
             pods,
             conditions: conditions(&status),
             reference: DrainRequestRef {

@@ -35,6 +35,7 @@ pub(super) async fn of_file(file: &Path, cluster: &Cluster) -> Result<DrainReque
     let of_namespace = |namespace: &String| needed_for_drain_requests(&kind, namespace);
     let mut findings = vec![found(&kind, &wanted.namespaces, is_served)];
     if is_served {
+        findings.extend(check_selection(cluster, &kind, &wanted.namespaces).await);
         findings.extend(read_unserved(cluster, &kind, &wanted).await);
     }
     Ok(DrainRequestsFound {
@@ -53,6 +54,25 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
         SUBJECT,
         format!("the API server serves no {resource} in version {}", kind.version),
         "kubectl apply -f deploy/crds/drainrequests.yaml, or correct drain-requests in the configuration"
+            .to_owned(),
+    )
+}
+
+/// Whether drivers can select the requests of their node. The check of the rights reports what may not be read.
+async fn check_selection(cluster: &Cluster, kind: &DrainRequestKind, namespaces: &[String]) -> Option<Finding> {
+    let is_selectable = cluster.selects_drain_requests(kind, namespaces.first()?).await;
+    (!is_selectable.ok()?).then(|| unselectable(kind))
+}
+
+pub(super) fn unselectable(kind: &DrainRequestKind) -> Finding {
+    Finding::note(
+        SUBJECT,
+        format!(
+            "the CustomResourceDefinition {} declares no selectable field spec.nodeName: the driver of a node sees only \
+             requests with the label nvsentinel.nvidia.com/node-name, which node-drainer sets",
+            kind.resource()
+        ),
+        "add selectableFields with jsonPath .spec.nodeName to each version, as in deploy/crds/drainrequests.yaml"
             .to_owned(),
     )
 }

@@ -189,6 +189,7 @@ fn every_finding() {
         claimants(),
         configurations(),
         requests.to_vec(),
+        vec![drain_requests::unselectable(&kind)],
         [1, 12]
             .into_iter()
             .filter_map(|more| unserved(&kind, more))
