@@ -122,10 +122,12 @@ pub enum DriverState {
     /// The driver is idle.
     #[default]
     Idle,
-    /// The driver runs this request.
+    /// The driver runs this request, or it continues one that a former process left before any other.
     Running {
         /// The request's id.
         id: String,
+        /// Its name and trigger, for users.
+        what: String,
     },
     /// The driver is idle; this request was the last to end.
     Ended {
@@ -133,6 +135,8 @@ pub enum DriverState {
         id: String,
         /// The outcome.
         outcome: Outcome,
+        /// It named its pods: whatever became of them, the node is not drained.
+        partial: bool,
     },
 }
 
@@ -147,6 +151,8 @@ pub struct ResumePoint {
     pub intent: Intent,
     /// Its deadline.
     pub deadline: Option<Time>,
+    /// A digest of the pods that it names; `None`: it means all of the node.
+    pub only_pods: Option<u64>,
     /// The request had ended: it is remembered, but begins again only on a new request.
     pub finished: bool,
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures::{FutureExt as _, Stream, StreamExt as _};
-use scupper_engine::Node;
+use scupper_engine::{Checkpoint, Node};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
-use crate::manager::resume_point;
+use crate::manager::resume_point::{self, LeftDrain};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode};
@@ -23,6 +23,8 @@ pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) driver_state: watch::Receiver<DriverState>,
     pub(crate) sole_instance: watch::Receiver<bool>,
+    /// What a former process left on the node.
+    pub(crate) left: LeftDrain,
     /// Receives each state of the node that the trigger sees.
     pub(crate) seen: watch::Sender<Option<Node>>,
 }
@@ -41,18 +43,20 @@ where
         commands,
         driver_state,
         sole_instance,
+        left,
         seen,
     } = deps;
     let name = options.node_name.clone();
     let clock = options.clock;
+    let read_node = read_node(cluster.clone(), name.clone(), left.clone(), clock);
     let nodes = nodes.map(move |node| {
-        let facts = node.as_ref().map(|node| facts(node, clock));
+        let facts = node.as_ref().map(|node| facts(node, &left, clock));
         seen.send_replace(node);
         facts
     });
     let deps = CordonDeps {
         nodes: nodes.boxed(),
-        read_node: read_node(cluster.clone(), name.clone(), clock),
+        read_node,
         commands,
         driver_state,
         sole_instance,
@@ -66,12 +70,12 @@ where
     tokio::spawn(cordon::run(options, deps))
 }
 
-fn read_node(cluster: Cluster, name: String, clock: Clock) -> ReadNode {
+fn read_node(cluster: Cluster, name: String, left: LeftDrain, clock: Clock) -> ReadNode {
     Arc::new(move || {
-        let (cluster, name) = (cluster.clone(), name.clone());
+        let (cluster, name, left) = (cluster.clone(), name.clone(), left.clone());
         async move {
             match cluster.node(&name).await {
-                Ok(node) => node.as_ref().map(|node| facts(node, clock)),
+                Ok(node) => node.as_ref().map(|node| facts(node, &left, clock)),
                 Err(error) => {
                     tracing::warn!(%error, "the node could not be looked at; trying again");
                     None
@@ -82,13 +86,20 @@ fn read_node(cluster: Cluster, name: String, clock: Clock) -> ReadNode {
     })
 }
 
-fn facts(node: &Node, clock: Clock) -> NodeFacts {
+/// Of a drained node the condition says it.
+fn has_to_undo(mark: &Checkpoint) -> bool {
+    mark.only_pods.is_some() && mark.ended_well && !mark.is_under_way() && !mark.to_undo.is_empty()
+}
+
+fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
+    let resume_point = left.mark_so_far().and_then(|mark| resume_point::of_cordon(&mark, clock));
     NodeFacts {
         uid: node.uid.0.clone(),
         labelled: node.labels.get(LABEL).is_some_and(|value| value == "true"),
         cordoned: node.unschedulable,
         own_cordon: node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon),
         drained: resume_point::is_marked_drained(node),
-        resume_point: resume_point::of_cordon(node, clock),
+        to_undo: node.checkpoint.as_ref().is_some_and(has_to_undo),
+        resume_point,
     }
 }

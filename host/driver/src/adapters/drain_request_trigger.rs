@@ -8,12 +8,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
-use crate::manager::resume_point;
-use crate::runner::node_watch::LatestNode;
-use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef};
+use crate::manager::resume_point::{self, LeftDrain};
+use scupper_cluster::{
+    Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef, WriteError,
+};
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
-use scupper_engine::{Condition, Trigger};
+use scupper_engine::Condition;
 use scupper_report::Metrics;
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
@@ -23,7 +24,8 @@ use scupper_triggers::{DrainCommand, DrainReport};
 
 /// What the trigger reads and where its commands go.
 pub(crate) struct DrainRequestTriggerDeps {
-    pub(crate) node: LatestNode,
+    /// What a former process left on the node.
+    pub(crate) left: LeftDrain,
     pub(crate) served: watch::Sender<Option<ServedRequests>>,
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) reports: mpsc::UnboundedReceiver<DrainReport>,
@@ -61,7 +63,7 @@ pub(crate) fn start(
     };
     let deps = DrainRequestDeps {
         requests,
-        find_resume_point: find_resume_point(cluster.clone(), options, deps.node),
+        find_resume_point: find_resume_point(deps.left, options.clock),
         set_conditions: set_conditions(cluster.clone(), &config, deps.metrics),
         served: deps.served,
         commands: deps.commands,
@@ -70,7 +72,7 @@ pub(crate) fn start(
     };
     let options = DrainRequestOptions {
         namespaces,
-        conditions: condition_names(&config),
+        conditions: condition_names(&config, &options.node_name),
         timeout: config.timeout,
         clock: options.clock,
     };
@@ -109,8 +111,9 @@ pub fn kind(config: &DrainRequestsFile) -> DrainRequestKind {
     }
 }
 
-pub(super) fn condition_names(config: &DrainRequestsFile) -> ConditionNames {
+pub(super) fn condition_names(config: &DrainRequestsFile, node: &str) -> ConditionNames {
     ConditionNames {
+        node: node.to_owned(),
         complete: config.complete.clone(),
         in_progress: config.in_progress.clone(),
         deferred: config.deferred.clone(),
@@ -153,25 +156,10 @@ pub(super) fn observed(object: DrainRequestObject, partial: bool, clock: Clock) 
     }
 }
 
-/// Most starts find nothing, so the node is read only if the watch shows such a drain: its process may have written
-/// later.
-fn find_resume_point(
-    cluster: Cluster,
-    options: &KubeletPluginOptions,
-    watched: LatestNode,
-) -> FindResumePoint {
-    let (name, clock) = (options.node_name.clone(), options.clock);
+fn find_resume_point(left: LeftDrain, clock: Clock) -> FindResumePoint {
     Arc::new(move || {
-        let (cluster, name, watched) = (cluster.clone(), name.clone(), watched.clone());
-        async move {
-            let mark = watched.first().await?.checkpoint?;
-            if Trigger::of(&mark.trigger) != Trigger::DrainRequest {
-                return None;
-            }
-            let node = resume_point::current_node(&cluster, &name).await?;
-            resume_point::of_drain_request(&node, clock)
-        }
-        .boxed()
+        let left = left.clone();
+        async move { resume_point::of_drain_request(&left.mark().await?, clock) }.boxed()
     })
 }
 
@@ -189,7 +177,12 @@ fn set_conditions(cluster: Cluster, config: &DrainRequestsFile, metrics: Metrics
             };
             let conditions: Vec<_> = conditions.into_iter().map(to_cluster).collect();
             let set = cluster.set_drain_request_conditions(&kind, &request, &conditions);
-            let is_new = set.await.map_err(|error| error.to_string())?;
+            let is_new = match set.await {
+                Ok(is_new) => is_new,
+                // Deleted: there is nothing left to say.
+                Err(WriteError::Rejected { code: 404, .. }) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            };
             let answers = conditions
                 .iter()
                 .filter(|it| is_new && answers.contains(&it.kind));

@@ -20,7 +20,8 @@ use crate::chain;
 use crate::lease::{LeasedRunner, NodeLeases};
 use crate::manager::drain_factory::DriverDrainFactory;
 use crate::manager::drain_settings::DrainSettingsSource;
-use crate::manager::waiting::WaitingRequests;
+use crate::manager::resume_point::LeftDrain;
+use crate::manager::waiting::{Turn, WaitingRequests};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
 use crate::runner::orders::DrainOrders;
@@ -48,11 +49,14 @@ pub(crate) struct DrainManager {
     /// The last drain that ended here: later commands for it are ignored.
     ended: Option<String>,
     waiting: WaitingRequests,
+    left: LeftDrain,
     stopping: bool,
 }
 
 struct RunningDrain {
     id: String,
+    /// The request names its pods.
+    partial: bool,
     /// The drain's own clock: the triggers' deadlines are translated to it.
     clock: Clock,
     orders: watch::Sender<DrainOrders>,
@@ -71,6 +75,8 @@ pub(crate) struct DrainManagerOptions {
     /// Receives what becomes of every drain.
     pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
     pub(crate) leases: NodeLeases,
+    /// What a former process left on the node.
+    pub(crate) left: LeftDrain,
 }
 
 impl DrainManager {
@@ -85,6 +91,7 @@ impl DrainManager {
             driver_state,
             reports,
             leases,
+            left,
         } = options;
         Self {
             deps,
@@ -100,6 +107,7 @@ impl DrainManager {
             current: None,
             ended: None,
             waiting: WaitingRequests::default(),
+            left,
             stopping: false,
         }
     }
@@ -147,6 +155,7 @@ impl DrainManager {
                 let ended = DriverState::Ended {
                     id: current.id,
                     outcome,
+                    partial: current.partial,
                 };
                 self.driver_state.send_replace(ended);
             }
@@ -183,25 +192,31 @@ impl DrainManager {
         if self.stopping {
             return;
         }
-        match &self.current {
-            Some(current) if current.id == drain_request.id => {}
-            Some(_) => {
-                let name = drain_request.name.clone();
-                if self.waiting.add(drain_request) {
-                    tracing::info!(
-                        drain_request = name,
-                        "another drain of this node is under way; this one waits"
-                    );
-                }
-            }
-            None => self.start(&drain_request, None),
+        let name = drain_request.name.clone();
+        let left = self.left_first();
+        let current = self.current.as_ref().map(|current| current.id.as_str());
+        match self.waiting.admit(drain_request, current, left.as_deref()) {
+            Turn::Now(drain_request) => self.start(&drain_request, None),
+            Turn::Known => {}
+            Turn::Later => tracing::info!(
+                drain_request = name,
+                "another drain of this node is under way; this one waits"
+            ),
         }
+    }
+
+    /// The id of the drain that a former process left on the node, if a trigger of this one goes on with it or drops it.
+    fn left_first(&self) -> Option<String> {
+        let left = self.left.mark_so_far().filter(resume_point::goes_first);
+        left.map(|left| left.id)
     }
 
     /// The request ended elsewhere. If another process left its drain on the node, this one completes it; until the Lease
     /// is ours, only its id is known.
     fn lost(&mut self, id: String, reason: String) {
         self.waiting.remove(&id);
+        let left = self.left_first();
+        self.waiting.settle(&id, left.as_deref());
         if self.current.is_none() && self.ended.as_ref() != Some(&id) {
             let drain_request = DrainRequest {
                 name: id.clone(),
@@ -299,9 +314,11 @@ impl DrainManager {
         });
         self.driver_state.send_replace(DriverState::Running {
             id: drain_request.id.clone(),
+            what: resume_point::what(&drain_request.trigger, &drain_request.name),
         });
         self.current = Some(RunningDrain {
             id: drain_request.id.clone(),
+            partial: drain_request.only_pods.is_some(),
             clock,
             orders,
             task,

@@ -18,7 +18,8 @@ use crate::adapters::claim_api::LifecycleEventClaimApi;
 use crate::adapters::{cordon_trigger, drain_request_trigger, metrics, transition_api};
 use crate::lease::{HolderIdentity, NodeLeases};
 use crate::manager::drain_settings::DrainSettingsSource;
-use crate::manager::{DrainManager, DrainManagerOptions, resume_point};
+use crate::manager::resume_point::{self, LeftDrain};
+use crate::manager::{DrainManager, DrainManagerOptions};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
 use crate::runner::node_watch::watch_node;
@@ -108,14 +109,16 @@ impl KubeletPlugin {
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: options.settings.forbidden_timeout,
         };
+        let left = LeftDrain::new();
         let manager = DrainManagerOptions {
+            left: left.clone(),
             catalogue: Arc::clone(&kept.catalogue),
             node: node.clone(),
             drain_settings: Arc::clone(&drain_settings),
             format: options.format,
             output,
             metrics: metrics.clone(),
-            driver_state,
+            driver_state: driver_state.clone(),
             reports,
             leases: leases.clone(),
         };
@@ -131,11 +134,12 @@ impl KubeletPlugin {
             commands: commands.clone(),
             driver_state: state.clone(),
             sole_instance: is_sole_instance.clone(),
+            left: left.clone(),
             seen,
         };
         let cordons = cordon_trigger::start(&cluster, &options, cordons);
         let requests = drain_request_trigger::DrainRequestTriggerDeps {
-            node: node_watch.node.clone(),
+            left: left.clone(),
             served,
             commands: commands.clone(),
             reports: drain_reports,
@@ -155,7 +159,7 @@ impl KubeletPlugin {
             registration,
             sole_instance,
             heartbeat: readiness::pulse(&health, "SLM trigger"),
-            find_resume_point: resume_point::finder(&cluster, &node),
+            find_resume_point: resume_point::finder(&cluster, &node, left, driver_state),
             claims: Arc::new(LifecycleEventClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),

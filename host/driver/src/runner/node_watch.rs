@@ -51,13 +51,6 @@ impl LatestNode {
         self.0.borrow().clone()
     }
 
-    /// The node as it was read first or later; `None`: it does not exist, or the watch has ended.
-    pub(crate) async fn first(&self) -> Option<Node> {
-        let mut newest = self.0.clone();
-        let read = newest.wait_for(Option::is_some).await.ok()?;
-        read.clone().flatten()
-    }
-
     /// The node as it is, and as it becomes.
     pub(crate) fn events(&self) -> impl Stream<Item = Event> + Send + Unpin + use<> {
         WatchStream::new(self.0.clone()).filter_map(|node| std::future::ready(node.map(Event::Node)))

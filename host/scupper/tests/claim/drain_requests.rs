@@ -115,7 +115,7 @@ impl Site {
             .unwrap();
     }
 
-    async fn delete(&self, id: &str) {
+    pub(crate) async fn delete(&self, id: &str) {
         let name = format!("drain-{NODE}-{id}");
         self.requests
             .delete(&name, &DeleteParams::default())
@@ -389,6 +389,7 @@ async fn with_partial_only_the_named_pods_leave() {
         site.message("1", "DrainComplete"),
         "1 pod evicted, 1 kept as planned"
     );
+    assert_eq!(site.reason("Drained"), None, "the node is not drained");
     assert_eq!(site.pod_names(), ["b", "elsewhere"]);
     site.create("2", json!({"podsToDrain": {}})).await;
     site.becomes("2", "DrainComplete", "True NoPods").await;

@@ -13,6 +13,8 @@ mod conditions;
 mod cordon;
 mod crashes;
 mod drain_request_facts;
+mod drain_request_orders;
+mod drain_request_sizes;
 mod drain_requests;
 #[path = "../slm/driver.rs"]
 mod driver;

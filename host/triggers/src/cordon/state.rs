@@ -26,6 +26,8 @@ pub struct NodeFacts {
     pub own_cordon: bool,
     /// The node's condition `Drained` is True.
     pub drained: bool,
+    /// A drain of some of its pods has ended well, and policies have something to undo at the uncordon.
+    pub to_undo: bool,
     /// An unfinished request of this trigger, from the checkpoint on the node.
     pub resume_point: Option<ResumePoint>,
 }
@@ -103,14 +105,21 @@ impl CordonState {
     pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
         match &driver_state {
             DriverState::Idle => self.forget_active(|active| active.accepted || active.withdrawn),
-            DriverState::Running { id } => {
+            DriverState::Running { id, .. } => {
                 if let Some(active) = self.active.as_mut().filter(|active| active.id == *id) {
                     active.accepted = true;
                 }
                 self.forget_active(|active| active.id != *id && (active.accepted || active.withdrawn));
             }
-            DriverState::Ended { id, outcome } => {
-                self.ended(outcome);
+            DriverState::Ended {
+                id,
+                outcome,
+                partial,
+            } => {
+                // Of the node's other pods it says nothing.
+                if !partial {
+                    self.ended(outcome);
+                }
                 let own = self
                     .active
                     .take_if(|active| active.id == *id || active.accepted || active.withdrawn);
@@ -183,7 +192,7 @@ impl CordonState {
         let drained = self.drained || node.drained;
         if node.requests_drain() && !drained && !self.cordon_handled {
             Some(Intent::Drain)
-        } else if node.labelled && !node.cordoned && drained && !self.uncordon_handled {
+        } else if node.labelled && !node.cordoned && (drained || node.to_undo) && !self.uncordon_handled {
             Some(Intent::Uncordon)
         } else {
             None

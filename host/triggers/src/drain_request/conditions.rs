@@ -22,9 +22,11 @@ pub struct RequestCondition {
     pub message: String,
 }
 
-/// The types of the conditions.
+/// The types of the conditions, and the node for which they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionNames {
+    /// The driver's node.
+    pub node: String,
     /// The pods that were meant are gone.
     pub complete: String,
     /// The drain runs.
@@ -45,10 +47,10 @@ pub(super) enum RequestAnswer {
 }
 
 /// How far a request is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum RequestStage<'a> {
-    /// Its drain has not begun.
-    Waiting,
+    /// Its drain has not begun: what it waits for.
+    Waiting(String),
     /// It is drained for. The hooks that hold the drain.
     Draining(&'a [String]),
     /// It has its answer.
@@ -58,6 +60,7 @@ pub(super) enum RequestStage<'a> {
 impl Default for ConditionNames {
     fn default() -> Self {
         Self {
+            node: String::new(),
             complete: "DrainComplete".to_owned(),
             in_progress: "DrainInProgress".to_owned(),
             deferred: "DrainDeferred".to_owned(),
@@ -123,28 +126,33 @@ impl ConditionNames {
         answers.into_iter().find(|kind| request.is_true(kind))
     }
 
-    /// Since when a drain of ours runs for it, as its status says.
+    /// Since when a drain of this node runs for it, as its status says.
     pub(super) fn draining_since(&self, request: &ObservedRequest) -> Option<Time> {
         let condition = request.condition(&self.in_progress)?;
-        (condition.status == "True" && condition.reason == DRAINING).then_some(condition.since?)
+        let is_ours = condition.status == "True"
+            && condition.reason == DRAINING
+            && condition.message == self.draining_message();
+        is_ours.then_some(condition.since?)
+    }
+
+    /// It names the node: the request may have named another one before.
+    fn draining_message(&self) -> String {
+        one_line(&format!("the driver of node {} drains it", self.node), MESSAGE_BYTES)
+    }
+
+    /// The condition of a request that is no longer for this node.
+    pub(super) fn departed(&self) -> RequestCondition {
+        let message = format!("the request is no longer for node {}", self.node);
+        condition(&self.in_progress, false, "NodeChanged", &message)
     }
 
     /// The conditions of a request at this stage.
-    pub(super) fn at(&self, stage: RequestStage<'_>, request: &ObservedRequest) -> Vec<RequestCondition> {
+    pub(super) fn at(&self, stage: &RequestStage<'_>, request: &ObservedRequest) -> Vec<RequestCondition> {
         match stage {
-            RequestStage::Waiting => vec![condition(
-                &self.in_progress,
-                false,
-                "Waiting",
-                "waits for another drain of the node to end",
-            )],
+            RequestStage::Waiting(why) => vec![condition(&self.in_progress, false, "Waiting", why)],
             RequestStage::Draining(held) => {
-                let mut all = vec![condition(
-                    &self.in_progress,
-                    true,
-                    DRAINING,
-                    "the driver of the node drains it",
-                )];
+                let draining = self.draining_message();
+                let mut all = vec![condition(&self.in_progress, true, DRAINING, &draining)];
                 if held.is_empty() {
                     all.extend(self.not_deferred(request));
                 } else {

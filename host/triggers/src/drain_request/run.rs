@@ -18,6 +18,8 @@ use scupper_common::clock::Clock;
 
 /// How often deadlines and pauses are looked at while a request is open.
 const TURN: Duration = Duration::from_secs(1);
+/// Writes under way at once: each reads the whole object first.
+const MOST_WRITES: usize = 4;
 
 /// Settings of the trigger.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ where
     loop {
         let is_sole = *sole_instance.borrow_and_update();
         if is_sole && state.needs_resume_point() {
-            state.resume(find_resume_point().await);
+            state.handle_resume_point(find_resume_point().await, clock.now());
         }
         state.advance(clock.now(), is_sole);
         if let Some(now_served) = state.served() {
@@ -89,7 +91,10 @@ where
                 return;
             }
         }
-        while let Some(write) = is_sole.then(|| state.poll_write(clock.now())).flatten() {
+        while let Some(write) = (is_sole && writes.len() < MOST_WRITES)
+            .then(|| state.poll_write(clock.now()))
+            .flatten()
+        {
             writes.push(carry_out(Arc::clone(&set_conditions), write));
         }
         tokio::select! {

@@ -11,10 +11,14 @@ use scupper_engine::{Intent, Outcome, Time};
 use super::TRIGGER;
 use super::conditions::{ConditionNames, RequestAnswer, RequestStage};
 use super::request::{ObservedRequest, RequestChange, ServedRequests};
-use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods, ResumePoint};
+use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods};
+use departed::DepartedRequest;
+use resuming::Resuming;
 use writes::WriteSlot;
 
+mod departed;
 mod planned;
+mod resuming;
 mod writes;
 
 pub use planned::{NoDrain, PlannedDrain, planned_drain};
@@ -37,6 +41,8 @@ struct TrackedRequest {
 #[derive(Debug)]
 struct ActiveDrain {
     id: String,
+    /// Of the request that it began with.
+    name: String,
     only_pods: Option<NamedPods>,
     started: bool,
     /// No request asks for it any more.
@@ -70,9 +76,10 @@ pub(super) struct RequestState {
     unlisted: BTreeSet<String>,
     /// By UID.
     requests: BTreeMap<String, TrackedRequest>,
+    /// Requests that are not for this node any more, and whose status says that it is drained for them.
+    departed: BTreeMap<String, DepartedRequest>,
     drain: Option<ActiveDrain>,
-    /// The checkpoint of a previous process was already examined.
-    resume_checked: bool,
+    resuming: Resuming,
     /// Nothing begins before this time.
     not_before: Time,
     commands: VecDeque<DrainCommand>,
@@ -103,8 +110,9 @@ impl RequestState {
             timeout,
             unlisted: namespaces.iter().cloned().collect(),
             requests: BTreeMap::new(),
+            departed: BTreeMap::new(),
             drain: None,
-            resume_checked: false,
+            resuming: Resuming::default(),
             not_before: Time::default(),
             commands: VecDeque::new(),
         }
@@ -117,6 +125,8 @@ impl RequestState {
     /// True if the state must be advanced although nothing happens.
     pub(super) fn is_busy(&self) -> bool {
         self.drain.is_some()
+            || self.resuming.is_undecided()
+            || !self.departed.is_empty()
             || self
                 .requests
                 .values()
@@ -131,22 +141,26 @@ impl RequestState {
                     .iter()
                     .map(|request| request.reference.uid.clone())
                     .collect();
-                self.requests.retain(|uid, tracked| {
-                    tracked.observed.reference.namespace != namespace || uids.contains(uid)
+                let tracked = self.requests.iter();
+                let gone = tracked.filter(|(uid, tracked)| {
+                    tracked.observed.reference.namespace == namespace && !uids.contains(*uid)
                 });
+                let gone: Vec<_> = gone.map(|(uid, _)| uid.clone()).collect();
+                for uid in gone {
+                    self.forget(&uid);
+                }
                 for request in listed {
                     self.observe(request, now);
                 }
                 self.unlisted.remove(&namespace);
             }
             RequestChange::Applied(request) => self.observe(request, now),
-            RequestChange::Deleted(uid) => {
-                self.requests.remove(&uid);
-            }
+            RequestChange::Deleted(uid) => self.forget(&uid),
         }
     }
 
     fn observe(&mut self, request: ObservedRequest, now: Time) {
+        self.departed.remove(&request.reference.uid);
         match self.requests.get_mut(&request.reference.uid) {
             Some(tracked) => tracked.observed = request,
             None => {
@@ -207,38 +221,19 @@ impl RequestState {
         }
     }
 
-    /// True if the checkpoint on the node must be examined first.
-    pub(super) fn needs_resume_point(&self) -> bool {
-        !self.resume_checked && self.unlisted.is_empty()
-    }
-
-    /// Continues the drain of a previous process, if a request still asks for it; else cancels it.
-    pub(super) fn resume(&mut self, left: Option<ResumePoint>) {
-        self.resume_checked = true;
-        let Some(left) = left else { return };
-        let only_pods = self
-            .requests
-            .get(&left.id)
-            .map(|tracked| tracked.observed.only_pods.clone());
-        let open = self.open_for(only_pods.as_ref());
-        let only_pods = only_pods.flatten();
-        let request = DrainRequest {
-            deadline: left.deadline,
-            ..new_request(left.id, left.name, only_pods)
-        };
-        self.send(request, open);
-        self.withdraw_if_unwanted();
-    }
-
     /// Does what follows from all that is known. `may_begin`: this is the only driver, and it is not stopping.
     pub(super) fn advance(&mut self, now: Time, may_begin: bool) {
-        if !self.resume_checked {
+        if may_begin {
+            self.resume_when_known(now);
+        }
+        if !self.resuming.is_done() {
             return;
         }
         self.answer_at_once();
         self.expire(now);
         self.update_members(now);
-        if may_begin && self.drain.is_none() && now >= self.not_before {
+        let is_known = self.resuming.has_waited_for_lists(&self.unlisted, now);
+        if may_begin && is_known && self.drain.is_none() && now >= self.not_before {
             self.begin();
         }
     }
@@ -283,7 +278,7 @@ impl RequestState {
         let Some(drain) = self.drain.as_ref().filter(|drain| !drain.withdrawn) else {
             return;
         };
-        let mut open = self.open_for(Some(&drain.only_pods));
+        let mut open = self.open_for(drain.only_pods.as_ref());
         open.retain(|uid, member| drain.is_planned_for(uid, &member.joined_with));
         let joined: Vec<_> = open
             .keys()
@@ -312,7 +307,7 @@ impl RequestState {
             drain.withdrawn = true;
             self.commands.push_back(DrainCommand::Cancel {
                 id: drain.id.clone(),
-                reason: "its DrainRequest was deleted, changed, or answered by another client".to_owned(),
+                reason: self.resuming.why_withdrawn(&self.unlisted),
             });
         }
     }
@@ -354,12 +349,13 @@ impl RequestState {
             reference, only_pods, ..
         } = request;
         let drain = new_request(reference.uid.clone(), reference.name.clone(), only_pods.clone());
-        (drain, self.open_for(Some(only_pods)))
+        (drain, self.open_for(only_pods.as_ref()))
     }
 
     fn send(&mut self, request: DrainRequest, members: BTreeMap<String, DrainMember>) {
         self.drain = Some(ActiveDrain {
             id: request.id.clone(),
+            name: request.name.clone(),
             only_pods: request.only_pods.clone(),
             started: false,
             withdrawn: false,
@@ -381,12 +377,15 @@ impl RequestState {
     }
 
     /// The open requests that mean these pods; `None`: those that mean all of the node.
-    fn open_for(&self, only_pods: Option<&Option<NamedPods>>) -> BTreeMap<String, DrainMember> {
-        let only_pods = only_pods.and_then(Option::as_ref);
+    fn open_for(&self, only_pods: Option<&NamedPods>) -> BTreeMap<String, DrainMember> {
+        self.open_where(|named| named == only_pods)
+    }
+
+    fn open_where(&self, means: impl Fn(Option<&NamedPods>) -> bool) -> BTreeMap<String, DrainMember> {
         let open = self
             .requests
             .iter()
-            .filter(|(_, tracked)| self.is_open(tracked) && tracked.observed.only_pods.as_ref() == only_pods);
+            .filter(|(_, tracked)| self.is_open(tracked) && means(tracked.observed.only_pods.as_ref()));
         let member = |tracked: &TrackedRequest| DrainMember {
             deadline: None,
             joined_with: Arc::clone(&tracked.observed.fields),
@@ -420,7 +419,25 @@ impl RequestState {
             .drain
             .as_ref()
             .filter(|drain| drain.started && drain.members.contains_key(uid));
-        Some(own.map_or(RequestStage::Waiting, |drain| RequestStage::Draining(&drain.held)))
+        let waits = || RequestStage::Waiting(self.why_it_waits(uid));
+        Some(own.map_or_else(waits, |drain| RequestStage::Draining(&drain.held)))
+    }
+
+    /// What an open request waits for whose drain has not started.
+    fn why_it_waits(&self, uid: &str) -> String {
+        if let Some(why) = self.resuming.why_it_waits(&self.unlisted) {
+            return why;
+        }
+        match &self.drain {
+            Some(drain) if drain.members.contains_key(uid) => {
+                "waits for another drain of the node to end".to_owned()
+            }
+            Some(drain) => format!(
+                "asks for another drain than the one for DrainRequest {}, and waits for its end",
+                drain.name
+            ),
+            None => "its drain begins as soon as the driver can".to_owned(),
+        }
     }
 }
 

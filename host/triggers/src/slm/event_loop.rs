@@ -127,16 +127,14 @@ impl SlmLoop {
         let commands = self.outputs.commands.clone();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.state
-            .handle_driver_state(driver_state.borrow_and_update().clone());
+        self.handle_driver_state(driver_state.borrow_and_update().clone());
         loop {
             let until = self.waiting_calls.front().map(|(until, ..)| *until);
             tokio::select! {
                 biased;
                 changed = driver_state.changed() => match changed {
                     Ok(()) => {
-                        self.state.handle_driver_state(driver_state.borrow_and_update().clone());
-                        self.notify_claim_task(ClaimInput::DriverStateChanged);
+                        self.handle_driver_state(driver_state.borrow_and_update().clone());
                     }
                     Err(_) => return self.input_closed("driver's standing").await,
                 },
@@ -155,7 +153,11 @@ impl SlmLoop {
                     },
                     Err(_) => return self.input_closed("driver's list of commands").await,
                 },
-                resume_point = self.startup_wait.resume_point() => self.unpause(resume_point),
+                resume_point = self.startup_wait.resume_point() => {
+                    self.unpause(resume_point);
+                    // What another trigger's drain has left goes on before any event is claimed.
+                    self.handle_driver_state(driver_state.borrow_and_update().clone());
+                }
                 () = at(until) => self.expire_waiting_calls(),
                 () = stop.cancelled(), if !self.stopping.is_asked() => {
                     self.handle_stop();
@@ -219,6 +221,11 @@ impl SlmLoop {
             );
             send(&call, reply, Reply::Empty);
         }
+    }
+
+    fn handle_driver_state(&mut self, driver_state: DriverState) {
+        self.state.handle_driver_state(driver_state.clone());
+        self.notify_claim_task(ClaimInput::DriverStateChanged(driver_state));
     }
 
     fn handle_report(&mut self, report: RegistrationReport) {
@@ -288,7 +295,6 @@ impl SlmLoop {
     fn unpause(&mut self, resume_point: Option<ResumePoint>) {
         self.startup_wait = StartupWait::Nothing;
         self.state.unpause(resume_point);
-        self.notify_claim_task(ClaimInput::DriverStateChanged);
     }
 
     /// Sends all pending outputs of the state.

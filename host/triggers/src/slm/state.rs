@@ -59,6 +59,8 @@ struct TrackedEvent {
     claimed: Option<Time>,
     /// The kubelet has called this process, or a previous one, for it.
     called: bool,
+    /// It was reported that the driver is busy with something else.
+    reported_busy: bool,
     outcome: Option<Outcome>,
 }
 
@@ -121,7 +123,11 @@ impl SlmState {
         let uid = self.uid_of(&call.event);
         let known = uid.as_ref().and_then(|uid| self.events.get(uid));
         let progress = known.map_or(EventProgress::NotBegun, |known| self.progress(known));
+        let is_busy = progress == EventProgress::DriverBusy;
         let decision = decide(&self.identity, call, known.map(|known| &known.event), progress);
+        if let Some(uid) = uid.as_ref().filter(|_| is_busy) {
+            self.report_busy(uid);
+        }
         if let (Some(uid), CallDecision::Answer(_, act)) = (uid, &decision) {
             if let Some(known) = self.events.get_mut(&uid) {
                 if let (false, Some(why)) = (known.called, flags_problem(&known.event, &decision)) {
@@ -137,6 +143,23 @@ impl SlmState {
             }
         }
         decision
+    }
+
+    /// A kubelet has claimed an event that must wait. Only the kubelet could move the event's time limit, and does not.
+    fn report_busy(&mut self, uid: &str) {
+        let what = match &self.driver_state {
+            DriverState::Running { what, .. } => what.as_str(),
+            DriverState::Idle | DriverState::Ended { .. } => "another LifecycleEvent",
+        };
+        let Some(known) = self.events.get_mut(uid).filter(|known| !known.reported_busy) else {
+            return;
+        };
+        known.reported_busy = true;
+        let limit = if known.event.sla.is_some() { "; its time limit runs" } else { "" };
+        self.outputs.push_back(SlmOutput::Warn {
+            reason: "LifecycleEventWaits",
+            message: format!("LifecycleEvent {} waits until {what} has ended{limit}", known.event.name),
+        });
     }
 
     /// Handles a change from the watch of events.
@@ -165,7 +188,7 @@ impl SlmState {
             DriverState::Idle => {
                 self.active.take_if(|active| active.accepted || active.withdrawn);
             }
-            DriverState::Running { id } => {
+            DriverState::Running { id, .. } => {
                 let other =
                     |active: &mut ActiveRequest| active.id != *id && (active.accepted || active.withdrawn);
                 self.active.take_if(other);
@@ -173,7 +196,7 @@ impl SlmState {
                     active.accepted = true;
                 }
             }
-            DriverState::Ended { id, outcome } => {
+            DriverState::Ended { id, outcome, .. } => {
                 if let Some(known) = self.events.get_mut(id) {
                     known.outcome = Some(outcome.clone());
                 }
@@ -198,7 +221,7 @@ impl SlmState {
             return EventProgress::Ended(outcome);
         }
         let uid = &known.event.uid;
-        let working = matches!(&self.driver_state, DriverState::Running { id } if id == uid);
+        let working = matches!(&self.driver_state, DriverState::Running { id, .. } if id == uid);
         match &self.active {
             _ if self.stopping || self.paused => EventProgress::HandingOver,
             Some(active) if active.id == *uid => EventProgress::Running,
@@ -226,12 +249,14 @@ impl SlmState {
         let was_alive = before
             .as_ref()
             .is_some_and(|known| !known.event.claim.is_terminal());
+        let reported_busy = before.as_ref().is_some_and(|known| known.reported_busy);
         let (called, outcome) = before.map_or((false, None), |known| (known.called, known.outcome));
         let known = TrackedEvent {
             event,
             claimed,
             // While another instance exists, the kubelet calls that one.
             called: called || remembered || self.has_predecessor,
+            reported_busy,
             outcome,
         };
         self.warn_of_stale_end(&known, was_alive);
@@ -331,7 +356,7 @@ impl SlmState {
             flags: known.event.flags().cloned().map(Box::new),
             only_pods: None,
         };
-        let accepted = matches!(&self.driver_state, DriverState::Running { id } if id == uid);
+        let accepted = matches!(&self.driver_state, DriverState::Running { id, .. } if id == uid);
         self.active = Some(ActiveRequest {
             id: uid.to_owned(),
             deadline,

@@ -199,6 +199,7 @@ async fn a_checkpoint_is_resumed_or_lost() {
             name: "drain-1".to_owned(),
             intent: Intent::Drain,
             deadline: None,
+            only_pods: None,
             finished: false,
         })
     };

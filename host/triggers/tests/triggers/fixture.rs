@@ -248,13 +248,17 @@ impl SlmTrigger {
 
     pub(crate) fn working(&self, id: &str) {
         self.driver_state
-            .send_replace(DriverState::Running { id: id.to_owned() });
+            .send_replace(DriverState::Running {
+        id: id.to_owned(),
+        what: String::new(),
+    });
     }
 
     pub(crate) fn ended(&self, id: &str, outcome: Outcome) {
         self.driver_state.send_replace(DriverState::Ended {
             id: id.to_owned(),
             outcome,
+            partial: false,
         });
     }
 

@@ -19,6 +19,7 @@ fn node() -> NodeFacts {
         cordoned: false,
         own_cordon: false,
         drained: false,
+        to_undo: false,
         resume_point: None,
     }
 }
@@ -48,6 +49,7 @@ fn begins(state: &mut CordonState, node: &NodeFacts, intent: Intent) -> String {
     assert_eq!((request.intent, request.trigger.as_str()), (intent, TRIGGER));
     state.handle_driver_state(DriverState::Running {
         id: request.id.clone(),
+        what: String::new(),
     });
     request.id.clone()
 }
@@ -61,6 +63,7 @@ fn ends(state: &mut CordonState, id: &str, outcome: Outcome) {
     state.handle_driver_state(DriverState::Ended {
         id: id.to_owned(),
         outcome,
+        partial: false,
     });
 }
 
@@ -160,6 +163,7 @@ fn a_queued_request_that_was_withdrawn_is_forgotten() {
     // Another trigger was quicker, so this request waits.
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
+        what: String::new(),
     });
     assert!(matches!(
         commands(&mut state, &node())[..],
@@ -184,6 +188,7 @@ fn one_drain_at_a_time_whatever_the_trigger() {
     let mut state = state();
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
+        what: String::new(),
     });
     quiet(&mut state, &cordoned());
     ends(&mut state, "event", Outcome::Drained);
@@ -191,6 +196,7 @@ fn one_drain_at_a_time_whatever_the_trigger() {
     // Uncordoned by an event: the uncordon is that event's, and the remaining cordon is not a new request.
     state.handle_driver_state(DriverState::Running {
         id: "back".to_owned(),
+        what: String::new(),
     });
     quiet(&mut state, &cordoned());
     ends(&mut state, "back", Outcome::Uncordoned { cordon_kept: true });
@@ -204,6 +210,7 @@ fn a_failed_event_keeps_the_request_of_the_cordon() {
     let mut state = state();
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
+        what: String::new(),
     });
     quiet(&mut state, &cordoned());
     ends(&mut state, "event", expired());
@@ -217,6 +224,7 @@ fn resume_point(intent: Intent, node: NodeFacts) -> NodeFacts {
         name: "cordon-worker-1".to_owned(),
         intent,
         deadline: Some(NOW),
+        only_pods: None,
         finished: false,
     };
     NodeFacts {
@@ -268,7 +276,35 @@ fn a_missed_end_is_not_a_new_request() {
     begins(&mut state, &cordoned(), Intent::Drain);
     state.handle_driver_state(DriverState::Running {
         id: "event".to_owned(),
+        what: String::new(),
     });
     ends(&mut state, "event", expired());
     quiet(&mut state, &cordoned());
+}
+
+#[test]
+fn a_drain_of_some_pods_does_not_drain_the_node() {
+    let mut state = state();
+    state.handle_driver_state(DriverState::Ended {
+        id: "request".to_owned(),
+        outcome: Outcome::Drained,
+        partial: true,
+    });
+    begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn what_policies_did_for_some_pods_is_undone_at_the_uncordon() {
+    let mut state = state();
+    state.handle_driver_state(DriverState::Ended {
+        id: "request".to_owned(),
+        outcome: Outcome::Drained,
+        partial: true,
+    });
+    quiet(&mut state, &node());
+    let to_undo = NodeFacts {
+        to_undo: true,
+        ..node()
+    };
+    begins(&mut state, &to_undo, Intent::Uncordon);
 }

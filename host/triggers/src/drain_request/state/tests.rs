@@ -6,9 +6,12 @@ use scupper_engine::{Condition, PodRef};
 use super::super::conditions::RequestCondition;
 use super::super::request::RequestRef;
 use super::*;
+use crate::ResumePoint;
 
+mod departing;
 mod joining;
 mod planning;
+mod resuming;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const NAMESPACE: &str = "nvsentinel";
@@ -59,7 +62,7 @@ fn with(uid: &str, kind: &str, status: &str, reason: &str, since: Time) -> Obser
         kind: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
-        message: String::new(),
+        message: "the driver of node worker-1 drains it".to_owned(),
         since: Some(since),
     };
     ObservedRequest {
@@ -76,32 +79,43 @@ fn naming(uid: &str, pods: &[&str]) -> ObservedRequest {
     }
 }
 
-fn left(id: &str) -> ResumePoint {
-    ResumePoint {
-        id: id.to_owned(),
-        name: format!("drain-{id}"),
-        intent: Intent::Drain,
-        deadline: None,
-        finished: false,
-    }
-}
-
 impl Rig {
     /// It knows these requests, and no process left anything.
     fn with(requests: Vec<ObservedRequest>) -> Self {
         let mut rig = Self::unresumed(requests);
-        rig.state.resume(None);
+        rig.finds(None);
         rig
     }
 
+    /// It knows these requests, and has not read the node.
     fn unresumed(requests: Vec<ObservedRequest>) -> Self {
-        let names = ConditionNames::default();
-        let mut state = RequestState::new(&[NAMESPACE.to_owned()], names, Some(HOUR));
-        let now = Time::from_millis(1_000_000_000);
-        assert!(!state.needs_resume_point());
-        state.handle_change(RequestChange::Listed(NAMESPACE.to_owned(), requests), now);
-        assert!(state.needs_resume_point());
-        Self { state, now }
+        let mut rig = Self::serving(&[NAMESPACE]);
+        rig.lists(NAMESPACE, requests);
+        assert!(rig.state.needs_resume_point());
+        rig
+    }
+
+    /// It serves these namespaces, and knows nothing yet.
+    fn serving(namespaces: &[&str]) -> Self {
+        let names = ConditionNames {
+            node: "worker-1".to_owned(),
+            ..ConditionNames::default()
+        };
+        let namespaces: Vec<_> = namespaces.iter().map(ToString::to_string).collect();
+        Self {
+            state: RequestState::new(&namespaces, names, Some(HOUR)),
+            now: Time::from_millis(1_000_000_000),
+        }
+    }
+
+    fn lists(&mut self, namespace: &str, requests: Vec<ObservedRequest>) {
+        let listed = RequestChange::Listed(namespace.to_owned(), requests);
+        self.state.handle_change(listed, self.now);
+    }
+
+    /// The node says that a former process left this drain.
+    fn finds(&mut self, left: Option<ResumePoint>) {
+        self.state.handle_resume_point(left, self.now);
     }
 
     /// The commands to the driver, in short.
@@ -424,60 +438,6 @@ fn a_write_that_fails_is_tried_again_later_and_later() {
         rig.passes(Duration::from_millis(1));
     }
     assert_eq!(rig.written().len(), 1);
-}
-
-#[test]
-fn a_new_process_continues_the_drain_while_any_request_asks_for_it() {
-    let mut rig = Rig::unresumed(vec![request("b")]);
-    rig.state.resume(Some(left("a")));
-    assert_eq!(rig.commands(), ["begin a"]);
-    rig.started("a");
-    rig.ended("a", drained());
-    assert_eq!(rig.written(), ["b: Complete=true Drained"]);
-}
-
-#[test]
-fn a_new_process_cancels_the_drain_that_no_request_asks_for() {
-    let done = with("a", "DrainComplete", "True", "Drained", Time::default());
-    for requests in [vec![], vec![done]] {
-        let mut rig = Rig::unresumed(requests);
-        rig.state.resume(Some(left("a")));
-        assert_eq!(rig.commands(), ["begin a", "cancel a"]);
-    }
-}
-
-#[test]
-fn a_new_process_keeps_the_deadline_of_the_former() {
-    let mut rig = Rig::unresumed(vec![]);
-    let begun = rig.now - HOUR / 2;
-    rig.apply(with("a", "DrainInProgress", "True", "Draining", begun));
-    rig.apply(with("b", "DrainInProgress", "True", "SomebodyElses", begun));
-    rig.state.resume(Some(left("a")));
-    rig.commands();
-    rig.started("a");
-    rig.delete("b");
-    assert_eq!(rig.commands(), ["deadline a Some(1800)"]);
-    let mut rig = Rig::with(vec![with("b", "DrainInProgress", "True", "SomebodyElses", begun)]);
-    rig.commands();
-    rig.started("b");
-    assert_eq!(rig.commands(), ["deadline b Some(3600)"]);
-}
-
-#[test]
-fn nothing_begins_before_all_namespaces_are_known_or_beside_another_instance() {
-    let namespaces = ["one".to_owned(), "two".to_owned()];
-    let mut state = RequestState::new(&namespaces, ConditionNames::default(), None);
-    let now = Time::from_millis(1);
-    state.handle_change(RequestChange::Listed("one".to_owned(), vec![request("a")]), now);
-    assert!(!state.needs_resume_point());
-    state.advance(now, true);
-    assert_eq!(state.poll_command(), None);
-    state.handle_change(RequestChange::Listed("two".to_owned(), Vec::new()), now);
-    state.resume(None);
-    state.advance(now, false);
-    assert_eq!(state.poll_command(), None);
-    state.advance(now, true);
-    assert!(matches!(state.poll_command(), Some(DrainCommand::Begin(_))));
 }
 
 #[test]

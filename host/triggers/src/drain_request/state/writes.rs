@@ -37,17 +37,37 @@ impl WriteSlot {
     pub(super) const fn is_pending(&self) -> bool {
         self.in_flight || self.failures > 0
     }
+
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !self.in_flight && now >= self.not_before
+    }
+
+    pub(super) const fn begin(&mut self) {
+        self.in_flight = true;
+    }
+
+    pub(super) fn failed(&mut self, now: Time) {
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.failures.min(10))
+            .min(LONGEST_PAUSE);
+        self.in_flight = false;
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = now + pause;
+    }
 }
 
 impl RequestState {
     /// The next write that is due.
     pub(in super::super) fn poll_write(&mut self, now: Time) -> Option<ConditionWrite> {
+        if let Some(correction) = self.poll_correction(now) {
+            return Some(correction);
+        }
         let (uid, conditions) = self.requests.iter().find_map(|(uid, tracked)| {
             let conditions = self.due(tracked, now)?;
             Some((uid.clone(), conditions))
         })?;
         let tracked = self.requests.get_mut(&uid)?;
-        tracked.write.in_flight = true;
+        tracked.write.begin();
         Some(ConditionWrite {
             reference: tracked.observed.reference.clone(),
             conditions,
@@ -56,12 +76,12 @@ impl RequestState {
 
     fn due(&self, tracked: &TrackedRequest, now: Time) -> Option<Vec<RequestCondition>> {
         let slot = &tracked.write;
-        if slot.in_flight || now < slot.not_before {
+        if !slot.is_due(now) {
             return None;
         }
         let stage = self.stage(tracked)?;
-        let is_early = matches!(stage, RequestStage::Waiting) && now < tracked.seen + PATIENCE;
-        let wanted = self.names.at(stage, &tracked.observed);
+        let is_early = matches!(stage, RequestStage::Waiting(_)) && now < tracked.seen + PATIENCE;
+        let wanted = self.names.at(&stage, &tracked.observed);
         let is_due = match Difference::of(&tracked.observed, &wanted) {
             Difference::None => false,
             Difference::Text => now >= slot.last + TEXTS,
@@ -74,26 +94,22 @@ impl RequestState {
     pub(super) fn has_news(&self, tracked: &TrackedRequest) -> bool {
         let wanted = self
             .stage(tracked)
-            .map(|stage| self.names.at(stage, &tracked.observed));
+            .map(|stage| self.names.at(&stage, &tracked.observed));
         wanted.is_some_and(|wanted| Difference::of(&tracked.observed, &wanted) != Difference::None)
     }
 
     /// A write has ended. The watch may show its result later, or not at all.
     pub(in super::super) fn handle_written(&mut self, write: &ConditionWrite, succeeded: bool, now: Time) {
         let Some(tracked) = self.requests.get_mut(&write.reference.uid) else {
+            self.handle_last_write(write, succeeded, now);
             return;
         };
         let slot = &mut tracked.write;
-        slot.in_flight = false;
         if !succeeded {
-            let pause = FIRST_PAUSE
-                .saturating_mul(1 << slot.failures.min(10))
-                .min(LONGEST_PAUSE);
-            slot.failures = slot.failures.saturating_add(1);
-            slot.not_before = now + pause;
+            slot.failed(now);
             return;
         }
-        (slot.failures, slot.last) = (0, now);
+        (slot.in_flight, slot.failures, slot.last) = (false, 0, now);
         for written in &write.conditions {
             let status = if written.status { "True" } else { "False" };
             let known = &mut tracked.observed.conditions;

@@ -1,7 +1,7 @@
 //! Chooses the event of this node to process, and when: one at a time, claimed ones first, then the oldest. It must not
 //! read a clock or do I/O: it returns actions and receives their results.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use scupper_engine::{Settings, Time};
@@ -9,6 +9,7 @@ use scupper_engine::{Settings, Time};
 use super::api::{ClaimError, EventSnapshot, VersionedEvent};
 use super::rules::{ClaimAction, ClaimRules};
 use crate::slm::call::Reply;
+use crate::DriverState;
 use crate::slm::{ClaimStatus, LifecycleChange, LifecycleEvent};
 
 /// Interval at which an unchanged event is read again, as a kubelet does.
@@ -48,6 +49,8 @@ pub(in crate::slm) enum ClaimNotice {
     Failed { event: String, why: String },
     /// An event is postponed.
     Postponed { event: String, why: String },
+    /// An event is not claimed before this has ended.
+    Waiting { event: String, what: String },
 }
 
 /// Chooses the event to process, and when.
@@ -58,6 +61,11 @@ pub(in crate::slm) struct ClaimMachine {
     forbidden_timeout: Duration,
     /// This driver claims events.
     claims_events: bool,
+    /// What the driver does, if it is busy. A claim would start the event's time limit, so events wait unclaimed for the
+    /// end of another drain.
+    busy_with: Option<String>,
+    /// Pending events that were reported as waiting for it.
+    waiting: BTreeSet<String>,
     /// The watch has delivered its first full list.
     listed: bool,
     events: BTreeMap<String, LifecycleEvent>,
@@ -106,6 +114,8 @@ impl ClaimMachine {
             },
             forbidden_timeout: Settings::FORBIDDEN_TIMEOUT,
             claims_events: false,
+            busy_with: None,
+            waiting: BTreeSet::new(),
             listed: false,
             events: BTreeMap::new(),
             backoffs: BTreeMap::new(),
@@ -162,13 +172,22 @@ impl ClaimMachine {
     }
 
     /// Handles a change of the driver's activity: its next answer may differ.
-    pub(in crate::slm) fn wake_all(&mut self) {
-        self.wake_each(|_| true);
+    pub(in crate::slm) fn handle_driver_state(&mut self, driver_state: &DriverState) {
+        self.busy_with = match driver_state {
+            DriverState::Running { what, .. } => Some(what.clone()),
+            DriverState::Idle | DriverState::Ended { .. } => None,
+        };
+        self.waiting.clear();
+        self.wake_all();
     }
 
     /// Handles a change of a transition: the events that name it may have waited for it.
     pub(in crate::slm) fn wake_for_transition(&mut self, name: &str) {
         self.wake_each(|event| event.transition == name);
+    }
+
+    fn wake_all(&mut self) {
+        self.wake_each(|_| true);
     }
 
     fn wake_each(&mut self, which: impl Fn(&LifecycleEvent) -> bool) {
@@ -201,6 +220,7 @@ impl ClaimMachine {
             return None;
         }
         self.note_finished(now);
+        self.note_waiting();
         if self.current.is_none() {
             let event = self.choose(now)?;
             self.current = Some(CurrentEvent {
@@ -255,7 +275,7 @@ impl ClaimMachine {
             return vec![ours];
         }
         let over = |sla: Time| now >= sla + ABANDONED_AFTER;
-        let held = self.claimed().any(|event| !event.sla.is_some_and(over));
+        let held = self.busy_with.is_some() || self.claimed().any(|event| !event.sla.is_some_and(over));
         let pending = |event: &&LifecycleEvent| event.claim == ClaimStatus::Pending && !held;
         let leftover = |event: &&LifecycleEvent| event.claim.is_terminal() && self.is_own(event);
         let mut candidates: Vec<_> = self.events.values().filter(pending).collect();
@@ -264,6 +284,23 @@ impl ClaimMachine {
         leftovers.sort_by_key(age);
         candidates.append(&mut leftovers);
         candidates
+    }
+
+    /// Reports the events that wait until the driver has ended what it does. One that is claimed is what it does.
+    fn note_waiting(&mut self) {
+        let Some(what) = &self.busy_with else { return };
+        if self.claimed().any(|event| self.is_own(event)) {
+            return;
+        }
+        let pending = self.events.values().filter(|event| event.claim == ClaimStatus::Pending);
+        for event in pending {
+            if self.waiting.insert(event.uid.clone()) {
+                self.notices.push_back(ClaimNotice::Waiting {
+                    event: event.name.clone(),
+                    what: what.clone(),
+                });
+            }
+        }
     }
 
     fn note_finished(&mut self, now: Time) {

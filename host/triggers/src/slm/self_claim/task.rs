@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::api::ClaimApi;
 use super::machine::{ActionResult, ClaimMachine, ClaimNotice};
 use super::rules::ClaimAction;
+use crate::DriverState;
 use crate::slm::LifecycleChange;
 use crate::slm::monotonic_deadlines::MonotonicDeadlines;
 use crate::slm::service::PendingCall;
@@ -24,7 +25,7 @@ pub(in crate::slm) enum ClaimInput {
     /// A change from the watch of events, after the trigger has handled it.
     EventChanged(LifecycleChange),
     /// A change of the driver's activity, after the trigger has handled it.
-    DriverStateChanged,
+    DriverStateChanged(DriverState),
     /// The transition of this name was published, changed or deleted.
     TransitionChanged(String),
     /// Whether this driver claims events.
@@ -58,7 +59,7 @@ impl ClaimTask {
                 biased;
                 input = input.recv() => match input {
                     Some(ClaimInput::EventChanged(change)) => self.machine.handle_change(monotonic_deadlines.change(change)),
-                    Some(ClaimInput::DriverStateChanged) => self.machine.wake_all(),
+                    Some(ClaimInput::DriverStateChanged(state)) => self.machine.handle_driver_state(&state),
                     Some(ClaimInput::TransitionChanged(name)) => self.machine.wake_for_transition(&name),
                     Some(ClaimInput::SetClaiming(claims_events)) => {
                         // Abandons the action under way: the kubelet continues from what is written.
@@ -113,14 +114,23 @@ impl ClaimTask {
                 ClaimNotice::Postponed { event, why } => {
                     tracing::info!(event, why, "this LifecycleEvent is postponed");
                 }
+                ClaimNotice::Waiting { event, what } => {
+                    tracing::info!(event, what, "this LifecycleEvent is claimed once the driver has ended this");
+                    let message = format!("LifecycleEvent {event} is claimed once {what} has ended");
+                    self.warn("LifecycleEventWaits", message);
+                }
                 ClaimNotice::Failed { event, why } => {
                     let message = format!("LifecycleEvent {event} failed: {why}");
                     tracing::warn!(event, why, "this LifecycleEvent fails");
-                    if self.warnings.try_send(("EventFailed", message)).is_err() {
-                        tracing::warn!(event, "too many warnings wait to be emitted as Events");
-                    }
+                    self.warn("EventFailed", message);
                 }
             }
+        }
+    }
+
+    fn warn(&self, reason: &'static str, message: String) {
+        if self.warnings.try_send((reason, message)).is_err() {
+            tracing::warn!(reason, "too many warnings wait to be emitted as Events");
         }
     }
 }

@@ -38,6 +38,7 @@ fn resume_point(finished: bool) -> Option<ResumePoint> {
         name: "e".to_owned(),
         intent: Intent::Drain,
         deadline: None,
+        only_pods: None,
         finished,
     })
 }
@@ -72,13 +73,17 @@ fn outputs(state: &mut SlmState) -> Vec<String> {
 }
 
 fn working(state: &mut SlmState, id: &str) {
-    state.handle_driver_state(DriverState::Running { id: id.to_owned() });
+    state.handle_driver_state(DriverState::Running {
+        id: id.to_owned(),
+        what: String::new(),
+    });
 }
 
 fn ended(state: &mut SlmState, id: &str, outcome: Outcome) {
     state.handle_driver_state(DriverState::Ended {
         id: id.to_owned(),
         outcome,
+        partial: false,
     });
 }
 

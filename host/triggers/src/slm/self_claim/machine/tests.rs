@@ -138,7 +138,7 @@ fn an_events_whole_life_needs_one_read_before_the_work_and_one_after() {
     assert_eq!(called(&mut machine, Reply::Empty), Method::End { expired: false });
     quiet(&mut machine, after(9_999));
     // The driver's work has ended.
-    machine.wake_all();
+    machine.handle_driver_state(&DriverState::Idle);
     looks_at(&mut machine, "e", START);
     machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, "s"))), START);
     assert_eq!(
@@ -165,7 +165,7 @@ fn a_change_during_a_call_is_not_missed() {
     looks_at(&mut machine, "e", START);
     machine.handle_done(ActionResult::Read(Ok(snapshot(&claimed, true, "s"))), START);
     assert!(matches!(machine.poll_action(START), Some(ClaimAction::Call(_))));
-    machine.wake_all();
+    machine.handle_driver_state(&DriverState::Idle);
     machine.handle_done(ActionResult::Answered(Some(Reply::Empty)), START);
     looks_at(&mut machine, "e", START);
 }
@@ -210,7 +210,7 @@ fn failures_are_retried_with_backoff_and_reported_once() {
         let next = machine.poll_timeout(now).unwrap();
         pauses.push(whole_millis(next.since(now)));
         // Changes do not shorten it.
-        machine.wake_all();
+        machine.handle_driver_state(&DriverState::Idle);
         quiet(&mut machine, now);
         now = next;
     }
@@ -438,4 +438,42 @@ fn an_error_answer_is_reported_and_ends_the_event() {
         panic!("it goes on")
     };
     assert_eq!((status, driver.as_deref()), (ClaimStatus::Failed, Some("drain")));
+}
+
+fn busy(machine: &mut ClaimMachine) {
+    machine.handle_driver_state(&DriverState::Running {
+        id: "r-3".to_owned(),
+        what: "the drain for DrainRequest drain-3".to_owned(),
+    });
+}
+
+#[test]
+fn an_event_is_not_claimed_while_another_triggers_drain_has_the_node_and_says_so_once() {
+    let pending = event("e", ClaimStatus::Pending);
+    let mut machine = machine(vec![pending.clone()]);
+    busy(&mut machine);
+    quiet(&mut machine, START);
+    let waits = ClaimNotice::Waiting {
+        event: "e".to_owned(),
+        what: "the drain for DrainRequest drain-3".to_owned(),
+    };
+    assert_eq!(machine.poll_notice(), Some(waits));
+    machine.handle_change(LifecycleChange::Applied(pending));
+    quiet(&mut machine, after(3_600_000));
+    assert_eq!(machine.poll_notice(), None);
+    assert_eq!(machine.poll_timeout(after(3_600_000)), None, "it waits for a change");
+    machine.handle_driver_state(&DriverState::Ended {
+        id: "r-3".to_owned(),
+        outcome: scupper_engine::Outcome::Drained,
+        partial: false,
+    });
+    looks_at(&mut machine, "e", after(3_600_000));
+}
+
+#[test]
+fn a_claimed_event_goes_on_while_the_driver_is_at_it() {
+    let mut machine = machine(vec![event("e", ClaimStatus::Claimed)]);
+    busy(&mut machine);
+    looks_at(&mut machine, "e", START);
+    assert_eq!(machine.poll_notice(), None);
 }
