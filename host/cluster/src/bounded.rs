@@ -162,7 +162,10 @@ mod tests {
     fn other_keys_cost_nothing() {
         let large = "x".repeat(10_000);
         let value = json!({"a": 1, "large": large, "more": {"a": [large]}});
-        assert_eq!(read(&value.to_string(), 100, Some(&["a"])), (json!({"a": 1}), false));
+        assert_eq!(
+            read(&value.to_string(), 100, Some(&["a"])),
+            (json!({"a": 1}), false)
+        );
     }
 
     #[test]

@@ -219,7 +219,10 @@ pub(super) async fn list_through<T: DeserializeOwned>(
     options: &ConnectOptions,
     sieve: &mut impl Sieve<T>,
 ) -> Result<(Vec<T>, String), Fault> {
-    let size = sieve.page_size().unwrap_or(options.page_size).min(options.page_size);
+    let size = sieve
+        .page_size()
+        .unwrap_or(options.page_size)
+        .min(options.page_size);
     list_pages(client, source, options, size, |object| sieve.keeps(object)).await
 }
 

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
 use super::listing::Source;
-use super::transport::escaped;
 use super::sieve::Sieve;
+use super::transport::escaped;
 use super::watch::{watch, watch_through};
 use super::wire::Object as _;
 use super::write::Merge;
@@ -37,7 +37,9 @@ impl Cluster {
             optional: false,
         };
         let changes = watch_through(self, source, NodeEvents(node.to_owned()));
-        changes.map(|change| convert(change, WireEvent::into_event)).boxed()
+        changes
+            .map(|change| convert(change, WireEvent::into_event))
+            .boxed()
     }
 
     /// Streams the LifecycleTransitions of a driver. Never ends.

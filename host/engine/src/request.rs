@@ -148,7 +148,10 @@ pub fn digest_of_pods(pods: &NamedPods) -> u64 {
     const END: [u8; 1] = [0xff];
     let texts = pods.iter().flat_map(|(namespace, names)| {
         let names = names.iter().flat_map(|name| [name.as_bytes(), &END]);
-        [namespace.as_bytes(), &END].into_iter().chain(names).chain([&END[..]])
+        [namespace.as_bytes(), &END]
+            .into_iter()
+            .chain(names)
+            .chain([&END[..]])
     });
     let digest = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     texts.flatten().fold(0xcbf2_9ce4_8422_2325, digest)

@@ -33,7 +33,12 @@ impl Sieve<WireRequest> for NodeRequests {
     /// node-drainer labels each of its requests with the node, unless the name is too long for a label.
     fn other_selector(&self) -> Option<String> {
         let is_label = self.node.len() <= LABEL_BYTES;
-        is_label.then(|| format!("labelSelector={}", escaped(&format!("{NODE_LABEL}={}", self.node))))
+        is_label.then(|| {
+            format!(
+                "labelSelector={}",
+                escaped(&format!("{NODE_LABEL}={}", self.node))
+            )
+        })
     }
 
     fn begin_list(&mut self) {
@@ -49,7 +54,9 @@ impl Sieve<WireRequest> for NodeRequests {
         let others: usize = self.taken.values().sum();
         if others.saturating_add(request.bytes) > NODE_BYTES {
             let most = NODE_BYTES / (1024 * 1024);
-            request.refuse(format!("the DrainRequests of this node have more than {most} MiB together"));
+            request.refuse(format!(
+                "the DrainRequests of this node have more than {most} MiB together"
+            ));
         }
         self.taken.insert(uid, request.bytes);
         true

@@ -150,12 +150,7 @@ fn a_status_that_is_no_list_of_conditions_is_replaced() {
     for status in [json!(null), json!({"conditions": {}}), json!({})] {
         let object = json!({"metadata": {}, "status": status});
         let wanted = [condition("DrainFailed", true, "")];
-        assert_eq!(
-            merged(&object, &wanted, Time::default())
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(merged(&object, &wanted, Time::default()).unwrap().len(), 1);
     }
 }
 
@@ -181,7 +176,11 @@ fn a_request_that_is_too_large_is_decoded_up_to_a_bound_and_refused() {
     assert!(read.fields.error_codes.is_empty());
     assert_eq!(read.reference.name, "drain-1");
     let unknown = sent(2, &json!({"nodeName": "a", "later": many}));
-    assert_eq!(unknown.into_request().problem, None, "what is not read costs nothing");
+    assert_eq!(
+        unknown.into_request().problem,
+        None,
+        "what is not read costs nothing"
+    );
 }
 
 #[test]
@@ -198,7 +197,10 @@ fn of_many_requests_of_a_node_those_that_do_not_fit_are_refused_and_those_of_oth
     let fit = problems.iter().filter(|problem| problem.is_none()).count();
     assert_eq!(fit, 40);
     let said = problems.last().cloned().flatten().unwrap();
-    assert_eq!(said, "the DrainRequests of this node have more than 8 MiB together");
+    assert_eq!(
+        said,
+        "the DrainRequests of this node have more than 8 MiB together"
+    );
     // Room is made by one that is gone, and by one that names another node now.
     kept.forget(&sent(0, &large));
     assert!(!kept.keeps(&mut sent(1, &json!({"nodeName": "b"}))));

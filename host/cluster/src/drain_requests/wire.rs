@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use scupper_engine::{Condition, NamedPods};
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::super::bounded::{Bounded, Budget};
@@ -105,7 +105,11 @@ impl WireRequest {
     pub(super) fn is_for(&self, node: &str) -> bool {
         match self.spec.get("nodeName").and_then(Value::as_str) {
             Some(named) if !named.is_empty() => named == node,
-            _ => self.metadata.labels.get(NODE_LABEL).is_some_and(|labelled| labelled == node),
+            _ => self
+                .metadata
+                .labels
+                .get(NODE_LABEL)
+                .is_some_and(|labelled| labelled == node),
         }
     }
 

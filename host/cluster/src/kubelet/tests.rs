@@ -44,17 +44,41 @@ fn only_a_kubelet_that_is_unknown_with_an_old_heartbeat_and_an_expired_lease_is_
         (unknown(Some(ago(300))), old(), "silent"),
         (unknown(None), None, "silent"),
         (unknown(Some(ago(41))), Some(lease("5", None)), "silent"),
-        (Vec::new(), old(), "has no condition Ready on its node, so nothing is known of it"),
-        (ready("True", Some(ago(4))), old(), "reported Ready=True (Reason: a message) 4s ago"),
-        (ready("False", Some(ago(4))), old(), "reported Ready=False (Reason: a message) 4s ago"),
-        (ready("False", None), None, "reported Ready=False (Reason: a message) 1m00s ago"),
+        (
+            Vec::new(),
+            old(),
+            "has no condition Ready on its node, so nothing is known of it",
+        ),
+        (
+            ready("True", Some(ago(4))),
+            old(),
+            "reported Ready=True (Reason: a message) 4s ago",
+        ),
+        (
+            ready("False", Some(ago(4))),
+            old(),
+            "reported Ready=False (Reason: a message) 4s ago",
+        ),
+        (
+            ready("False", None),
+            None,
+            "reported Ready=False (Reason: a message) 1m00s ago",
+        ),
         (
             unknown(Some(ago(300))),
             Some(lease("5", Some(ago(39)))),
             "renewed its Lease in kube-node-lease 39s ago",
         ),
-        (unknown(Some(ago(39))), old(), "posted the status of its node 39s ago"),
-        (unknown(Some(ago(39))), None, "posted the status of its node 39s ago"),
+        (
+            unknown(Some(ago(39))),
+            old(),
+            "posted the status of its node 39s ago",
+        ),
+        (
+            unknown(Some(ago(39))),
+            None,
+            "posted the status of its node 39s ago",
+        ),
         (
             unknown(None),
             Some(lease("5", Some(NOW + Duration::from_secs(90)))),

@@ -86,15 +86,18 @@ async fn a_lease_that_is_renewed_or_cannot_be_read_keeps_the_taint_away() {
         cluster.mark_out_of_service("n1", &uid, "drain-1", None),
         looks(&mut server, unknown(), Some("2100-01-01T00:00:00.000000Z"))
     );
-    let is_renewed = matches!(marked, Ok(OutOfService::Alive(SignOfLife::Renewed(SeenAt::Ahead(_)))));
-    assert!(is_renewed, "{marked:?}");
-    let (marked, ()) = tokio::join!(
-        cluster.mark_out_of_service("n1", &uid, "drain-1", None),
-        async {
-            reads(&mut server, unknown()).await;
-            server.expect("GET", LEASE).await.fail(403, "Forbidden", "not yours");
-        }
+    let is_renewed = matches!(
+        marked,
+        Ok(OutOfService::Alive(SignOfLife::Renewed(SeenAt::Ahead(_))))
     );
+    assert!(is_renewed, "{marked:?}");
+    let (marked, ()) = tokio::join!(cluster.mark_out_of_service("n1", &uid, "drain-1", None), async {
+        reads(&mut server, unknown()).await;
+        server
+            .expect("GET", LEASE)
+            .await
+            .fail(403, "Forbidden", "not yours");
+    });
     assert!(marked.as_ref().is_err_and(WriteError::is_forbidden), "{marked:?}");
     server.finish(cluster).await;
 }
@@ -113,7 +116,10 @@ async fn a_node_that_may_be_alive_or_has_the_taint_or_no_cordon_is_not_written()
     let cases = [
         (node(Some("True"), &[], None), reported("True")),
         (node(Some("False"), &[], None), reported("False")),
-        (node(None, &[], None), OutOfService::Alive(SignOfLife::NoCondition)),
+        (
+            node(None, &[], None),
+            OutOfService::Alive(SignOfLife::NoCondition),
+        ),
         (node(Some("True"), &[taint()], None), reported("True")),
         (node(Some("Unknown"), &[taint()], None), OutOfService::Found),
         (

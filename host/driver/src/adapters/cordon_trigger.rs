@@ -92,7 +92,9 @@ fn has_to_undo(mark: &Checkpoint) -> bool {
 }
 
 fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
-    let resume_point = left.mark_so_far().and_then(|mark| resume_point::of_cordon(&mark, clock));
+    let resume_point = left
+        .mark_so_far()
+        .and_then(|mark| resume_point::of_cordon(&mark, clock));
     NodeFacts {
         uid: node.uid.0.clone(),
         labelled: node.labels.get(LABEL).is_some_and(|value| value == "true"),

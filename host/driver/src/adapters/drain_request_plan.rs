@@ -61,7 +61,11 @@ pub async fn plan_drain_request(
     let node = node.unwrap_or_default();
     let of_node = requests.into_iter().filter(|request| request.node == node);
     let of_node = of_node.map(|request| observed(request, config.partial, clock));
-    let planned = planned_drain(of_node.collect(), (namespace, name), &condition_names(config, &node));
+    let planned = planned_drain(
+        of_node.collect(),
+        (namespace, name),
+        &condition_names(config, &node),
+    );
     let planned = planned.map_err(|source| DrainRequestPlanError::NoDrain {
         request: format!("{namespace}/{name}"),
         source,

@@ -9,9 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
-use scupper_cluster::{
-    Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef, WriteError,
-};
+use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef, WriteError};
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
 use scupper_engine::Condition;

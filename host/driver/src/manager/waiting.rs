@@ -148,7 +148,9 @@ mod tests {
                 let first = usize::from(restart.left.as_deref() != Some(&format!("{trigger}-0")));
                 let is_over = first == 0 && restart.below(3) == 0;
                 for number in first..first + restart.below(3) + usize::from(first == 0) {
-                    restart.commands.push((format!("{trigger}-{number}"), is_over && number == 0));
+                    restart
+                        .commands
+                        .push((format!("{trigger}-{number}"), is_over && number == 0));
                 }
             }
             restart
@@ -163,7 +165,9 @@ mod tests {
 
         /// As the manager does.
         fn asks(&mut self, id: &str) {
-            let turn = self.waiting.admit(request(id), self.current.as_deref(), self.left.as_deref());
+            let turn = self
+                .waiting
+                .admit(request(id), self.current.as_deref(), self.left.as_deref());
             if let Turn::Now(begins) = turn {
                 assert_eq!(self.current, None, "two drains at once");
                 self.begun.push(begins.id.clone());

@@ -170,7 +170,10 @@ pub(super) fn order(request: &Request, is_untouched: bool, event: &Event) -> Opt
     let is_alive = is_meant && !is_untouched && !Node::may_be_off(&node.conditions);
     is_alive.then(|| Event::Cancel {
         reason: match ready(node) {
-            Some("False") => format!("the kubelet of node {} is alive: it reports Ready=False", node.name),
+            Some("False") => format!(
+                "the kubelet of node {} is alive: it reports Ready=False",
+                node.name
+            ),
             _ => format!("node {} is Ready again, so its machine is not off", node.name),
         },
     })

@@ -15,8 +15,8 @@ use super::plan_state::PodState;
 use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
 use super::surge::Surges;
-use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
 use crate::filter::refuse_named;
+use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
 use crate::{check, draft, signed};
 
 /// Planners at work.

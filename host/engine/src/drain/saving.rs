@@ -22,7 +22,13 @@ impl Drain {
             phase,
             started: self.started,
             deadline: self.request.deadline,
-            only_pods: self.request.settings.filters.only_pods.as_ref().map(digest_of_pods),
+            only_pods: self
+                .request
+                .settings
+                .filters
+                .only_pods
+                .as_ref()
+                .map(digest_of_pods),
             own_cordon,
             inherited: own_cordon && self.cordon.is_inherited(),
             drained: self.checkpoint_state.found_drained(),

@@ -47,14 +47,21 @@ fn a_named_pod_that_would_stay_blocks_the_drain_before_anything_changes() {
         let mut host = Host::new(naming(&["a", &name]));
         host.begin(&[pod("a"), kept, daemon("other")]).does("");
         let said = blocked(&host);
-        assert!(said.contains(reason) && said.contains(&format!("ns/{name}")), "{said}");
+        assert!(
+            said.contains(reason) && said.contains(&format!("ns/{name}")),
+            "{said}"
+        );
         assert!(!said.contains("other"), "{said}");
     }
     let mut own = naming(&["a"]);
     own.settings.own_pod = Some(pod("a").id);
     let mut host = Host::new(own);
     host.begin(&[pod("a")]).does("");
-    assert!(blocked(&host).contains("the driver's own pod"), "{}", blocked(&host));
+    assert!(
+        blocked(&host).contains("the driver's own pod"),
+        "{}",
+        blocked(&host)
+    );
 }
 
 #[test]
@@ -63,17 +70,21 @@ fn a_policy_that_keeps_a_named_pod_is_named() {
         policies: vec![planner("gpu")],
         ..naming(&["a", "b"])
     });
-    host.begin(&[pod("a"), pod("b"), pod("c")]).planned("gpu", |plan| {
-        let kept = Uid("b".to_owned());
-        for decision in plan.decisions.iter_mut().filter(|decision| decision.pod == kept) {
-            decision.verdict = Verdict::Keep;
-            decision.reason = "its GPU is healthy".to_owned();
-        }
-        plan.waves[0].pods.retain(|uid| *uid != kept);
-    });
+    host.begin(&[pod("a"), pod("b"), pod("c")])
+        .planned("gpu", |plan| {
+            let kept = Uid("b".to_owned());
+            for decision in plan.decisions.iter_mut().filter(|decision| decision.pod == kept) {
+                decision.verdict = Verdict::Keep;
+                decision.reason = "its GPU is healthy".to_owned();
+            }
+            plan.waves[0].pods.retain(|uid| *uid != kept);
+        });
     host.does("");
     let said = blocked(&host);
-    assert!(said.contains("ns/b") && said.contains("its GPU is healthy") && said.contains("[gpu]"), "{said}");
+    assert!(
+        said.contains("ns/b") && said.contains("its GPU is healthy") && said.contains("[gpu]"),
+        "{said}"
+    );
 }
 
 /// A drain of `a` that ends well, beside a pod that it does not name.
@@ -94,7 +105,15 @@ fn a_node_of_which_named_pods_are_gone_is_not_drained() {
     host.ends(&Outcome::Drained);
     let mark = host.last_checkpoint();
     assert!(mark.ended_well && !mark.drained, "{mark:?}");
-    assert_eq!(mark.only_pods, naming(&["a"]).settings.filters.only_pods.as_ref().map(digest_of_pods));
+    assert_eq!(
+        mark.only_pods,
+        naming(&["a"])
+            .settings
+            .filters
+            .only_pods
+            .as_ref()
+            .map(digest_of_pods)
+    );
     let node = Node {
         unschedulable: true,
         checkpoint: Some(mark),

@@ -26,7 +26,8 @@ async fn schedulable() -> Site {
 fn mark(site: &Site) -> Value {
     let node = site.node();
     let text = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
-    text.map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default()
+    text.map(|text| serde_json::from_str(text).unwrap())
+        .unwrap_or_default()
 }
 
 #[tokio::test]
@@ -40,7 +41,8 @@ async fn a_named_pod_that_stays_fails_the_request_which_says_why() {
     site.apply(daemon);
     site.pods(&["a"]);
     let _driver = site.driver(json!({"partial": true}), json!([])).await;
-    site.create("1", json!({"podsToDrain": {"default": ["agent", "a"]}})).await;
+    site.create("1", json!({"podsToDrain": {"default": ["agent", "a"]}}))
+        .await;
     site.becomes("1", "DrainFailed", "True Blocked").await;
     let message = site.message("1", "DrainFailed");
     assert!(
@@ -60,13 +62,17 @@ async fn what_the_checkpoint_names_goes_on_first_though_its_event_is_read_late()
     site.create("1", json!({})).await;
     site.becomes("1", "DrainInProgress", "False Waiting").await;
     let before = mark(&site);
-    assert_eq!((&before["by"], &before["own_cordon"]), (&json!("LifecycleEvent"), &json!(true)));
+    assert_eq!(
+        (&before["by"], &before["own_cordon"]),
+        (&json!("LifecycleEvent"), &json!(true))
+    );
     driver.kill();
     let late = Fault::new(Action::Delay(Duration::from_secs(3)));
     let late = late.path("*/lifecycleevents").verb("watch").user_agent("scupper");
     site.api.faults([late]);
     let driver = site.driver(json!({}), json!([])).await;
-    site.until("a drain goes on", || driver.output().contains("drain for ")).await;
+    site.until("a drain goes on", || driver.output().contains("drain for "))
+        .await;
     assert_eq!(mark(&site)["id"], before["id"], "{}", driver.output());
     // Nothing asks for either any more: the cordon is lifted.
     site.delete("1").await;
@@ -88,12 +94,19 @@ async fn a_partial_request_that_was_deleted_meanwhile_leaves_its_drain_to_its_su
     let _driver = site.driver(json!({"partial": true}), json!([])).await;
     site.becomes("2", "DrainInProgress", "True Draining").await;
     let after = mark(&site);
-    assert_eq!((&after["id"], &after["started"]), (&before["id"], &before["started"]));
+    assert_eq!(
+        (&after["id"], &after["started"]),
+        (&before["id"], &before["started"])
+    );
     assert!(site.is_cordoned());
     site.delete_budget();
     site.becomes("2", "DrainComplete", "True Drained").await;
     assert_eq!(site.pod_names(), ["b"]);
-    assert_eq!(site.reason("Drained"), None, "of the node's other pods it says nothing");
+    assert_eq!(
+        site.reason("Drained"),
+        None,
+        "of the node's other pods it says nothing"
+    );
 }
 
 #[tokio::test]

@@ -46,7 +46,9 @@ fn renew(rig: &Rig, renewed: &str) {
 const LONG_AGO: &str = "2026-01-01T00:00:00.000000Z";
 
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S.%6fZ")
+        .to_string()
 }
 
 /// The drain and its plan are refused with these words, and nothing has changed.
@@ -100,7 +102,10 @@ fn a_node_that_is_ready_is_refused_before_anything_changes() {
 #[test]
 fn a_kubelet_that_gives_a_sign_of_life_is_refused_and_the_sign_is_named() {
     let rig = rig("False", 0.1);
-    is_refused(&rig, &["the kubelet of node worker-1 is alive: it reported Ready=False"]);
+    is_refused(
+        &rig,
+        &["the kubelet of node worker-1 is alive: it reported Ready=False"],
+    );
     set_ready(&rig, "Unknown");
     renew(&rig, &now());
     is_refused(

@@ -111,11 +111,7 @@ impl CordonState {
                 }
                 self.forget_active(|active| active.id != *id && (active.accepted || active.withdrawn));
             }
-            DriverState::Ended {
-                id,
-                outcome,
-                partial,
-            } => {
+            DriverState::Ended { id, outcome, partial } => {
                 // Of the node's other pods it says nothing.
                 if !partial {
                     self.ended(outcome);

@@ -137,7 +137,10 @@ impl ConditionNames {
 
     /// It names the node: the request may have named another one before.
     fn draining_message(&self) -> String {
-        one_line(&format!("the driver of node {} drains it", self.node), MESSAGE_BYTES)
+        one_line(
+            &format!("the driver of node {} drains it", self.node),
+            MESSAGE_BYTES,
+        )
     }
 
     /// The condition of a request that is no longer for this node.

@@ -155,10 +155,17 @@ impl SlmState {
             return;
         };
         known.reported_busy = true;
-        let limit = if known.event.sla.is_some() { "; its time limit runs" } else { "" };
+        let limit = if known.event.sla.is_some() {
+            "; its time limit runs"
+        } else {
+            ""
+        };
         self.outputs.push_back(SlmOutput::Warn {
             reason: "LifecycleEventWaits",
-            message: format!("LifecycleEvent {} waits until {what} has ended{limit}", known.event.name),
+            message: format!(
+                "LifecycleEvent {} waits until {what} has ended{limit}",
+                known.event.name
+            ),
         });
     }
 

@@ -247,11 +247,10 @@ impl SlmTrigger {
     }
 
     pub(crate) fn working(&self, id: &str) {
-        self.driver_state
-            .send_replace(DriverState::Running {
-        id: id.to_owned(),
-        what: String::new(),
-    });
+        self.driver_state.send_replace(DriverState::Running {
+            id: id.to_owned(),
+            what: String::new(),
+        });
     }
 
     pub(crate) fn ended(&self, id: &str, outcome: Outcome) {

@@ -1,6 +1,6 @@
 //! The planner, when the hooks take part, and what ends the drain.
 
-use scupper_engine::{Decision, Settings, Uid};
+use scupper_engine::{Condition, Decision, Settings, Uid};
 use scupper_report::fixture;
 
 use super::*;
@@ -134,17 +134,30 @@ async fn a_lease_that_may_not_be_read_is_tried_again_and_then_refuses_the_drain(
     let ask = || plan(&cluster, "worker-1", draft(), &looks, limit);
     for _ in 0..2 {
         let answer = ask().await;
-        let is_retried = matches!(&answer, PlanAnswer::Failed { retry_after: Some(_), .. });
+        let is_retried = matches!(
+            &answer,
+            PlanAnswer::Failed {
+                retry_after: Some(_),
+                ..
+            }
+        );
         assert!(is_retried, "{answer:?}");
         tokio::time::advance(Duration::from_secs(60)).await;
     }
     let PlanAnswer::Refused { message } = ask().await else {
         panic!("not refused")
     };
-    for words in ["whether the kubelet of node worker-1 is silent cannot be told", "kube-node-lease", "not yours"] {
+    for words in [
+        "whether the kubelet of node worker-1 is silent cannot be told",
+        "kube-node-lease",
+        "not yours",
+    ] {
         assert!(message.contains(words), "{message}");
     }
-    assert!(matches!(plan_at_once(&cluster, "worker-1", draft()).await, PlanAnswer::Refused { .. }));
+    assert!(matches!(
+        plan_at_once(&cluster, "worker-1", draft()).await,
+        PlanAnswer::Refused { .. }
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,7 +175,10 @@ fn a_drain_that_has_begun_is_cancelled_once_the_node_is_not_unknown() {
         order(&request(machine_is_off, intent), is_untouched, &event).is_some()
     };
     assert!(ordered(true, Intent::Drain, false, "True"));
-    assert!(ordered(true, Intent::Drain, false, "False"), "only a kubelet writes it");
+    assert!(
+        ordered(true, Intent::Drain, false, "False"),
+        "only a kubelet writes it"
+    );
     assert!(!ordered(true, Intent::Drain, false, "Unknown"));
     assert!(!ordered(true, Intent::Drain, true, "True"), "its plan is refused");
     assert!(!ordered(false, Intent::Drain, false, "True"));

@@ -59,7 +59,11 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
 }
 
 /// Whether drivers can select the requests of their node. The check of the rights reports what may not be read.
-async fn check_selection(cluster: &Cluster, kind: &DrainRequestKind, namespaces: &[String]) -> Option<Finding> {
+async fn check_selection(
+    cluster: &Cluster,
+    kind: &DrainRequestKind,
+    namespaces: &[String],
+) -> Option<Finding> {
     let is_selectable = cluster.selects_drain_requests(kind, namespaces.first()?).await;
     (!is_selectable.ok()?).then(|| unselectable(kind))
 }

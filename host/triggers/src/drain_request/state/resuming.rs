@@ -100,7 +100,9 @@ impl RequestState {
         }
         let mut requests = members.keys().filter_map(|uid| self.requests.get(uid));
         // All of them name the same.
-        let only_pods = requests.next().and_then(|tracked| tracked.observed.only_pods.clone());
+        let only_pods = requests
+            .next()
+            .and_then(|tracked| tracked.observed.only_pods.clone());
         let request = DrainRequest {
             deadline: left.deadline,
             ..new_request(left.id.clone(), left.name.clone(), only_pods)

@@ -8,8 +8,8 @@ use scupper_engine::{Settings, Time};
 
 use super::api::{ClaimError, EventSnapshot, VersionedEvent};
 use super::rules::{ClaimAction, ClaimRules};
-use crate::slm::call::Reply;
 use crate::DriverState;
+use crate::slm::call::Reply;
 use crate::slm::{ClaimStatus, LifecycleChange, LifecycleEvent};
 
 /// Interval at which an unchanged event is read again, as a kubelet does.
@@ -292,7 +292,10 @@ impl ClaimMachine {
         if self.claimed().any(|event| self.is_own(event)) {
             return;
         }
-        let pending = self.events.values().filter(|event| event.claim == ClaimStatus::Pending);
+        let pending = self
+            .events
+            .values()
+            .filter(|event| event.claim == ClaimStatus::Pending);
         for event in pending {
             if self.waiting.insert(event.uid.clone()) {
                 self.notices.push_back(ClaimNotice::Waiting {

@@ -115,7 +115,11 @@ impl ClaimTask {
                     tracing::info!(event, why, "this LifecycleEvent is postponed");
                 }
                 ClaimNotice::Waiting { event, what } => {
-                    tracing::info!(event, what, "this LifecycleEvent is claimed once the driver has ended this");
+                    tracing::info!(
+                        event,
+                        what,
+                        "this LifecycleEvent is claimed once the driver has ended this"
+                    );
                     let message = format!("LifecycleEvent {event} is claimed once {what} has ended");
                     self.warn("LifecycleEventWaits", message);
                 }

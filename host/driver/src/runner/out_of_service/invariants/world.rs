@@ -215,9 +215,7 @@ impl World {
                 node["status"]["conditions"][0]["status"] = json!("Unknown");
                 node["spec"]["unschedulable"] = json!(true);
             }
-            Some(Mutation::TakesFalseForSilence)
-                if node["status"]["conditions"][0]["status"] == "False" =>
-            {
+            Some(Mutation::TakesFalseForSilence) if node["status"]["conditions"][0]["status"] == "False" => {
                 node["status"]["conditions"][0]["status"] = json!("Unknown");
             }
             Some(Mutation::RemovesAnyTaint) if !self.taints().is_empty() => {
@@ -253,7 +251,12 @@ impl World {
         let after = self.taints();
         let is_unknown = self.node["status"]["conditions"][0]["status"] == "Unknown";
         let is_recent = |renewed: &&Instant| renewed.elapsed() > UNDER_WAY && renewed.elapsed() < LENGTH;
-        let renews = self.renewals.iter().rev().take(9).any(|renewed| is_recent(&renewed));
+        let renews = self
+            .renewals
+            .iter()
+            .rev()
+            .take(9)
+            .any(|renewed| is_recent(&renewed));
         for added in after.iter().filter(|taint| !before.contains(taint)) {
             self.require(*added == ours(), "another taint was set");
             self.require(self.word, "the taint was set without the operator's word");

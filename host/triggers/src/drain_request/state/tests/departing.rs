@@ -19,7 +19,10 @@ fn a_request_that_leaves_in_mid_drain_does_not_keep_saying_that_it_is_drained() 
     assert_eq!(rig.commands(), ["cancel a"]);
     assert!(rig.state.is_busy());
     assert_eq!(rig.written(), ["a: InProgress=false NodeChanged"]);
-    assert!(rig.written().is_empty(), "the driver of the other node writes from now on");
+    assert!(
+        rig.written().is_empty(),
+        "the driver of the other node writes from now on"
+    );
 }
 
 #[test]
@@ -55,7 +58,10 @@ fn a_request_that_comes_back_is_not_corrected() {
     rig.apply(with("a", "DrainInProgress", "True", "Draining", rig.now));
     rig.commands();
     let written = rig.written();
-    assert!(written.iter().all(|write| !write.contains("NodeChanged")), "{written:?}");
+    assert!(
+        written.iter().all(|write| !write.contains("NodeChanged")),
+        "{written:?}"
+    );
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn a_request_that_was_deleted_meanwhile_leaves_its_drain_to_one_that_names_the_s
     let Some(DrainCommand::Begin(begun)) = rig.state.poll_command() else {
         panic!("no drain");
     };
-    assert_eq!((begun.id.as_str(), begun.only_pods), ("a", naming("b", &["x"]).only_pods));
+    assert_eq!(
+        (begun.id.as_str(), begun.only_pods),
+        ("a", naming("b", &["x"]).only_pods)
+    );
     assert_eq!(rig.commands(), [""; 0], "its successor must not begin anew");
     rig.started("a");
     rig.ended("a", drained());
@@ -139,7 +142,8 @@ fn a_drain_that_was_left_goes_on_at_once_if_a_readable_namespace_asks_for_it() {
 }
 
 #[test]
-fn a_drain_that_an_unreadable_namespace_may_ask_for_is_cancelled_after_a_while_and_the_others_say_why_they_wait() {
+fn a_drain_that_an_unreadable_namespace_may_ask_for_is_cancelled_after_a_while_and_the_others_say_why_they_wait()
+ {
     let mut rig = Rig::serving(&["one", "two"]);
     rig.finds(Some(left_for("a", &["x"])));
     rig.lists("one", vec![request("b")]);
@@ -147,7 +151,10 @@ fn a_drain_that_an_unreadable_namespace_may_ask_for_is_cancelled_after_a_while_a
     assert_eq!(rig.commands(), [""; 0]);
     assert_eq!(rig.written(), ["b: InProgress=false Waiting"]);
     let text = why(&rig, "b");
-    assert!(text.contains("namespace two") && text.contains("drain-a"), "{text}");
+    assert!(
+        text.contains("namespace two") && text.contains("drain-a"),
+        "{text}"
+    );
     rig.passes(Duration::from_secs(1));
     rig.state.advance(rig.now, true);
     assert!(matches!(rig.state.poll_command(), Some(DrainCommand::Begin(_))));

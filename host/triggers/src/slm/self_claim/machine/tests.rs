@@ -461,7 +461,11 @@ fn an_event_is_not_claimed_while_another_triggers_drain_has_the_node_and_says_so
     machine.handle_change(LifecycleChange::Applied(pending));
     quiet(&mut machine, after(3_600_000));
     assert_eq!(machine.poll_notice(), None);
-    assert_eq!(machine.poll_timeout(after(3_600_000)), None, "it waits for a change");
+    assert_eq!(
+        machine.poll_timeout(after(3_600_000)),
+        None,
+        "it waits for a change"
+    );
     machine.handle_driver_state(&DriverState::Ended {
         id: "r-3".to_owned(),
         outcome: scupper_engine::Outcome::Drained,
