@@ -7,11 +7,12 @@
 //! The unloaded time is the hard part, because several drivers drain at once and do not know of each other. One that
 //! comes later takes the queue of the others for the server's own time, allows itself more, and so does each that looks
 //! after it. So all of them step back for a moment, and at the same moment: when the wall clock passes a multiple of a
-//! period that follows from the answer times. Clocks that differ cost some of the gentleness, not the fairness.
+//! period that follows from the answer times. Clocks that differ by more than an answer time cost gentleness, and some
+//! fairness.
 //!
-//! Crates for this (`tower-acc`, `tower-resilience-adaptive`, `congestion-limiter`) hold requests back in front of the
-//! connection, where no cancel can withdraw them, and their Vegas takes a sample under load, or the least ever, for the
-//! unloaded time.
+//! Crates for this (`tower-acc`, `tower-resilience-adaptive`, `congestion-limiter`) are layers that hold requests back in
+//! front of the connection, where no cancel can withdraw them. The algorithms of the first can be used alone; but the
+//! Vegas of all three takes a sample under load, or the least ever, for the unloaded time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -106,7 +106,7 @@ fn drivers_that_do_not_know_of_each_other_share_the_server() {
 
 /// They do not step back together, so that each takes the others for a part of the server.
 #[test]
-fn drivers_whose_clocks_differ_share_the_server_less_gently() {
+fn drivers_whose_clocks_differ_share_the_server_less_evenly_and_less_gently() {
     let during = secs(20..50);
     for seed in SEEDS {
         let report = three(ms(5_000), ms(1_733), seed);
