@@ -71,8 +71,10 @@ async fn what_the_checkpoint_names_goes_on_first_though_its_event_is_read_late()
     let late = late.path("*/lifecycleevents").verb("watch").user_agent("scupper");
     site.api.faults([late]);
     let driver = site.driver(json!({}), json!([])).await;
-    site.until("a drain goes on", || driver.output().contains("drain for "))
-        .await;
+    site.until("a drain goes on", || {
+        driver.output().contains("waits    default/a")
+    })
+    .await;
     assert_eq!(mark(&site)["id"], before["id"], "{}", driver.output());
     // Nothing asks for either any more: the cordon is lifted.
     site.delete("1").await;

@@ -107,7 +107,8 @@ impl RequestState {
             deadline: left.deadline,
             ..new_request(left.id.clone(), left.name.clone(), only_pods)
         };
-        self.resuming = Resuming::Done { since: now };
+        // The lists of all namespaces were waited for since then.
+        self.resuming = Resuming::Done { since: *since };
         self.send(request, members);
         self.withdraw_if_unwanted();
     }

@@ -232,6 +232,11 @@ fn several_requests_become_one_drain_and_each_gets_its_answer() {
         commands.iter().all(|command| command.starts_with("deadline")),
         "{commands:?}"
     );
+    assert_eq!(
+        rig.written(),
+        ["a: InProgress=false NodeChanged"],
+        "if it still exists"
+    );
     rig.ended("a", drained());
     let written = rig.written();
     assert_eq!(written.len(), 2, "{written:?}");
