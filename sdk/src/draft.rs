@@ -142,12 +142,15 @@ impl<'a> Draft<'a> {
     /// Gives pods time to end by themselves: each leaves in the wave of its hold, after all others. This does not change
     /// whether the pod leaves. The hook that holds these waves is [`hold::step`](crate::hold::step).
     ///
+    /// The time of a pod counts from the start of the drain, or from its arrival if it came later.
+    ///
     /// So that a stuck pod delays no hold, the other waves share the time until the first one is over, and each hold's wave
     /// lasts until the next one is over.
     ///
     /// `whose` begins the names of these waves: a word that no other policy uses.
     pub fn hold<'p>(&mut self, whose: &str, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
         for (pod, hold) in pods {
+            let hold = hold.of_pod(pod, drain);
             self.add_hold(whose, hold);
             self.move_to_wave(pod, &hold.wave(whose));
         }

@@ -1,5 +1,6 @@
 //! Pods that get time to end by themselves. Each leaves after its [`Hold`] at the latest, which counts from the start of
-//! the drain and therefore survives a restart of the driver.
+//! the drain and therefore survives a restart of the driver. The hold of a pod that comes during the drain counts from its
+//! arrival.
 //!
 //! A planner puts the pods into waves with [`Draft::hold`](crate::Draft::hold), one wave for each hold. The hook
 //! `before-wave` calls [`step`], which holds such a wave until its pods have ended or its time is over. Both take the word
@@ -54,6 +55,8 @@ use crate::{
 
 /// The delay between two steps: how long a pod that has ended may wait for the wave.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Pods that come within a tenth of their hold after one another share a wave, and at most within a minute.
+const TOGETHER: Duration = Duration::from_secs(60);
 /// The pods that a line of the log names.
 const NAMED: usize = 10;
 
@@ -102,7 +105,27 @@ impl Hold {
     }
 
     /// When the pod leaves at the latest, for the reason of its verdict: `after 10m`.
-    pub fn when(&self, drain: &Drain) -> String {
+    pub fn when(&self, pod: &Pod, drain: &Drain) -> String {
+        self.of_pod(pod, drain).when_over(drain)
+    }
+
+    /// The hold of this pod, counted from the start of the drain. A pod that came later has the same time: its hold ends
+    /// that much later, up to a minute more, so that pods that come one after the other need few waves.
+    pub(crate) fn of_pod(&self, pod: &Pod, drain: &Drain) -> Self {
+        let arrived = arrival(pod).min(drain.now);
+        let late = Duration::from_millis(arrived.saturating_sub(drain.started)).as_secs();
+        let together = whole_seconds(self.at_most / 10).min(TOGETHER).as_secs();
+        if late <= together {
+            return *self;
+        }
+        let late = late.div_ceil(together).saturating_mul(together);
+        Self {
+            at_most: self.at_most.saturating_add(Duration::from_secs(late)),
+            ..*self
+        }
+    }
+
+    fn when_over(&self, drain: &Drain) -> String {
         if drain.deadline.is_some_and(|deadline| deadline <= self.due(drain)) {
             format!("{self}, but the drain's deadline comes first")
         } else {
@@ -202,6 +225,15 @@ fn report_over(hold: Hold, waiting_for: &[WaitingOn]) {
         "{} after the start of the drain these pods must leave: {names}",
         short(hold.at_most)
     );
+}
+
+/// When the pod came to the node: the scheduler bound it, perhaps long after its creation.
+fn arrival(pod: &Pod) -> Timestamp {
+    let bound = pod.condition("PodScheduled").filter(|bound| bound.is_true());
+    let bound = bound.and_then(|bound| bound.last_transition_time);
+    bound
+        .unwrap_or(pod.creation_timestamp)
+        .max(pod.creation_timestamp)
 }
 
 /// `90s`, `5m` or `2h`, as [`config::duration`] reads it.

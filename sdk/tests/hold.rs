@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Subject,
-    description, hold,
+    Call, Condition, Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, Policy,
+    Subject, description, hold,
     testing::{Host, Planned, pod},
 };
 
@@ -214,6 +214,59 @@ fn a_plan_that_is_made_again_gives_no_new_time() {
     );
 }
 
+/// A pod that the scheduler bound so many seconds after the start of the drain.
+fn late(host: &Host, name: &str, secs: u64) -> Pod {
+    let started = host.call(Phase::BeforeDrain, Subject::Node).drain.started;
+    Pod {
+        creation_timestamp: started + secs * 1000,
+        ..pod(name)
+    }
+}
+
+#[test]
+fn a_pod_that_comes_later_has_the_same_time_from_its_arrival() {
+    let host = Host::new();
+    host.pods(["a/20", "a/x"].map(pod));
+    let _first = host.plan::<Holding>().unwrap();
+    host.advance(Duration::from_secs(1_000));
+    // Those that come soon after the start, or together, share a wave.
+    let bound = Condition {
+        type_: "PodScheduled".to_owned(),
+        status: "True".to_owned(),
+        reason: String::new(),
+        message: String::new(),
+        last_transition_time: Some(late(&host, "a/x", 900).creation_timestamp),
+    };
+    let waited = Pod {
+        conditions: vec![bound],
+        ..pod("e/20")
+    };
+    let times = [("b/20", 60), ("c/20", 61), ("d/20", 120), ("f/1", 61)];
+    let late = times.map(|(name, secs)| late(&host, name, secs));
+    host.pods([pod("a/20"), pod("a/x"), waited].into_iter().chain(late));
+    let plan = host.plan::<Holding>().unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: a/x",
+            "pods after 126s: f/1",
+            "pods after 20m: a/20 b/20",
+            "pods after 22m: c/20 d/20",
+            "pods after 35m: e/20"
+        ]
+    );
+    let call = host.call(Phase::BeforeDrain, Subject::Node);
+    assert_eq!(
+        minutes(20).when(&host.pod("d/20").unwrap(), &call.drain),
+        "after 22m"
+    );
+    // Its hook holds it that long.
+    host.advance(Duration::from_secs(22 * 60 - 1_001));
+    assert_eq!(awaited(&host, "pods after 22m"), ["c/20", "d/20"]);
+    host.advance(Duration::from_secs(1));
+    assert!(awaited(&host, "pods after 22m").is_empty());
+}
+
 #[test]
 fn without_holds_a_plan_stays_as_it_is() {
     let host = Host::new();
@@ -239,7 +292,7 @@ fn the_reason_says_if_the_deadline_comes_first() {
     let host = Host::new();
     let when = || {
         let call = host.call(Phase::BeforeDrain, Subject::Node);
-        minutes(5).when(&call.drain)
+        minutes(5).when(&pod("a/5"), &call.drain)
     };
     assert_eq!(when(), "after 5m");
     host.deadline_in(Duration::from_secs(301));

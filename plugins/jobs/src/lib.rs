@@ -43,7 +43,7 @@ impl Planner for Jobs {
         let mut held = Vec::new();
         for pod in draft.running() {
             if let Some((hold, why)) = hold_of(&settings, pod)? {
-                draft.evict(pod, format!("{why}, evicted {}", hold.when(drain)));
+                draft.evict(pod, format!("{why}, evicted {}", hold.when(pod, drain)));
                 held.push((pod, hold));
             }
         }

@@ -114,8 +114,10 @@ impl Rule {
         let what = format!("namespace {}: {}", pod.namespace, self.mode);
         match self.hold {
             None => what,
-            Some(hold) if self.verdict == Verdict::Delete => format!("{what}, deleted {}", hold.when(drain)),
-            Some(hold) => format!("{what}, evicted {}", hold.when(drain)),
+            Some(hold) if self.verdict == Verdict::Delete => {
+                format!("{what}, deleted {}", hold.when(pod, drain))
+            }
+            Some(hold) => format!("{what}, evicted {}", hold.when(pod, drain)),
         }
     }
 }
