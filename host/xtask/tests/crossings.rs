@@ -1,6 +1,6 @@
 //! The table of crossings in `host/ARCHITECTURE.md` has no empty cell, names only tests that exist, and says `S` exactly
 //! where the simulation requires that the two features have met.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -85,7 +85,10 @@ fn pods(site: &Site) {
     site.apply(objects::deployment("shop", "web", 1).build());
     let set = objects::replica_set("shop", "web-a", 1).owner_deployment("web");
     let set = set.with("/spec/template/metadata/labels", json!({"app": "web"}));
-    site.apply(set.with("/status", json!({"observedGeneration": 1, "replicas": 1})).build());
+    site.apply(
+        set.with("/status", json!({"observedGeneration": 1, "replicas": 1}))
+            .build(),
+    );
     site.apply(objects::budget("shop", "keep-web", &[("app", "web")], 1));
 }
 
@@ -130,15 +133,21 @@ async fn drains_with_all_options(trigger: Trigger) {
     site.until("the Deployment is raised", || web(&site)["spec"]["replicas"] == 2)
         .await;
     controller_catches_up(&site);
-    site.until("an ordinary pod leaves", || !is_there(&site, "a")).await;
-    site.apply(pod("late"));
-    site.until("the drain waits for the volume", || driver.output().contains("volumes  waits"))
+    site.until("an ordinary pod leaves", || !is_there(&site, "a"))
         .await;
+    site.apply(pod("late"));
+    site.until("the drain waits for the volume", || {
+        driver.output().contains("volumes  waits")
+    })
+    .await;
     site.api.store().delete(ATTACHMENTS, "", "csi-data").unwrap();
     trigger.succeeds(&site).await;
     let output = driver.output();
     for gone in ["a", "held", "web-a-1"] {
-        assert!(!is_there(&site, gone), "{trigger:?}: {gone} is still there:\n{output}");
+        assert!(
+            !is_there(&site, gone),
+            "{trigger:?}: {gone} is still there:\n{output}"
+        );
     }
     assert_eq!(
         is_there(&site, "late"),
@@ -146,9 +155,14 @@ async fn drains_with_all_options(trigger: Trigger) {
         "{trigger:?}: a partial drain removes what it names, others every pod:\n{output}"
     );
     assert!(output.contains("force    forced/held"), "{trigger:?}:\n{output}");
-    assert!(output.contains("volumes  all are detached"), "{trigger:?}:\n{output}");
-    site.until("the replica is taken back", || web(&site)["spec"]["replicas"] == 1)
-        .await;
+    assert!(
+        output.contains("volumes  all are detached"),
+        "{trigger:?}:\n{output}"
+    );
+    site.until("the replica is taken back", || {
+        web(&site)["spec"]["replicas"] == 1
+    })
+    .await;
     site.check_evicted_at_most_once();
 }
 

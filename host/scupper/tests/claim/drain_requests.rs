@@ -89,13 +89,29 @@ impl Site {
 
     /// A driver with this under `drain-requests`, and more of a configuration.
     pub(crate) async fn driver(&self, drain_requests: Value, policies: Value) -> Driver {
-        self.driver_with(drain_requests, policies, &[]).await
+        self.driver_that_drains(drain_requests, policies, json!({})).await
     }
 
-    async fn driver_with(&self, drain_requests: Value, policies: Value, more: &[&str]) -> Driver {
+    /// The same with this under `drain`.
+    pub(crate) async fn driver_that_drains(
+        &self,
+        drain_requests: Value,
+        policies: Value,
+        drain: Value,
+    ) -> Driver {
+        self.driver_with(drain_requests, policies, drain, &[]).await
+    }
+
+    async fn driver_with(
+        &self,
+        drain_requests: Value,
+        policies: Value,
+        drain: Value,
+        more: &[&str],
+    ) -> Driver {
         let file = self.folder.path().join("scupper.yaml");
         let config = json!({"apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies,
-            "drain-requests": drain_requests});
+            "drain-requests": drain_requests, "drain": drain});
         fs::write(&file, config.to_string()).unwrap();
         self.claimer(&[&["--config", file.to_str().unwrap()], more].concat())
             .await
@@ -448,7 +464,7 @@ async fn other_names_are_configured() {
     let conditions = json!({"complete": "Complete", "in-progress": "example.com/Draining"});
     let names = json!({"conditions": conditions});
     let driver = site
-        .driver_with(names, json!([]), &["--metrics-address", "0"])
+        .driver_with(names, json!([]), json!({}), &["--metrics-address", "0"])
         .await;
     site.create("1", json!({})).await;
     site.becomes("1", "Complete", "True Drained").await;

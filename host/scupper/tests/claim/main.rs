@@ -12,6 +12,7 @@
 mod conditions;
 mod cordon;
 mod crashes;
+mod crossings;
 mod drain_request_facts;
 mod drain_request_orders;
 mod drain_request_sizes;
