@@ -39,7 +39,8 @@ pub struct KubeletSilence {
     lease: Option<String>,
 }
 
-/// Why a machine must not be taken for off. As text, it continues `the kubelet of node worker-1 is alive: it`.
+/// Why a machine must not be taken for off. As text, it continues `the kubelet of node worker-1 is alive: it`; without the
+/// condition, `node worker-1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignOfLife {
     /// There is no condition `Ready`, so the kubelet may never have been watched.
@@ -94,7 +95,7 @@ impl fmt::Display for SeenAt {
 impl fmt::Display for SignOfLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCondition => write!(f, "has no condition Ready on its node, so nothing is known of it"),
+            Self::NoCondition => write!(f, "has no condition Ready"),
             Self::Reported { status, why, at } => {
                 write!(f, "reported Ready={status}")?;
                 if !why.is_empty() {

@@ -7,6 +7,7 @@ use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::listing::Source;
 use super::transport::{Fault, escaped};
 use super::wire::{Meta, micros, moment, nullable};
 use super::write::Merge;
@@ -14,6 +15,9 @@ use super::{Cluster, ReadError, WriteError};
 
 /// The default namespace of the leases: that in which the driver is installed.
 pub const LEASE_NAMESPACE: &str = "scupper";
+
+/// Which drain its holder carries out, on the lease of a node.
+const DRAIN_ANNOTATION: &str = "scupper.dev/drain";
 
 /// One version of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Lease {
     pub renewed: Option<Time>,
     /// `metadata.resourceVersion`
     pub version: String,
+    /// What its holder wrote about its drain; empty if nothing.
+    pub drain: String,
     uid: String,
     transitions: i64,
 }
@@ -69,19 +75,26 @@ impl Cluster {
         }
     }
 
-    /// Creates a lease. An existing one is a conflict.
+    /// Reads the leases of a namespace.
+    pub async fn leases(&self, namespace: &str) -> Result<Vec<Lease>, ReadError> {
+        let source = Source::all(path(namespace, None));
+        let listed = self.read_list::<WireLease>(&source, "list leases").await?;
+        Ok(listed.into_iter().map(WireLease::into_lease).collect())
+    }
+
+    /// Creates a lease for a holder, with what it says about its drain. An existing one is a conflict.
     pub async fn make_lease(
         &self,
         namespace: &str,
         name: &str,
-        holder: &str,
+        (holder, drain): (&str, &str),
         length: Duration,
     ) -> Result<Lease, WriteError> {
         let now = micros(self.now());
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace, "annotations": {DRAIN_ANNOTATION: drain}},
             "spec": {
                 "holderIdentity": holder, "leaseDurationSeconds": length.as_secs(),
                 "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
@@ -92,11 +105,11 @@ impl Cluster {
         Ok(made.map_err(|fault| fault.write(&what))?.into_lease())
     }
 
-    /// Sets the holder of a lease that has not changed since it was read.
+    /// Sets the holder of a lease that has not changed since it was read, and what it says about its drain.
     pub async fn take_lease(
         &self,
         seen: &Lease,
-        holder: &str,
+        (holder, drain): (&str, &str),
         length: Duration,
     ) -> Result<Lease, WriteError> {
         let now = micros(self.now());
@@ -104,20 +117,29 @@ impl Cluster {
             "holderIdentity": holder, "leaseDurationSeconds": length.as_secs(), "acquireTime": now,
             "renewTime": now, "leaseTransitions": seen.transitions.saturating_add(1),
         });
-        self.write_lease(seen, &spec, "take").await
+        self.write_lease(seen, &spec, Some(drain), "take").await
     }
 
     /// Renews the lease for its holder.
     pub async fn renew_lease(&self, seen: &Lease) -> Result<Lease, WriteError> {
         let spec = json!({ "renewTime": micros(self.now()) });
-        self.write_lease(seen, &spec, "renew").await
+        self.write_lease(seen, &spec, None, "renew").await
     }
 
-    async fn write_lease(&self, seen: &Lease, spec: &Value, verb: &str) -> Result<Lease, WriteError> {
-        let patch = json!({
+    async fn write_lease(
+        &self,
+        seen: &Lease,
+        spec: &Value,
+        drain: Option<&str>,
+        verb: &str,
+    ) -> Result<Lease, WriteError> {
+        let mut patch = json!({
             "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
             "spec": spec,
         });
+        if let Some(drain) = drain {
+            patch["metadata"]["annotations"] = json!({ DRAIN_ANNOTATION: drain });
+        }
         let path = path(&seen.namespace, Some(&seen.name));
         let written = self.patch::<WireLease>(&path, Merge::Json, &patch).await;
         let what = format!("{verb} lease {}/{}", seen.namespace, seen.name);
@@ -150,8 +172,12 @@ fn path(namespace: &str, name: Option<&str>) -> String {
 
 impl WireLease {
     pub(super) fn into_lease(self) -> Lease {
-        let Self { metadata: meta, spec } = self;
+        let Self {
+            metadata: mut meta,
+            spec,
+        } = self;
         Lease {
+            drain: meta.annotations.remove(DRAIN_ANNOTATION).unwrap_or_default(),
             namespace: meta.namespace,
             name: meta.name,
             holder: spec.holder_identity,

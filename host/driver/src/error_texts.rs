@@ -16,7 +16,7 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Taint);
-variants!(LocalError: Busy NoDriver ForeignCordon Adopt);
+variants!(LocalError: Busy NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
@@ -67,6 +67,19 @@ fn local() -> Vec<LocalError> {
         LocalError::NoDriver {
             node: node(),
             driver: "drain".to_owned(),
+        },
+        LocalError::Alive {
+            message: "the kubelet of node worker-1 is alive: it renewed its Lease 4s ago".to_owned(),
+        },
+        LocalError::Unproven {
+            node: node(),
+            trigger: Trigger::LifecycleEvent.name().to_owned(),
+            name: "drain-worker-1".to_owned(),
+            phase: "evicting".to_owned(),
+        },
+        LocalError::PoliciesAbsent {
+            node: node(),
+            policies: vec!["jobs".to_owned(), "slurm".to_owned()],
         },
         LocalError::ForeignCordon { node: node() },
         LocalError::Adopt {

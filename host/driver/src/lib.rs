@@ -35,8 +35,8 @@ pub use adapters::policy_facts::{
 };
 pub use error::DriverError;
 pub use label_selector::parse as parse_selector;
-pub use lease::LeaseReader;
-pub use local::{LocalOptions, NodeDrainResult, back_in_service, run as run_locally};
+pub use lease::{LeaseReader, ObservedLease};
+pub use local::{LocalOptions, NodeDrainResult, RollBack, back_in_service, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
 pub use nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};

@@ -111,6 +111,7 @@ pub fn status(mark: Checkpoint) -> NodeStatus {
         budgets: Vec::new(),
         lifecycle_events: Vec::new(),
         lease_holder: LeaseHolder::Unknown,
+        leased_drain: None,
         details: StatusDetails::default(),
     }
 }

@@ -5,6 +5,7 @@ mod advice;
 mod budgets;
 mod json;
 mod lease_holder;
+mod leased_drain;
 mod lines;
 mod lookups;
 mod reasons;
@@ -20,6 +21,7 @@ use super::messages::needs_no_report;
 
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
+pub use leased_drain::LeasedDrain;
 pub use lines::status_lines;
 pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
 pub use table::status_table;
@@ -43,6 +45,8 @@ pub struct NodeStatus {
     pub lifecycle_events: Vec<LifecycleEventStatus>,
     /// The holder of its Lease, if a drain has not ended.
     pub lease_holder: LeaseHolder,
+    /// The drain of that holder.
+    pub leased_drain: Option<LeasedDrain>,
     /// Additional facts about blocked pods.
     pub details: StatusDetails,
 }
@@ -119,6 +123,15 @@ impl NodeStatus {
             Phase::Holding if is_in_wave => Phase::Evicting,
             phase => phase,
         }
+    }
+
+    /// The drain that is under way and has left nothing on the node yet.
+    pub fn planning(&self) -> Option<&LeasedDrain> {
+        let mark = self.node.checkpoint.as_ref();
+        let is_marked = |id: &String| mark.is_some_and(|mark| mark.id == *id);
+        let is_held = matches!(self.lease_holder, LeaseHolder::Held { .. });
+        let leased = self.leased_drain.as_ref().filter(|_| is_held);
+        leased.filter(|drain| !is_marked(&drain.id))
     }
 
     /// Whether the drain of this node has ended.

@@ -351,7 +351,7 @@ pub enum OnFailure {
 /// `scupper cleanup`
 #[derive(Debug, clap::Args)]
 pub struct CleanupArgs {
-    /// Node whose transitions and annotation are removed
+    /// Node whose transitions and annotation are removed, and whose drains' changes are taken back
     #[arg(long, env = "NODE_NAME", hide_env_values = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub node_name: String,
     /// Name of the driver

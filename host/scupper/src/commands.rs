@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::use_cases::{self, CleanupOptions};
+use crate::use_cases::{self, CleanedUp, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
 use scupper_driver::KubeletPlugin;
 use scupper_report::{Format, Screen};
@@ -110,17 +110,19 @@ async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
         driver: cleanup.driver_name.clone(),
     };
     match use_cases::cleanup(options).await {
-        Ok(removed) => {
+        Ok(CleanedUp { removed, left }) => {
             let text = match output {
-                Output::Json | Output::Yaml => output.document(&serde_json::json!({ "removed": removed })),
-                Output::Human if removed.is_empty() => {
+                Output::Json | Output::Yaml => {
+                    output.document(&serde_json::json!({ "removed": removed, "left": left }))
+                }
+                Output::Human if removed.is_empty() && left.is_empty() => {
                     format!("nothing of ours is left on {}", cleanup.node_name)
                 }
-                Output::Human => removed
-                    .iter()
-                    .map(|what| format!("removed {what}"))
-                    .collect::<Vec<_>>()
-                    .join("\n"),
+                Output::Human => {
+                    let removed = removed.iter().map(|what| format!("removed {what}"));
+                    let left = left.iter().map(|what| format!("left    {what}"));
+                    removed.chain(left).collect::<Vec<_>>().join("\n")
+                }
             };
             print(&text);
             Exit::Done.into()

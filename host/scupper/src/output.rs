@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use scupper_common::text::spaced_line;
-use scupper_driver::{DrainRequestPlanError, DriverError};
+use scupper_driver::{DrainRequestPlanError, DriverError, LocalError};
 use scupper_report::Format;
 use scupper_triggers::drain_request::NoDrain;
 use serde_json::Value;
@@ -89,6 +89,8 @@ pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
         | DriverError::Slm(_)
         | DriverError::Metrics(_)
         | DriverError::Traces(_) => Exit::Config,
+        // As the planner's refusal.
+        DriverError::Local(LocalError::Alive { .. }) => Exit::Policy,
         DriverError::Local(_) => Exit::DrainFailed,
         DriverError::Runtime(_) => Exit::Bug,
     }

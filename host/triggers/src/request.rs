@@ -76,7 +76,7 @@ pub enum DrainCommand {
 /// its trigger looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainReport {
-    /// The driver runs it now.
+    /// The driver holds the node's Lease and runs it now.
     Started {
         /// The request's id.
         id: String,

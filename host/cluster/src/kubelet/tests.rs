@@ -44,11 +44,7 @@ fn only_a_kubelet_that_is_unknown_with_an_old_heartbeat_and_an_expired_lease_is_
         (unknown(Some(ago(300))), old(), "silent"),
         (unknown(None), None, "silent"),
         (unknown(Some(ago(41))), Some(lease("5", None)), "silent"),
-        (
-            Vec::new(),
-            old(),
-            "has no condition Ready on its node, so nothing is known of it",
-        ),
+        (Vec::new(), old(), "has no condition Ready"),
         (
             ready("True", Some(ago(4))),
             old(),

@@ -21,16 +21,28 @@ pub(super) enum LeaseAvailability {
     HeldBy(HolderIdentity),
 }
 
+/// One version of a Lease, and since when this process has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedLease {
+    version: String,
+    since: Instant,
+}
+
 /// What this process has observed of one Lease.
 #[derive(Debug)]
 pub(super) struct LeaseExpiryTracker {
     own: HolderIdentity,
-    seen: Option<(String, Instant)>,
+    seen: Option<ObservedLease>,
 }
 
 impl LeaseExpiryTracker {
-    pub(super) const fn new(own: HolderIdentity) -> Self {
-        Self { own, seen: None }
+    /// `seen`: what another part of this process has observed of it.
+    pub(super) const fn new(own: HolderIdentity, seen: Option<ObservedLease>) -> Self {
+        Self { own, seen }
+    }
+
+    pub(super) fn observed(&self) -> Option<ObservedLease> {
+        self.seen.clone()
     }
 
     /// The Lease as just read.
@@ -39,14 +51,12 @@ impl LeaseExpiryTracker {
         if lease.holder.is_empty() || holder == self.own || self.own.knows_dead(&holder) {
             return LeaseAvailability::Free;
         }
-        let since = match &self.seen {
-            Some((version, since)) if *version == lease.version => *since,
-            _ => {
-                self.seen = Some((lease.version.clone(), now));
-                now
-            }
-        };
-        if now.duration_since(since) >= lease.length.min(LONGEST) {
+        let seen = self.seen.take_if(|seen| seen.version == lease.version);
+        let seen = self.seen.insert(seen.unwrap_or_else(|| ObservedLease {
+            version: lease.version.clone(),
+            since: now,
+        }));
+        if now.duration_since(seen.since) >= lease.length.min(LONGEST) {
             LeaseAvailability::Free
         } else {
             LeaseAvailability::HeldBy(holder)

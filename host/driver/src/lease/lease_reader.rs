@@ -1,17 +1,20 @@
-//! Reads the Lease of a node for `scupper status`, so that it can report an abandoned drain. It takes no Lease.
+//! Reads the Leases of nodes for commands: which process drains, which drain that is, and whether the process is gone. It
+//! takes no Lease.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::Checkpoint;
+use scupper_engine::{Checkpoint, Node};
 use tokio::time::Instant;
 
+use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
 use super::holder::HolderIdentity;
-use scupper_cluster::Cluster;
+use super::node_leases::DURATION;
+use scupper_cluster::{Cluster, Lease, ReadError};
 use scupper_common::clock::Clock;
-use scupper_report::{LeaseHolder, NodeStatus};
+use scupper_report::{LeaseHolder, LeasedDrain};
 
-/// How long a result is reused, however often the node changes.
+/// How long a result is reused, however often the nodes change.
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Reads Leases.
@@ -20,7 +23,19 @@ pub struct LeaseReader {
     namespace: String,
     clock: Clock,
     own: HolderIdentity,
-    seen: BTreeMap<String, (Instant, LeaseHolder)>,
+    /// All Leases of the namespace, by their names. Only nodes with a drain have one.
+    listed: Option<(Instant, BTreeMap<String, Lease>)>,
+    /// When a list last failed: the right may be missing.
+    unlisted: Option<Instant>,
+    /// Leases that were read one by one.
+    seen: BTreeMap<String, (Instant, Option<Lease>)>,
+    watched: BTreeMap<String, WatchedLease>,
+}
+
+/// What was observed of a Lease since the first look.
+struct WatchedLease {
+    expiry: LeaseExpiryTracker,
+    absent_since: Option<Instant>,
 }
 
 impl LeaseReader {
@@ -31,45 +46,114 @@ impl LeaseReader {
             namespace,
             clock,
             own: HolderIdentity::own(None),
+            listed: None,
+            unlisted: None,
             seen: BTreeMap::new(),
+            watched: BTreeMap::new(),
         }
     }
 
-    /// The holder of the node's Lease; unknown if no drain runs there.
-    pub async fn holder_of(&mut self, status: &NodeStatus) -> LeaseHolder {
-        let mark = status.node.checkpoint.as_ref();
-        if !mark.is_some_and(Checkpoint::is_under_way) {
-            return LeaseHolder::Unknown;
-        }
-        let node = &status.node.name;
-        if let Some((at, holder)) = self.seen.get(node)
-            && at.elapsed() < GOOD_FOR
-        {
-            return holder.clone();
-        }
-        let holder = self.read(node).await;
-        self.seen.insert(node.clone(), (Instant::now(), holder.clone()));
-        holder
-    }
-
-    async fn read(&self, node: &str) -> LeaseHolder {
-        match self.cluster.lease(&self.namespace, node).await {
+    /// The holder of the node's Lease, and its drain; unknown if no drain runs there.
+    pub async fn holder_of(&mut self, node: &Node) -> (LeaseHolder, Option<LeasedDrain>) {
+        let mark = node.checkpoint.as_ref();
+        let is_marked = mark.is_some_and(Checkpoint::is_under_way);
+        match self.known(&node.name, is_marked).await {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
-                let holder = HolderIdentity::parse(&lease.holder);
-                let is_dead = self.own.knows_dead(&holder);
-                LeaseHolder::of(
-                    holder.text(),
-                    lease.renewed,
-                    lease.length,
-                    is_dead,
-                    self.clock.wall(),
-                )
+                let drain = LeasedDrain::from_text(&lease.drain);
+                (self.holder(&lease), drain)
             }
-            Ok(_) => LeaseHolder::Free,
+            Ok(_) if is_marked => (LeaseHolder::Free, None),
+            Ok(_) => (LeaseHolder::Unknown, None),
+            Err(error) => {
+                tracing::debug!(node = node.name, %error, "the node's Lease could not be read");
+                (LeaseHolder::Unknown, None)
+            }
+        }
+    }
+
+    /// The drain of the process that holds the node's Lease, unless that process is gone.
+    pub async fn drain_of(&self, node: &str) -> Result<Option<LeasedDrain>, ReadError> {
+        let lease = self.cluster.lease(&self.namespace, node).await?;
+        let held = lease.filter(|lease| matches!(self.holder(lease), LeaseHolder::Held { .. }));
+        Ok(held.and_then(|lease| LeasedDrain::from_text(&lease.drain)))
+    }
+
+    /// The process that drained this node is gone: the Lease has not changed for its duration since the first look, or its
+    /// holder is known to be dead, or no Lease has existed for as long. To be asked again and again.
+    pub async fn is_abandoned(&mut self, node: &str) -> bool {
+        let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
+        let own = &self.own;
+        let watched = self
+            .watched
+            .entry(node.to_owned())
+            .or_insert_with(|| WatchedLease {
+                expiry: LeaseExpiryTracker::new(own.clone(), None),
+                absent_since: None,
+            });
+        match found {
+            Ok(Some(lease)) => {
+                watched.absent_since = None;
+                watched.expiry.observe(&lease, now) == LeaseAvailability::Free
+            }
+            Ok(None) => now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
-                LeaseHolder::Unknown
+                watched.absent_since = None;
+                false
             }
         }
+    }
+
+    /// What was observed of the Lease meanwhile, so that the same process need not wait again to take it.
+    pub fn observed(&self, node: &str) -> Option<ObservedLease> {
+        self.watched
+            .get(node)
+            .and_then(|watched| watched.expiry.observed())
+    }
+
+    fn holder(&self, lease: &Lease) -> LeaseHolder {
+        let holder = HolderIdentity::parse(&lease.holder);
+        let is_dead = self.own.knows_dead(&holder);
+        LeaseHolder::of(
+            holder.text(),
+            lease.renewed,
+            lease.length,
+            is_dead,
+            self.clock.wall(),
+        )
+    }
+
+    /// One list answers for all nodes. Without the right to it, only the Leases of nodes with a drain are read.
+    async fn known(&mut self, node: &str, is_marked: bool) -> Result<Option<Lease>, ReadError> {
+        let is_good = |at: &Instant| at.elapsed() < GOOD_FOR;
+        if let Some((_, listed)) = self.listed.as_ref().filter(|(at, _)| is_good(at)) {
+            return Ok(listed.get(node).cloned());
+        }
+        if !self.unlisted.as_ref().is_some_and(is_good) {
+            match self.cluster.leases(&self.namespace).await {
+                Ok(leases) => {
+                    let listed: BTreeMap<_, _> = leases
+                        .into_iter()
+                        .map(|lease| (lease.name.clone(), lease))
+                        .collect();
+                    let found = listed.get(node).cloned();
+                    self.listed = Some((Instant::now(), listed));
+                    return Ok(found);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the Leases could not be listed");
+                    self.unlisted = Some(Instant::now());
+                }
+            }
+        }
+        if !is_marked {
+            return Ok(None);
+        }
+        if let Some((_, lease)) = self.seen.get(node).filter(|(at, _)| is_good(at)) {
+            return Ok(lease.clone());
+        }
+        let lease = self.cluster.lease(&self.namespace, node).await?;
+        self.seen.insert(node.to_owned(), (Instant::now(), lease.clone()));
+        Ok(lease)
     }
 }

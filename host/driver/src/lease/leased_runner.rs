@@ -13,6 +13,7 @@ use crate::DriverError;
 use crate::runner::EngineRunner;
 use crate::runner::orders::{DrainOrders, closed};
 use scupper_common::clock::Clock;
+use scupper_report::LeasedDrain;
 
 /// How often a waiting process checks its deadline.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -22,10 +23,12 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 /// What differs between a driver's drain and a command's: how it is created, and how it waits for the Lease.
 pub(crate) trait DrainFactory: Send + Sync {
     /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
-    /// to it. `orders`: the orders that hold.
+    /// to it. `orders`: the orders that hold. `is_held`: the Lease is ours, so its previous holder is gone; otherwise it
+    /// could not be taken, and the drain runs without one.
     fn create(
         &mut self,
         orders: &DrainOrders,
+        is_held: bool,
     ) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// The request.
@@ -106,7 +109,8 @@ impl<F: DrainFactory> LeasedRunner<F> {
     /// The Lease; or the outcome of a drain that was ended before it began.
     async fn acquire(&self, orders: &mut watch::Receiver<DrainOrders>) -> Result<HeldLease, Option<Outcome>> {
         let is_taken = AtomicBool::new(false);
-        let take = self.leases.take(&self.node, |holder| {
+        let drain = LeasedDrain::of(self.factory.request());
+        let take = self.leases.take(&self.node, &drain, |holder| {
             is_taken.store(true, Ordering::Relaxed);
             self.factory.waiting_for(holder);
         });
@@ -159,7 +163,7 @@ async fn create<B: DrainFactory>(
     orders: &mut watch::Receiver<DrainOrders>,
 ) -> Result<Option<CreatedDrain>, DriverError> {
     let known = orders.borrow().clone();
-    let created = factory.create(&known);
+    let created = factory.create(&known, lease.is_held());
     tokio::pin!(created);
     tokio::select! {
         biased;

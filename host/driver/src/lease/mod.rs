@@ -14,6 +14,7 @@ mod leased_runner;
 mod node_leases;
 mod observer;
 
+pub use expiry_tracker::ObservedLease;
 pub(super) use holder::HolderIdentity;
 pub use lease_reader::LeaseReader;
 pub(super) use leased_runner::{CreatedDrain, DrainFactory, LeasedRunner};

@@ -6,12 +6,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker};
+use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
 use super::holder::HolderIdentity;
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
+use scupper_report::LeasedDrain;
 
 /// How long a Lease is valid without a renewal.
-const DURATION: Duration = Duration::from_secs(30);
+pub(super) const DURATION: Duration = Duration::from_secs(30);
 /// How often its holder renews it.
 const RENEW: Duration = Duration::from_secs(10);
 /// How long a holder that cannot renew continues. The rest of the duration allows for clocks that differ in speed.
@@ -68,6 +69,8 @@ pub(crate) struct NodeLeases {
     pub(crate) own: HolderIdentity,
     /// How long the API server may refuse (401, 403) a Lease before the drain runs without one.
     pub(crate) forbidden_timeout: Duration,
+    /// What this process has observed of the Lease already.
+    pub(crate) observed: Option<ObservedLease>,
 }
 
 /// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
@@ -83,9 +86,11 @@ struct RenewedLease {
 }
 
 impl NodeLeases {
-    /// The node's Lease, once no other process holds it. Calls `on_wait` with each holder that it waits for.
-    pub(super) async fn take(&self, node: &str, on_wait: impl Fn(&str)) -> HeldLease {
-        let mut lease_state = LeaseExpiryTracker::new(self.own.clone());
+    /// The node's Lease for this drain, once no other process holds it. Calls `on_wait` with each holder that it waits
+    /// for.
+    pub(super) async fn take(&self, node: &str, drain: &LeasedDrain, on_wait: impl Fn(&str)) -> HeldLease {
+        let drain = drain.to_text();
+        let mut lease_state = LeaseExpiryTracker::new(self.own.clone(), self.observed.clone());
         let mut reported = None;
         let mut forbidden_since = None;
         // Usually there is none, and one write is enough.
@@ -93,9 +98,9 @@ impl NodeLeases {
         loop {
             let asked = Instant::now();
             let attempt = if create {
-                self.create(node).await
+                self.create(node, &drain).await
             } else {
-                self.read_and_take(node, &mut lease_state).await
+                self.read_and_take(node, &drain, &mut lease_state).await
             };
             if !matches!(&attempt, Err(error) if error.is_forbidden()) {
                 forbidden_since = None;
@@ -148,11 +153,11 @@ impl NodeLeases {
         now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
     }
 
-    async fn create(&self, node: &str) -> Result<LeaseAcquireResult, LeaseError> {
+    async fn create(&self, node: &str, drain: &str) -> Result<LeaseAcquireResult, LeaseError> {
         let identity = self.own.identity();
         let made = self
             .cluster
-            .make_lease(&self.namespace, node, &identity, DURATION);
+            .make_lease(&self.namespace, node, (&identity, drain), DURATION);
         match made.await {
             Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
             Err(WriteError::Conflict { .. }) => Ok(LeaseAcquireResult::Exists),
@@ -163,6 +168,7 @@ impl NodeLeases {
     async fn read_and_take(
         &self,
         node: &str,
+        drain: &str,
         lease_state: &mut LeaseExpiryTracker,
     ) -> Result<LeaseAcquireResult, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
@@ -173,7 +179,8 @@ impl NodeLeases {
             LeaseAvailability::HeldBy(holder) => Ok(LeaseAcquireResult::HeldBy(holder)),
             LeaseAvailability::Free => {
                 let identity = self.own.identity();
-                match self.cluster.take_lease(&found, &identity, DURATION).await {
+                let taken = self.cluster.take_lease(&found, (&identity, drain), DURATION);
+                match taken.await {
                     Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
                     // Another process was faster, or the holder is alive after all.
                     Err(WriteError::Conflict { .. }) => {
@@ -210,6 +217,11 @@ impl NodeLeases {
 }
 
 impl HeldLease {
+    /// It is ours; otherwise the drain runs without one.
+    pub(super) const fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Returns once the Lease may have expired or another process has it.
     pub(super) async fn lost(&mut self) {
         let Some(held) = &mut self.held else {

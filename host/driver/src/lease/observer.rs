@@ -13,7 +13,7 @@ pub(crate) struct LeaseObserver {
 
 impl LeaseObserver {
     pub(crate) fn new(leases: NodeLeases) -> Self {
-        let state = LeaseExpiryTracker::new(leases.own.clone());
+        let state = LeaseExpiryTracker::new(leases.own.clone(), None);
         Self { leases, state }
     }
 

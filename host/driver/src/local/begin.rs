@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Node, Phase, Task};
+use scupper_engine::{Answer, Checkpoint, Node, Phase, Task, Trigger};
 use tokio::time::sleep;
 
 use super::LocalOptions;
 use crate::DriverError;
 use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
-use scupper_cluster::{Cluster, ReadError};
+use crate::runner::out_of_service;
+use scupper_cluster::{Cluster, KubeletState, ReadError};
 
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);
@@ -31,7 +32,9 @@ pub(super) async fn read_start(
     name: &str,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
-    starting_point(options, name, None, found)
+    let start = starting_point(options, name, None, found)?;
+    start.check_kubelet(cluster, options).await?;
+    Ok(start)
 }
 
 /// `own`: the drain that we have begun there.
@@ -43,6 +46,7 @@ fn starting_point(
 ) -> Result<NodeAtDrainStart, DriverError> {
     let allowed = OccupancyOverrides {
         take_over: options.take_over,
+        node_is_off: options.settings.machine_is_off,
         any_cordon: options.any_cordon,
     };
     let occupancy = NodeOccupancy::of(own, options.intent, found.as_ref());
@@ -68,11 +72,13 @@ fn starting_point(
 }
 
 /// Reads the node once the Lease is ours, because only that state counts. `own`: the drain that we have begun there.
+/// `is_held`: we have the Lease; otherwise it could not be taken.
 pub(super) async fn look_again(
     cluster: &Cluster,
     options: &LocalOptions,
     name: &str,
     own: Option<&str>,
+    is_held: bool,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let found = loop {
         match cluster.node(name).await {
@@ -84,10 +90,50 @@ pub(super) async fn look_again(
         }
         sleep(RETRY).await;
     };
-    starting_point(options, name, own, found)
+    let start = starting_point(options, name, own, found)?;
+    if own.is_some() {
+        return Ok(start);
+    }
+    while let Err(error) = start.check_kubelet(cluster, options).await {
+        let DriverError::Node {
+            source: ReadError::Unavailable { .. },
+            ..
+        } = error
+        else {
+            return Err(error);
+        };
+        tracing::warn!(%error, "the kubelet could not be looked at; trying again");
+        sleep(RETRY).await;
+    }
+    // The user vouches for a command of their own, and a silent kubelet for the driver on its machine.
+    let is_vouched = |mark: &&Checkpoint| {
+        options.settings.machine_is_off || Trigger::of(&mark.trigger) == Trigger::Command
+    };
+    match start.resume.as_ref().filter(|mark| !is_held && !is_vouched(mark)) {
+        Some(mark) => Err(LocalError::unproven(name, mark).into()),
+        None => Ok(start),
+    }
 }
 
 impl NodeAtDrainStart {
+    /// Before a drain with `--node-is-off` continues or replaces another process's work: a planner that refuses cannot
+    /// leave that as it is any more.
+    async fn check_kubelet(&self, cluster: &Cluster, options: &LocalOptions) -> Result<(), DriverError> {
+        let mark = self.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
+        let is_under_way = mark.is_some_and(Checkpoint::is_under_way);
+        if !options.settings.machine_is_off || !is_under_way {
+            return Ok(());
+        }
+        let shown = cluster.kubelet(&self.node, None).await;
+        match shown.map_err(DriverError::of_node(&self.node))? {
+            KubeletState::Silent(_) => Ok(()),
+            KubeletState::Alive(sign) => {
+                let message = out_of_service::alive(&self.node, &sign);
+                Err(LocalError::Alive { message }.into())
+            }
+        }
+    }
+
     /// Makes a foreign cordon ours, so that the hooks run when it is lifted.
     pub(super) async fn adopt(
         &self,

@@ -6,5 +6,5 @@ mod options;
 mod run;
 
 pub use back_in_service::back_in_service;
-pub use options::LocalOptions;
+pub use options::{LocalOptions, RollBack};
 pub use run::{NodeDrainResult, run};

@@ -5,11 +5,21 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Settings};
 
+use crate::lease::ObservedLease;
 use crate::{NodeSelection, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_report::{Format, ProgressBoard};
 use scupper_traces::TraceSettings;
+
+/// The undoing of a drain whose process is gone.
+#[derive(Clone, Debug)]
+pub struct RollBack {
+    /// Why.
+    pub reason: String,
+    /// The Lease of that process, as this one has observed it.
+    pub lease: Option<ObservedLease>,
+}
 
 /// Options of a drain or uncordon from the command line.
 #[derive(Clone)]
@@ -34,6 +44,8 @@ pub struct LocalOptions {
     pub parallel: usize,
     /// Continue where another process stopped.
     pub take_over: bool,
+    /// Undo what another process did instead of continuing it.
+    pub roll_back: Option<RollBack>,
     /// Uncordon also lifts cordons that are not ours.
     pub any_cordon: bool,
     /// Format of the output.

@@ -1,6 +1,6 @@
 //! Drains several nodes, one after another or some at once, each with an engine of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::LocalOptions;
 use super::begin::{self, NodeAtDrainStart};
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
+use crate::occupancy::LocalError;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
 use crate::runner::orders::DrainOrders;
@@ -75,6 +76,7 @@ pub async fn run(
             namespace: options.lease_namespace.clone(),
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout),
+            observed: options.roll_back.as_ref().and_then(|it| it.lease.clone()),
         },
         cluster,
         options,
@@ -138,7 +140,11 @@ impl LocalDrains {
                 begun: false,
             },
         };
-        let (orders, current_orders) = watch::channel(DrainOrders::default());
+        let mut first = DrainOrders::default();
+        if let Some(roll_back) = &self.options.roll_back {
+            first.cancel(roll_back.reason.clone());
+        }
+        let (orders, current_orders) = watch::channel(first);
         let runner = runner.run(current_orders);
         tokio::pin!(runner);
         tokio::select! {
@@ -191,20 +197,42 @@ impl LocalDrains {
 }
 
 impl LocalDrainFactory<'_> {
-    /// Warns that a policy that is not loaded here cannot undo its part.
-    fn warn_of_absent(&self) {
-        let mark = self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
-        let to_undo = mark.filter(|_| self.request.intent == Intent::Uncordon);
+    /// The policies that took part in what this process continues or undoes, and that are not loaded here.
+    fn absent(&self) -> Vec<String> {
+        let mark = match self.request.intent {
+            Intent::Uncordon => self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref()),
+            Intent::Drain => self.start.resume.as_ref(),
+        };
+        let Some(mark) = mark else { return Vec::new() };
+        let hooks = mark.hooks.iter().map(|hook| &hook.policy);
+        let hooks = hooks.chain(mark.done.iter().map(|(policy, ..)| policy));
+        let hooks = hooks.filter(|_| self.request.intent == Intent::Drain);
+        let named: BTreeSet<_> = mark.to_undo.iter().chain(hooks).collect();
         let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
-        for policy in to_undo.into_iter().flat_map(|mark| &mark.to_undo) {
-            if !is_here(policy) {
-                let node = &self.request.node;
-                tracing::warn!(
-                    "node {node}: policy {policy} took part in the drain and is not loaded here, so it undoes nothing; \
-                     run this with --config scupper.yaml"
-                );
-            }
+        let absent = named
+            .into_iter()
+            .filter(|name| *name != out_of_service::POLICY && !is_here(name));
+        absent.cloned().collect()
+    }
+
+    /// A policy that is not loaded here cannot undo its part. The undoing of a whole drain would leave no trace of it.
+    fn check_absent(&self) -> Result<(), LocalError> {
+        let (node, policies) = (&self.request.node, self.absent());
+        if self.drains.options.roll_back.is_some() && !policies.is_empty() {
+            let node = node.clone();
+            return Err(LocalError::PoliciesAbsent { node, policies });
         }
+        let does = match self.request.intent {
+            Intent::Uncordon => "undoes nothing",
+            Intent::Drain => "does not continue its hooks",
+        };
+        for policy in policies {
+            tracing::warn!(
+                "node {node}: policy {policy} took part in the drain and is not loaded here, so it {does}; \
+                 run this with --config scupper.yaml"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -219,7 +247,7 @@ struct LocalDrainFactory<'a> {
 }
 
 impl DrainFactory for LocalDrainFactory<'_> {
-    async fn create(&mut self, _: &DrainOrders) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, orders: &DrainOrders, is_held: bool) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,
@@ -230,16 +258,17 @@ impl DrainFactory for LocalDrainFactory<'_> {
         } = self.drains;
         // The previous holder of the Lease has written to the node.
         let own = self.begun.then_some(self.request.id.as_str());
-        self.start = begin::look_again(cluster, options, &self.start.node, own).await?;
+        self.start = begin::look_again(cluster, options, &self.start.node, own, is_held).await?;
         if !self.begun {
             // Only now it is known which drain to continue. Its time runs since the command asked for it.
-            let deadline = self.request.deadline;
-            let request = self.drains.request(options.clock.now(), &self.start);
-            self.request = Request { deadline, ..request };
+            self.request = self.drains.request(self.since, &self.start);
+        }
+        self.check_absent()?;
+        if options.roll_back.is_some() && self.start.resume.is_none() {
+            return Ok(CreatedDrain::Over(orders.called_off()));
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
-        self.warn_of_absent();
         self.start.adopt(cluster, || mark(now, &request)).await?;
         let resume = self.start.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
@@ -327,11 +356,11 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: BTreeSet::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),
-        stays: std::collections::BTreeSet::new(),
+        stays: BTreeSet::new(),
         ended_well: false,
         raised: Vec::new(),
         volumes_since: None,

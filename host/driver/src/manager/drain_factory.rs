@@ -36,10 +36,13 @@ pub(crate) struct DriverDrainFactory {
     pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
     /// A command follows it, because it handed the drain over.
     pub(crate) followed: bool,
+    /// Its start was reported.
+    pub(crate) is_started: bool,
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &DrainOrders) -> Result<CreatedDrain, DriverError> {
+    async fn create(&mut self, orders: &DrainOrders, _: bool) -> Result<CreatedDrain, DriverError> {
+        self.report_start();
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let id = self.request.id.as_str();
@@ -103,6 +106,15 @@ impl DrainFactory for DriverDrainFactory {
 }
 
 impl DriverDrainFactory {
+    /// Before the Lease is ours, the drain only waits.
+    fn report_start(&mut self) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            let id = self.request.id.clone();
+            // The trigger may have ended before the drain.
+            self.reports.send(DrainReport::Started { id }).unwrap_or_default();
+        }
+    }
+
     /// Nothing is left to do: the outcome, if it is known. Another drain on the node is no obstacle: its process has lost
     /// the Lease, so this drain replaces it.
     fn is_over(

@@ -297,6 +297,7 @@ impl DrainManager {
                 metrics: self.metrics.clone(),
                 reports: self.reports.clone(),
                 followed: drain_request.flags.is_some(),
+                is_started: false,
             },
         };
         let task = tokio::spawn(async move {
@@ -308,9 +309,6 @@ impl DrainManager {
                     Some(Outcome::Failed { message })
                 }
             }
-        });
-        self.report(DrainReport::Started {
-            id: drain_request.id.clone(),
         });
         self.driver_state.send_replace(DriverState::Running {
             id: drain_request.id.clone(),

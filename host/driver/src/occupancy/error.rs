@@ -31,6 +31,39 @@ pub enum LocalError {
         /// The driver.
         driver: String,
     },
+    /// Its machine is not off.
+    #[error("{message}")]
+    Alive {
+        /// The sign of life, and what to do.
+        message: String,
+    },
+    /// A driver's drain can be continued only if the driver is certainly gone.
+    #[error(
+        "another process works on node {node}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so \
+         whether that process is gone is not known"
+    )]
+    Unproven {
+        /// The node.
+        node: String,
+        /// Who asked for that.
+        trigger: String,
+        /// What it is called.
+        name: String,
+        /// Where it stands.
+        phase: String,
+    },
+    /// Nothing would undo the part of these policies.
+    #[error(
+        "the process that drained node {node} is gone, and policies that took part are not loaded here: {}. Nothing would \
+         undo their changes. Name the driver's configuration: scupper cancel {node} --config scupper.yaml",
+        policies.join(", ")
+    )]
+    PoliciesAbsent {
+        /// The node.
+        node: String,
+        /// Their names.
+        policies: Vec<String>,
+    },
     /// Its cordon is not ours.
     #[error("node {node} was not cordoned by Scupper; --force also lifts that cordon")]
     ForeignCordon {
@@ -58,6 +91,16 @@ impl LocalError {
         }
     }
 
+    /// Nothing shows that the process of this checkpoint is gone.
+    pub(crate) fn unproven(node: &str, mark: &Checkpoint) -> Self {
+        Self::Unproven {
+            node: node.to_owned(),
+            trigger: mark.trigger.clone(),
+            name: mark.name.clone(),
+            phase: mark.phase.to_string(),
+        }
+    }
+
     /// Another process's checkpoint is on the node.
     pub(super) fn busy(node: &str, mark: Checkpoint) -> Self {
         Self::Busy {
@@ -70,11 +113,9 @@ impl LocalError {
 }
 
 fn advice(trigger: &str, node: &str) -> String {
-    if Trigger::of(trigger) == Trigger::Command {
-        format!(
-            "to stop it: scupper cancel {node}; if that process is gone, continue its drain with --take-over"
-        )
-    } else {
-        format!("to stop it: scupper cancel {node}")
-    }
+    let process = match Trigger::of(trigger) {
+        Trigger::Command => "that process is gone",
+        _ => "its driver is gone for good",
+    };
+    format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
 }

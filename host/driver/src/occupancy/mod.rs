@@ -3,7 +3,7 @@
 
 mod error;
 
-use scupper_engine::{Checkpoint, Intent, Node, Trigger};
+use scupper_engine::{Checkpoint, Intent, Node, Phase};
 
 pub use error::LocalError;
 
@@ -14,7 +14,7 @@ pub enum NodeOccupancy {
     Free,
     /// Its own drain, which it continues unless that has ended.
     Own(Checkpoint),
-    /// Another drain that has not ended.
+    /// Another drain that has not ended. For a command: one that it continues.
     Occupied(Checkpoint),
     /// This LifecycleEvent, which a driver is about to carry out.
     Claimed(String),
@@ -25,10 +25,29 @@ pub enum NodeOccupancy {
 /// What the user of a command allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OccupancyOverrides {
-    /// To continue the drain of another command, which must be gone.
+    /// To continue what another process began, for whatever trigger. That process must be gone.
     pub take_over: bool,
+    /// To drain a node whatever another process was doing there: its machine is off, and so is its driver.
+    pub node_is_off: bool,
     /// To lift a cordon that is not ours.
     pub any_cordon: bool,
+}
+
+impl OccupancyOverrides {
+    /// A drain of a machine that is off continues a drain, with its cordon and its hooks. It replaces an uncordon and a
+    /// roll-back: both would end with a node that takes pods.
+    fn on_occupied(self, mark: Checkpoint, node: &str, intent: Intent) -> Result<NodeOccupancy, LocalError> {
+        let is_alike = mark.intent == intent;
+        let replaces = self.node_is_off && intent == Intent::Drain;
+        if self.take_over && is_alike && !replaces {
+            return Ok(NodeOccupancy::Occupied(mark));
+        }
+        match replaces {
+            true if is_alike && mark.phase != Phase::RollingBack => Ok(NodeOccupancy::Occupied(mark)),
+            true => Ok(NodeOccupancy::Free),
+            false => Err(LocalError::busy(node, mark)),
+        }
+    }
 }
 
 impl NodeOccupancy {
@@ -71,12 +90,8 @@ impl NodeOccupancy {
         intent: Intent,
         allowed: OccupancyOverrides,
     ) -> Result<Self, LocalError> {
-        let is_alike =
-            |mark: &Checkpoint| Trigger::of(&mark.trigger) == Trigger::Command && mark.intent == intent;
         match self {
-            Self::Occupied(mark) if !(allowed.take_over && is_alike(&mark)) => {
-                Err(LocalError::busy(node, mark))
-            }
+            Self::Occupied(mark) => allowed.on_occupied(mark, node, intent),
             Self::Claimed(event) => Err(LocalError::claimed(node, event)),
             Self::ForeignCordon if !allowed.any_cordon => Err(LocalError::ForeignCordon {
                 node: node.to_owned(),

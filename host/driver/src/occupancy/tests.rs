@@ -9,7 +9,13 @@ use super::*;
 const OWN: Option<&str> = Some("own");
 const ALL: OccupancyOverrides = OccupancyOverrides {
     take_over: true,
+    node_is_off: false,
     any_cordon: true,
+};
+const OFF: OccupancyOverrides = OccupancyOverrides {
+    take_over: false,
+    node_is_off: true,
+    any_cordon: false,
 };
 
 fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
@@ -108,14 +114,22 @@ fn an_uncordon_finds_whose_the_cordon_is() {
 }
 
 #[test]
-fn a_command_continues_only_the_same_work_of_another_command_and_only_if_allowed() {
+fn a_command_continues_only_the_same_work_of_another_process_and_only_if_allowed() {
     let begins = |occupancy: NodeOccupancy, intent, allowed| occupancy.for_command("n1", intent, allowed);
     for (trigger, phase, allowed, may) in [
         ("command", Phase::Evicting, ALL, true),
         ("command", Phase::Evicting, OccupancyOverrides::default(), false),
         ("command", Phase::Uncordoning, ALL, false),
-        ("cordon", Phase::Evicting, ALL, false),
-        ("LifecycleEvent", Phase::Evicting, ALL, false),
+        ("cordon", Phase::Evicting, ALL, true),
+        ("LifecycleEvent", Phase::Evicting, ALL, true),
+        (
+            "LifecycleEvent",
+            Phase::Evicting,
+            OccupancyOverrides::default(),
+            false,
+        ),
+        ("DrainRequest", Phase::Evicting, ALL, true),
+        ("DrainRequest", Phase::Uncordoning, ALL, false),
     ] {
         let occupied = NodeOccupancy::Occupied(mark("other", trigger, phase));
         let result = begins(occupied, Intent::Drain, allowed);
@@ -127,6 +141,30 @@ fn a_command_continues_only_the_same_work_of_another_command_and_only_if_allowed
         uncordon(OccupancyOverrides::default()),
         Err(LocalError::ForeignCordon { .. })
     ));
+}
+
+/// Its driver was on that machine.
+#[test]
+fn a_drain_of_a_machine_that_is_off_continues_a_drain_of_every_trigger_and_replaces_what_ends_one() {
+    let off_and_take_over = OccupancyOverrides {
+        take_over: true,
+        ..OFF
+    };
+    for allowed in [OFF, off_and_take_over] {
+        for trigger in ["LifecycleEvent", "DrainRequest", "cordon", "command"] {
+            let on = |phase| {
+                let occupied = NodeOccupancy::Occupied(mark("other", trigger, phase));
+                occupied.for_command("n1", Intent::Drain, allowed).unwrap()
+            };
+            let drain = mark("other", trigger, Phase::Evicting);
+            assert_eq!(on(Phase::Evicting), NodeOccupancy::Occupied(drain), "{trigger}");
+            for phase in [Phase::RollingBack, Phase::Uncordoning] {
+                assert_eq!(on(phase), NodeOccupancy::Free, "{trigger} {phase}");
+            }
+        }
+    }
+    let occupied = NodeOccupancy::Occupied(mark("other", "cordon", Phase::Evicting));
+    assert!(occupied.for_command("n1", Intent::Uncordon, OFF).is_err());
 }
 
 #[test]

@@ -108,6 +108,7 @@ impl KubeletPlugin {
             namespace: options.lease_namespace(),
             own: HolderIdentity::own(options.settings.own_pod.as_ref()),
             forbidden_timeout: options.settings.forbidden_timeout,
+            observed: None,
         };
         let left = LeftDrain::new();
         let manager = DrainManagerOptions {

@@ -145,18 +145,23 @@ fn with_deletions(mut draft: Plan) -> Plan {
     draft
 }
 
-/// Why the node must not be marked.
+/// Why the node must not be marked, and what to do.
 pub(crate) fn alive(node: &str, sign: &SignOfLife) -> String {
-    let what = match sign {
+    format!(
+        "{}: pods that run there could write to volumes that other nodes mount. Drain it without --node-is-off, or power it \
+         off and wait until its condition Ready is Unknown and its Lease in {KUBELET_LEASE_NAMESPACE} has expired",
+        sign_text(node, sign)
+    )
+}
+
+fn sign_text(node: &str, sign: &SignOfLife) -> String {
+    match sign {
+        SignOfLife::NoCondition => format!("node {node} {sign}, so nothing shows that its kubelet is silent"),
         SignOfLife::Reported { status, .. } if status == "True" => {
             format!("node {node} is Ready, so its machine is not off")
         }
         sign => format!("the kubelet of node {node} is alive: it {sign}"),
-    };
-    format!(
-        "{what}: pods that run there could write to volumes that other nodes mount. Drain it without --node-is-off, or power \
-         it off and wait until its condition Ready is Unknown and its Lease in {KUBELET_LEASE_NAMESPACE} has expired"
-    )
+    }
 }
 
 /// Cancels a drain that has begun if an event shows that the node is alive. A process that continues the drain without
@@ -198,7 +203,7 @@ pub(super) fn sign_of_life(
             sleep(pause).await;
             pause = match looks.look(&cluster, &node).await {
                 Ok(Some(sign)) => {
-                    let reason = format!("the kubelet of node {node} is alive: it {sign}");
+                    let reason = sign_text(&node, &sign);
                     return Event::Cancel { reason };
                 }
                 Ok(None) => LOOK_AGAIN,

@@ -122,7 +122,8 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
             format!("scupper drain {node} --take-over    # continues it; Ctrl-C then cancels it")
         }
         _ => format!(
-            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts"
+            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts; \
+             if it is gone for good: scupper drain {node} --take-over continues the drain, scupper cancel {node} undoes it"
         ),
     }
 }
@@ -190,12 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_terminals_drain_is_taken_over_by_hand() {
+    fn a_terminals_drain_is_taken_over_by_hand_and_a_drivers_only_if_that_is_gone_for_good() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
         assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
         for trigger in ["LifecycleEvent", "cordon"] {
-            assert!(!left(trigger, Phase::Evicting).contains("--take-over"));
+            let drivers = left(trigger, Phase::Evicting);
+            assert!(drivers.starts_with("kubectl get pods"), "{drivers}");
+            let gone = "if it is gone for good: scupper drain worker-1 --take-over continues the drain";
+            assert!(drivers.contains(gone), "{drivers}");
         }
     }
 }

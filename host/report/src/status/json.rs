@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
-use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use super::{LeasedDrain, LifecycleEventStatus, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
 
 /// The state of a node as one object.
@@ -15,6 +15,7 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     json!({
         "node": node.name, "cordon": cordon(node), "outOfService": node.is_out_of_service(),
         "drain": node.checkpoint.as_ref().map(|mark| drain(status, mark, now)),
+        "planning": status.planning().map(LeasedDrain::to_json),
         "driver": status.driver.as_ref().map(|view| driver(view, status.current_driver_status(now).is_some())),
         "toUndo": status.to_undo(),
         "lease": status.lease_holder.to_json(),

@@ -1,9 +1,9 @@
 //! Formats the state of a node as lines for people.
 
-use scupper_engine::{Checkpoint, Condition, HumanDuration, Node, Phase, Reason, Time};
+use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
 use super::budgets::{blocking, groups};
-use super::{LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use super::{LeaseHolder, LifecycleEventStatus, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
 use crate::not_ready;
@@ -38,6 +38,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         cordon_text(node),
         not_ready.unwrap_or_default()
     )];
+    lines.extend(planning_lines(status));
     lines.extend(drain_lines(status, now));
     lines.extend(taint_line(node));
     lines.extend(undo_lines(status));
@@ -56,6 +57,25 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     }
     lines.push(format!("  {}", pod_count_text(status.pods.len())));
     lines
+}
+
+/// The lines about a drain that has left nothing on the node yet.
+fn planning_lines(status: &NodeStatus) -> Vec<String> {
+    let (Some(drain), LeaseHolder::Held { by }) = (status.planning(), &status.lease_holder) else {
+        return Vec::new();
+    };
+    let what = match drain.intent {
+        Intent::Drain => "planning",
+        Intent::Uncordon => "uncordoning",
+    };
+    let (trigger, name) = (one_line(&drain.trigger), one_line(&drain.name));
+    let head = format!(
+        "  drain      {what} for {trigger} {name} by {}; nothing has changed",
+        one_line(by)
+    );
+    let cancel = format!("    to stop it: scupper cancel {}", status.node.name);
+    let cancel = (drain.intent == Intent::Drain).then_some(cancel);
+    std::iter::once(head).chain(cancel).collect()
 }
 
 /// The line about the taint that a drain of Scupper has set.

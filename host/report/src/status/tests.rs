@@ -262,6 +262,39 @@ fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
     );
 }
 
+/// Only its Lease shows it.
+#[test]
+fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has() {
+    let mut status = blocked();
+    let mark = status.node.checkpoint.take();
+    let drain = LeasedDrain {
+        id: mark.as_ref().unwrap().id.clone(),
+        name: "gpu-3".into(),
+        trigger: "DrainRequest".into(),
+        intent: scupper_engine::Intent::Drain,
+    };
+    status.leased_drain = Some(drain.clone());
+    let shown = |status: &NodeStatus| status_to_json(status, NOW)["planning"]["name"].clone();
+    for lease_holder in [LeaseHolder::Unknown, LeaseHolder::Free] {
+        status.lease_holder = lease_holder;
+        assert_eq!(shown(&status), Value::Null);
+    }
+    status.lease_holder = LeaseHolder::Held { by: "me".into() };
+    assert_eq!(shown(&status), "gpu-3");
+    let expected = [
+        "  drain      planning for DrainRequest gpu-3 by me; nothing has changed",
+        "    to stop it: scupper cancel worker-1",
+    ];
+    assert_eq!(status_lines(&status, NOW)[1..3], expected);
+    status.node.checkpoint = mark;
+    assert_eq!(shown(&status), Value::Null, "its mark shows it");
+    status.leased_drain = Some(LeasedDrain {
+        id: "another".into(),
+        ..drain
+    });
+    assert_eq!(shown(&status), "gpu-3");
+}
+
 /// A status from 4 s ago is not presented as the current state.
 #[test]
 fn an_abandoned_drain_is_not_called_live() {

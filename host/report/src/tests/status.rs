@@ -247,6 +247,7 @@ fn from_driver() -> NodeStatus {
         lease_holder: LeaseHolder::Held {
             by: "the driver on worker-1".to_owned(),
         },
+        leased_drain: None,
         details: details(),
     }
 }

@@ -131,6 +131,7 @@ impl DryRun {
             wait_for_volumes: None,
             at_deadline: None,
             node_is_off: false,
+            continues: None,
             budgets: Some(budgets),
             // A snapshot has no limits of budgets, and no pods of other nodes.
             findings: Vec::new(),

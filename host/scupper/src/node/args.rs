@@ -98,7 +98,7 @@ pub struct DrainNodesArgs {
     pub drain: KubectlArgs,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue a drain of a `scupper drain --local` that was killed
+    /// Continue a drain whose process is gone, whatever had started it; waits while that process holds the node's Lease
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]
@@ -162,6 +162,11 @@ pub struct CancelArgs {
     /// Driver whose drains to cancel
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -187,7 +192,7 @@ pub struct UncordonArgs {
     pub force: bool,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue an uncordon of a `scupper uncordon --local` that was killed
+    /// Continue an uncordon whose process is gone, whatever had started it; waits while that process holds the node's Lease
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]

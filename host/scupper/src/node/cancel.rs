@@ -10,8 +10,9 @@ use super::options;
 use crate::Exit;
 use crate::options::{OptionsError, duration};
 use crate::output::Output;
-use crate::output::{complain, failed, print, wrong_options};
-use crate::use_cases::{self, CancelOptions, Cancelled};
+use crate::output::{complain, failed, inform, print, wrong_options};
+use crate::use_cases::{self, CancelEnd, CancelOptions, Cancelled};
+use scupper_common::clock::Clock;
 
 /// Cancels the drains of nodes and waits until they have ended.
 pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
@@ -29,9 +30,13 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
             Output::Human => for_people(cancelled),
             Output::Json | Output::Yaml => output.document(&for_programs(cancelled)),
         });
-        if !cancelled.over {
-            exit = Exit::DrainFailed;
-            complain(&not_over(cancelled, &args.wait_timeout));
+        match cancelled.end {
+            CancelEnd::Ended => {}
+            CancelEnd::RolledBack => inform(&rolled_back(cancelled)),
+            CancelEnd::Pending => {
+                exit = Exit::DrainFailed;
+                complain(&not_over(cancelled, &args.wait_timeout));
+            }
         }
     }
     if cancelled.is_empty() {
@@ -42,57 +47,67 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
 
 fn for_people(cancelled: &Cancelled) -> String {
     let Cancelled {
-        node, drains, over, ..
+        node, drains, end, ..
     } = cancelled;
     match drains.join(", ") {
         what if what.is_empty() => format!("node {node}: no drain is under way"),
-        what if *over => format!("node {node}: cancelled: {what}"),
-        what => format!("node {node}: asked to stop: {what}"),
+        what if *end == CancelEnd::Pending => format!("node {node}: asked to stop: {what}"),
+        what => format!("node {node}: cancelled: {what}"),
     }
 }
 
 fn for_programs(cancelled: &Cancelled) -> Value {
-    json!({ "node": cancelled.node, "cancelled": cancelled.drains, "over": cancelled.over })
+    json!({
+        "node": cancelled.node, "cancelled": cancelled.drains, "over": cancelled.end != CancelEnd::Pending,
+        "rolledBack": cancelled.end == CancelEnd::RolledBack,
+    })
+}
+
+/// That this command has undone the drain, and what a driver that starts does about it.
+fn rolled_back(cancelled: &Cancelled) -> String {
+    let Cancelled { node, by, .. } = cancelled;
+    let next = match Trigger::of(by) {
+        Trigger::Command | Trigger::LifecycleEvent => String::new(),
+        Trigger::Cordon => format!(
+            "; the cordon that asked for it stays, and a driver that starts drains the node again; to prevent that: \
+             kubectl uncordon {node}"
+        ),
+        Trigger::DrainRequest => format!(
+            "; a driver that starts drains the node for its DrainRequests again; to prevent that, delete those of {node}"
+        ),
+    };
+    format!(
+        "node {node}: the process that drained it is gone, so this command has rolled the drain back{next}"
+    )
 }
 
 /// What to do about a drain that has not ended.
 fn not_over(cancelled: &Cancelled, within: &str) -> String {
     let Cancelled { node, drains, by, .. } = cancelled;
     let what = drains.join(", ");
+    let process = match Trigger::of(by) {
+        Trigger::Command => "the process that drains it",
+        Trigger::Cordon | Trigger::DrainRequest | Trigger::LifecycleEvent => "its driver",
+    };
     format!(
-        "node {node}: {what} has not ended within {within}; {}",
-        advice(by, node)
+        "node {node}: {what} has not ended within {within}; if {process} is gone, cancel again with a longer \
+         --wait-timeout: this command rolls the drain back once the node's Lease has expired"
     )
-}
-
-/// What to do if the process that drained is gone.
-fn advice(by: &str, node: &str) -> String {
-    match Trigger::of(by) {
-        Trigger::Command => format!(
-            "if the process that drains it is gone, take the drain over and press Ctrl-C: \
-             scupper drain {node} --take-over"
-        ),
-        Trigger::Cordon => format!(
-            "if the driver is not running, it continues the drain when it starts; \
-             to prevent that: kubectl uncordon {node}"
-        ),
-        Trigger::DrainRequest => format!(
-            "if the driver is not running, it continues the drain when it starts; \
-             to prevent that, delete the DrainRequests of {node}"
-        ),
-        Trigger::LifecycleEvent => {
-            "if the driver is not running, it ends the drain when it starts".to_owned()
-        }
-    }
 }
 
 fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
     let wrong = |problem| OptionsError(vec![problem]);
+    let undoing = options::uncordoning(&args.policies)?;
     Ok(CancelOptions {
         connection: args.cluster.connection(),
         nodes: options::nodes(&args.nodes)?,
         driver: args.driver_name.clone(),
         wait_timeout: duration("--wait-timeout", &args.wait_timeout).map_err(wrong)?,
+        lease_namespace: args.lease_namespace.clone(),
+        policies: undoing.policies,
+        settings: undoing.settings,
+        eviction_timeout: undoing.eviction_timeout,
+        clock: Clock::System,
     })
 }
 

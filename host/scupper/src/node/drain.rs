@@ -156,6 +156,7 @@ impl NodesJob<'_> {
             timeout: self.draining.timeout,
             parallel: self.parallel,
             take_over: self.take_over,
+            roll_back: None,
             any_cordon: self.any_cordon,
             format,
             output: Arc::new(move || Box::new(screen.lines())),

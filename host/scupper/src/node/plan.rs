@@ -190,6 +190,7 @@ fn plan_for_programs(planned: &Planned) -> Value {
         let force = plan_force_to_json(plan, &planned.pods, planned.at_deadline.as_ref());
         add("atDeadline", force);
         add("taint", planned.node_is_off.then_some(OUT_OF_SERVICE).into());
+        add("continues", planned.continues.clone().into());
         add("findings", findings_to_json(&planned.findings));
     }
     json
@@ -204,6 +205,11 @@ pub fn plan_for_people(planned: &Planned) -> String {
             let mut lines = vec![format!(
                 "A drain of node {node} would go like this; nothing was changed."
             )];
+            lines.extend(planned.continues.as_ref().map(|drain| {
+                format!(
+                    "It continues the drain for {drain} once no process renews the node's Lease any more."
+                )
+            }));
             lines.extend(plan_lines(plan, &names));
             lines.extend(planned.node_is_off.then(|| {
                 format!(

@@ -1,11 +1,12 @@
-//! Removes what a driver leaves behind when it is uninstalled.
+//! Removes what a driver leaves behind when it is uninstalled. What drains have changed outside of the node's annotation
+//! is taken back as well, or named: nothing else remembers it.
 
 use futures::StreamExt;
-use scupper_engine::{Answer, Task, Uid};
+use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, TransitionNodes, WriteError};
-use scupper_driver::{DriverError, set_conditions};
+use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT, set_conditions};
 use scupper_report::conditions_of_abandoned;
 
 /// What to clean up.
@@ -19,9 +20,18 @@ pub(crate) struct CleanupOptions {
     pub driver: String,
 }
 
-/// Removes the driver's transitions and annotation of this node, and returns what it removed. Transitions for all nodes
-/// also belong to the other nodes' drivers, and a cordon is the operator's: both stay.
-pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, CommandError> {
+/// What was cleaned up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CleanedUp {
+    /// What was removed or taken back.
+    pub removed: Vec<String>,
+    /// What stays, and how to undo it.
+    pub left: Vec<String>,
+}
+
+/// Removes the driver's transitions and annotation of this node, and takes back what its drains have left. Transitions for
+/// all nodes also belong to the other nodes' drivers, and a cordon is the operator's: both stay.
+pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection,
         ..ConnectOptions::default()
@@ -29,7 +39,11 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let unseen = DriverError::of_node(&options.node);
     let node = cluster.node(&options.node).await.map_err(unseen)?;
-    let mut removed = Vec::new();
+    let mut done = CleanedUp::default();
+    if let Some(node) = &node {
+        undo(&cluster, node, &mut done).await?;
+    }
+    let CleanedUp { removed, .. } = &mut done;
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
         remove_annotation(&cluster, &options.node, node.uid.clone()).await?;
         removed.push(format!("the annotation of node {}", options.node));
@@ -60,7 +74,85 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<Vec<String>, Comm
             removed.push(format!("lifecycletransition {}", transition.name));
         }
     }
-    Ok(removed)
+    Ok(done)
+}
+
+/// Takes back what drains have changed besides the node's annotation, before that is removed.
+async fn undo(cluster: &Cluster, node: &Node, done: &mut CleanedUp) -> Result<(), CommandError> {
+    if node.is_out_of_service() {
+        untaint(cluster, node, done).await?;
+    }
+    let Some(mark) = &node.checkpoint else {
+        return Ok(());
+    };
+    for raised in &mark.raised {
+        take_back(cluster, &node.name, raised, done).await;
+    }
+    done.left.extend(left_by(node, mark));
+    Ok(())
+}
+
+/// The taint of a machine that is still off stays: without it, no controller deletes its pods and detaches its volumes.
+async fn untaint(cluster: &Cluster, node: &Node, done: &mut CleanedUp) -> Result<(), CommandError> {
+    let name = &node.name;
+    if Node::may_be_off(&node.conditions) {
+        done.left.push(format!(
+            "the taint {OUT_OF_SERVICE_TAINT} of node {name}, whose machine is off; once it is back: \
+             kubectl taint nodes {name} {OUT_OF_SERVICE_TAINT}-"
+        ));
+    } else if cluster
+        .unmark_out_of_service(name, None)
+        .await
+        .map_err(CommandError::Cleanup)?
+    {
+        done.removed
+            .push(format!("the taint {OUT_OF_SERVICE_TAINT} of node {name}"));
+    }
+    Ok(())
+}
+
+async fn take_back(cluster: &Cluster, node: &str, raised: &Raised, done: &mut CleanedUp) {
+    let Raised {
+        deployment, drain, ..
+    } = raised.clone();
+    let (namespace, name) = (deployment.namespace.clone(), deployment.name.clone());
+    let task = Task::TakeBack { deployment, drain };
+    let why = match cluster.perform(node, &task).await {
+        Answer::Written { .. } | Answer::NodeGone => {
+            done.removed.push(format!(
+                "the raise of Deployment {namespace}/{name} by one replica"
+            ));
+            return;
+        }
+        Answer::Unavailable { message } | Answer::Forbidden { message } | Answer::Rejected { message } => {
+            message
+        }
+        other => format!("{other:?}"),
+    };
+    done.left.push(format!(
+        "Deployment {namespace}/{name} may have one replica more than its owner set: {why}; look at it with \
+         kubectl -n {namespace} get deployment {name}"
+    ));
+}
+
+/// What only policies and people can undo.
+fn left_by(node: &Node, mark: &Checkpoint) -> Vec<String> {
+    let name = &node.name;
+    let mut left = Vec::new();
+    if !mark.to_undo.is_empty() {
+        let policies: Vec<_> = mark.to_undo.iter().map(String::as_str).collect();
+        left.push(format!(
+            "what the policies {} changed for node {name}: scupper uncordon {name} --local --force --config scupper.yaml \
+             runs their hooks",
+            policies.join(", ")
+        ));
+    }
+    if mark.own_cordon && node.unschedulable {
+        left.push(format!(
+            "the cordon of node {name}, which Scupper made: kubectl uncordon {name}"
+        ));
+    }
+    left
 }
 
 async fn remove_annotation(cluster: &Cluster, node: &str, uid: Uid) -> Result<(), CommandError> {

@@ -11,12 +11,13 @@ mod policy_environment;
 mod pre_flight;
 mod status;
 
-pub(crate) use cleanup::{CleanupOptions, cleanup};
+pub(crate) use cleanup::{CleanedUp, CleanupOptions, cleanup};
 pub(crate) use doctor::{DoctorOptions, Finding, FindingState, doctor};
 pub use error::CommandError;
 pub use handover::HandOverError;
 pub(crate) use handover::{
-    CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel, run as hand_over,
+    CancelEnd, CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel,
+    run as hand_over,
 };
 pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan};
 pub use plan::{Planned, PlannedTrigger};

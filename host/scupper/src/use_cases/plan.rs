@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Notice, Outcome, Plan, Pod, PodRef, Request,
-    Settings, Task, Time, Verdict, VolumeWait,
+    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Node, Notice, Outcome, Plan, Pod, PodRef,
+    Request, Settings, Task, Time, Verdict, VolumeWait,
 };
 use tokio::time::timeout;
 
@@ -18,7 +18,9 @@ use scupper_common::clock::Clock;
 use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
-use scupper_driver::{DriverError, NodeSnapshot, PoliciesOptions, load_policies};
+use scupper_driver::{
+    DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions, load_policies,
+};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_report::not_ready;
@@ -75,6 +77,8 @@ pub struct Planned {
     pub at_deadline: Option<ForceAtDeadline>,
     /// The drain would taint the node as out of service.
     pub node_is_off: bool,
+    /// The drain that it would continue, because the process of that one was on the machine that is off.
+    pub continues: Option<String>,
     /// The disruption budgets that there are; `None`: they are not known.
     pub budgets: Option<Vec<Budget>>,
     /// What stands in the way of the plan.
@@ -191,6 +195,7 @@ async fn dry_run(
                 wait_for_volumes: drain.request().settings.wait_for_volumes,
                 at_deadline: drain.request().settings.at_deadline.clone(),
                 node_is_off: drain.request().settings.machine_is_off,
+                continues: drain.node().and_then(|node| continued(drain.request(), node)),
                 budgets,
                 findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
@@ -246,6 +251,19 @@ async fn dry_run(
             budgets = Some(all.clone());
         }
         drain.handle_event(clock.now(), event);
+    }
+}
+
+/// The drain of another process that a drain of a machine that is off continues.
+fn continued(request: &Request, node: &Node) -> Option<String> {
+    let allowed = OccupancyOverrides {
+        node_is_off: request.settings.machine_is_off,
+        ..OccupancyOverrides::default()
+    };
+    let occupancy = NodeOccupancy::of(None, request.intent, Some(node));
+    match occupancy.for_command(&node.name, request.intent, allowed) {
+        Ok(NodeOccupancy::Occupied(mark)) => Some(format!("{} {} ({})", mark.trigger, mark.name, mark.phase)),
+        _ => None,
     }
 }
 

@@ -76,7 +76,7 @@ struct Lookups {
 impl Lookups {
     /// The details last: what blocks a pod depends on whether the process that drains is alive.
     async fn complete(&mut self, status: &mut NodeStatus) {
-        status.lease_holder = self.leases.holder_of(status).await;
+        (status.lease_holder, status.leased_drain) = self.leases.holder_of(&status.node).await;
         status.details = self.details.read(status).await;
     }
 }
@@ -207,6 +207,7 @@ impl KnownState {
             budgets: budgets.clone(),
             lifecycle_events: lifecycle_events.iter().map(event_status).collect(),
             lease_holder: LeaseHolder::Unknown,
+            leased_drain: None,
             details: StatusDetails::default(),
         })
     }

@@ -43,3 +43,4 @@ mod rolling;
 #[path = "../slm/scrape.rs"]
 mod scrape;
 mod takeover;
+mod waiting_requests;

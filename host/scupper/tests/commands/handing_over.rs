@@ -395,15 +395,20 @@ fn a_drain_from_a_terminal_is_cancelled_from_another() {
 }
 
 #[test]
-fn cancel_of_a_killed_drain_fails_and_names_take_over() {
+fn cancel_of_a_killed_drain_rolls_it_back() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.prints("evict    shop/stuck");
     drain.kill();
-    let run = rig.run(&["cancel", "worker-1", "--wait-timeout", "1s"]);
-    assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stderr.contains("--take-over"), "{run:#?}");
+    let run = rig.run(&["cancel", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stderr.contains("has rolled the drain back"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(
+        (rig.mark("worker-1"), rig.pods()),
+        (None, vec!["stuck".to_owned()])
+    );
     let node = rig.node("worker-1");
     assert!(
         node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),

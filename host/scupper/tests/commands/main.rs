@@ -7,6 +7,7 @@
 )]
 
 mod checking;
+mod cleaning_up;
 #[path = "../support/clock_steps.rs"]
 mod clock_library;
 mod clock_steps;
@@ -36,6 +37,7 @@ mod node_is_off;
 mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;
+mod planning;
 mod policies;
 mod pre_flight;
 mod proxies;
@@ -47,6 +49,7 @@ mod schema;
 mod status;
 mod stopping;
 mod surging;
+mod taking_over;
 mod terminal;
 mod uncordoning;
 mod volumes;

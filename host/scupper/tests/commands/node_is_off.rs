@@ -20,7 +20,7 @@ fn rig(ready: &str, takes: f64) -> Rig {
     rig
 }
 
-fn set_ready(rig: &Rig, ready: &str) {
+pub(crate) fn set_ready(rig: &Rig, ready: &str) {
     set_ready_at(rig, ready, "2026-01-01T00:00:00Z");
 }
 
@@ -69,7 +69,7 @@ fn is_refused(rig: &Rig, words: &[&str]) {
     assert_eq!(rig.pods(), ["web"]);
 }
 
-fn taints(rig: &Rig) -> Vec<Value> {
+pub(crate) fn taints(rig: &Rig) -> Vec<Value> {
     let node = rig.node("worker-1");
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let meant = taints.into_iter().filter(|taint| taint["key"] == TAINT);
@@ -85,7 +85,7 @@ fn events(rig: &Rig, reason: &str) -> Vec<String> {
         .collect()
 }
 
-fn is_marked(rig: &Rig) -> bool {
+pub(crate) fn is_marked(rig: &Rig) -> bool {
     rig.node("worker-1").pointer(MARK).is_some()
 }
 

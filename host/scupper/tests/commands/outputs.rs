@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
@@ -121,7 +121,16 @@ fn the_status_output_matches_its_schema() {
     drain.signal(Signal::INT);
     drain.ended();
     let after = json(&rig, &["status", "worker-1"]);
-    is_as_published(STATUS, &[before, during, after], &["status-json"]);
+    let drain = json!({"id": "a-1", "name": "gpu-3", "trigger": "DrainRequest", "uncordons": false});
+    rig.apply(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "scupper", "name": "worker-2",
+            "annotations": {"scupper.dev/drain": drain.to_string()}},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 30},
+    }));
+    let planning = json(&rig, &["status", "worker-2"]);
+    assert_eq!(planning[0]["planning"], drain);
+    is_as_published(STATUS, &[before, during, after, planning], &["status-json"]);
 }
 
 #[test]

@@ -11,23 +11,27 @@ fn every_answer() {
         Trigger::LifecycleEvent,
     ];
     let triggers = triggers.map(Trigger::name);
-    let cancelled = |by: &str, drains: &[&str], over| Cancelled {
+    let cancelled = |by: &str, drains: &[&str], end| Cancelled {
         node: "worker-1".to_owned(),
         drains: drains.iter().map(|it| (*it).to_owned()).collect(),
         by: by.to_owned(),
-        over,
+        end,
     };
     let drains = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
     let mut all = vec![
-        cancelled("", &[], true),
-        cancelled("LifecycleEvent", &drains, true),
-        cancelled("LifecycleEvent", &drains, false),
+        cancelled("", &[], CancelEnd::Ended),
+        cancelled("LifecycleEvent", &drains, CancelEnd::Ended),
+        cancelled("LifecycleEvent", &drains, CancelEnd::RolledBack),
+        cancelled("LifecycleEvent", &drains, CancelEnd::Pending),
     ];
     let people = all.iter().map(for_people).collect::<Vec<_>>();
     let programs = all.iter().map(|it| Output::Json.document(&for_programs(it)));
     let programs = programs.collect::<Vec<_>>();
-    all = triggers.map(|by| cancelled(by, &drains[1..], false)).to_vec();
-    let errors = all.iter().map(|it| not_over(it, "60s")).collect::<Vec<_>>();
+    all = triggers
+        .map(|by| cancelled(by, &drains[1..], CancelEnd::Pending))
+        .to_vec();
+    let errors = all.iter().flat_map(|it| [not_over(it, "60s"), rolled_back(it)]);
+    let errors = errors.collect::<Vec<_>>();
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("cancel-text", [people, errors].concat().join("\n"));
         insta::assert_snapshot!("cancel-json", programs.join("\n"));

@@ -1,17 +1,29 @@
 //! Cancels drains: deletes the LifecycleEvent; any other drain is cancelled by an annotation of its node, which the
-//! process that drains watches.
+//! process that drains watches. If that process is gone, this one undoes its drain.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
-use scupper_engine::{Checkpoint, Intent};
-use tokio::time::{Instant, timeout_at};
+use scupper_engine::{Checkpoint, Intent, Node, Outcome};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::create::{offered, offered_for};
 use super::{CancelOptions, HandOverError};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions, LifecycleEvent};
-use scupper_driver::{DriverError, resolve_nodes};
-use scupper_report::NodeStatus;
+use scupper_driver::{
+    DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack, resolve_nodes,
+    run_locally,
+};
+use scupper_report::{Format, LeasedDrain, NodeStatus};
 use scupper_triggers::slm::ClaimStatus;
+
+/// How often the node's Lease is read while the end is waited for.
+const LOOK: Duration = Duration::from_secs(1);
+/// Why a drain ends whose process is gone.
+const REASON: &str = "cancelled by scupper cancel, because the process that drained is gone";
+const PAGE: u32 = 500;
 
 /// What was cancelled at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +34,19 @@ pub(crate) struct Cancelled {
     pub drains: Vec<String>,
     /// The trigger of the drain that was under way: [`Checkpoint::trigger`].
     pub by: String,
-    /// All of them have ended.
-    pub over: bool,
+    /// How it ended.
+    pub end: CancelEnd,
+}
+
+/// How a cancelled drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CancelEnd {
+    /// Its process has ended it.
+    Ended,
+    /// Its process is gone, and this one has undone the drain.
+    RolledBack,
+    /// It has not ended in time.
+    Pending,
 }
 
 /// Cancels every drain of the nodes that has not ended, and waits for its end.
@@ -34,25 +57,30 @@ pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, Co
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let names = resolve_nodes(&cluster, &options.nodes).await?;
+    let namespace = options.lease_namespace.clone();
+    let mut leases = LeaseReader::new(cluster.clone(), namespace, options.clock);
     let mut asked = Vec::new();
     // All of them are asked before any is waited for.
     for node in names {
-        let request = ask(&cluster, options, &node).await?;
+        let request = ask(&cluster, options, &leases, &node).await?;
         asked.push((node, request));
     }
     let until = Instant::now() + options.wait_timeout;
     let mut cancelled = Vec::new();
     for (node, asked) in asked {
-        let over = asked.is_nothing() || asked.wait(&cluster, &node, until).await?;
-        if asked.mark.is_some() {
+        let end = match asked.is_nothing() {
+            true => Ok(CancelEnd::Ended),
+            false => asked.wait(&cluster, options, &mut leases, &node, until).await,
+        };
+        if asked.annotated.is_some() {
             let removed = cluster.remove_node_annotation(&node, CANCEL_ANNOTATION).await;
             removed.map_err(HandOverError::TakeBack)?;
         }
         cancelled.push(Cancelled {
             drains: asked.names(),
-            by: asked.mark.map(|mark| mark.trigger).unwrap_or_default(),
+            by: asked.trigger(),
             node,
-            over,
+            end: end?,
         });
     }
     Ok(cancelled)
@@ -61,10 +89,18 @@ pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, Co
 /// What was asked to stop.
 struct CancelRequest {
     events: Vec<LifecycleEvent>,
+    /// The drain whose id was written into the annotation.
+    annotated: Option<LeasedDrain>,
+    /// What a drain has left on the node: it must be undone, if necessary by this process.
     mark: Option<Checkpoint>,
 }
 
-async fn ask(cluster: &Cluster, options: &CancelOptions, node: &str) -> Result<CancelRequest, CommandError> {
+async fn ask(
+    cluster: &Cluster,
+    options: &CancelOptions,
+    leases: &LeaseReader,
+    node: &str,
+) -> Result<CancelRequest, CommandError> {
     let unseen = DriverError::of_node(node);
     let mut events = Vec::new();
     if let Some((cluster, offered)) = offered(cluster.clone(), &options.driver, Intent::Drain).await?
@@ -82,22 +118,53 @@ async fn ask(cluster: &Cluster, options: &CancelOptions, node: &str) -> Result<C
         }
     }
     let found = cluster.node(node).await.map_err(unseen)?;
-    let mark = found.and_then(|node| node.checkpoint).filter(|mark| {
-        let has_event = events.iter().any(|event| event.uid.0 == mark.id);
-        mark.is_under_way() && mark.intent == Intent::Drain && !has_event
-    });
-    if let Some(mark) = &mark {
+    let at_work = at_work(found.as_ref(), leases, node).await;
+    let annotated = at_work.filter(|drain| !events.iter().any(|event| event.uid.0 == drain.id));
+    if let Some(drain) = &annotated {
         let set = cluster
-            .set_node_annotation(node, CANCEL_ANNOTATION, &mark.id)
+            .set_node_annotation(node, CANCEL_ANNOTATION, &drain.id)
             .await;
         set.map_err(HandOverError::TakeBack)?;
     }
-    Ok(CancelRequest { events, mark })
+    let mark = found.and_then(|node| node.checkpoint).filter(is_drain);
+    Ok(CancelRequest {
+        events,
+        annotated,
+        mark,
+    })
+}
+
+fn is_drain(mark: &Checkpoint) -> bool {
+    mark.is_under_way() && mark.intent == Intent::Drain
+}
+
+/// The drain that has left its mark on the node, or else the one that holds the node's Lease: it plans, and has changed
+/// nothing.
+async fn at_work(node: Option<&Node>, leases: &LeaseReader, name: &str) -> Option<LeasedDrain> {
+    let mark = node.and_then(|node| node.checkpoint.as_ref());
+    if let Some(mark) = mark.filter(|mark| is_drain(mark)) {
+        return Some(LeasedDrain {
+            id: mark.id.clone(),
+            name: mark.name.clone(),
+            trigger: mark.trigger.clone(),
+            intent: mark.intent,
+        });
+    }
+    match leases.drain_of(name).await {
+        Ok(drain) => {
+            let has_ended = |id: &String| mark.is_some_and(|mark| mark.id == *id);
+            drain.filter(|drain| drain.intent == Intent::Drain && !has_ended(&drain.id))
+        }
+        Err(error) => {
+            tracing::warn!("node {name}: whether a drain plans there is not known: {error}");
+            None
+        }
+    }
 }
 
 impl CancelRequest {
     fn is_nothing(&self) -> bool {
-        self.events.is_empty() && self.mark.is_none()
+        self.events.is_empty() && self.annotated.is_none()
     }
 
     fn names(&self) -> Vec<String> {
@@ -105,29 +172,62 @@ impl CancelRequest {
             .events
             .iter()
             .map(|event| format!("LifecycleEvent {}", event.name));
-        let mark = self
-            .mark
+        let drain = self
+            .annotated
             .iter()
-            .map(|mark| format!("{} {}", mark.trigger, mark.name));
-        events.chain(mark).collect()
+            .map(|drain| format!("{} {}", drain.trigger, drain.name));
+        events.chain(drain).collect()
     }
 
-    /// Waits until it has ended; `false`: not in time.
-    async fn wait(&self, cluster: &Cluster, node: &str, until: Instant) -> Result<bool, CommandError> {
+    fn trigger(&self) -> String {
+        let annotated = self.annotated.as_ref().map(|drain| &drain.trigger);
+        let trigger = annotated.or_else(|| self.mark.as_ref().map(|mark| &mark.trigger));
+        trigger.cloned().unwrap_or_default()
+    }
+
+    /// Waits until it has ended. If its process is gone, undoes what that has left on the node.
+    async fn wait(
+        &self,
+        cluster: &Cluster,
+        options: &CancelOptions,
+        leases: &mut LeaseReader,
+        node: &str,
+        until: Instant,
+    ) -> Result<CancelEnd, CommandError> {
         let mut statuses = status::follow(cluster, node).await?.boxed();
-        let over = async {
-            while let Some(status) = statuses.next().await {
-                if self.is_over(&status) {
-                    return;
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last = None;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return Ok(CancelEnd::Pending),
+                status = statuses.next() => last = status.or(last),
+                _ = look.tick() => {
+                    if self.mark.is_some() && leases.is_abandoned(node).await {
+                        let lease = leases.observed(node);
+                        return roll_back(options, node, lease).await;
+                    }
                 }
             }
+            let is_over = last.as_ref().is_some_and(|status| self.is_over(status));
+            if is_over && !self.plans(leases, node).await {
+                return Ok(CancelEnd::Ended);
+            }
+        }
+    }
+
+    /// The drain that had left nothing on the node still holds the Lease. A Lease that cannot be read says nothing.
+    async fn plans(&self, leases: &LeaseReader, node: &str) -> bool {
+        let Some(drain) = self.annotated.as_ref().filter(|_| self.mark.is_none()) else {
+            return false;
         };
-        Ok(timeout_at(until, over).await.is_ok())
+        let held = leases.drain_of(node).await;
+        held.map_or(true, |held| held.is_some_and(|held| held.id == drain.id))
     }
 
     fn is_over(&self, status: &NodeStatus) -> bool {
         let ids = self.events.iter().map(|event| &event.uid.0);
-        let ids: Vec<_> = ids.chain(self.mark.iter().map(|mark| &mark.id)).collect();
+        let ids: Vec<_> = ids.chain(self.annotated.iter().map(|drain| &drain.id)).collect();
         let at_work = status
             .node
             .checkpoint
@@ -140,5 +240,45 @@ impl CancelRequest {
                 .any(|known| known.name == event.name)
         };
         !at_work && !self.events.iter().any(there)
+    }
+}
+
+/// Undoes the drain of a process that is gone, as that process would have done.
+async fn roll_back(
+    options: &CancelOptions,
+    node: &str,
+    lease: Option<ObservedLease>,
+) -> Result<CancelEnd, CommandError> {
+    let local = LocalOptions {
+        connection: options.connection.clone(),
+        nodes: NodeSelection::Named(vec![node.to_owned()]),
+        intent: Intent::Drain,
+        settings: options.settings.clone(),
+        policies: options.policies.clone(),
+        eviction_timeout: options.eviction_timeout,
+        page_size: PAGE,
+        timeout: None,
+        parallel: 1,
+        take_over: true,
+        roll_back: Some(RollBack {
+            reason: REASON.to_owned(),
+            lease,
+        }),
+        any_cordon: false,
+        format: Format::Human,
+        output: Arc::new(|| Box::new(std::io::sink())),
+        board: None,
+        lease_namespace: options.lease_namespace.clone(),
+        traces: None,
+        clock: options.clock,
+        compiler: None,
+    };
+    let ended = run_locally(local, std::future::pending()).await?;
+    let result = ended.into_iter().next().map(|ended| ended.result);
+    match result.transpose()?.flatten() {
+        Some(Outcome::Cancelled { .. }) => Ok(CancelEnd::RolledBack),
+        // Another process was faster.
+        Some(_) => Ok(CancelEnd::Ended),
+        None => Ok(CancelEnd::Pending),
     }
 }

@@ -10,7 +10,7 @@ mod options;
 mod result;
 mod status_diff;
 
-pub(crate) use cancel::{Cancelled, cancel};
+pub(crate) use cancel::{CancelEnd, Cancelled, cancel};
 pub(crate) use create::{HandOverResults, run};
 pub use error::HandOverError;
 pub(crate) use options::{CancelOptions, HandOverOptions};

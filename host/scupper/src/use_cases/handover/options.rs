@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use scupper_engine::Intent;
+use scupper_engine::{Intent, Settings};
 
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_driver::{NodeSelection, handover::HandoverFlags};
+use scupper_driver::{NodeSelection, PoliciesOptions, handover::HandoverFlags};
 use scupper_report::ProgressBoard;
 
 /// What is handed over.
@@ -47,4 +47,14 @@ pub(crate) struct CancelOptions {
     pub driver: String,
     /// How long is waited for the end of what is cancelled.
     pub wait_timeout: Duration,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
+    /// What to load to undo a drain whose process is gone.
+    pub policies: PoliciesOptions,
+    /// How such a drain is undone.
+    pub settings: Settings,
+    /// How long one eviction request may take.
+    pub eviction_timeout: Duration,
+    /// What time it is.
+    pub clock: Clock,
 }

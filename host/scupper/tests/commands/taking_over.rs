@@ -1,0 +1,240 @@
+//! Drains whose driver is gone for good: a command continues them, for every trigger, or undoes them.
+
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::kubelet_node::{Agent, EVENTS, asks, until};
+use crate::node_is_off::set_ready;
+use crate::rig::{Rig, Run};
+
+const LEASES: &str = "leases.coordination.k8s.io";
+
+/// A driver has begun to drain worker-1 for this trigger, a budget holds the pod, and then the driver is gone.
+fn abandoned(trigger: &str) -> Rig {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").grace(300).takes(0.1));
+    rig.budget("keep-web", "web");
+    let agent = Agent::start(&rig, false);
+    match trigger {
+        "cordon" => edit(&rig, |node| {
+            node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+            node["spec"]["unschedulable"] = json!(true);
+        }),
+        _ => {
+            let mut drain = rig.start(&asks("drain", &[]));
+            drain.prints("Claimed");
+            drain.kill();
+        }
+    }
+    until("the drain waits for the budget", || {
+        rig.mark("worker-1")
+            .is_some_and(|mark| mark["phase"] == "holding")
+            && evictions(&rig) > 0
+    });
+    agent.driver.kill();
+    if trigger == "DrainRequest" {
+        mark_as(&rig, "DrainRequest");
+    }
+    rig
+}
+
+fn evictions(rig: &Rig) -> usize {
+    let requests = rig.api.requests().into_iter();
+    requests.filter(|it| it.subresource == "eviction").count()
+}
+
+fn edit(rig: &Rig, change: impl Fn(&mut Value)) {
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", |node| change(node)))
+        .unwrap();
+}
+
+/// As if the drain had been for another trigger.
+fn mark_as(rig: &Rig, trigger: &str) {
+    let mut mark = rig.mark("worker-1").unwrap();
+    mark["by"] = json!(trigger);
+    edit(rig, |node| {
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    });
+}
+
+/// The driver ran on another machine than this command, and its Lease is valid for so long.
+fn held_elsewhere(rig: &Rig, seconds: u32) {
+    rig.apply(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "scupper", "name": "worker-1"},
+        "spec": {"holderIdentity": "scupper/scupper-x7d2p", "leaseDurationSeconds": seconds, "leaseTransitions": 1},
+    }));
+}
+
+#[track_caller]
+fn is_done(run: &Run) {
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}
+
+#[test]
+fn a_machine_that_is_off_is_drained_whatever_its_driver_was_doing() {
+    for trigger in ["LifecycleEvent", "DrainRequest", "cordon"] {
+        let rig = abandoned(trigger);
+        let before = rig.mark("worker-1").unwrap();
+        assert_eq!(before["by"], trigger);
+        held_elsewhere(&rig, 1);
+        set_ready(&rig, "Unknown");
+        let plan = rig.run(&["plan", "worker-1", "--node-is-off"]);
+        is_done(&plan);
+        let continues = format!("It continues the drain for {trigger} ");
+        assert!(plan.stdout.contains(&continues), "{plan:#?}");
+        let run = rig.run(&["drain", "worker-1", "--node-is-off"]);
+        is_done(&run);
+        assert!(rig.pods().is_empty(), "{run:#?}");
+        let mark = rig.mark("worker-1").unwrap();
+        assert_eq!(mark["id"], before["id"], "{trigger}");
+        assert_eq!(mark["own_cordon"], before["own_cordon"], "{trigger}");
+        assert_eq!(mark["phase"], "finished", "{trigger}");
+        assert!(rig.is_cordoned("worker-1"));
+    }
+}
+
+/// `plan` and `drain` say the same, and the drain stays as it is.
+#[test]
+fn a_driver_whose_kubelet_is_alive_keeps_its_drain_from_a_machine_that_is_said_to_be_off() {
+    let rig = abandoned("LifecycleEvent");
+    let before = rig.mark("worker-1");
+    set_ready(&rig, "False");
+    for command in ["plan", "drain"] {
+        let run = rig.run(&[command, "worker-1", "--node-is-off"]);
+        assert_eq!(run.code, Some(7), "{run:#?}");
+        let said = format!("{}{}", run.stdout, run.stderr);
+        let sign = "the kubelet of node worker-1 is alive: it reported Ready=False";
+        assert!(said.contains(sign), "{said}");
+    }
+    assert_eq!(rig.mark("worker-1"), before);
+}
+
+/// Its roll-back would end with a node that takes pods.
+#[test]
+fn a_machine_that_is_off_is_drained_although_its_driver_was_rolling_back() {
+    let rig = abandoned("LifecycleEvent");
+    let mut mark = rig.mark("worker-1").unwrap();
+    mark["phase"] = json!("rolling-back");
+    mark["cancelled"] = json!("withdrawn");
+    edit(&rig, |node| {
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    });
+    set_ready(&rig, "Unknown");
+    let run = rig.run(&["drain", "worker-1", "--node-is-off"]);
+    is_done(&run);
+    assert!(rig.pods().is_empty() && rig.is_cordoned("worker-1"));
+    assert_eq!(rig.mark("worker-1").unwrap()["own_cordon"], true);
+}
+
+#[test]
+fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
+    let rig = abandoned("LifecycleEvent");
+    let before = rig.mark("worker-1").unwrap();
+    let run = rig.run(&["drain", "worker-1", "--local"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let advice = "if its driver is gone for good, continue its drain with --take-over";
+    assert!(run.stderr.contains(advice), "{run:#?}");
+    held_elsewhere(&rig, 1);
+    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    drain.prints("waits    shop/web");
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+    is_done(&drain.ended());
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!((&mark["id"], &mark["own_cordon"]), (&before["id"], &json!(true)));
+}
+
+#[test]
+fn a_cancel_rolls_a_drain_back_whose_driver_is_gone() {
+    for trigger in ["LifecycleEvent", "DrainRequest", "cordon"] {
+        let rig = abandoned(trigger);
+        held_elsewhere(&rig, 1);
+        let run = rig.run(&asks("cancel", &[]));
+        is_done(&run);
+        assert!(
+            run.stderr
+                .contains("the process that drained it is gone, so this command has rolled the drain back"),
+            "{run:#?}"
+        );
+        assert_eq!(rig.mark("worker-1"), None, "{trigger}");
+        assert_eq!(rig.is_cordoned("worker-1"), trigger == "cordon");
+        assert_eq!(rig.pods(), ["web"]);
+        let node = rig.node("worker-1");
+        assert!(
+            node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),
+            "{node}"
+        );
+        assert!(rig.objects(LEASES).is_empty());
+        if trigger == "LifecycleEvent" {
+            let deleting = |event: &Value| !event["metadata"]["deletionTimestamp"].is_null();
+            assert!(rig.objects(EVENTS).iter().all(deleting));
+        }
+    }
+}
+
+/// A process that renews its Lease is not gone.
+#[test]
+fn a_cancel_leaves_a_drain_to_a_process_that_holds_the_lease() {
+    let rig = abandoned("cordon");
+    held_elsewhere(&rig, 300);
+    let before = rig.mark("worker-1");
+    let run = rig.run(&asks("cancel", &["--wait-timeout", "3s"]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stderr.contains("--wait-timeout"), "{run:#?}");
+    assert_eq!(rig.mark("worker-1"), before);
+}
+
+/// What a policy has changed outside must not be forgotten with the mark.
+#[test]
+fn a_cancel_does_not_roll_back_what_only_a_policy_that_is_not_loaded_can_undo() {
+    let rig = abandoned("LifecycleEvent");
+    let mut mark = rig.mark("worker-1").unwrap();
+    mark["to_undo"] = json!(["slurm"]);
+    edit(&rig, |node| {
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    });
+    held_elsewhere(&rig, 1);
+    let run = rig.run(&asks("cancel", &[]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(
+        run.stderr
+            .contains("policies that took part are not loaded here: slurm")
+            && run.stderr.contains("scupper cancel worker-1 --config"),
+        "{run:#?}"
+    );
+    assert_eq!(rig.mark("worker-1").unwrap()["to_undo"], json!(["slurm"]));
+    assert!(rig.is_cordoned("worker-1"));
+}
+
+/// The replica is taken back by the process that continues the drain, and by the one that rolls it back.
+#[test]
+fn a_replica_that_a_driver_raised_is_taken_back_by_the_command_that_takes_over() {
+    for command in [
+        &["drain", "worker-1", "--node-is-off"][..],
+        &["cancel", "worker-1"],
+    ] {
+        let rig = abandoned("LifecycleEvent");
+        let id = rig.mark("worker-1").unwrap()["id"].clone();
+        rig.apply(
+            objects::deployment("shop", "web", 2)
+                .annotation("scupper.dev/surge", id.as_str().unwrap())
+                .annotation("scupper.dev/raised-from", "1"),
+        );
+        let deployments = rig.objects("deployments.apps");
+        let web = deployments.first().unwrap();
+        let mut mark = rig.mark("worker-1").unwrap();
+        mark["raised"] =
+            json!([{"namespace": "shop", "name": "web", "uid": web["metadata"]["uid"], "drain": id}]);
+        edit(&rig, |node| {
+            node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+        });
+        set_ready(&rig, "Unknown");
+        held_elsewhere(&rig, 1);
+        is_done(&rig.run(command));
+        let web = rig.objects("deployments.apps").pop().unwrap();
+        assert_eq!(web["spec"]["replicas"], 1, "{command:?}: {web:#}");
+    }
+}
