@@ -1,6 +1,7 @@
 //! Drains several nodes, one after another or some at once, each with an engine of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,15 +165,7 @@ impl LocalDrains {
         };
         let (id, name) = match &start.resume {
             Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
-            None => (
-                format!(
-                    "{}-{:x}-{:x}",
-                    Trigger::Command.name(),
-                    now.as_millis(),
-                    std::process::id()
-                ),
-                format!("{what}-{}", start.node),
-            ),
+            None => (new_id(now), format!("{what}-{}", start.node)),
         };
         Request {
             id,
@@ -339,6 +332,12 @@ impl DrainFactory for LocalDrainFactory<'_> {
     }
 }
 
+/// The id of a new request. Commands begin many in one millisecond, on many machines: random bits tell them apart.
+fn new_id(now: Time) -> String {
+    let random = RandomState::new().hash_one(now.as_millis());
+    format!("{}-{:x}-{random:016x}", Trigger::Command.name(), now.as_millis())
+}
+
 /// The checkpoint of a request that has done nothing else.
 fn mark(now: Time, request: &Request) -> Checkpoint {
     Checkpoint {
@@ -365,5 +364,23 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         raised: Vec::new(),
         volumes_since: None,
         counts: Counts::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn requests_of_one_moment_have_ids_of_their_own() {
+        let now = Time::from_millis(1_800_000_000_000);
+        let ids: BTreeSet<String> = (0..1_000).map(|_| new_id(now)).collect();
+        assert_eq!(ids.len(), 1_000);
+        assert!(
+            ids.iter().all(|id| id.starts_with("command-1a3185c5000-")),
+            "{ids:?}"
+        );
     }
 }
