@@ -234,7 +234,7 @@ impl RequestState {
         self.update_members(now);
         let is_known = self.resuming.has_waited_for_lists(&self.unlisted, now);
         if may_begin && is_known && self.drain.is_none() && now >= self.not_before {
-            self.begin();
+            self.begin(now);
         }
     }
 
@@ -332,14 +332,15 @@ impl RequestState {
     }
 
     /// Requests a drain for the oldest open request, and for all others that mean the same pods.
-    fn begin(&mut self) {
+    fn begin(&mut self, now: Time) {
         let open = self.requests.values().filter(|tracked| self.is_open(tracked));
         let Some(oldest) =
             open.min_by_key(|tracked| (tracked.observed.created, &tracked.observed.reference.uid))
         else {
             return;
         };
-        let (drain, members) = self.drain_for(&oldest.observed);
+        let (mut drain, members) = self.drain_for(&oldest.observed);
+        drain.id = new_id(&drain.id, now);
         self.send(drain, members);
     }
 
@@ -439,6 +440,11 @@ impl RequestState {
             None => "its drain begins as soon as the driver can".to_owned(),
         }
     }
+}
+
+/// The id of a drain that begins for this request. One request may get more than one, such as after a change.
+fn new_id(uid: &str, now: Time) -> String {
+    format!("{uid}.{:x}", now.as_millis())
 }
 
 fn new_request(id: String, name: String, only_pods: Option<NamedPods>) -> DrainRequest {

@@ -123,15 +123,16 @@ impl Rig {
         self.state.advance(self.now, true);
         let now = self.now;
         let short = |command| match command {
-            DrainCommand::Begin(begin) => format!("begin {}", begin.id),
-            DrainCommand::Cancel { id, .. } => format!("cancel {id}"),
+            DrainCommand::Begin(begin) => format!("begin {}", request_of(&begin.id)),
+            DrainCommand::Cancel { id, .. } => format!("cancel {}", request_of(&id)),
             DrainCommand::Deadline { id, deadline } => {
                 format!(
-                    "deadline {id} {:?}",
+                    "deadline {} {:?}",
+                    request_of(&id),
                     deadline.map(|deadline| deadline.since(now).as_secs())
                 )
             }
-            DrainCommand::Lost { id, .. } => format!("lost {id}"),
+            DrainCommand::Lost { id, .. } => format!("lost {}", request_of(&id)),
         };
         std::iter::from_fn(|| self.state.poll_command())
             .map(short)
@@ -148,19 +149,22 @@ impl Rig {
             .handle_change(RequestChange::Deleted(uid.to_owned()), self.now);
     }
 
-    fn started(&mut self, id: &str) {
-        self.state
-            .handle_report(DrainReport::Started { id: id.to_owned() }, self.now);
+    /// The id of the drain that is under way for this request.
+    fn id(&self, uid: &str) -> String {
+        let drain = self.state.drain.as_ref();
+        let own = drain.filter(|drain| request_of(&drain.id) == uid);
+        own.map_or_else(|| uid.to_owned(), |drain| drain.id.clone())
     }
 
-    fn ended(&mut self, id: &str, outcome: Option<Outcome>) {
-        self.state.handle_report(
-            DrainReport::Ended {
-                id: id.to_owned(),
-                outcome,
-            },
-            self.now,
-        );
+    fn started(&mut self, uid: &str) {
+        let id = self.id(uid);
+        self.state.handle_report(DrainReport::Started { id }, self.now);
+    }
+
+    fn ended(&mut self, uid: &str, outcome: Option<Outcome>) {
+        let id = self.id(uid);
+        self.state
+            .handle_report(DrainReport::Ended { id, outcome }, self.now);
     }
 
     fn passes(&mut self, span: Duration) {
@@ -393,8 +397,9 @@ fn a_policy_that_holds_the_drain_is_reported_and_its_words_seldom() {
     rig.commands();
     rig.started("a");
     rig.written();
+    let id = rig.id("a");
     let held = |text: &str| DrainReport::Held {
-        id: "a".to_owned(),
+        id: id.clone(),
         by: vec![text.to_owned()],
     };
     let now = rig.now;
@@ -408,7 +413,7 @@ fn a_policy_that_holds_the_drain_is_reported_and_its_words_seldom() {
     rig.passes(Duration::from_secs(10));
     assert_eq!(rig.written().len(), 1);
     let free = DrainReport::Held {
-        id: "a".to_owned(),
+        id: id.clone(),
         by: Vec::new(),
     };
     rig.state.handle_report(free, now);
@@ -457,4 +462,22 @@ fn a_new_list_of_a_namespace_replaces_the_old_one() {
     assert!(rig.commands().is_empty());
     rig.delete("b");
     assert_eq!(rig.commands(), ["cancel a"]);
+}
+
+#[test]
+fn a_second_drain_for_a_request_is_another_drain_which_a_restart_still_finds() {
+    let mut rig = Rig::with(vec![request("a")]);
+    rig.commands();
+    rig.started("a");
+    let first = rig.id("a");
+    rig.ended("a", None);
+    rig.passes(Duration::from_secs(10));
+    assert_eq!(rig.commands(), ["begin a"]);
+    let second = rig.id("a");
+    assert_ne!(first, second);
+    // A process that continues it keeps its id.
+    let mut next = Rig::unresumed(vec![request("a")]);
+    next.finds(Some(left(&second)));
+    assert_eq!(next.commands(), ["begin a"]);
+    assert_eq!(next.id("a"), second);
 }
