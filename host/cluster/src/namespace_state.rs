@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::listing::Source;
 use super::owners::{OWNER_KINDS, OwnerKind};
 use super::pod::{WirePod, controller};
+use super::replicas::raised;
 use super::rollout::WireRollout;
 use super::transport::escaped;
 use super::wire::{Meta, Texts, nullable};
@@ -109,6 +110,13 @@ impl Cluster {
         }
     }
 
+    /// A drain has raised the replicas of a Deployment of this namespace.
+    pub async fn is_any_raised(&self, namespace: &str) -> Result<bool, ReadError> {
+        let kinds = OWNER_KINDS.into_iter().filter(|kind| kind.kind == "Deployment");
+        let owners = try_join_all(kinds.map(|kind| self.owners_of_kind(namespace, kind))).await?;
+        Ok(owners.iter().flatten().any(|owner| owner.raised > 0))
+    }
+
     async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
         let source = Source::all(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
         let pods = self.read_list::<WirePod>(&source, "list pods").await?;
@@ -142,12 +150,16 @@ impl WireOwner {
             "CronJob" => job_template.spec.template.metadata.labels,
             _ => template.metadata.labels,
         };
+        let raised = raised(&self.metadata, replicas);
         Owner {
             uid: Uid(self.metadata.uid),
             kind: kind.to_owned(),
             name: self.metadata.name,
             parent,
-            replicas: replicas.filter(|_| counts_replicas(kind)),
+            replicas: replicas
+                .filter(|_| counts_replicas(kind))
+                .map(|replicas| replicas - raised),
+            raised,
             settled,
             labels,
             rollout,
@@ -240,6 +252,21 @@ mod tests {
         let mut deleted = deployment();
         deleted["metadata"]["deletionTimestamp"] = json!("2026-09-01T10:00:00Z");
         assert!(!read("Deployment", deleted).settled);
+    }
+
+    #[test]
+    fn a_replica_that_a_drain_has_added_is_not_the_owners() {
+        let raised = |from: &str, replicas: u32| {
+            let mut web = deployment();
+            web["metadata"]["annotations"] = json!({"scupper.dev/raised-from": from});
+            web["spec"]["replicas"] = json!(replicas);
+            let web = read("Deployment", web);
+            (web.replicas, web.raised)
+        };
+        assert_eq!(raised("2", 3), (Some(2), 1));
+        // Its owner has set it since.
+        assert_eq!(raised("2", 4), (Some(4), 0));
+        assert_eq!(raised("all", 3), (Some(3), 0));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::namespace_state::WireOwner;
 use super::rollout::SURGE_ANNOTATION;
 use super::tasks::answer;
 use super::transport::escaped;
-use super::wire::nullable;
+use super::wire::{Meta, nullable};
 use super::write::Merge;
 use super::{Cluster, ReadError};
 
@@ -62,14 +62,15 @@ impl Cluster {
                 return Answer::Rejected { message };
             }
             Record::OfOther(other) => {
-                let message = format!("drain {other} has raised the replicas of {deployment}");
-                return Answer::Unavailable { message };
+                let other = text_of_mark(other);
+                let message = format!("{other} has raised the replicas of {deployment}");
+                return Answer::Busy { message };
             }
             Record::None => {}
         }
         if !found.is_settled("Deployment") {
             let message = format!("a rollout of {deployment} is under way");
-            return Answer::Unavailable { message };
+            return Answer::Busy { message };
         }
         let from = found.replicas();
         let record = json!({SURGE_ANNOTATION: drain, RAISED_ANNOTATION: from.to_string()});
@@ -153,6 +154,22 @@ impl Cluster {
             .map(|it| (it.spec.target.name, it.metadata.name))
             .collect())
     }
+}
+
+/// A drain by what names it on a Deployment ([`surge_mark`](scupper_engine::surge_mark)).
+fn text_of_mark(mark: &str) -> String {
+    let mut parts = mark.splitn(3, '/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(node), Some(_), Some(drain)) => format!("the drain of node {node} ({drain})"),
+        _ => format!("drain {mark}"),
+    }
+}
+
+/// How many replicas more than its owner wants a Deployment has, because a drain has raised it.
+pub(super) fn raised(meta: &Meta, replicas: Option<u32>) -> u32 {
+    let from = meta.annotations.get(RAISED_ANNOTATION);
+    let from = from.and_then(|from| from.parse::<u32>().ok()?.checked_add(1));
+    u32::from(from.is_some() && from == replicas)
 }
 
 pub(super) fn path(deployment: &DeploymentRef) -> String {

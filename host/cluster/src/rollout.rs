@@ -111,7 +111,7 @@ impl Cluster {
         }
         if !found.is_settled("Deployment") {
             let message = format!("a rollout of {deployment} is under way");
-            return Answer::Unavailable { message };
+            return Answer::Busy { message };
         }
         let patch = restart(deployment, &version, drain, &seconds(self.now()));
         match self

@@ -54,7 +54,7 @@ impl Cluster {
                 SurgeMethod::Scale => self.raise_replicas(deployment, drain).await,
             },
             Task::TakeBack { deployment, drain } => self.take_replica_back(deployment, drain).await,
-            Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
+            Task::Plan { .. } | Task::Step { .. } | Task::ChooseSurges { .. } => Answer::Rejected {
                 message: format!("the API server has no part in the task {}", task.name()),
             },
         }

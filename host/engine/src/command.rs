@@ -84,13 +84,18 @@ pub enum Task {
     /// List the volumes that are attached to the node afresh, not from a cache. Once an answer has shown some, changes
     /// are reported as [`Event::Volumes`](crate::Event::Volumes).
     ListVolumes,
+    /// Choose the Deployments to surge among those whose pods a budget holds just now, as before the drain.
+    ChooseSurges {
+        /// The agreed plan, with the pods that came later.
+        plan: Plan,
+    },
     /// Restart a Deployment by a rollout, or raise its replicas by one, unless this drain has done so before. Answered as
-    /// writes of the node are; while another rollout is under way, with
-    /// [`Answer::Unavailable`](crate::Answer::Unavailable).
+    /// writes of the node are; while another drain or a rollout has the Deployment, with
+    /// [`Answer::Busy`](crate::Answer::Busy).
     Surge {
         /// The Deployment.
         deployment: DeploymentRef,
-        /// The request's id, by which a second surge is avoided.
+        /// This drain, by its [`surge_mark`](crate::surge_mark), by which a second surge is avoided.
         drain: String,
         /// How.
         method: SurgeMethod,
@@ -100,7 +105,7 @@ pub enum Task {
     TakeBack {
         /// The Deployment.
         deployment: DeploymentRef,
-        /// The id of the drain that raised it.
+        /// The drain that raised it, by its [`surge_mark`](crate::surge_mark).
         drain: String,
     },
 }
@@ -157,6 +162,7 @@ impl Task {
             Self::Delete { .. } => "delete",
             Self::ListPods => "list-pods",
             Self::ListVolumes => "list-volumes",
+            Self::ChooseSurges { .. } => "choose-surges",
             Self::Surge { .. } => "surge",
             Self::TakeBack { .. } => "take-back",
         }

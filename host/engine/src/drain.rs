@@ -14,6 +14,7 @@ mod answers;
 mod backoff;
 mod budget_tracker;
 mod checkpoint_state;
+mod choosing;
 mod cluster_state;
 mod cordon;
 mod cordon_state;

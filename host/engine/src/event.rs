@@ -5,7 +5,7 @@ use core::time::Duration;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{AttachedVolume, Budget, CommandId, Node, Plan, Pod, StepOutcome, Time, Uid};
+use crate::{AttachedVolume, Budget, CommandId, Node, Plan, Pod, StepOutcome, SurgePlan, Time, Uid};
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +86,14 @@ pub enum Answer {
     /// To the writes of the node: it will never work (invalid, no room for it).
     Rejected {
         /// Why.
+        message: String,
+    },
+    /// To [`Task::ChooseSurges`](crate::Task::ChooseSurges).
+    Surges(SurgePlan),
+    /// To [`Task::Surge`](crate::Task::Surge): another drain has raised the Deployment, or a rollout of it is under way. Its
+    /// turn comes once that is over.
+    Busy {
+        /// What has it.
         message: String,
     },
     /// To [`Task::Evict`](crate::Task::Evict) and [`Task::Delete`](crate::Task::Delete).

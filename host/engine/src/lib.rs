@@ -63,7 +63,9 @@ pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Ui
 pub use reason::Reason;
 pub use request::digest_of_pods;
 pub use request::{Filters, Intent, LEAST_RACES, LocalData, NamedPods, PolicyInfo, Request, Settings};
-pub use surge::{DeploymentRef, NotSurged, Raised, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep};
+pub use surge::{
+    DeploymentRef, NotSurged, Raised, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep, surge_mark,
+};
 pub use time::{HumanDuration, Time, whole_millis};
 pub use timeline::{Reading, Timeline};
 pub use trigger::Trigger;

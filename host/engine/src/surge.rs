@@ -2,6 +2,7 @@
 //! first, by a rollout or by one replica more.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -114,12 +115,18 @@ impl SurgePlan {
     }
 }
 
+/// Names a drain on the Deployments that it writes: by its node, whose name people read, and by its request's id. A drain
+/// of another node is another drain, even with the same id.
+pub fn surge_mark(node: &str, uid: &Uid, request: &str) -> String {
+    format!("{node}/{uid}/{request}")
+}
+
 /// A Deployment whose replicas a drain has raised, or is about to raise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raised {
     /// The Deployment.
     pub deployment: DeploymentRef,
-    /// The id of that drain's request.
+    /// That drain, by its [`surge_mark`].
     pub drain: String,
     /// The pods for which it did so.
     pub pods: BTreeSet<Uid>,

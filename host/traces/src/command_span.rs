@@ -43,6 +43,9 @@ pub(super) fn answered(span: &mut OpenSpan, answer: &Answer) -> SpanResult {
         }
         Answer::Written { .. } => ("written", SpanResult::Ok),
         Answer::Pods(_) | Answer::Volumes(_) => ("listed", SpanResult::Ok),
+        Answer::Surges(_) => ("chosen", SpanResult::Ok),
+        // It is another drain's turn.
+        Answer::Busy { .. } => ("busy", SpanResult::Unset),
         Answer::WriteConflict => ("conflict", SpanResult::Unset),
         Answer::NodeGone => ("node-gone", wrong("the node is gone")),
         Answer::Unavailable { message } => ("unavailable", wrong(message)),

@@ -98,17 +98,16 @@ async fn a_drain_raises_a_deployment_once_and_not_beside_another_drain_or_a_roll
         matches!(answer, Answer::Rejected { .. }) && wrote.is_none(),
         "{answer:?}"
     );
-    let other = json!({SURGE: "drain-2", RAISED: "1"});
+    let other = json!({SURGE: "node-2/uid-2/drain-1", RAISED: "1"});
     let (answer, wrote) = performed(raise(), deployment(2, other)).await;
-    assert!(
-        matches!(answer, Answer::Unavailable { .. }) && wrote.is_none(),
-        "{answer:?}"
-    );
+    let message =
+        "the drain of node node-2 (drain-1) has raised the replicas of Deployment shop/web".to_owned();
+    assert_eq!((answer, wrote), (Answer::Busy { message }, None));
     let mut rolling = deployment(1, json!({}));
     rolling["status"]["updatedReplicas"] = json!(0);
     let (answer, wrote) = performed(raise(), rolling).await;
     assert!(
-        matches!(answer, Answer::Unavailable { .. }) && wrote.is_none(),
+        matches!(answer, Answer::Busy { .. }) && wrote.is_none(),
         "{answer:?}"
     );
 }

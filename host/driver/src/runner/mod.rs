@@ -276,6 +276,11 @@ impl EngineRunner {
                 };
                 self.running.spawn(planning.in_current_span());
             }
+            Task::ChooseSurges { plan } => {
+                let (known, cluster) = (PreFlightCheck::of(&self.drain, now), self.deps.cluster.clone());
+                let choosing = async move { (id, known.choose_surges(&cluster, &plan).await) };
+                self.running.spawn(choosing.in_current_span());
+            }
             Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
                 let (node, cluster) = (node.to_owned(), self.deps.cluster.clone());
                 let looks = self.kubelet_looks.clone();

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use scupper_engine::pre_flight::{
-    Finding, Input, LocalVolumes, NamespaceState, examine, namespaces_in_doubt, surges,
+    Finding, Input, LocalVolumes, NamespaceState, examine, namespaces_if_raised, namespaces_in_doubt, surges,
 };
 use scupper_engine::{
-    Budget, Drain, Intent, LocalData, Phase, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request, Settings,
-    SurgeMethod, Time, Uid, Verdict, VolumeClaim,
+    Answer, Budget, Drain, Intent, LocalData, Phase, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request,
+    Settings, SurgeMethod, SurgeSettings, Time, Uid, Verdict, VolumeClaim,
 };
 
 use tokio::time::Instant;
@@ -60,7 +60,7 @@ pub struct PreFlightCheck {
     volumes: LocalVolumes,
     /// Of a drain that has changed something, nothing is refused any more.
     is_untouched: bool,
-    /// No plan has been agreed on in this process: Deployments are chosen once.
+    /// No plan has been agreed on in this process: later, Deployments are chosen when their budgets are tried.
     is_planning: bool,
 }
 
@@ -237,9 +237,7 @@ impl PreFlightCheck {
             return PlanAnswer::Plan(draft);
         }
         let refuses = self.settings.refuse_certain && self.is_untouched;
-        let mut doubtful = namespaces_in_doubt(&self.input(&draft, &BTreeMap::new()));
-        doubtful.retain(|name| refuses || surge.is_some_and(|surge| surge.covers(name)));
-        let (namespaces, unread) = read_namespaces(cluster, doubtful, &self.settings).await;
+        let (namespaces, unread) = self.read_doubtful(cluster, &draft, refuses, surge).await;
         match unread {
             Some(error @ ReadError::Unavailable { .. }) => return try_again(&error),
             Some(error) => {
@@ -256,6 +254,44 @@ impl PreFlightCheck {
         let mut findings = self.findings(&draft, &namespaces);
         findings.retain(|finding| finding.refuses(&self.settings));
         PlanAnswer::Plan(refused(draft, &findings))
+    }
+}
+
+impl PreFlightCheck {
+    /// Answers which Deployments of pods that their budgets hold are surged.
+    pub(crate) async fn choose_surges(self, cluster: &Cluster, plan: &Plan) -> Answer {
+        let surge = self.settings.surge.as_ref();
+        let (namespaces, unread) = self.read_doubtful(cluster, plan, false, surge).await;
+        if let Some(error) = unread {
+            let message = error.to_string();
+            return Answer::Unavailable { message };
+        }
+        Answer::Surges(surges(&self.input(plan, &namespaces)))
+    }
+
+    /// Reads the namespaces that decide about the plan, and the last reason why one could not be read.
+    async fn read_doubtful(
+        &self,
+        cluster: &Cluster,
+        plan: &Plan,
+        refuses: bool,
+        surge: Option<&SurgeSettings>,
+    ) -> (BTreeMap<String, NamespaceState>, Option<ReadError>) {
+        let known = BTreeMap::new();
+        let input = self.input(plan, &known);
+        let decides = |name: &String| refuses || surge.is_some_and(|surge| surge.covers(name));
+        let mut doubtful = namespaces_in_doubt(&input);
+        doubtful.retain(decides);
+        let mut unread = None;
+        for name in namespaces_if_raised(&input).into_iter().filter(decides) {
+            match cluster.is_any_raised(&name).await {
+                Ok(true) => drop(doubtful.insert(name)),
+                Ok(false) => {}
+                Err(error) => unread = Some(error),
+            }
+        }
+        let (namespaces, error) = read_namespaces(cluster, doubtful, &self.settings).await;
+        (namespaces, error.or(unread))
     }
 }
 

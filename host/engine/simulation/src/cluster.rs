@@ -307,6 +307,8 @@ impl Cluster {
             Chore::Sweep(namespace) => self.sweep(now, &namespace),
             Chore::RolledOut(deployment) => self.rolled_out(now, &deployment),
             Chore::RaiseReady(deployment) => self.raise_ready(now, &deployment),
+            Chore::OtherDrain(lot) => self.other_drain(now, lot),
+            Chore::OtherDrainEnds(deployment) => self.other_drain_ends(now, &deployment),
             Chore::Detach(attachment) => self.detach(&attachment),
         }
     }

@@ -186,7 +186,18 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
         ],
     ),
     ("clock", &["set back", "set forward"]),
-    ("surge", &["restarted", "replaced", "gave-up"]),
+    (
+        "surge",
+        &[
+            "restarted",
+            "replaced",
+            "raised",
+            "taken-back",
+            "gave-up",
+            "waits for its turn",
+            "chosen again",
+        ],
+    ),
     ("volumes", &["awaited", "unreadable", "detached", "left"]),
     ("forced", &["deleted", "shortened", "overtakes its eviction"]),
     (

@@ -269,6 +269,7 @@ impl World {
             return Ok(());
         }
         let done = self.carry_out(task, orphan)?;
+        self.keeps_to_its_own()?;
         if orphan {
             self.note(|| format!("the dead process's {task:?} is carried out"));
             return Ok(());

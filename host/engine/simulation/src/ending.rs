@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-use scupper_engine::{CommandId, Drain, HookPhase, Intent, Outcome, Reason, Request, Task, Uid, Verdict};
+use scupper_engine::{
+    CommandId, Drain, HookPhase, Intent, Outcome, PodRef, Reason, Request, Task, Uid, Verdict,
+};
 
 use crate::cluster::{Cluster, Owner};
 use crate::coverage::Coverage;
@@ -42,7 +44,9 @@ impl Invariants {
         self.ends_in_time(now, drain)?;
         if !self.finished {
             self.is_forced_when_due(now, drain, request, outstanding)?;
-            self.waiting(drain, request, coverage)?;
+            let waiting = drain.waiting();
+            self.surges_are_chosen(now, drain, &waiting, outstanding)?;
+            self.waiting(&waiting, request, coverage)?;
             self.no_silence(drain, outstanding)?;
         }
         Ok(())
@@ -151,8 +155,12 @@ impl Invariants {
         Ok(())
     }
 
-    fn waiting(&mut self, drain: &Drain, request: &Request, coverage: &mut Coverage) -> Checked {
-        let waiting = drain.waiting();
+    fn waiting(
+        &mut self,
+        waiting: &[(PodRef, Reason)],
+        request: &Request,
+        coverage: &mut Coverage,
+    ) -> Checked {
         let mut named: Vec<&Uid> = waiting.iter().map(|(pod, _)| &pod.uid).collect();
         named.sort_unstable();
         if let Some((uid, _)) = named
@@ -162,7 +170,7 @@ impl Invariants {
         {
             return broken(6, format!("pod {uid} waits for two reasons"));
         }
-        for (pod, reason) in &waiting {
+        for (pod, reason) in waiting {
             if self.knowledge.buried.contains(&pod.uid) {
                 return broken(
                     6,

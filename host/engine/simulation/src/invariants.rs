@@ -69,6 +69,7 @@ impl Invariants {
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
         self.forced = ForceRecord::resumed(checkpoint);
         self.surges = SurgeRecord {
+            chosen: now,
             left: std::mem::take(&mut self.surges.left),
             ..SurgeRecord::default()
         };
@@ -137,7 +138,9 @@ impl Invariants {
                 coverage.count("hook", outcome_name(outcome));
                 self.hooks.answered(now, step, outcome);
             }
-            (Task::Surge { deployment, .. }, _) => drop(self.surges.open.remove(&deployment.uid)),
+            (Task::Surge { deployment, .. }, answer) => {
+                self.surge_answered(&deployment.uid, answer, coverage);
+            }
             (task, Answer::Evict(answer)) => {
                 if let Some(pod) = task.removes()
                     && !matches!(
@@ -433,7 +436,7 @@ impl Invariants {
         self.volumes
             .notice((self.process_now, self.now), notice, request)?;
         self.notes_forced(notice, request)?;
-        self.surge_notice(notice)?;
+        self.surge_notice(notice, request)?;
         match notice {
             Notice::Planned(plan) => {
                 self.surges.planned(plan);

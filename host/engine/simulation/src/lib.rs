@@ -21,6 +21,7 @@ mod clock;
 mod cluster;
 mod coverage;
 mod crossings;
+mod crowd;
 mod driver;
 mod ending;
 mod faults;

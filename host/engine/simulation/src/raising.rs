@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{
     Answer, Checkpoint, CommandId, DeploymentRef, HookPhase, Request, Subject, SurgeMethod, Task, Uid,
-    Verdict, whole_millis,
+    Verdict, surge_mark, whole_millis,
 };
 
-use crate::cluster::{Change, Cluster};
+use crate::cluster::{Change, Cluster, NODE};
 use crate::invariants::Invariants;
 use crate::scenario::Mood;
 use crate::server::Done;
@@ -22,11 +22,13 @@ use crate::world::World;
 #[derive(Debug, Default)]
 pub(crate) struct RaisedTruth {
     /// The last drain that has written it.
-    by: String,
-    /// It has one replica more than its owner wants.
-    stands: bool,
+    pub(crate) by: String,
+    /// It has one replica more than its owner wants; of another drain, also that its rollout is under way.
+    pub(crate) stands: bool,
     /// Its pod is ready.
-    ready: bool,
+    pub(crate) ready: bool,
+    /// The drain is that of another node.
+    pub(crate) of_other: bool,
 }
 
 /// A failure of a write of a Deployment, and whether it happens all the same.
@@ -84,9 +86,10 @@ impl World {
         };
         // Nothing names them any more after a crash.
         let is_mark_lost = self.wiped || self.cluster.node.as_ref().is_none_or(|node| node.uid.0 != "n1");
+        let own = surge_mark(NODE, &Uid(String::from("n1")), &self.request.id);
         for (uid, truth) in &rollouts.raised {
             let is_reported = self.invariants.surges.left.contains(uid);
-            if truth.stands && truth.by == self.request.id && !is_reported && !is_mark_lost {
+            if truth.stands && truth.by == own && !is_reported && !is_mark_lost {
                 return broken(8, format!("{uid} stays raised"));
             }
         }
@@ -103,6 +106,7 @@ impl Cluster {
         let after = rollouts.ready_after();
         let truth = rollouts.raised.entry(uid.clone()).or_default();
         let version = String::new();
+        rollouts.is_mistaken |= truth.by == drain && truth.of_other;
         if truth.by == drain {
             return match truth.stands {
                 true => Answer::Written { version },
@@ -110,12 +114,13 @@ impl Cluster {
             };
         }
         if truth.stands {
-            return Answer::Unavailable { message };
+            return Answer::Busy { message };
         }
         *truth = RaisedTruth {
             by: drain.to_owned(),
             stands: true,
             ready: false,
+            of_other: false,
         };
         if let Some(after) = after {
             let chore = Chore::RaiseReady(uid.clone());
@@ -130,9 +135,11 @@ impl Cluster {
             return Answer::Rejected { message };
         };
         let truth = rollouts.raised.entry(uid.clone()).or_default();
+        rollouts.is_mistaken |= truth.by == drain && truth.of_other;
         if truth.by == drain || !truth.stands {
             // A raise that arrives later finds that the drain has written it.
             drain.clone_into(&mut truth.by);
+            truth.of_other = false;
             truth.stands = false;
             if std::mem::take(&mut truth.ready) {
                 self.add_elsewhere(now, uid, -1);
@@ -152,7 +159,7 @@ impl Cluster {
         }
     }
 
-    fn add_elsewhere(&mut self, now: u64, uid: &Uid, more: i32) {
+    pub(crate) fn add_elsewhere(&mut self, now: u64, uid: &Uid, more: i32) {
         let pods = self.pods.values().map(|truth| &truth.pod);
         let pods = pods.chain(self.gone.values().map(|(pod, _)| pod));
         let pods: Vec<_> = pods
@@ -266,7 +273,8 @@ impl Invariants {
         let planned = self.surges.planned.get(uid).into_iter().flatten();
         let restored = self.surges.restored.get(uid).into_iter().flatten();
         let mut pods = planned.map(|pod| &pod.uid).chain(restored).peekable();
-        let is_foreign = drain != request.id;
+        let node = self.knowledge.node_uid.as_ref();
+        let is_foreign = node.is_none_or(|uid| drain != surge_mark(NODE, uid, &request.id));
         if pods.peek().is_none() && !is_foreign {
             return broken(8, format!("{deployment} is taken back, which was not raised"));
         }

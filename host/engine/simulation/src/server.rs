@@ -42,6 +42,10 @@ impl World {
             Task::Delete { pod, grace_seconds } => self.remove(pod, *grace_seconds, false),
             Task::ListPods => self.list_pods(),
             Task::ListVolumes => self.list_volumes(),
+            Task::ChooseSurges { plan } => {
+                self.coverage.count("surge", "chosen again");
+                Done::now(Answer::Surges(self.choose_surges(plan)))
+            }
             Task::Surge {
                 deployment,
                 drain,

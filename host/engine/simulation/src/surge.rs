@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, CommandId, DeploymentRef, HookPhase, Notice, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request,
-    Subject, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep, Task, Uid, Verdict,
+    Answer, CommandId, DeploymentRef, Drain, HookPhase, Notice, Phase, Plan, PlanAnswer, Pod, PodRef,
+    PolicyInfo, Reason, Request, Subject, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep, Task,
+    Time, Uid, Verdict,
 };
 
 use crate::cluster::{Change, Cluster, NODE};
@@ -56,17 +57,23 @@ pub(crate) struct Rollouts {
     pub(crate) mood: Mood,
     /// The Deployments that were raised.
     pub(crate) raised: BTreeMap<Uid, RaisedTruth>,
+    /// A drain of another node was taken for ours.
+    pub(crate) is_mistaken: bool,
+    /// When drains of other nodes come.
+    pub(crate) crowd: Vec<(u64, Chore)>,
     /// The Deployments that were restarted, and for which drain.
     restarted: BTreeMap<Uid, BTreeSet<String>>,
 }
 
 impl Rollouts {
-    pub(crate) const fn new(method: SurgeMethod, rng: Rng, mood: Mood) -> Self {
+    pub(crate) const fn new(method: SurgeMethod, rng: Rng, mood: Mood, crowd: Vec<(u64, Chore)>) -> Self {
         Self {
             method,
             rng,
             mood,
             raised: BTreeMap::new(),
+            is_mistaken: false,
+            crowd,
             restarted: BTreeMap::new(),
         }
     }
@@ -94,12 +101,25 @@ pub(crate) fn deployment(pod: &Pod) -> Option<DeploymentRef> {
 }
 
 impl World {
-    /// Adds the surges to a draft, as the host's pre-flight arithmetic would.
+    /// Adds the surges to a draft, as the host's pre-flight arithmetic would. Where a drain of another node has the
+    /// Deployment, the budget may look open.
     pub(crate) fn plan_surges(&self, draft: &Plan) -> PlanAnswer {
+        let mut plan = draft.clone();
+        plan.surge = self.choose_surges(draft);
+        let looks_closed = |surge: &Surge| {
+            let raised = self.cluster.rollouts.as_ref().map(|rollouts| &rollouts.raised);
+            let truth = raised.and_then(|raised| raised.get(&surge.deployment.uid));
+            truth.is_none_or(|truth| !truth.stands || !truth.of_other)
+        };
+        plan.surge.surges.retain(looks_closed);
+        PlanAnswer::Plan(plan)
+    }
+
+    /// The Deployments whose pods on the node budgets hold.
+    pub(crate) fn choose_surges(&self, draft: &Plan) -> SurgePlan {
         let method = self.cluster.rollouts.as_ref().map(|rollouts| rollouts.method);
         let method = method.unwrap_or_default();
-        let mut plan = draft.clone();
-        plan.surge = SurgePlan {
+        let mut chosen = SurgePlan {
             method,
             ..SurgePlan::default()
         };
@@ -120,7 +140,7 @@ impl World {
                 SurgeMethod::Scale => pods.into_iter().filter(|pod| evicts(draft, pod)).collect(),
             };
             if !pods.is_empty() {
-                plan.surge.surges.push(Surge {
+                chosen.surges.push(Surge {
                     deployment,
                     replicas: None,
                     budget: truth.budget.name.clone(),
@@ -128,7 +148,7 @@ impl World {
                 });
             }
         }
-        PlanAnswer::Plan(plan)
+        chosen
     }
 
     /// The API server restarts a Deployment, once for a drain.
@@ -144,6 +164,12 @@ impl Cluster {
                 message: String::from("scripted"),
             };
         };
+        let raised = rollouts.raised.get(uid);
+        if raised.is_some_and(|truth| truth.stands && truth.of_other) {
+            return Answer::Busy {
+                message: String::from("scripted"),
+            };
+        }
         let drains = rollouts.restarted.entry(uid.clone()).or_default();
         if drains.insert(drain.to_owned())
             && let Some(after) = rollouts.ready_after()
@@ -206,6 +232,10 @@ pub(crate) struct SurgeRecord {
     pub(crate) open: BTreeSet<Uid>,
     /// Deployments that this process has tried to take back.
     pub(crate) tried: BTreeSet<Uid>,
+    /// When another drain last had a Deployment that was asked for.
+    pub(crate) turns: BTreeMap<Uid, Time>,
+    /// When the surges were last chosen, or are to be.
+    pub(crate) chosen: u64,
     /// The drain has an outcome.
     pub(crate) ends: bool,
 }
@@ -267,7 +297,7 @@ impl Invariants {
     }
 
     /// After a surge was answered or given up, no other one follows.
-    pub(crate) fn surge_notice(&mut self, notice: &Notice) -> Checked {
+    pub(crate) fn surge_notice(&mut self, notice: &Notice, request: &Request) -> Checked {
         let Notice::Surge { deployment, step } = notice else {
             return Ok(());
         };
@@ -279,7 +309,10 @@ impl Invariants {
                 }
                 self.surges.left.insert(uid.clone());
             }
-            SurgeStep::GaveUp { .. } => drop(self.surges.given_up.insert(uid.clone())),
+            SurgeStep::GaveUp { .. } => {
+                self.gives_no_turn_up(&uid, request)?;
+                self.surges.given_up.insert(uid.clone());
+            }
             _ => {}
         }
         self.surges.over.insert(uid);
@@ -290,6 +323,63 @@ impl Invariants {
             }
         }
         Ok(())
+    }
+}
+
+/// A pod that its budget holds waits no longer until surges are chosen once more.
+const CHOSEN_WITHIN: u64 = 200_000;
+
+impl Invariants {
+    /// A surge was answered.
+    pub(crate) fn surge_answered(&mut self, deployment: &Uid, answer: &Answer, coverage: &mut Coverage) {
+        self.surges.open.remove(deployment);
+        match answer {
+            Answer::Busy { .. } => {
+                coverage.count("surge", "waits for its turn");
+                let now = self.process_now;
+                self.surges.turns.insert(deployment.clone(), now);
+            }
+            Answer::Rejected { .. } | Answer::NodeGone | Answer::Forbidden { .. } => {
+                self.surges.turns.remove(deployment);
+            }
+            _ => {}
+        }
+    }
+
+    /// Invariant 8: while another drain has a Deployment, no time passes for its surge.
+    fn gives_no_turn_up(&self, deployment: &Uid, request: &Request) -> Checked {
+        let timeout = request.settings.surge.as_ref().map(|surge| surge.timeout);
+        let turn = self.surges.turns.get(deployment).zip(timeout);
+        match turn.filter(|(at, timeout)| self.process_now < **at + *timeout) {
+            Some(_) => broken(8, format!("gives up {deployment}, which another drain has had")),
+            None => Ok(()),
+        }
+    }
+
+    /// Invariant 8: a budget that holds a pod is looked at again and again, because it may have closed after the plan.
+    pub(crate) fn surges_are_chosen(
+        &mut self,
+        now: u64,
+        drain: &Drain,
+        waiting: &[(PodRef, Reason)],
+        outstanding: &BTreeMap<CommandId, Task>,
+    ) -> Checked {
+        if drain.request().settings.surge.is_none() {
+            return Ok(());
+        }
+        let chooses = |task: &Task| matches!(task, Task::ChooseSurges { .. });
+        let is_held = |(pod, reason): &(PodRef, Reason)| {
+            let mut planned = self.surges.planned.values().flatten();
+            matches!(reason, Reason::BudgetExhausted { .. }) && !planned.any(|it| it.uid == pod.uid)
+        };
+        let stands = drain.outcome().is_some() || drain.phase() != Phase::Evicting;
+        if stands || outstanding.values().any(chooses) || !waiting.iter().any(is_held) {
+            self.surges.chosen = now;
+        }
+        match now > self.surges.chosen + CHOSEN_WITHIN {
+            true => broken(8, "a budget holds a pod, and no surge is chosen"),
+            false => Ok(()),
+        }
     }
 }
 

@@ -73,6 +73,10 @@ pub(crate) enum Chore {
     RolledOut(Uid),
     /// The pod of a Deployment's extra replica is ready.
     RaiseReady(Uid),
+    /// A drain of another node comes; the number says which, and what it does.
+    OtherDrain(u64),
+    /// A drain of another node lets go of a Deployment.
+    OtherDrainEnds(Uid),
     /// The attach-detach controller detaches a volume.
     Detach(String),
 }

@@ -7,6 +7,7 @@ use scupper_engine::{CommandId, Drain, Event, Intent, Request, Settings, Task};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::coverage::Coverage;
+use crate::crowd;
 use crate::invariants::Invariants;
 use crate::queue::Queue;
 use crate::rng::Rng;
@@ -85,8 +86,9 @@ pub(crate) struct Channel {
 fn cluster(seed: u64, scenario: &Scenario) -> Cluster {
     let mut cluster = Cluster::new(scenario.cordon);
     let surge = scenario.settings.surge.as_ref();
-    cluster.rollouts =
-        surge.map(|surge| Rollouts::new(surge.method, Rng::new(seed ^ 0x5a6e_0117), scenario.mood));
+    let crowd = crowd::arrivals(&mut Rng::new(seed ^ 0x000c_07d5));
+    let rng = Rng::new(seed ^ 0x5a6e_0117);
+    cluster.rollouts = surge.map(|surge| Rollouts::new(surge.method, rng, scenario.mood, crowd));
     let waits = scenario.settings.wait_for_volumes.is_some();
     cluster.volumes = waits.then(|| Volumes::new(Rng::new(seed ^ 0x0070_1ce5), scenario.mood));
     cluster
@@ -158,6 +160,10 @@ impl World {
             let sync = crate::timers::Chore::Sync(budget.name.clone());
             self.queue.push(self.now + lag, Timer::Chore(sync));
             self.cluster.add_budget(budget, elsewhere, recovers, lag);
+        }
+        let crowd = self.cluster.rollouts.as_mut();
+        for (after, chore) in crowd.map(|it| std::mem::take(&mut it.crowd)).unwrap_or_default() {
+            self.queue.push(self.now + after, Timer::Chore(chore));
         }
         self.cluster.attach_stray(self.now);
         for part in self.scenario.population.pods.clone() {

@@ -44,6 +44,7 @@ impl Drain {
                 self.outbox.count_budget_refusal();
                 let reason = Reason::BudgetExhausted { budget, message };
                 self.refused(uid, reason, Again::After(Backoff::BUDGET));
+                self.want_surge(uid);
             }
             EvictAnswer::BudgetNotObserved { message, retry_after } => {
                 self.outbox.count_budget_refusal();

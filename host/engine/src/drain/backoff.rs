@@ -21,6 +21,10 @@ impl Backoff {
     pub(super) const THROTTLE: Self = Self::seconds(1, 30);
     /// The API server is away.
     pub(super) const UNREACHABLE: Self = Self::seconds(1, 15);
+    /// Pods that a budget holds, and that no surge is chosen for.
+    pub(super) const CHOICE: Self = Self::seconds(10, 60);
+    /// A Deployment that another drain or a rollout has.
+    pub(super) const TURN: Self = Self::seconds(2, 10);
     /// Planners that failed over newcomers.
     pub(super) const REPLAN: Self = Self::seconds(5, 60);
     /// A list that shows a pod which should be gone.

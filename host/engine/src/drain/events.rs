@@ -135,7 +135,8 @@ impl Drain {
                 self.removal_answered(&uid, by, request, answer);
             }
             Some(Job::List(request)) => self.list_answered(request, replies::to_list(answer)),
-            Some(Job::Surge(deployment)) => self.surge_answered(&deployment, replies::to_write(answer)),
+            Some(Job::ChooseSurges) => self.surges_chosen(replies::to_surges(answer)),
+            Some(Job::Surge(deployment)) => self.surge_answered(&deployment, replies::to_surge(answer)),
             Some(Job::TakeBack(deployment)) => {
                 self.take_back_answered(&deployment, replies::to_write(answer));
             }

@@ -109,6 +109,7 @@ impl Drain {
             }
             if !surges && let Some(reason) = self.budget_hold(pod) {
                 self.raise(uid);
+                self.want_surge(uid);
                 return Some(reason);
             }
             if self.is_hook_place_missing(uid) {
@@ -249,7 +250,7 @@ impl Drain {
             Job::Write(_) => self.cordon.refuse(),
             Job::Surge(deployment) => self.surge_taken_back(&deployment),
             // A replica that was not taken back is asked for again.
-            Job::List(_) | Job::Volumes { .. } | Job::TakeBack(_) => {}
+            Job::List(_) | Job::Volumes { .. } | Job::TakeBack(_) | Job::ChooseSurges => {}
         }
     }
 }

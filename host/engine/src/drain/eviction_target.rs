@@ -196,6 +196,11 @@ impl EvictionTarget {
         self.budget_since.get_or_insert(now);
     }
 
+    /// It waits for its budget.
+    pub(super) fn is_held_by_budget(&self) -> bool {
+        self.budget_since.is_some() && matches!(self.state, State::Waiting)
+    }
+
     /// A request goes out. Returns its number.
     pub(super) fn ask(&mut self, by: Removal) -> u32 {
         self.request += 1;

@@ -32,6 +32,8 @@ pub(super) enum Job {
     },
     /// A list of pods.
     List(ListRequest),
+    /// The choice of the Deployments to surge.
+    ChooseSurges,
     /// The surge of this Deployment.
     Surge(Uid),
     /// Its replicas are taken back.
@@ -153,6 +155,11 @@ impl Outbox {
     pub(super) fn writes_deployment(&self, uid: &Uid) -> bool {
         let is_of = |job: &Job| matches!(job, Job::Surge(of) | Job::TakeBack(of) if of == uid);
         self.open.values().any(is_of)
+    }
+
+    /// A choice of surges has not been answered.
+    pub(super) fn chooses_surges(&self) -> bool {
+        self.open.values().any(|job| matches!(job, Job::ChooseSurges))
     }
 
     /// A list of volumes has not been answered.

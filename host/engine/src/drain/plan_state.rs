@@ -9,7 +9,9 @@ use super::Drain;
 use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::filter::HOST_POLICY;
-use crate::{Decision, HookPhase, Notice, Plan, Pod, PodRef, Reason, Removal, Subject, Uid, Verdict, Wave};
+use crate::{
+    Decision, HookPhase, Notice, Plan, Pod, PodRef, Reason, Removal, Subject, SurgePlan, Uid, Verdict, Wave,
+};
 
 /// What the agreed plan says of a pod.
 #[derive(Debug)]
@@ -63,6 +65,12 @@ impl PlanState {
         self.plan.decisions.push(decision);
         self.plan.waves = self.waves.iter().map(|run| run.wave().clone()).collect();
         self.set_pod(uid, pod_state);
+    }
+
+    /// Deployments whose budgets were found closed later.
+    pub(super) fn add_surges(&mut self, chosen: SurgePlan) {
+        self.plan.surge.method = chosen.method;
+        self.plan.surge.surges.extend(chosen.surges);
     }
 
     /// The pod was to leave, and is no longer waited for.

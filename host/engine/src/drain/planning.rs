@@ -16,7 +16,9 @@ use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
 use super::surge::Surges;
 use crate::filter::refuse_named;
-use crate::{Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Task, Uid, Verdict};
+use crate::{
+    Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Surge, Task, Uid, Verdict,
+};
 use crate::{check, draft, signed};
 
 /// Planners at work.
@@ -205,6 +207,8 @@ impl Drain {
         }
         let leaves = |pod: &PodRef| plan_state.target(&pod.uid).is_some() || cluster.pod(&pod.uid).is_none();
         plan.surge.surges.retain(|surge| surge.pods.iter().all(leaves));
+        let raised_before = |surge: &Surge| self.raises.is_over(&surge.deployment.uid);
+        plan.surge.surges.retain(|surge| !raised_before(surge));
         self.surges = Surges::new(&plan.surge);
         self.extend_raises(&plan.surge.surges);
         self.plan_state.set_plan(plan);

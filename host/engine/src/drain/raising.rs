@@ -14,14 +14,18 @@ use super::backoff::Backoff;
 use super::outbox::Job;
 use super::replies::WriteReply;
 use super::surge::{Stage, surging};
-use crate::{Notice, Raised, Reason, Surge, SurgeMethod, SurgeStep, Task, Time, Uid};
+use crate::{Notice, Phase, Raised, Reason, Surge, SurgeMethod, SurgeStep, Task, Time, Uid};
 
 /// What remains for the last write of the node once take-backs are no longer waited for.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
 /// The Deployments to take back.
 #[derive(Debug, Default)]
-pub(super) struct Raises(BTreeMap<Uid, Raise>);
+pub(super) struct Raises {
+    open: BTreeMap<Uid, Raise>,
+    /// Those of which this process has asked for the take-back: a drain raises a Deployment once.
+    over: BTreeSet<Uid>,
+}
 
 #[derive(Debug)]
 struct Raise {
@@ -74,17 +78,25 @@ impl Raises {
             let uid = raised.deployment.uid.clone();
             (uid, Raise::new(raised, 0, now, State::Reported))
         });
-        Self(raises.collect())
+        Self {
+            open: raises.collect(),
+            over: BTreeSet::new(),
+        }
+    }
+
+    /// This drain's raise of the Deployment is over.
+    pub(super) fn is_over(&self, deployment: &Uid) -> bool {
+        self.over.contains(deployment)
     }
 
     /// For the checkpoint.
     pub(super) fn saved(&self) -> Vec<Raised> {
-        self.0.values().map(|raise| raise.raised.clone()).collect()
+        self.open.values().map(|raise| raise.raised.clone()).collect()
     }
 
     /// The raise was asked for.
     pub(super) fn asked(&mut self, deployment: &Uid) {
-        if let Some(raise) = self.0.get_mut(deployment)
+        if let Some(raise) = self.open.get_mut(deployment)
             && raise.state == State::Planned
         {
             raise.state = State::Asked;
@@ -93,7 +105,7 @@ impl Raises {
 
     /// The request for it did not go out.
     pub(super) fn withdrawn(&mut self, deployment: &Uid) {
-        if let Some(raise) = self.0.get_mut(deployment)
+        if let Some(raise) = self.open.get_mut(deployment)
             && raise.state == State::Asked
         {
             raise.state = State::Planned;
@@ -102,7 +114,7 @@ impl Raises {
 
     /// The raise was answered.
     pub(super) fn answered(&mut self, deployment: &Uid, reply: &WriteReply) {
-        let Some(raise) = self.0.get_mut(deployment) else {
+        let Some(raise) = self.open.get_mut(deployment) else {
             return;
         };
         raise.state = match (reply, raise.state) {
@@ -128,9 +140,9 @@ impl Drain {
     /// The checkpoint on the node names it, so that it is taken back whatever happens.
     fn is_raise_saved(&mut self, surge: &Surge) -> bool {
         let uid = &surge.deployment.uid;
-        if let Some(raise) = self.raises.0.get(uid) {
+        if let Some(raise) = self.raises.open.get(uid) {
             // That of an earlier drain is taken back first.
-            let is_own = raise.raised.drain == self.request.id;
+            let is_own = self.is_own(raise);
             return is_own && self.checkpoint_state.is_saved(raise.revision);
         }
         self.plan_raise(surge);
@@ -140,24 +152,25 @@ impl Drain {
     fn plan_raise(&mut self, surge: &Surge) {
         let raised = Raised {
             deployment: surge.deployment.clone(),
-            drain: self.request.id.clone(),
+            drain: self.surge_mark(),
             pods: surge.pods.iter().map(|pod| pod.uid.clone()).collect(),
         };
         let revision = self.checkpoint_state.change();
         let raise = Raise::new(raised, revision, self.now, State::Planned);
-        self.raises.0.insert(surge.deployment.uid.clone(), raise);
+        self.raises.open.insert(surge.deployment.uid.clone(), raise);
     }
 
     /// The pods of the new plan for which an earlier process has raised Deployments already.
     pub(super) fn extend_raises(&mut self, surges: &[Surge]) {
+        let own = self.surge_mark();
         for surge in surges {
-            let Some(raise) = self.raises.0.get_mut(&surge.deployment.uid) else {
+            let Some(raise) = self.raises.open.get_mut(&surge.deployment.uid) else {
                 continue;
             };
             let pods = surge.pods.iter().map(|pod| &pod.uid);
             let known = &raise.raised.pods;
             let more: Vec<Uid> = pods.filter(|uid| !known.contains(uid)).cloned().collect();
-            if !more.is_empty() && raise.raised.drain == self.request.id {
+            if !more.is_empty() && raise.raised.drain == own {
                 raise.raised.pods.extend(more);
                 raise.revision = self.checkpoint_state.change();
             }
@@ -166,7 +179,7 @@ impl Drain {
 
     /// The Deployment that was raised for this pod.
     pub(super) fn raised_for(&self, pod: &Uid) -> Option<Reason> {
-        let mut raises = self.raises.0.values();
+        let mut raises = self.raises.open.values();
         let raise = raises.find(|raise| raise.raised.pods.contains(pod))?;
         Some(surging(&raise.raised.deployment, SurgeMethod::Scale))
     }
@@ -176,7 +189,7 @@ impl Drain {
         if (self.paused && self.outcome.is_none()) || self.phase.is_last() {
             return;
         }
-        let unneeded = self.raises.0.iter().filter(|(uid, raise)| {
+        let unneeded = self.raises.open.iter().filter(|(uid, raise)| {
             self.now >= raise.retry_at && !self.outbox.writes_deployment(uid) && self.is_unneeded(uid, raise)
         });
         let unneeded: Vec<(Uid, Raised, State)> = unneeded
@@ -193,6 +206,9 @@ impl Drain {
             if state == State::Planned {
                 self.forget_raise(&uid);
             } else {
+                if drain == self.surge_mark() {
+                    self.raises.over.insert(uid.clone());
+                }
                 let task = Task::TakeBack { deployment, drain };
                 self.outbox.push(task, Job::TakeBack(uid));
             }
@@ -201,8 +217,8 @@ impl Drain {
 
     fn is_unneeded(&self, deployment: &Uid, raise: &Raise) -> bool {
         self.outcome.is_some()
-            || raise.raised.drain != self.request.id
-            || self.cluster.are_gone(&raise.raised.pods)
+            || !self.is_own(raise)
+            || self.cluster.are_gone(&raise.raised.pods) && !self.may_need(raise)
             || match self.surges.stage(deployment) {
                 Some(stage) => stage == Stage::GivenUp,
                 // An earlier process raised it.
@@ -210,6 +226,16 @@ impl Drain {
                     self.now >= raise.since + self.surge_timeout() && self.is_any_waiting(&raise.raised.pods)
                 }
             }
+    }
+
+    fn is_own(&self, raise: &Raise) -> bool {
+        raise.raised.drain == self.surge_mark()
+    }
+
+    /// The plan may name other pods of its Deployment: a process that continues a drain plans for pods that came back
+    /// meanwhile.
+    fn may_need(&self, raise: &Raise) -> bool {
+        self.phase == Phase::Planning && self.now < raise.since + self.surge_timeout()
     }
 
     /// One of these pods has not begun to leave.
@@ -220,21 +246,21 @@ impl Drain {
 
     /// A raise that has certainly not happened needs no take-back.
     pub(super) fn raise_refused(&mut self, deployment: &Uid) {
-        let raise = self.raises.0.get(deployment);
+        let raise = self.raises.open.get(deployment);
         if raise.is_some_and(|raise| raise.state == State::Asked) {
             self.forget_raise(deployment);
         }
     }
 
     fn forget_raise(&mut self, deployment: &Uid) {
-        if self.raises.0.remove(deployment).is_some() {
+        if self.raises.open.remove(deployment).is_some() {
             self.checkpoint_state.change();
         }
     }
 
     /// Takes the API server's answer to a take-back.
     pub(super) fn take_back_answered(&mut self, deployment: &Uid, reply: WriteReply) {
-        let Some(raise) = self.raises.0.get_mut(deployment) else {
+        let Some(raise) = self.raises.open.get_mut(deployment) else {
             return;
         };
         let message = match reply {
@@ -258,7 +284,7 @@ impl Drain {
     }
 
     fn end_raise(&mut self, deployment: &Uid, step: Option<SurgeStep>) {
-        let raise = self.raises.0.get(deployment);
+        let raise = self.raises.open.get(deployment);
         if let Some((raise, step)) = raise.zip(step) {
             let deployment = raise.raised.deployment.clone();
             self.outbox.notify(Notice::Surge { deployment, step });
@@ -268,7 +294,7 @@ impl Drain {
 
     /// The last write of the node waits for them: it may remove the checkpoint that names them.
     pub(super) fn awaits_take_backs(&self, closing: Time) -> bool {
-        !self.raises.0.is_empty() && self.now < self.take_backs_end(closing)
+        !self.raises.open.is_empty() && self.now < self.take_backs_end(closing)
     }
 
     fn take_backs_end(&self, closing: Time) -> Time {
@@ -277,7 +303,7 @@ impl Drain {
 
     /// Reports what could not be taken back in time.
     pub(super) fn leave_raises(&mut self) {
-        for raise in self.raises.0.values_mut().filter(|raise| !raise.is_left) {
+        for raise in self.raises.open.values_mut().filter(|raise| !raise.is_left) {
             raise.is_left = true;
             let message = raise.problem.clone();
             let message = message.unwrap_or_else(|| String::from("the API server has not answered"));
@@ -289,11 +315,11 @@ impl Drain {
 
     /// When raises must be looked at.
     pub(super) fn raises_due(&self) -> impl Iterator<Item = Time> {
-        let is_empty = self.raises.0.is_empty();
+        let is_empty = self.raises.open.is_empty();
         let closing = self.ending.closing().filter(|_| !is_empty);
         let end = closing.map(|closing| self.take_backs_end(closing));
         let timeout = self.surge_timeout();
-        let raises = self.raises.0.values();
+        let raises = self.raises.open.values();
         raises
             .flat_map(move |raise| [raise.retry_at, raise.since + timeout])
             .chain(end)

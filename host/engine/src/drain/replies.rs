@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Answer, AttachedVolume, EvictAnswer, PlanAnswer, Pod, StepOutcome};
+use crate::{Answer, AttachedVolume, EvictAnswer, PlanAnswer, Pod, StepOutcome, SurgePlan};
 
 /// To a step of a hook.
 pub(super) struct StepReply {
@@ -26,6 +26,14 @@ pub(super) enum WriteReply {
     Rejected { message: String },
     /// It may have worked.
     Failed { message: String },
+}
+
+/// To a surge of a Deployment.
+pub(super) enum SurgeReply {
+    /// As to a write of the node.
+    Write(WriteReply),
+    /// Another drain or a rollout has the Deployment.
+    Busy { message: String },
 }
 
 /// To a request for a list.
@@ -80,6 +88,21 @@ pub(super) fn to_write(answer: Answer) -> WriteReply {
         _ => WriteReply::Failed {
             message: String::from("the answer was not one to a write"),
         },
+    }
+}
+
+pub(super) fn to_surge(answer: Answer) -> SurgeReply {
+    match answer {
+        Answer::Busy { message } => SurgeReply::Busy { message },
+        answer => SurgeReply::Write(to_write(answer)),
+    }
+}
+
+/// `None`: it could not be told.
+pub(super) fn to_surges(answer: Answer) -> Option<SurgePlan> {
+    match answer {
+        Answer::Surges(surges) => Some(surges),
+        _ => None,
     }
 }
 

@@ -1,19 +1,25 @@
 //! Surges the Deployments that the plan names, each once: when its pods on the node may be evicted and their budget has no
 //! room; for a restart also their hooks have finished. From then on the pods are evicted as usual, or the rollout removes
-//! them.
+//! them. `choosing` adds the Deployments whose budgets close later.
+//!
+//! Drains of other nodes may want the same Deployment: one has it at a time, and waiting for the turn costs no time.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::Drain;
 use super::backoff::Backoff;
+use super::budget_tracker::BudgetKey;
+use super::choosing::Choice;
+use super::eviction_target::EvictionTarget;
 use super::outbox::Job;
-use super::replies::WriteReply;
+use super::replies::{SurgeReply, WriteReply};
 use crate::{
     DeploymentRef, HookPhase, HumanDuration, Notice, Pod, PodRef, Reason, Subject, Surge, SurgeMethod,
-    SurgePlan, SurgeSettings, SurgeStep, Task, Time, Uid,
+    SurgePlan, SurgeSettings, SurgeStep, Task, Time, Uid, surge_mark,
 };
 
 /// The surges of the agreed plan.
@@ -21,6 +27,7 @@ use crate::{
 pub(super) struct Surges {
     method: SurgeMethod,
     runs: BTreeMap<Uid, SurgeRun>,
+    pub(super) choice: Choice,
 }
 
 /// How far a surge has come.
@@ -28,8 +35,10 @@ pub(super) struct Surges {
 struct SurgeRun {
     surge: Surge,
     stage: Stage,
-    /// When the surge was first asked for.
+    /// Since when its time counts; `None`: it was not asked for, or another drain or a rollout has the Deployment.
     since: Option<Time>,
+    /// Since when the API server has been refusing it with 401 or 403; only time between two refusals in a row counts.
+    refused_since: Option<Time>,
     retry_at: Time,
     tries: u32,
     /// Why the last request failed.
@@ -51,28 +60,58 @@ pub(super) enum Stage {
 }
 
 impl SurgeRun {
+    fn new(surge: &Surge) -> Self {
+        Self {
+            surge: surge.clone(),
+            stage: Stage::Waiting,
+            since: None,
+            refused_since: None,
+            retry_at: Time::default(),
+            tries: 0,
+            problem: None,
+        }
+    }
+
     const fn is_under_way(&self) -> bool {
         self.since.is_some() && !matches!(self.stage, Stage::Over | Stage::GivenUp)
+    }
+
+    /// It was asked for, and another drain or a rollout has the Deployment.
+    const fn waits_for_turn(&self) -> bool {
+        self.since.is_none() && self.tries > 0 && matches!(self.stage, Stage::Waiting)
+    }
+
+    /// How long the API server has been refusing it.
+    fn count_refusal(&mut self, now: Time) -> Duration {
+        now.since(*self.refused_since.get_or_insert(now))
     }
 }
 
 impl Surges {
     pub(super) fn new(plan: &SurgePlan) -> Self {
-        let runs = plan.surges.iter().map(|surge| {
-            let run = SurgeRun {
-                surge: surge.clone(),
-                stage: Stage::Waiting,
-                since: None,
-                retry_at: Time::default(),
-                tries: 0,
-                problem: None,
-            };
-            (surge.deployment.uid.clone(), run)
-        });
+        let runs = plan.surges.iter();
+        let runs = runs.map(|surge| (surge.deployment.uid.clone(), SurgeRun::new(surge)));
         Self {
             method: plan.method,
             runs: runs.collect(),
+            choice: Choice::default(),
         }
+    }
+
+    /// Adds a surge that was chosen later. A Deployment is surged once.
+    pub(super) fn add(&mut self, method: SurgeMethod, surge: &Surge) -> bool {
+        let is_new = !self.runs.contains_key(&surge.deployment.uid);
+        if is_new {
+            self.method = method;
+            let uid = surge.deployment.uid.clone();
+            self.runs.insert(uid, SurgeRun::new(surge));
+        }
+        is_new
+    }
+
+    /// A surge, whatever became of it, was for this pod.
+    pub(super) fn covers(&self, pod: &Uid) -> bool {
+        self.of_pod(pod).is_some()
     }
 
     /// How far the surge of this Deployment has come; `None`: it is not planned.
@@ -110,7 +149,8 @@ impl Drain {
 
     /// Why a pod with a surge under way is still there while its budget holds it.
     pub(super) fn surge_reason(&self, pod: &Uid) -> Option<Reason> {
-        let run = self.surges.of_pod(pod).filter(|run| run.is_under_way());
+        let run = self.surges.of_pod(pod);
+        let run = run.filter(|run| run.is_under_way() || run.waits_for_turn());
         let reason = run.map(|run| surging(&run.surge.deployment, self.surges.method));
         reason.or_else(|| self.raised_for(pod))
     }
@@ -132,9 +172,31 @@ impl Drain {
         surging(&deployment, SurgeMethod::Restart)
     }
 
+    /// Asks for the surges of pods that their budgets refused: they are tried again more seldom.
+    pub(super) fn retry_surges(&mut self) {
+        let due = self.surges.runs.values().filter(|run| {
+            run.stage == Stage::Waiting
+                && self.now >= run.retry_at
+                && !self.outbox.writes_deployment(&run.surge.deployment.uid)
+        });
+        let is_held = |uid: &Uid| {
+            let target = self.plan_state.target(uid);
+            target.is_some_and(EvictionTarget::is_held_by_budget) && self.is_in_turn(uid)
+        };
+        let held = due.filter_map(|run| run.surge.pods.iter().map(|pod| &pod.uid).find(|uid| is_held(uid)));
+        let held: Vec<Uid> = held.cloned().collect();
+        for uid in held {
+            match self.surges.method {
+                SurgeMethod::Scale => self.raise(&uid),
+                SurgeMethod::Restart => drop(self.surge(&uid)),
+            }
+        }
+    }
+
     pub(super) fn ask_for_surge(&mut self, deployment: &DeploymentRef) {
         let now = self.now;
         let method = self.surges.method;
+        let drain = self.surge_mark();
         let Some(run) = self.surges.runs.get_mut(&deployment.uid) else {
             return;
         };
@@ -142,10 +204,17 @@ impl Drain {
         run.since.get_or_insert(now);
         let task = Task::Surge {
             deployment: deployment.clone(),
-            drain: self.request.id.clone(),
+            drain,
             method,
         };
         self.outbox.push(task, Job::Surge(deployment.uid.clone()));
+    }
+
+    /// What names this drain on Deployments.
+    pub(super) fn surge_mark(&self) -> String {
+        let uid = self.cluster.node_uid();
+        let mark = uid.map(|uid| surge_mark(&self.request.node, uid, &self.request.id));
+        mark.unwrap_or_default()
     }
 
     /// Those of these pods that are there and not terminating.
@@ -181,46 +250,72 @@ impl Drain {
     }
 
     /// Takes the API server's answer to a surge.
-    pub(super) fn surge_answered(&mut self, deployment: &Uid, reply: WriteReply) {
+    pub(super) fn surge_answered(&mut self, deployment: &Uid, reply: SurgeReply) {
+        let reply = match reply {
+            SurgeReply::Write(reply) => reply,
+            SurgeReply::Busy { message } => return self.await_turn(deployment, message),
+        };
         let forbidden_timeout = self.request.settings.forbidden_timeout;
         let now = self.now;
-        let until = self.surge_end(deployment).unwrap_or(now);
-        let method = self.surges.method;
         self.raises.answered(deployment, &reply);
-        let Some(run) = self.surges.runs.get_mut(deployment) else {
+        let Some(run) = self.asked_surge(deployment) else {
             return;
         };
-        if run.stage != Stage::Asked {
-            return;
-        }
         let message = match reply {
-            WriteReply::Written { .. } => {
-                run.stage = Stage::Begun;
-                let deployment = run.surge.deployment.clone();
-                let step = match method {
-                    SurgeMethod::Restart => SurgeStep::Restarted { until },
-                    SurgeMethod::Scale => SurgeStep::Raised { until },
-                };
-                self.outbox.notify(Notice::Surge { deployment, step });
-                return;
-            }
+            WriteReply::Written { .. } => return self.surge_begun(deployment),
             WriteReply::Rejected { message } => return self.surge_refused(deployment, message),
             WriteReply::NodeGone => {
                 return self.surge_refused(deployment, String::from("it was deleted or made anew"));
             }
-            WriteReply::Forbidden { message } => {
-                let since = run.since.unwrap_or(now);
-                if now.since(since) >= forbidden_timeout {
-                    return self.surge_refused(deployment, message);
-                }
+            WriteReply::Forbidden { message } if run.count_refusal(now) >= forbidden_timeout => {
+                return self.surge_refused(deployment, message);
+            }
+            WriteReply::Forbidden { message } => message,
+            WriteReply::Conflict => {
+                run.refused_since = None;
+                String::from("the Deployment has changed meanwhile")
+            }
+            WriteReply::Failed { message } => {
+                run.refused_since = None;
                 message
             }
-            WriteReply::Conflict => String::from("the Deployment has changed meanwhile"),
-            WriteReply::Failed { message } => message,
+        };
+        self.surge_again(deployment, message, Backoff::UNREACHABLE);
+    }
+
+    fn asked_surge(&mut self, deployment: &Uid) -> Option<&mut SurgeRun> {
+        let run = self.surges.runs.get_mut(deployment);
+        run.filter(|run| run.stage == Stage::Asked)
+    }
+
+    fn surge_begun(&mut self, deployment: &Uid) {
+        let until = self.surge_end(deployment).unwrap_or(self.now);
+        let step = match self.surges.method {
+            SurgeMethod::Restart => SurgeStep::Restarted { until },
+            SurgeMethod::Scale => SurgeStep::Raised { until },
+        };
+        self.set_stage(deployment, Stage::Begun, Some(step));
+    }
+
+    /// Another drain or a rollout has the Deployment: the turn of this drain comes once that is over.
+    fn await_turn(&mut self, deployment: &Uid, message: String) {
+        self.raises.withdrawn(deployment);
+        let Some(run) = self.asked_surge(deployment) else {
+            return;
+        };
+        run.since = None;
+        run.refused_since = None;
+        self.surge_again(deployment, message, Backoff::TURN);
+    }
+
+    fn surge_again(&mut self, deployment: &Uid, message: String, backoff: Backoff) {
+        let now = self.now;
+        let Some(run) = self.surges.runs.get_mut(deployment) else {
+            return;
         };
         run.stage = Stage::Waiting;
         run.problem = Some(message.clone());
-        run.retry_at = Backoff::UNREACHABLE.after(now, run.tries, &deployment.0);
+        run.retry_at = backoff.after(now, run.tries, &deployment.0);
         run.tries = run.tries.saturating_add(1);
         let task = String::from(SURGE);
         self.outbox.notify(Notice::Retrying { task, message });
@@ -232,10 +327,10 @@ impl Drain {
     }
 
     fn give_surge_up(&mut self, deployment: &Uid, message: String) {
-        self.end_surge(deployment, Stage::GivenUp, Some(SurgeStep::GaveUp { message }));
+        self.set_stage(deployment, Stage::GivenUp, Some(SurgeStep::GaveUp { message }));
     }
 
-    fn end_surge(&mut self, deployment: &Uid, stage: Stage, step: Option<SurgeStep>) {
+    fn set_stage(&mut self, deployment: &Uid, stage: Stage, step: Option<SurgeStep>) {
         let Some(run) = self.surges.runs.get_mut(deployment) else {
             return;
         };
@@ -248,6 +343,7 @@ impl Drain {
 
     /// Ends surges whose pods are gone, and those whose time is over.
     pub(super) fn end_surges(&mut self) {
+        self.renew_raises();
         let under_way = self.surges.runs.iter().filter(|(_, run)| run.is_under_way());
         let deployments: Vec<Uid> = under_way.map(|(uid, _)| uid.clone()).collect();
         for uid in deployments {
@@ -258,7 +354,7 @@ impl Drain {
             if pods.all(|pod| self.cluster.pod(&pod.uid).is_none()) {
                 // Of a raise, its end is the take-back.
                 let is_restart = self.surges.method == SurgeMethod::Restart;
-                self.end_surge(&uid, Stage::Over, is_restart.then_some(SurgeStep::Replaced));
+                self.set_stage(&uid, Stage::Over, is_restart.then_some(SurgeStep::Replaced));
             } else if self.surge_end(&uid).is_some_and(|end| self.now >= end)
                 && !self.pods_to_replace(&run.surge.pods).is_empty()
             {
@@ -275,6 +371,20 @@ impl Drain {
                     (_, None) => format!("the API server has not answered for {waited}"),
                 };
                 self.give_surge_up(&uid, message);
+            }
+        }
+    }
+
+    /// A raise has found its place once its budget has room. If others use the room, its time begins anew: they need
+    /// replacements of their own.
+    fn renew_raises(&mut self) {
+        let is_scale = self.surges.method == SurgeMethod::Scale;
+        let begun = self.surges.runs.values_mut();
+        for run in begun.filter(|run| is_scale && run.stage == Stage::Begun) {
+            let key = BudgetKey::new(&run.surge.deployment.namespace, &run.surge.budget);
+            let budget = self.cluster.budget(&key);
+            if budget.is_some_and(|budget| budget.disruptions_allowed > 0) {
+                run.since = Some(self.now);
             }
         }
     }
@@ -309,7 +419,7 @@ impl Drain {
         self.raises.withdrawn(deployment);
     }
 
-    pub(super) fn surge_timeout(&self) -> core::time::Duration {
+    pub(super) fn surge_timeout(&self) -> Duration {
         let settings = self.request.settings.surge.as_ref();
         settings.map_or(SurgeSettings::TIMEOUT, |surge| surge.timeout)
     }
@@ -323,7 +433,9 @@ impl Drain {
     /// When surges must be looked at.
     pub(super) fn surges_due(&self) -> impl Iterator<Item = Time> {
         let under_way = self.surges.runs.iter().filter(|(_, run)| run.is_under_way());
-        under_way.flat_map(|(uid, run)| self.surge_end(uid).into_iter().chain([run.retry_at]))
+        let ends = under_way.filter_map(|(uid, _)| self.surge_end(uid));
+        let tries = self.surges.runs.values().map(|run| run.retry_at);
+        ends.chain(tries).chain([self.surges.choice.retry_at()])
     }
 }
 

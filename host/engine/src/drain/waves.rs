@@ -13,6 +13,8 @@ impl Drain {
         // Evictions take no place of pods that must be gone before the deadline.
         self.force_pods();
         self.ask_pods();
+        self.retry_surges();
+        self.choose_surges();
         self.list_when_overdue();
         if self.is_node_empty() {
             self.verification.begin();

@@ -16,15 +16,16 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
         if pods.is_empty() {
             continue;
         }
-        let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= 0) else {
+        let state = input.namespaces.get(&budget.namespace);
+        let raised = state.map_or(0, |state| state.raised(budget));
+        let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= raised) else {
             continue;
         };
-        let state = input.namespaces.get(&budget.namespace);
         let possible = state.and_then(|state| PossiblePods::of(budget, state));
         let is_closed = possible
             .as_ref()
             .is_some_and(|possible| possible.is_closed(limit));
-        if !is_closed && !seems_closed(budget) {
+        if !is_closed && !seems_closed(budget, raised) {
             continue;
         }
         let spares_unready = budget.unhealthy_pods == UnhealthyPods::AlwaysAllow;
@@ -52,15 +53,23 @@ pub(super) fn held_by_one<'a>(
     held.into_values()
 }
 
-/// As far as its status shows.
-pub(super) const fn seems_closed(budget: &Budget) -> bool {
-    budget.observed && budget.desired_healthy >= budget.expected_pods
+/// As far as its status shows, without so many pods that drains will take back.
+pub(super) const fn seems_closed(budget: &Budget, raised: i32) -> bool {
+    budget.observed && budget.desired_healthy >= budget.expected_pods.saturating_sub(raised)
+}
+
+/// Budgets of pods to evict that allow an eviction only if no drain has raised their Deployments.
+pub(super) fn open_by_one<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Budget> + use<'a> {
+    held_by_one(input).map(|(budget, _)| budget).filter(|budget| {
+        let counts = matches!(budget.limit, Some(BudgetLimit::MinAvailable(_)));
+        counts && budget.disruptions_allowed <= 1 && seems_closed(budget, 1) && !seems_closed(budget, 0)
+    })
 }
 
 /// The smallest change after which a budget allows an eviction, if by its status it allows none even when all its pods
 /// are healthy; `None`: it will allow one, or its spec is unknown.
 pub fn what_opens(budget: &Budget) -> Option<String> {
-    let limit = budget.limit.filter(|_| seems_closed(budget))?;
+    let limit = budget.limit.filter(|_| seems_closed(budget, 0))?;
     let mut change = change(budget, limit, None);
     let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
     // If the budget is a percentage of all replicas, more replicas do not help.

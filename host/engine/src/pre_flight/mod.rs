@@ -117,6 +117,13 @@ pub fn namespaces_in_doubt(input: &Input<'_>) -> BTreeSet<String> {
     pods.map(|pod| pod.namespace).collect()
 }
 
+/// The namespaces whose budgets may be open only because drains have raised Deployments, which take that back.
+pub fn namespaces_if_raised(input: &Input<'_>) -> BTreeSet<String> {
+    budgets::open_by_one(input)
+        .map(|budget| budget.namespace.clone())
+        .collect()
+}
+
 impl<'a> Input<'a> {
     /// The pods that are to leave, by name.
     fn leaving(&self) -> Vec<&'a Pod> {

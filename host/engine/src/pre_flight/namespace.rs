@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::surge::Rollout;
-use crate::{Pod, Selector, Uid};
+use crate::{Budget, Pod, Selector, Uid};
 
 /// Labels that controllers add to the labels of their pod template.
 const ADDED_LABELS: &[&str] = &[
@@ -44,8 +44,10 @@ pub struct Owner {
     pub name: String,
     /// Its own controller.
     pub parent: Option<Uid>,
-    /// How many pods it keeps running, always as many; `None`: that varies, or its pods finish.
+    /// How many pods its owner wants, always as many; `None`: that varies, or its pods finish.
     pub replicas: Option<u32>,
+    /// How many more it has because a drain has raised it. They are taken back.
+    pub raised: u32,
     /// Its controller has carried out its specification: no rollout and no scaling is under way.
     pub settled: bool,
     /// The labels of its pod template.
@@ -129,9 +131,21 @@ impl NamespaceState {
 
     /// How many pods this workload has at the most from now on; `None`: that is open.
     pub(super) fn steady(&self, owner: &Owner) -> Option<u32> {
-        let replicas = owner.replicas.filter(|_| owner.settled)?;
+        // A drain has found it settled, and raised it.
+        let replicas = owner.replicas.filter(|_| owner.settled || owner.raised > 0)?;
         let there = self.alive.get(&owner.uid).copied().unwrap_or(0);
-        (there <= replicas).then_some(replicas)
+        (there <= replicas.saturating_add(owner.raised)).then_some(replicas)
+    }
+
+    /// How many pods of a budget are there only because drains have raised their Deployments.
+    pub(super) fn raised(&self, budget: &Budget) -> i32 {
+        let mut raised: BTreeMap<&Uid, u32> = BTreeMap::new();
+        for pod in self.pods.iter().filter(|pod| budget.selects(pod)) {
+            if let Top::Owner(owner) = self.top(pod) {
+                raised.insert(&owner.uid, owner.raised);
+            }
+        }
+        i32::try_from(raised.into_values().sum::<u32>()).unwrap_or(i32::MAX)
     }
 
     /// A workload that has no pods of this selector now may get some.

@@ -73,13 +73,14 @@ pub fn surges(input: &Input<'_>) -> SurgePlan {
 
 /// The budget lets none of its pods go, as far as it is known.
 fn is_closed(budget: &Budget, state: &NamespaceState) -> bool {
-    let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= 0) else {
+    let raised = state.raised(budget);
+    let Some(limit) = budget.limit.filter(|_| budget.disruptions_allowed <= raised) else {
         return false;
     };
     match PossiblePods::of(budget, state) {
         Some(possible) => possible.is_closed(limit),
         // A rollout may be under way, such as the one that a former process began.
-        None => seems_closed(budget),
+        None => seems_closed(budget, raised),
     }
 }
 
@@ -186,7 +187,8 @@ fn stays_closed(budget: &Budget, limit: BudgetLimit, state: &NamespaceState) -> 
         return possible.is_closed_with(limit, 1);
     }
     // A rollout may be under way: by its status.
-    let pods = u32::try_from(budget.expected_pods).unwrap_or(0).saturating_add(1);
+    let expected = budget.expected_pods.saturating_sub(state.raised(budget));
+    let pods = u32::try_from(expected).unwrap_or(0).saturating_add(1);
     match limit {
         BudgetLimit::MinAvailable(Amount::Pods(least)) => pods <= least,
         BudgetLimit::MinAvailable(Amount::Percent(least)) => share(least, pods) >= pods,

@@ -22,5 +22,6 @@ mod selector;
 mod skipping;
 mod slow_evictions;
 mod surge;
+mod surges_in_a_crowd;
 mod volumes;
 mod waves;

@@ -57,7 +57,7 @@ pub(crate) fn surge(plan: &mut Plan, names: &[&str]) {
 }
 
 /// A drain of `a` under a budget that has no room, about to evict.
-fn held(request: Request) -> Host {
+pub(crate) fn held(request: Request) -> Host {
     let mut host = Host::new(request);
     host.begin_with(cordoned(), &[pod("a")], &[budget(0)]);
     host.planned(HOST, |plan| surge(plan, &["a"])).written("save");
@@ -78,7 +78,7 @@ fn exhausted() -> Answer {
     })
 }
 
-fn forbidden() -> Answer {
+pub(crate) fn forbidden() -> Answer {
     Answer::Forbidden {
         message: "no right".to_owned(),
     }
@@ -87,7 +87,7 @@ fn forbidden() -> Answer {
 #[test]
 fn a_deployment_is_restarted_instead_of_the_first_eviction_and_its_pod_leaves_by_the_rollout() {
     let mut host = held(surging());
-    host.does("surge Deployment ns/web for event-uid")
+    host.does("surge Deployment ns/web for node-1/node-uid/event-uid")
         .waits("ns/a Surging");
     let reason = host.drain.waiting().pop().map(|(_, reason)| reason);
     let wanted = Reason::Surging {
@@ -151,7 +151,7 @@ fn all_hooks_of_its_pods_come_first() {
         .waits("ns/a HookRunning\nns/b HookRunning");
     host.stepped("step db before-evict pod b", StepOutcome::Done)
         .written("save")
-        .does("surge Deployment ns/web for event-uid");
+        .does("surge Deployment ns/web for node-1/node-uid/event-uid");
 }
 
 #[test]
@@ -182,7 +182,8 @@ fn what_can_pass_is_tried_again() {
     ] {
         let mut host = refused(answer);
         host.does("").waits("ns/a Surging");
-        host.wait(1_000).does("surge Deployment ns/web for event-uid");
+        host.wait(1_000)
+            .does("surge Deployment ns/web for node-1/node-uid/event-uid");
         host.written("surge");
         assert!(host.notices().ends_with("restarted, waits 1m59s\n"));
     }
@@ -263,7 +264,8 @@ fn a_restart_waits_for_room_in_the_wave() {
     })
     .written("save");
     host.does("evict c").accepted("evict").does("");
-    host.gone(&["c"]).does("surge Deployment ns/web for event-uid");
+    host.gone(&["c"])
+        .does("surge Deployment ns/web for node-1/node-uid/event-uid");
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn all_pods_of_a_restart_take_places_in_the_wave() {
         plan.waves[0].max_parallel = Some(2);
     })
     .written("save");
-    host.does("surge Deployment ns/web for event-uid")
+    host.does("surge Deployment ns/web for node-1/node-uid/event-uid")
         .waits("ns/a Surging\nns/b Surging\nns/c ParallelLimit");
     host.written("surge").gone(&["a"]).does("evict c");
 }
@@ -309,5 +311,5 @@ fn a_drain_that_continues_restarts_again_which_the_cluster_recognizes() {
     };
     host.begin_with(node, &[pod("a")], &[budget(0)]);
     host.planned(HOST, |plan| surge(plan, &["a"]));
-    host.does("surge Deployment ns/web for event-uid");
+    host.does("surge Deployment ns/web for node-1/node-uid/event-uid");
 }

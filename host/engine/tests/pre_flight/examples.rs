@@ -26,6 +26,7 @@ fn deployment(replicas: u32, settled: bool) -> Vec<Owner> {
         name: uid.to_owned(),
         parent: parent.map(|uid| Uid(uid.to_owned())),
         replicas: Some(replicas),
+        raised: 0,
         settled,
         labels: web(),
         rollout: None,

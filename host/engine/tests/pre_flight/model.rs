@@ -258,6 +258,7 @@ impl World {
             replicas: workload
                 .counts_replicas()
                 .then(|| u32::try_from(workload.replicas).unwrap()),
+            raised: 0,
             settled,
             labels: workload.labels.clone(),
             rollout: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::pre_flight::{Certainty, Input, Owner, Rollout, examine, surges};
+use scupper_engine::pre_flight::{Certainty, Input, Owner, Rollout, examine, namespaces_if_raised, surges};
 use scupper_engine::{
     Amount, BudgetLimit, Pod, Settings, SurgeMethod, SurgePlan, SurgeSettings, Uid, UnhealthyPods, Verdict,
     Wave,
@@ -343,4 +343,48 @@ fn replicas_are_not_raised_where_that_does_not_help_or_would_be_undone() {
     // Without the right to read autoscalers.
     let unread = found(&single(), &raising());
     assert!(unread.surges.is_empty() && unread.impossible[0].reason.contains("could not be read"));
+}
+
+/// Another drain has raised the Deployment of this scene: it has a pod more, which is ready or not.
+fn raised_by_another(replicas: u32, is_ready: bool) -> Scene {
+    let mut scene = scene(replicas, replicas);
+    let web = deployment(&mut scene);
+    web.raised = 1;
+    web.settled = is_ready;
+    let mut more = web_pods(replicas as usize + 1).remove(replicas as usize);
+    more.node = "node-2".to_owned();
+    more.ready = is_ready;
+    scene.pods.push(more);
+    let budget = &mut scene.budgets[0];
+    budget.expected_pods += 1;
+    budget.current_healthy += i32::from(is_ready);
+    budget.disruptions_allowed = i32::from(is_ready);
+    scene
+}
+
+#[test]
+fn the_replica_of_another_drain_hides_no_closed_budget() {
+    for scene in [
+        raised_by_another(1, true),
+        raised_by_another(3, false),
+        raised_by_another(4, true),
+    ] {
+        assert_eq!(raised(&scene, None).surges.len(), 1);
+        assert_eq!(found(&scene, &settings()).surges.len(), 1);
+        let findings = scene.with(examine);
+        assert!(
+            findings
+                .iter()
+                .any(|finding| finding.certainty == Certainty::Certain),
+            "{findings:?}"
+        );
+        assert!(scene.with(namespaces_if_raised).contains("shop"));
+    }
+    let mut of_owner = raised_by_another(3, true);
+    let web = deployment(&mut of_owner);
+    (web.replicas, web.raised) = (Some(4), 0);
+    assert!(raised(&of_owner, None).is_empty());
+    let mut open = scene(3, 1).open();
+    open.budgets[0].desired_healthy = 1;
+    assert!(open.with(namespaces_if_raised).is_empty());
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, Task, Time,
-    Trigger, Uid,
+    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task,
+    Time, Trigger, Uid,
 };
 
 use super::mock_servers::MockServers;
@@ -300,6 +300,7 @@ impl MemoryCluster {
             Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds)),
             Task::ListPods => Answer::Pods(self.pods().cloned().collect()),
             Task::ListVolumes => Answer::Volumes(Vec::new()),
+            Task::ChooseSurges { .. } => Answer::Surges(SurgePlan::default()),
             Task::Surge { .. } | Task::TakeBack { .. } => Answer::Rejected {
                 message: "scenarios have no Deployments that could be restarted".to_owned(),
             },

@@ -42,6 +42,7 @@ pub(super) fn line(task: &Task) -> String {
         Task::Delete { pod, grace_seconds } => format!("delete {}{}", pod.uid, grace(grace_seconds)),
         Task::ListPods => "list-pods".to_owned(),
         Task::ListVolumes => "list-volumes".to_owned(),
+        Task::ChooseSurges { .. } => "choose-surges".to_owned(),
         Task::Surge {
             deployment,
             drain,
