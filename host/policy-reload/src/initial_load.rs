@@ -69,6 +69,7 @@ impl Reloader {
     /// Loads the findings of a scan: each policy as configured, or else its last good revision.
     async fn load_scan(&mut self, scan: Scan, index: &Index) -> Result<(), StartError> {
         self.take(&scan);
+        self.watch.scanned();
         self.watch.cover(scan.places);
         let diff = self.policy_set.diff(scan.found);
         let mut faults: BTreeMap<String, LoadFault> = diff.unread.into_iter().collect();

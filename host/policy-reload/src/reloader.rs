@@ -25,8 +25,10 @@ use super::store::{Saved, Store, StoreError};
 use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
 
-/// The pause before the next scan of files that change all the time.
+/// The pause before the next scan of files that change all the time. It doubles with each such scan.
 const MOVING: Duration = Duration::from_millis(250);
+/// The longest such pause.
+const LONGEST_MOVING: Duration = Duration::from_secs(30);
 
 /// The settings for keeping policies up to date.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +66,8 @@ pub struct Reloader {
     pub(super) specs: Vec<PolicySpec>,
     /// When to scan again at the latest.
     pub(super) due: Option<Time>,
+    /// How many scans in a row found files that were changing.
+    torn: u32,
     /// The callers that wait for the next scan, and for the running one.
     asked: Vec<oneshot::Sender<()>>,
     asking: Vec<oneshot::Sender<()>>,
@@ -119,6 +123,7 @@ impl Reloader {
             config_text: None,
             good: None,
             due: None,
+            torn: 0,
             asked: Vec::new(),
             asking: Vec::new(),
             saved: (0, None),
@@ -219,14 +224,18 @@ impl Reloader {
     }
 
     fn looked(&mut self, mut scan: Scan) -> Option<BoxFuture<'static, Work>> {
+        self.watch.scanned();
         if !scan.places.is_empty() {
             self.watch.cover(std::mem::take(&mut scan.places));
         }
         if scan.torn {
-            self.due = Some(self.policy_set.clock.now() + MOVING);
+            let pause = MOVING.saturating_mul(1 << self.torn.min(16)).min(LONGEST_MOVING);
+            self.torn = self.torn.saturating_add(1);
+            self.due = Some(self.policy_set.clock.now() + pause);
             self.asked.append(&mut self.asking);
             return None;
         }
+        self.torn = 0;
         if scan.refused.is_none() {
             self.take(&scan);
         }

@@ -63,9 +63,13 @@ impl Watch {
         }
     }
 
+    /// A scan has ended: the interval to the next one begins, also if it found nothing to watch.
+    pub(super) fn scanned(&mut self) {
+        self.polled = Instant::now();
+    }
+
     /// Watches exactly these directories from now on. Recreates a watch that has died.
     pub(super) fn cover(&mut self, places: BTreeSet<PathBuf>) {
-        self.polled = Instant::now();
         if !self.options.events {
             return;
         }

@@ -15,6 +15,7 @@ mod files;
 #[path = "../support/guests.rs"]
 mod guests;
 
+mod idle;
 mod last_good_revision;
 #[path = "../support/limit.rs"]
 mod limit;

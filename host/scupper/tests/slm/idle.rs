@@ -3,13 +3,16 @@
 //! this process, over their real sockets.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use kube::Client;
 use scupper_common::clock::Clock;
-use scupper_driver::{KubeletPlugin, KubeletPluginOptions};
+use scupper_config::DrainFile;
+use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_engine::Time;
+use scupper_policy_reload::PolicySource;
 use scupper_simulator::api::{self, ApiServer};
 use scupper_simulator::kubelet::{Kubelet, Options};
 use serde_json::json;
@@ -40,8 +43,19 @@ async fn step_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool
     }
 }
 
-fn plugin_options(kubeconfig: &Path, root: &Path) -> KubeletPluginOptions {
+/// Without a policy or a file. `scans` counts how often the driver looks for changes.
+fn plugin_options(kubeconfig: &Path, root: &Path, scans: &Arc<AtomicU32>) -> KubeletPluginOptions {
+    let scans = Arc::clone(scans);
+    let none = move || {
+        scans.fetch_add(1, Ordering::SeqCst);
+        Ok(Vec::new())
+    };
     KubeletPluginOptions {
+        policies: PoliciesOptions {
+            source: Some(PolicySource::of(Vec::new(), none)),
+            ..PoliciesOptions::default()
+        },
+        drain_flags: Some(DrainFile::default()),
         connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
@@ -66,9 +80,10 @@ async fn scenario_20_idle_for_31_minutes_and_then_a_drain() {
     }
     let client = Client::try_from(api.client_config()).unwrap();
     let root = folder.path().join("kubelet");
+    let scans = Arc::new(AtomicU32::new(0));
     let kubelet = Kubelet::start(Options::new(client, NODE, &root)).unwrap();
     let start = KubeletPlugin::start_with_output(
-        plugin_options(&kubeconfig, &root),
+        plugin_options(&kubeconfig, &root, &scans),
         Arc::new(|| Box::new(std::io::sink())),
     );
     let plugin = tokio::spawn(start);
@@ -87,6 +102,11 @@ async fn scenario_20_idle_for_31_minutes_and_then_a_drain() {
     while begun.elapsed() < Duration::from_secs(31 * 60) {
         step(Duration::from_secs(1)).await;
     }
+    let scans = scans.load(Ordering::SeqCst);
+    assert!(
+        scans <= 2 * 31 + 4,
+        "{scans} scans in half an hour, without anything to scan"
+    );
     assert_ne!(kubelet.registered(), first, "the endpoint was renewed");
     assert_eq!(kubelet.registered()[DRIVER].len(), 1, "and the old one removed");
 
