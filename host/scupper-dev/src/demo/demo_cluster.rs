@@ -58,9 +58,10 @@ pub(super) enum DemoError {
 
 /// A node with its driver.
 pub(super) struct DemoCluster {
-    cluster: Arc<ApiServer>,
     kubelet: KubeletHandle,
     plugin: KubeletPlugin,
+    /// Dropped after its clients.
+    cluster: Arc<ApiServer>,
     node: &'static str,
     folder: TempDir,
 }
@@ -115,9 +116,9 @@ impl DemoCluster {
             .await
             .map_err(DemoError::Driver)?;
         let demo_cluster = Self {
-            cluster,
             kubelet,
             plugin,
+            cluster,
             node,
             folder,
         };

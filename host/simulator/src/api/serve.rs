@@ -1,7 +1,9 @@
 //! The HTTP side: connections, headers, faults, the log.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
@@ -14,6 +16,7 @@ use hyper_util::server::conn::auto;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::access::{self, Asker, Forbidden};
@@ -30,6 +33,9 @@ use super::watch::{Setting, Watcher};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// How long a server that stops waits for the end of its answers.
+const CLOSING: Duration = Duration::from_secs(1);
+
 /// The resource by which every user may ask for its permissions.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
@@ -42,7 +48,7 @@ pub(crate) struct Service {
     pub(crate) forbidden: Mutex<Vec<Forbidden>>,
     pub(crate) running: watch::Sender<bool>,
     pub(crate) breaker: Mutex<CancellationToken>,
-    pub(crate) bookmark_every: std::time::Duration,
+    pub(crate) bookmark_every: Duration,
     pub(crate) watch_list: bool,
 }
 
@@ -64,12 +70,15 @@ async fn connection(stream: TcpStream, service: Arc<Service>, stop: Cancellation
     drop(stream.set_nodelay(true));
     let handler = service_fn(move |request| Arc::clone(&service).respond(request));
     let builder = auto::Builder::new(TokioExecutor::new());
-    let served = builder.serve_connection(TokioIo::new(stream), handler);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), handler));
     tokio::select! {
-            () = stop.cancelled() => {}
-    // The client notices a broken connection.
-            _done = served => {}
-        }
+        () = stop.cancelled() => {}
+        // The client notices a broken connection.
+        _done = &mut served => return,
+    }
+    // As a real API server, it lets watches end, and answers what it has begun.
+    served.as_mut().graceful_shutdown();
+    let _closed = timeout(CLOSING, served).await;
 }
 
 impl Service {

@@ -112,6 +112,7 @@ impl ApiServer {
             .collect();
         let mut table = Table::new(kinds.clone(), options.history);
         make_namespaces(&mut table)?;
+        let stop = CancellationToken::new();
         let service = Arc::new(Service {
             store: Store::new(table),
             kinds,
@@ -119,11 +120,10 @@ impl ApiServer {
             faults: Faults::new(),
             forbidden: std::sync::Mutex::new(Vec::new()),
             running: watch::Sender::new(true),
-            breaker: std::sync::Mutex::new(CancellationToken::new()),
+            breaker: std::sync::Mutex::new(stop.child_token()),
             bookmark_every: options.bookmark_every,
             watch_list: options.watch_list,
         });
-        let stop = CancellationToken::new();
         tokio::spawn(serve::accept(listener, Arc::clone(&service), stop.clone()));
         let controllers = watch::Sender::new(true);
         cluster::start(
@@ -141,7 +141,7 @@ impl ApiServer {
         })
     }
 
-    /// Ends everything: connections, watches, controllers. Dropping also does this.
+    /// Ends everything: watches without an error, connections, controllers. Dropping also does this.
     pub fn shutdown(&self) {
         self.stop.cancel();
     }
@@ -218,7 +218,7 @@ impl ApiServer {
             .breaker
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *breaker, CancellationToken::new()).cancel();
+        std::mem::replace(&mut *breaker, self.stop.child_token()).cancel();
     }
 
     /// Drops the history: watches and pages of earlier versions get 410.

@@ -328,3 +328,16 @@ async fn a_mirror_pod_comes_back() {
         begun.elapsed()
     );
 }
+
+/// A client that reads an unexpected end of a stream warns about it.
+#[tokio::test]
+async fn a_server_that_stops_ends_its_watches_without_an_error() {
+    let (server, client) = server(Options::default()).await;
+    let watch = Request::get("/api/v1/nodes?watch=1&resourceVersion=0");
+    let watch = client.send(watch.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(watch.status(), 200);
+    drop(server);
+    let read = timeout(Duration::from_secs(300), watch.into_body().collect_bytes()).await;
+    let read = read.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&read).contains("node-1"), "{read:?}");
+}
