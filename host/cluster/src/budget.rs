@@ -73,6 +73,11 @@ impl WireBudget {
         self.status.expected_pods
     }
 
+    /// Converts to the engine's type, with its UID.
+    pub(super) fn with_uid(self) -> (String, Budget) {
+        (self.metadata.uid.clone(), self.into_engine())
+    }
+
     /// Converts to the engine's type.
     pub(super) fn into_engine(self) -> Budget {
         let Self {
@@ -119,10 +124,27 @@ impl WireAmount {
     }
 }
 
+/// The most bytes of a selector: every driver keeps those of all budgets.
+const LARGEST_SELECTOR: usize = 16 << 10;
+
 impl WireSelector {
+    /// About how much memory it takes.
+    fn size(&self) -> usize {
+        let labels = self
+            .match_labels
+            .iter()
+            .map(|(key, value)| key.len() + value.len());
+        let value = |text: &String| text.len() + size_of::<String>();
+        let term = |term: &Expression| term.key.len() + term.values.iter().map(value).sum::<usize>();
+        labels.chain(self.match_expressions.iter().map(term)).sum()
+    }
+
     /// Converts to the engine's type. An unknown term selects nothing: a missing explanation is better than a wrong
-    /// budget.
+    /// budget. The same holds for a selector that is too large to keep.
     fn into_engine(self) -> Selector {
+        if self.size() > LARGEST_SELECTOR {
+            return Selector::NOTHING;
+        }
         let expressions: Option<Vec<_>> = self
             .match_expressions
             .into_iter()

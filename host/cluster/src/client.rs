@@ -12,6 +12,7 @@ use super::daemonsets::DaemonSets;
 use super::event_cache::EventCache;
 use super::in_flight::InFlight;
 use super::kubeconfig::Connection;
+use super::optional_reads::OptionalReads;
 use super::recording::Recorder;
 use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
@@ -71,6 +72,7 @@ struct Shared {
     conditions: Mutex<BTreeMap<String, Vec<Condition>>>,
     server: Option<(String, u16)>,
     watch_health: WatchHealth,
+    optional_reads: OptionalReads,
     event_cache: EventCache,
     in_flight: Mutex<InFlight>,
     /// The UID of each budget by namespace and name, from the watch.
@@ -99,6 +101,7 @@ impl Cluster {
             conditions: Mutex::default(),
             server,
             watch_health: WatchHealth::default(),
+            optional_reads: OptionalReads::default(),
             event_cache: EventCache::default(),
             in_flight: Mutex::default(),
             budgets: Mutex::default(),
@@ -164,6 +167,10 @@ impl Cluster {
 
     pub(super) fn watch_health(&self) -> &WatchHealth {
         &self.shared.watch_health
+    }
+
+    pub(super) fn optional_reads(&self) -> &OptionalReads {
+        &self.shared.optional_reads
     }
 
     /// The cache of written Events.

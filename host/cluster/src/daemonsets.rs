@@ -8,11 +8,14 @@ use std::time::Duration;
 use http::Request;
 use http::header::ACCEPT;
 use scupper_engine::Pod;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::Cluster;
-use super::transport::{self, Fault};
-use super::wire::{MetaOnly, Page};
+use super::pages::Pages;
+use super::transport::Fault;
+use super::wire::MetaOnly;
+
+const PATH: &str = "/apis/apps/v1/daemonsets";
 
 /// Metadata only: specs and statuses of DaemonSets are large.
 const METADATA_LIST: &str =
@@ -21,6 +24,9 @@ const METADATA_LIST: &str =
 /// Time for which a list is reused by drains that begin at about the same time, and for which a failed one is not
 /// repeated.
 const FRESH: Duration = Duration::from_secs(10);
+
+/// The pause between such tries.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The cached knowledge of DaemonSets.
 #[derive(Debug, Default)]
@@ -34,15 +40,15 @@ pub(super) struct DaemonSets {
 }
 
 impl Cluster {
-    /// Marks the pods whose DaemonSet does not exist. `anew` ignores cached knowledge. If the list fails, the DaemonSet
-    /// counts as existing: its pods then stay, which is harmless.
+    /// Marks the pods whose DaemonSet does not exist. `anew` ignores cached knowledge. If the list fails for some time,
+    /// the DaemonSet counts as existing: its pods then stay, which is harmless.
     pub(super) async fn mark_missing(&self, pods: &mut [Pod], anew: bool) {
         if !pods.iter().any(can_be_missing) {
             return;
         }
         let mut sets = self.daemon_sets().lock().await;
         if sets.must_list(pods, anew) {
-            match self.list_daemon_sets().await {
+            match self.daemon_sets_soon(anew).await {
                 Ok(present) => sets.learn(present, pods),
                 Err(fault) => {
                     sets.failed = Some(Instant::now());
@@ -57,28 +63,36 @@ impl Cluster {
         sets.mark(pods);
     }
 
-    async fn list_daemon_sets(&self) -> Result<BTreeSet<(String, String)>, Fault> {
-        let mut present = BTreeSet::new();
-        let size = self.options().page_size;
-        let mut query = format!("limit={size}");
+    /// Lists them. `waits`: the first list of a drain, which decides about its plan, is tried again for some time.
+    async fn daemon_sets_soon(&self, waits: bool) -> Result<BTreeSet<(String, String)>, Fault> {
         loop {
-            let request =
-                Request::get(format!("/apis/apps/v1/daemonsets?{query}")).header(ACCEPT, METADATA_LIST);
-            let request = request
-                .body(Vec::new())
-                .map_err(|error| Fault::Malformed(error.to_string()))?;
-            let page: Page<MetaOnly> =
-                transport::call(self.client(), request, self.options().request_timeout).await?;
-            present.extend(
-                page.items
-                    .into_iter()
-                    .map(|item| (item.metadata.namespace, item.metadata.name)),
-            );
-            if page.metadata.continue_token.is_empty() {
-                return Ok(present);
+            match self.list_daemon_sets().await {
+                Ok(present) => {
+                    self.optional_reads().succeeded(PATH);
+                    return Ok(present);
+                }
+                Err(fault) if waits && self.optional_reads().may_pass(PATH) => {
+                    tracing::debug!(?fault, "DaemonSets cannot be listed; trying again");
+                    sleep(PAUSE).await;
+                }
+                Err(fault) => return Err(fault),
             }
-            query = format!("limit={size}&continue={}", page.metadata.continue_token);
         }
+    }
+
+    async fn list_daemon_sets(&self) -> Result<BTreeSet<(String, String)>, Fault> {
+        let request = |query: &str| {
+            let request = Request::get(format!("{PATH}?{query}")).header(ACCEPT, METADATA_LIST);
+            let request = request.body(Vec::new());
+            request.map_err(|error| Fault::Malformed(error.to_string()))
+        };
+        let mut present = BTreeSet::new();
+        let each = |MetaOnly { metadata }| {
+            present.insert((metadata.namespace, metadata.name));
+        };
+        let pages = Pages::of(self.client(), self.options(), PATH);
+        pages.read(request, each).await?;
+        Ok(present)
     }
 }
 

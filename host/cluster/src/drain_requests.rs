@@ -20,7 +20,6 @@ use serde_json::json;
 
 use super::listing::{Source, WatchBreak, list_through};
 use super::sieve::Sieve;
-use super::transitions::convert;
 use super::transport::{Fault, escaped};
 use super::watch::watch_through;
 use super::wire::{MetaOnly, Page};
@@ -115,10 +114,7 @@ impl Cluster {
             optional: false,
         };
         // A CRD without selectable fields cannot select by this one.
-        let changes = watch_through(self, source, NodeRequests::new(node));
-        changes
-            .map(|change| convert(change, WireRequest::into_request))
-            .boxed()
+        watch_through(self, source, NodeRequests::new(node), WireRequest::into_request).boxed()
     }
 
     /// Whether the API server can select requests by the node that they name.

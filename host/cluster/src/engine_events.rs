@@ -2,7 +2,7 @@
 
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt as _};
-use scupper_engine::{Budget, Event, Node, Pod, Uid};
+use scupper_engine::{Budget, Event, Node};
 
 use super::Cluster;
 use super::budget::WireBudget;
@@ -12,7 +12,6 @@ use super::node::WireNode;
 use super::pod::WirePod;
 use super::read::{nodes, pods_of};
 use super::watch::{Change, watch};
-use super::wire::Object as _;
 
 impl Cluster {
     /// Streams changes of the node, its pods and the budgets, starting with a full list of each. The stream never ends;
@@ -28,18 +27,21 @@ impl Cluster {
 
     fn pod_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
-        watch::<WirePod>(self, pods_of(node)).then(move |change| {
+        watch(self, pods_of(node), WirePod::into_engine).then(move |change| {
             let cluster = cluster.clone();
             async move {
                 match change {
-                    Change::Listed(pods) => Event::Pods(cluster.to_pods(pods, true).await),
+                    Change::Listed(mut pods) => {
+                        cluster.mark_missing(&mut pods, true).await;
+                        Event::Pods(pods)
+                    }
                     Change::Applied(pod) => {
-                        let mut pod = [pod.into_engine()];
+                        let mut pod = [pod];
                         cluster.mark_missing(&mut pod, false).await;
                         let [pod] = pod;
                         Event::PodApplied(pod)
                     }
-                    Change::Deleted(pod) => Event::PodDeleted(Uid(pod.meta().uid.clone())),
+                    Change::Deleted(pod) => Event::PodDeleted(pod.id.uid),
                 }
             }
         })
@@ -53,23 +55,21 @@ impl Cluster {
             selector: None,
             optional: true,
         };
-        let changes = watch::<WireBudget>(self, source);
+        let changes = watch(self, source, WireBudget::with_uid);
         let cluster = self.clone();
         changes.map(move |change| match change {
             Change::Listed(budgets) => {
-                let uids = budgets
-                    .iter()
-                    .map(|budget| (key(budget), budget.meta().uid.clone()));
+                let uids = budgets.iter().map(|(uid, budget)| (key(budget), uid.clone()));
                 cluster.remember_budgets(uids.collect());
-                Event::Budgets(budgets.into_iter().map(WireBudget::into_engine).collect())
+                Event::Budgets(budgets.into_iter().map(|(_, budget)| budget).collect())
             }
-            Change::Applied(budget) => {
-                cluster.remember_budget(key(&budget), Some(budget.meta().uid.clone()));
-                Event::BudgetApplied(budget.into_engine())
+            Change::Applied((uid, budget)) => {
+                cluster.remember_budget(key(&budget), Some(uid));
+                Event::BudgetApplied(budget)
             }
-            Change::Deleted(budget) => {
+            Change::Deleted((_, budget)) => {
                 cluster.remember_budget(key(&budget), None);
-                let Budget { namespace, name, .. } = budget.into_engine();
+                let Budget { namespace, name, .. } = budget;
                 Event::BudgetDeleted { namespace, name }
             }
         })
@@ -88,7 +88,7 @@ impl Cluster {
     fn node_events(&self, node: &str) -> impl Stream<Item = Event> + Send + use<> {
         let cluster = self.clone();
         let mut reported = None;
-        let changes = watch::<WireNode>(self, nodes(node));
+        let changes = watch(self, nodes(node), |node: WireNode| node);
         changes.map(move |change| match change {
             Change::Listed(nodes) => Event::Node(
                 nodes
@@ -99,13 +99,6 @@ impl Cluster {
             Change::Applied(node) => Event::Node(Some(cluster.to_node(node, &mut reported))),
             Change::Deleted(_) => Event::Node(None),
         })
-    }
-
-    /// Converts pods to the engine's type, with the knowledge of their DaemonSets.
-    pub(super) async fn to_pods(&self, pods: Vec<WirePod>, anew: bool) -> Vec<Pod> {
-        let mut pods: Vec<_> = pods.into_iter().map(WirePod::into_engine).collect();
-        self.mark_missing(&mut pods, anew).await;
-        pods
     }
 
     /// Converts the node to the engine's type. An unreadable checkpoint is reported once.
@@ -123,7 +116,6 @@ impl Cluster {
     }
 }
 
-fn key(budget: &WireBudget) -> (String, String) {
-    let meta = budget.meta();
-    (meta.namespace.clone(), meta.name.clone())
+fn key(budget: &Budget) -> (String, String) {
+    (budget.namespace.clone(), budget.name.clone())
 }

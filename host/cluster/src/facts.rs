@@ -7,7 +7,7 @@ use scupper_engine::{Budget, Time};
 use super::budget::WireBudget;
 use super::listing::Source;
 use super::transport::escaped;
-use super::wire::{Meta, MetaOnly, Object, trimmed};
+use super::wire::{Meta, MetaOnly, Object, bounded};
 use super::{Cluster, ReadError};
 
 /// The metadata of an object.
@@ -38,14 +38,12 @@ impl Cluster {
     /// Reads all disruption budgets.
     pub async fn budgets(&self) -> Result<Vec<BudgetCounts>, ReadError> {
         let source = Source::all("/apis/policy/v1/poddisruptionbudgets".to_owned());
-        let listed = self
-            .read_list::<WireBudget>(&source, "list poddisruptionbudgets")
-            .await?;
-        let counts = listed.into_iter().map(|budget| BudgetCounts {
+        let counts = |budget: WireBudget| BudgetCounts {
             expected_pods: budget.expected_pods(),
             budget: budget.into_engine(),
-        });
-        Ok(counts.collect())
+        };
+        self.read_reduced(&source, "list poddisruptionbudgets", counts)
+            .await
     }
 
     /// Reads the metadata of a LifecycleEvent; `None` if it does not exist.
@@ -67,20 +65,20 @@ impl Cluster {
     /// Reads all namespaces.
     pub async fn namespaces(&self) -> Result<Vec<ObjectMeta>, ReadError> {
         let source = Source::all("/api/v1/namespaces".to_owned());
-        let listed = self.read_list::<MetaOnly>(&source, "list namespaces").await?;
-        Ok(listed.into_iter().map(ObjectMeta::of).collect())
+        self.read_reduced(&source, "list namespaces", ObjectMeta::of::<MetaOnly>)
+            .await
     }
 }
 
 impl ObjectMeta {
     /// Of a decoded object.
-    pub(super) fn of(object: impl Object) -> Self {
+    pub(super) fn of<T: Object>(object: T) -> Self {
         let meta: &Meta = object.meta();
         Self {
             name: meta.name.clone(),
             uid: meta.uid.clone(),
-            labels: meta.labels.clone(),
-            annotations: trimmed(meta.annotations.clone()),
+            labels: bounded(meta.labels.clone()),
+            annotations: bounded(meta.annotations.clone()),
             deletion: meta.deletion_timestamp,
         }
     }

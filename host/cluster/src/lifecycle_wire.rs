@@ -137,6 +137,11 @@ impl WireEvent {
 }
 
 impl WireTransition {
+    /// Whether it belongs to this driver.
+    pub(super) fn is_of(&self, driver: &str) -> bool {
+        self.spec.driver == driver
+    }
+
     /// Converts to the edge's type. An unreadable time limit counts as none.
     pub(super) fn into_transition(self) -> LifecycleTransition {
         let Self { metadata: meta, spec } = self;

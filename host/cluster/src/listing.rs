@@ -9,9 +9,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::ConnectOptions;
+use super::pages::Pages;
 use super::sieve::Sieve;
-use super::transport::{self, Fault};
-use super::wire::{Object, Page};
+use super::transport::Fault;
+use super::wire::Object;
 
 /// Time after which the server ends a watch.
 const WATCH_SECONDS: u32 = 600;
@@ -26,7 +27,9 @@ pub(super) struct Source {
     pub(super) path: String,
     /// The selector, such as `fieldSelector=spec.nodeName=worker-1`, escaped for a URL.
     pub(super) selector: Option<String>,
-    /// Without the right to read them the stream reports them as empty, once.
+    /// Without the right to read them the stream reports them as empty, once, when [`OptionalReads`] says so.
+    ///
+    /// [`OptionalReads`]: super::optional_reads::OptionalReads
     pub(super) optional: bool,
 }
 
@@ -45,6 +48,9 @@ impl Source {
 pub(super) trait WatchedObject: Object + DeserializeOwned + Clone + Send + 'static {}
 
 impl<T: Object + DeserializeOwned + Clone + Send + 'static> WatchedObject for T {}
+
+/// Reduces an object, as soon as it is decoded, to what stays in memory: others decide how large objects are.
+pub(super) type Reduce<T, U> = fn(T) -> U;
 
 /// The events of a watch.
 pub(super) type Events<T> = BoxStream<'static, kube::Result<WatchEvent<T>>>;
@@ -95,6 +101,12 @@ impl WatchRequests {
         &self.source.path
     }
 
+    /// The name of their kind: `pods`.
+    pub(super) fn resource(&self) -> &str {
+        let path = &self.source.path;
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
     /// True if the reader can do without them.
     pub(super) const fn optional(&self) -> bool {
         self.source.optional
@@ -111,32 +123,42 @@ impl WatchRequests {
     }
 
     /// Reads a full list, and returns how to continue after it.
-    pub(super) async fn list<T: WatchedObject>(
+    pub(super) async fn list<T: WatchedObject, U>(
         &self,
         sieve: &mut impl Sieve<T>,
-    ) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
+        reduce: Reduce<T, U>,
+    ) -> Result<(Vec<U>, ListResult<T>), WatchBreak> {
         sieve.begin_list();
         if self.streaming {
-            return self.streaming_list(sieve).await;
+            return self.streaming_list(sieve, reduce).await;
         }
-        let (objects, version) = list_through(&self.client, &self.source, &self.options, sieve)
+        let mut objects = Vec::new();
+        let pages = Pages::of(&self.client, &self.options, &self.source.path).up_to(sieve.page_size());
+        let each = |mut object| {
+            if sieve.keeps(&mut object) {
+                objects.push(reduce(object));
+            }
+        };
+        let version = pages
+            .read(|query| get(&self.source, query), each)
             .await
             .map_err(WatchBreak::from_fault)?;
         Ok((objects, ListResult::Until(version)))
     }
 
-    async fn streaming_list<T: WatchedObject>(
+    async fn streaming_list<T: WatchedObject, U>(
         &self,
         sieve: &mut impl Sieve<T>,
-    ) -> Result<(Vec<T>, ListResult<T>), WatchBreak> {
+        reduce: Reduce<T, U>,
+    ) -> Result<(Vec<U>, ListResult<T>), WatchBreak> {
         let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
-        let mut events = match self.request(query).await {
+        let mut events = match self.request::<T>(query).await {
             Err(WatchBreak::Failed(message)) if message.contains("sendInitialEvents") => {
                 return Err(WatchBreak::NoStreamingList(message));
             }
             other => other?,
         };
-        let mut objects: Vec<T> = Vec::new();
+        let mut objects: Vec<(String, U)> = Vec::new();
         loop {
             let Ok(event) = timeout(self.options.request_timeout, events.next()).await else {
                 return Err(WatchBreak::NoStreamingList("its list does not end".to_owned()));
@@ -144,17 +166,17 @@ impl WatchRequests {
             match event {
                 Some(Ok(WatchEvent::Added(mut object))) => {
                     if sieve.keeps(&mut object) {
-                        objects.push(object);
+                        objects.push((object.meta().uid.clone(), reduce(object)));
                     }
                 }
                 Some(Ok(WatchEvent::Modified(mut object))) => {
-                    objects.retain(|other| other.meta().uid != object.meta().uid);
+                    objects.retain(|(other, _)| *other != object.meta().uid);
                     if sieve.keeps(&mut object) {
-                        objects.push(object);
+                        objects.push((object.meta().uid.clone(), reduce(object)));
                     }
                 }
                 Some(Ok(WatchEvent::Deleted(object))) => {
-                    objects.retain(|other| other.meta().uid != object.meta().uid);
+                    objects.retain(|(other, _)| *other != object.meta().uid);
                     sieve.forget(&object);
                 }
                 Some(Ok(WatchEvent::Bookmark(bookmark))) => {
@@ -165,7 +187,7 @@ impl WatchRequests {
                         .is_some_and(|value| value == "true")
                     {
                         return Ok((
-                            objects,
+                            objects.into_iter().map(|(_, it)| it).collect(),
                             ListResult::Followed(bookmark.metadata.resource_version, events),
                         ));
                     }
@@ -209,7 +231,9 @@ pub(super) async fn list<T: DeserializeOwned>(
     source: &Source,
     options: &ConnectOptions,
 ) -> Result<(Vec<T>, String), Fault> {
-    list_pages(client, source, options, options.page_size, |_| true).await
+    let mut objects = Vec::new();
+    let version = for_each(client, source, options, |object| objects.push(object)).await?;
+    Ok((objects, version))
 }
 
 /// The same, with what a sieve keeps.
@@ -219,32 +243,26 @@ pub(super) async fn list_through<T: DeserializeOwned>(
     options: &ConnectOptions,
     sieve: &mut impl Sieve<T>,
 ) -> Result<(Vec<T>, String), Fault> {
-    let size = sieve
-        .page_size()
-        .unwrap_or(options.page_size)
-        .min(options.page_size);
-    list_pages(client, source, options, size, |object| sieve.keeps(object)).await
+    let mut objects = Vec::new();
+    let pages = Pages::of(client, options, &source.path).up_to(sieve.page_size());
+    let each = |mut object| {
+        if sieve.keeps(&mut object) {
+            objects.push(object);
+        }
+    };
+    let version = pages.read(|query| get(source, query), each).await?;
+    Ok((objects, version))
 }
 
-async fn list_pages<T: DeserializeOwned>(
+/// The same for a caller that keeps less of each object than is read.
+pub(super) async fn for_each<T: DeserializeOwned>(
     client: &kube::Client,
     source: &Source,
     options: &ConnectOptions,
-    size: u32,
-    mut keeps: impl FnMut(&mut T) -> bool,
-) -> Result<(Vec<T>, String), Fault> {
-    let mut objects = Vec::new();
-    let limit = options.request_timeout;
-    let mut query = format!("limit={size}");
-    loop {
-        let mut page: Page<T> = transport::call(client, get(source, &query)?, limit).await?;
-        page.items.retain_mut(&mut keeps);
-        objects.extend(page.items);
-        if page.metadata.continue_token.is_empty() {
-            return Ok((objects, page.metadata.resource_version));
-        }
-        query = format!("limit={size}&continue={}", page.metadata.continue_token);
-    }
+    each: impl FnMut(T),
+) -> Result<String, Fault> {
+    let pages = Pages::of(client, options, &source.path);
+    pages.read(|query| get(source, query), each).await
 }
 
 fn get(source: &Source, query: &str) -> Result<Request<Vec<u8>>, Fault> {

@@ -1,10 +1,14 @@
 //! A whole namespace for pre-flight arithmetic: its pods, and what owns them. A drain reads this only where budgets hold
 //! pods and the operator wants such a drain refused.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use futures::future::try_join_all;
 use scupper_engine::pre_flight::{NamespaceState, Owner, Rollout};
 use scupper_engine::{Answer, Pod, Uid};
 use serde::Deserialize;
+use tokio::time::sleep;
 
 use super::listing::Source;
 use super::owners::{OWNER_KINDS, OwnerKind};
@@ -84,6 +88,12 @@ struct Status {
     update_revision: String,
 }
 
+/// The optional read of them.
+const AUTOSCALERS: &str = "horizontalpodautoscalers";
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_secs(1);
+
 impl Cluster {
     /// Reads a namespace; also its autoscalers, if they are wanted and may be read.
     pub async fn namespace_state(
@@ -100,7 +110,7 @@ impl Cluster {
         if !with_autoscalers {
             return Ok(state);
         }
-        match self.autoscalers(name).await {
+        match self.autoscalers_soon(name).await {
             Ok(autoscalers) => Ok(state.with_autoscalers(autoscalers)),
             Err(error @ ReadError::Unavailable { .. }) => Err(error),
             Err(error) => {
@@ -117,21 +127,33 @@ impl Cluster {
         Ok(owners.iter().flatten().any(|owner| owner.raised > 0))
     }
 
+    /// Reads its autoscalers. A refusal may be a hiccup.
+    async fn autoscalers_soon(&self, name: &str) -> Result<BTreeMap<String, String>, ReadError> {
+        loop {
+            match self.autoscalers(name).await {
+                Err(error) if error.is_forbidden() && self.optional_reads().may_pass(AUTOSCALERS) => {
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+                Ok(autoscalers) => {
+                    self.optional_reads().succeeded(AUTOSCALERS);
+                    return Ok(autoscalers);
+                }
+            }
+        }
+    }
+
     async fn pods_in_namespace(&self, namespace: &str) -> Result<Vec<Pod>, ReadError> {
         let source = Source::all(format!("/api/v1/namespaces/{}/pods", escaped(namespace)));
-        let pods = self.read_list::<WirePod>(&source, "list pods").await?;
-        Ok(pods.into_iter().map(WirePod::into_engine).collect())
+        self.read_reduced(&source, "list pods", WirePod::into_engine)
+            .await
     }
 
     async fn owners_of_kind(&self, namespace: &str, kind: OwnerKind) -> Result<Vec<Owner>, ReadError> {
         let source = Source::all(kind.path(namespace));
-        let listed = self
-            .read_list::<WireOwner>(&source, &format!("list {}", kind.resource))
-            .await?;
-        Ok(listed
-            .into_iter()
-            .map(|owner| owner.into_engine(kind.kind))
-            .collect())
+        let owner = |owner: WireOwner| owner.into_engine(kind.kind);
+        self.read_reduced(&source, &format!("list {}", kind.resource), owner)
+            .await
     }
 }
 
@@ -214,8 +236,6 @@ fn counts_replicas(kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::{Value, json};
 
     use super::*;

@@ -86,10 +86,9 @@ impl Cluster {
         let Some(path) = path_of(namespace, like) else {
             return Ok(Vec::new());
         };
-        let listed = self
-            .read_list::<WireOwner>(&Source::all(path), &format!("list {}s", like.kind.to_lowercase()))
-            .await?;
-        Ok(listed.into_iter().map(WireOwner::into_owner).collect())
+        let what = format!("list {}s", like.kind.to_lowercase());
+        self.read_reduced(&Source::all(path), &what, WireOwner::into_owner)
+            .await
     }
 }
 

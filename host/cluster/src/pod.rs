@@ -14,6 +14,11 @@ const SYSTEM_PATHS: [&str; 10] = [
 /// The API server's default for a pod without a grace period.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
+/// The most of each that is kept of a pod: its owner decides how many there are, and a node runs no pod with more volumes.
+const MOST_CONDITIONS: usize = 64;
+const MOST_FINALIZERS: usize = 32;
+const MOST_VOLUMES: usize = 512;
+
 /// The taint that the API server puts on a cordoned node.
 const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 
@@ -151,11 +156,13 @@ impl WirePod {
         let conditions: Vec<_> = status
             .conditions
             .into_iter()
+            .take(MOST_CONDITIONS)
             .map(Condition::into_engine)
             .collect();
         let claims = spec.volumes.iter().filter_map(|volume| volume.claim(&meta.name));
-        let volume_claims: Vec<_> = claims.collect();
-        let host_paths = spec.volumes.iter().filter_map(Volume::host_directory).collect();
+        let volume_claims: Vec<_> = claims.take(MOST_VOLUMES).collect();
+        let host_paths = spec.volumes.iter().filter_map(Volume::host_directory);
+        let host_paths = host_paths.take(MOST_VOLUMES).collect();
         Pod {
             id: PodRef {
                 namespace: meta.namespace,
@@ -163,8 +170,8 @@ impl WirePod {
                 uid: Uid(meta.uid),
             },
             node: spec.node_name,
-            labels: meta.labels,
-            annotations: wire::trimmed(meta.annotations),
+            labels: wire::bounded(meta.labels),
+            annotations: wire::bounded(meta.annotations),
             controller,
             phase: phase(&status.phase),
             ready: conditions
@@ -179,7 +186,7 @@ impl WirePod {
             ),
             created: meta.creation_timestamp.unwrap_or_default(),
             deletion,
-            finalizers: meta.finalizers,
+            finalizers: meta.finalizers.into_iter().take(MOST_FINALIZERS).collect(),
             empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
             host_network: spec.host_network,
             hostname: spec.hostname,

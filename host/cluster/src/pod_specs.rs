@@ -136,8 +136,8 @@ type Amounts = BTreeMap<String, u64>;
 impl Cluster {
     /// Reads the specs of the node's pods.
     pub async fn pod_specs(&self, node: &str) -> Result<Vec<PodSpec>, ReadError> {
-        let listed = self.read_list::<WirePodSpec>(&pods_of(node), "list pods").await?;
-        Ok(listed.into_iter().map(WirePodSpec::into_spec).collect())
+        self.read_reduced(&pods_of(node), "list pods", WirePodSpec::into_spec)
+            .await
     }
 }
 

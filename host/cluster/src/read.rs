@@ -29,6 +29,20 @@ impl Cluster {
         Ok(listed.map_err(|fault| fault.read(what))?.0)
     }
 
+    /// The same for a caller that keeps less of each object than is read.
+    pub(super) async fn read_reduced<T: DeserializeOwned, U>(
+        &self,
+        source: &Source,
+        what: &str,
+        reduce: impl Fn(T) -> U,
+    ) -> Result<Vec<U>, ReadError> {
+        let mut objects = Vec::new();
+        let each = |object| objects.push(reduce(object));
+        let listed = listing::for_each(self.client(), source, self.options(), each).await;
+        listed.map_err(|fault| fault.read(what))?;
+        Ok(objects)
+    }
+
     /// Reads the names of the nodes with these labels.
     pub async fn nodes_with(&self, selector: &str) -> Result<Vec<String>, ReadError> {
         let source = Source {
@@ -36,8 +50,8 @@ impl Cluster {
             selector: Some(format!("labelSelector={}", escaped(selector))),
             optional: false,
         };
-        let nodes = self.read_list::<MetaOnly>(&source, "list nodes").await?;
-        Ok(nodes.into_iter().map(|node| node.metadata.name).collect())
+        let name = |node: MetaOnly| node.metadata.name;
+        self.read_reduced(&source, "list nodes", name).await
     }
 
     /// Checks that the node exists and its pods are readable: distinguishes an unknown node, a missing right and a dead
@@ -57,8 +71,11 @@ impl Cluster {
 
     /// Reads the node's pods, consistently instead of from a cache.
     pub async fn pods(&self, node: &str) -> Result<Vec<Pod>, ReadError> {
-        let pods = self.read_list::<WirePod>(&pods_of(node), "list pods").await?;
-        Ok(self.to_pods(pods, false).await)
+        let mut pods = self
+            .read_reduced(&pods_of(node), "list pods", WirePod::into_engine)
+            .await?;
+        self.mark_missing(&mut pods, false).await;
+        Ok(pods)
     }
 
     /// Reads one object; `None` if it does not exist.

@@ -221,10 +221,9 @@ impl Cluster {
     /// Reads the PersistentVolumeClaims of a namespace.
     pub async fn volume_claims(&self, namespace: &str) -> Result<Vec<VolumeClaim>, ReadError> {
         let what = "list persistentvolumeclaims";
-        let listed = self
-            .read_list::<WireVolumeClaim>(&Source::all(claims_of(namespace)), what)
-            .await?;
-        Ok(listed.into_iter().map(WireVolumeClaim::into_claim).collect())
+        let source = Source::all(claims_of(namespace));
+        self.read_reduced(&source, what, WireVolumeClaim::into_claim)
+            .await
     }
 
     /// Reads a PersistentVolume; `None` if it does not exist.
@@ -238,17 +237,16 @@ impl Cluster {
     /// Reads all PersistentVolumes.
     pub async fn persistent_volumes(&self) -> Result<Vec<PersistentVolume>, ReadError> {
         let path = "/api/v1/persistentvolumes".to_owned();
-        let listed = self
-            .read_list::<WireVolume>(&Source::all(path), "list persistentvolumes")
-            .await?;
-        Ok(listed.into_iter().map(WireVolume::into_volume).collect())
+        let what = "list persistentvolumes";
+        self.read_reduced(&Source::all(path), what, WireVolume::into_volume)
+            .await
     }
 
     /// Reads all VolumeAttachments.
     pub async fn volume_attachments(&self) -> Result<Vec<VolumeAttachment>, ReadError> {
         let what = "list volumeattachments";
-        let listed = self.read_list::<WireAttachment>(&attachments(), what).await?;
-        Ok(listed.into_iter().map(WireAttachment::into_attachment).collect())
+        self.read_reduced(&attachments(), what, WireAttachment::into_attachment)
+            .await
     }
 }
 
@@ -308,6 +306,12 @@ impl Term {
 }
 
 impl WireAttachment {
+    /// Without what drains do not need.
+    pub(super) fn reduced(mut self) -> Self {
+        self.metadata = self.metadata.identity();
+        self
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.metadata.name
     }

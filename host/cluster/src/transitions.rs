@@ -1,6 +1,5 @@
 //! Follows the lifecycle objects on the API server, and publishes transitions.
 
-use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt as _};
 use serde_json::json;
 
@@ -8,10 +7,10 @@ use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_crea
 use super::listing::Source;
 use super::sieve::Sieve;
 use super::transport::escaped;
-use super::watch::{watch, watch_through};
+use super::watch::watch_through;
 use super::wire::Object as _;
 use super::write::Merge;
-use super::{Change, Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
+use super::{Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
 
 /// Maximum number of tries if another writer creates or deletes the transition meanwhile.
 const TRIES: usize = 3;
@@ -27,6 +26,19 @@ impl Sieve<WireEvent> for NodeEvents {
     }
 }
 
+/// Keeps the LifecycleTransitions of a driver.
+struct DriverTransitions(String);
+
+impl Sieve<WireTransition> for DriverTransitions {
+    fn page_size(&self) -> Option<u32> {
+        None
+    }
+
+    fn keeps(&mut self, transition: &mut WireTransition) -> bool {
+        transition.is_of(&self.0)
+    }
+}
+
 impl Cluster {
     /// Streams the LifecycleEvents bound to the node. Never ends.
     pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
@@ -36,21 +48,14 @@ impl Cluster {
             selector: Some(selector),
             optional: false,
         };
-        let changes = watch_through(self, source, NodeEvents(node.to_owned()));
-        changes
-            .map(|change| convert(change, WireEvent::into_event))
-            .boxed()
+        watch_through(self, source, NodeEvents(node.to_owned()), WireEvent::into_event).boxed()
     }
 
     /// Streams the LifecycleTransitions of a driver. Never ends.
     pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
         let source = Source::all(self.lifecycle_path("lifecycletransitions", None));
-        let driver = driver.to_owned();
-        let changes = watch::<WireTransition>(self, source);
-        let changes = changes.map(|change| convert(change, WireTransition::into_transition));
-        changes
-            .filter_map(move |change| ready(keep(change, |transition| transition.driver == driver)))
-            .boxed()
+        let sieve = DriverTransitions(driver.to_owned());
+        watch_through(self, source, sieve, WireTransition::into_transition).boxed()
     }
 
     /// Creates or updates a transition. One of the same name that belongs to another driver is left unchanged.
@@ -142,25 +147,5 @@ impl Cluster {
     pub(super) fn lifecycle_path(&self, resource: &str, name: Option<&str>) -> String {
         let name = name.map(|name| format!("/{}", escaped(name))).unwrap_or_default();
         format!("/apis/{}/{VERSION}/{resource}{name}", self.lifecycle_group())
-    }
-}
-
-pub(super) fn convert<W, T>(change: Change<W>, convert: fn(W) -> T) -> Change<T> {
-    match change {
-        Change::Listed(objects) => Change::Listed(objects.into_iter().map(convert).collect()),
-        Change::Applied(object) => Change::Applied(convert(object)),
-        Change::Deleted(object) => Change::Deleted(convert(object)),
-    }
-}
-
-/// Reduces a change to the wanted objects. An object that is no longer wanted counts as deleted.
-pub(super) fn keep<T>(change: Change<T>, wanted: impl Fn(&T) -> bool) -> Option<Change<T>> {
-    match change {
-        Change::Listed(mut objects) => {
-            objects.retain(|object| wanted(object));
-            Some(Change::Listed(objects))
-        }
-        Change::Applied(object) if wanted(&object) => Some(Change::Applied(object)),
-        Change::Applied(object) | Change::Deleted(object) => Some(Change::Deleted(object)),
     }
 }

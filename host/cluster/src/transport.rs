@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, header};
 use http_body_util::BodyExt as _;
 use kube::core::Status;
@@ -13,6 +13,9 @@ use scupper_common::error::chain;
 use serde::de::DeserializeOwned;
 
 use super::{ReadError, WriteError};
+
+/// The most bytes of one answer: enough for any object that an API server stores, and for a page of usual ones.
+pub(super) const LARGEST_ANSWER: usize = 16 << 20;
 
 /// Maximum length of a server's text that is passed on.
 const MAX_WORDS: usize = 2048;
@@ -45,6 +48,16 @@ pub(super) async fn send(
     request: Request<Vec<u8>>,
     limit: Duration,
 ) -> Result<Reply, Fault> {
+    let reply = send_bounded(client, request, limit).await?;
+    reply.ok_or_else(too_large)
+}
+
+/// The same; `None` if the answer exceeds [`LARGEST_ANSWER`].
+pub(super) async fn send_bounded(
+    client: &kube::Client,
+    request: Request<Vec<u8>>,
+    limit: Duration,
+) -> Result<Option<Reply>, Fault> {
     let whole = async {
         let response = client.send(request.map(kube::client::Body::from)).await?;
         let code = response.status().as_u16();
@@ -52,12 +65,12 @@ pub(super) async fn send(
         let retry_after = retry_after
             .and_then(|value| value.to_str().ok()?.parse().ok())
             .map(Duration::from_secs);
-        let body = response.into_body().collect().await?.to_bytes();
-        Ok::<_, kube::Error>(Reply {
+        let body = collect(response.into_body()).await?;
+        Ok::<_, kube::Error>(body.map(|body| Reply {
             code,
             retry_after,
             body,
-        })
+        }))
     };
     match tokio::time::timeout(limit, whole).await {
         Ok(Ok(reply)) => Ok(reply),
@@ -68,6 +81,22 @@ pub(super) async fn send(
             limit.as_secs_f32()
         ))),
     }
+}
+
+async fn collect(mut body: kube::client::Body) -> Result<Option<Bytes>, kube::Error> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if bytes.len() + data.len() > LARGEST_ANSWER {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Some(bytes.freeze()))
+}
+
+pub(super) fn too_large() -> Fault {
+    Fault::Malformed(format!("it has more than {} MiB", LARGEST_ANSWER >> 20))
 }
 
 /// Sends a request and parses the object in the answer.

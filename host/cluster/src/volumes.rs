@@ -4,39 +4,60 @@
 //! drain waits for them. Which claim a volume belongs to is in its PersistentVolume.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::stream::{self, BoxStream, Stream, StreamExt as _};
 use scupper_engine::{Answer, AttachedVolume, Event, VolumeClaim};
+use tokio::time::timeout;
 
 use super::Cluster;
 use super::listing;
+use super::sieve::Sieve;
 use super::storage::{WireAttachment, attachments};
 use super::tasks;
-use super::watch::{Change, watch};
+use super::watch::{Change, watch_through};
 
 /// The claims of PersistentVolumes that were read. A claim does not change while its volume is attached.
 type Claims = BTreeMap<String, Option<VolumeClaim>>;
 
+/// The pause before claims that could not be read are read again. It doubles with each try.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Keeps the attachments of a node.
+struct NodeAttachments(String);
+
+impl Sieve<WireAttachment> for NodeAttachments {
+    fn page_size(&self) -> Option<u32> {
+        None
+    }
+
+    fn keeps(&mut self, attachment: &mut WireAttachment) -> bool {
+        attachment.is_of(&self.0)
+    }
+}
+
 impl Cluster {
     /// Lists the volumes that are attached to the node, consistently instead of from a cache.
     pub(super) async fn list_volumes(&self, node: &str) -> Answer {
-        let listed = listing::list::<WireAttachment>(self.client(), &attachments(), self.options()).await;
-        let (mut listed, _) = match listed {
-            Ok(listed) => listed,
-            Err(fault) => return tasks::answer(fault),
-        };
-        listed.retain(|attachment| attachment.is_of(node));
+        let mut listed = Vec::new();
+        let each = |it: WireAttachment| listed.extend(Some(it.reduced()).filter(|it| it.is_of(node)));
+        let source = attachments();
+        if let Err(fault) = listing::for_each(self.client(), &source, self.options(), each).await {
+            return tasks::answer(fault);
+        }
         Answer::Volumes(self.with_claims(&listed, &mut Claims::new()).await)
     }
 
     /// Streams all volumes that are attached to the node, first as they are, then at each change. Never ends.
     pub fn volume_changes(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
+        let sieve = NodeAttachments(node.to_owned());
         let follower = Follower {
             cluster: self.clone(),
-            node: node.to_owned(),
-            changes: watch::<WireAttachment>(self, attachments()).boxed(),
+            changes: watch_through(self, attachments(), sieve, WireAttachment::reduced).boxed(),
             attached: BTreeMap::new(),
             claims: Claims::new(),
+            tries: 0,
         };
         stream::unfold(follower, |mut follower| async {
             let event = follower.next().await?;
@@ -44,7 +65,7 @@ impl Cluster {
         })
     }
 
-    /// If a claim cannot be read, the next change reads it again: only volumes of pods that stay depend on it.
+    /// If a claim cannot be read, the follower reads it again: only volumes of pods that stay depend on it.
     async fn with_claims(&self, attachments: &[WireAttachment], claims: &mut Claims) -> Vec<AttachedVolume> {
         let mut volumes = Vec::new();
         for attachment in attachments {
@@ -77,17 +98,21 @@ impl Cluster {
 /// Keeps the attachments of one node.
 struct Follower {
     cluster: Cluster,
-    node: String,
     changes: BoxStream<'static, Change<WireAttachment>>,
     attached: BTreeMap<String, WireAttachment>,
     claims: Claims,
+    /// How often in a row claims could not be read.
+    tries: u32,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<Event> {
         loop {
-            let change = self.changes.next().await?;
-            if self.apply(change) {
+            let concerns_us = match timeout(self.pause(), self.changes.next()).await {
+                Ok(change) => self.apply(change?),
+                Err(_unread) => true,
+            };
+            if concerns_us {
                 let attached: Vec<_> = self.attached.values().cloned().collect();
                 let volumes = self.cluster.with_claims(&attached, &mut self.claims).await;
                 return Some(Event::Volumes(volumes));
@@ -95,20 +120,29 @@ impl Follower {
         }
     }
 
+    /// How long to wait for a change: while claims are missing, only until they are read again.
+    fn pause(&mut self) -> Duration {
+        let is_read = |volume: &str| volume.is_empty() || self.claims.contains_key(volume);
+        if self.attached.values().all(|it| is_read(it.volume())) {
+            self.tries = 0;
+            return Duration::MAX;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.tries.min(16));
+        self.tries = self.tries.saturating_add(1);
+        pause.min(LONGEST_PAUSE)
+    }
+
     /// Whether the change concerns the node.
     fn apply(&mut self, change: Change<WireAttachment>) -> bool {
-        let is_ours = |attachment: &WireAttachment| attachment.is_of(&self.node);
         match change {
             Change::Listed(all) => {
-                let ours = all.into_iter().filter(is_ours);
-                self.attached = ours.map(|it| (it.name().to_owned(), it)).collect();
+                self.attached = all.into_iter().map(|it| (it.name().to_owned(), it)).collect();
                 true
             }
-            Change::Applied(attachment) if is_ours(&attachment) => {
+            Change::Applied(attachment) => {
                 self.attached.insert(attachment.name().to_owned(), attachment);
                 true
             }
-            Change::Applied(_) => false,
             Change::Deleted(attachment) => self.attached.remove(attachment.name()).is_some(),
         }
     }

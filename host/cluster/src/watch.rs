@@ -13,7 +13,8 @@ use scupper_common::error::chain;
 use tokio::time::{sleep, timeout};
 
 use super::Cluster;
-use super::listing::{Events, ListResult, Source, WatchBreak, WatchRequests, WatchedObject};
+use super::listing::{Events, ListResult, Reduce, Source, WatchBreak, WatchRequests, WatchedObject};
+use super::optional_reads::OptionalReads;
 use super::sieve::{KeepAll, Sieve};
 use super::watch_health::WatchStatus;
 
@@ -22,9 +23,12 @@ const SILENCE: Duration = Duration::from_secs(180);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often the pause doubles while a drain waits for what it could do without.
+const MOST_SOON: u32 = 3;
 
-/// Long, because rights are granted by people.
-const BARRED_PAUSE: Duration = Duration::from_secs(60);
+/// The pause between tries to read what the drain does without. It doubles, because rights are granted by people.
+const FIRST_BARRED_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_BARRED_PAUSE: Duration = Duration::from_secs(60);
 
 /// A change in a stream of objects. Watches recover from breaks and then send a fresh `Listed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,41 +52,53 @@ enum State<T> {
     Open(String, Events<T>),
 }
 
-struct Watch<T, S> {
+struct Watch<T, U, S> {
     requests: WatchRequests,
     sieve: S,
+    reduce: Reduce<T, U>,
     pauses: u32,
-    barred: bool,
+    /// How often in a row the drain did without them.
+    barred: u32,
+    optional_reads: OptionalReads,
     health: WatchStatus,
     /// That it broke, since it last worked.
     event_cache: bool,
     state: State<T>,
 }
 
-/// Follows the objects. The stream never ends.
-pub(super) fn watch<T>(cluster: &Cluster, source: Source) -> impl Stream<Item = Change<T>> + Send + use<T>
+/// Follows the objects, each reduced to what the caller keeps. The stream never ends.
+pub(super) fn watch<T, U>(
+    cluster: &Cluster,
+    source: Source,
+    reduce: Reduce<T, U>,
+) -> impl Stream<Item = Change<U>> + Send + use<T, U>
 where
     T: WatchedObject,
+    U: Send + 'static,
 {
-    watch_through(cluster, source, KeepAll)
+    watch_through(cluster, source, KeepAll, reduce)
 }
 
-/// Follows those that the sieve keeps. One that it no longer keeps counts as deleted.
-pub(super) fn watch_through<T, S>(
+/// The same of those that the sieve keeps. One that it no longer keeps counts as deleted.
+pub(super) fn watch_through<T, U, S>(
     cluster: &Cluster,
     source: Source,
     sieve: S,
-) -> impl Stream<Item = Change<T>> + Send + use<T, S>
+    reduce: Reduce<T, U>,
+) -> impl Stream<Item = Change<U>> + Send + use<T, U, S>
 where
     T: WatchedObject,
+    U: Send + 'static,
     S: Sieve<T>,
 {
     let requests = WatchRequests::new(cluster.client().clone(), source, cluster.options().clone());
     let watch = Watch {
         requests,
         sieve,
+        reduce,
         pauses: 0,
-        barred: false,
+        barred: 0,
+        optional_reads: cluster.optional_reads().clone(),
         health: cluster.watch_health().of_one(),
         event_cache: false,
         state: State::Start,
@@ -93,11 +109,11 @@ where
     })
 }
 
-impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
-    async fn next(&mut self) -> Change<T> {
+impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
+    async fn next(&mut self) -> Change<U> {
         loop {
             match std::mem::replace(&mut self.state, State::Start) {
-                State::Start => match self.requests.list(&mut self.sieve).await {
+                State::Start => match self.requests.list(&mut self.sieve, self.reduce).await {
                     Ok((objects, listing)) => {
                         self.state = match listing {
                             ListResult::Followed(version, events) => State::Open(version, events),
@@ -106,7 +122,7 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
                         self.healthy();
                         return Change::Listed(objects);
                     }
-                    Err(WatchBreak::Forbidden(message)) if self.requests.optional() => {
+                    Err(WatchBreak::Forbidden(message)) if self.is_barred() => {
                         self.state = State::Barred;
                         if let Some(change) = self.none(&message) {
                             return change;
@@ -114,7 +130,11 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
                     }
                     Err(fault) => self.heal(fault).await,
                 },
-                State::Barred => sleep(BARRED_PAUSE).await,
+                State::Barred => {
+                    let pause = FIRST_BARRED_PAUSE.saturating_mul(1 << self.barred.min(16));
+                    self.barred = self.barred.saturating_add(1);
+                    sleep(pause.min(LONGEST_BARRED_PAUSE)).await;
+                }
                 State::Resume(version) => match self.requests.open(&version).await {
                     Ok(events) => self.state = State::Open(version, events),
                     Err(fault) => self.heal(fault).await,
@@ -142,7 +162,7 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
         event: WatchEvent<T>,
         version: String,
         events: Events<T>,
-    ) -> Result<Option<Change<T>>, WatchBreak> {
+    ) -> Result<Option<Change<U>>, WatchBreak> {
         let next = |object: &T| match object.meta().resource_version.as_str() {
             "" => version.clone(),
             version => version.to_owned(),
@@ -150,16 +170,17 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
         let (version, change) = match event {
             WatchEvent::Added(mut object) | WatchEvent::Modified(mut object) => {
                 let version = next(&object);
-                let change = if self.sieve.keeps(&mut object) {
-                    Change::Applied(object)
-                } else {
-                    Change::Deleted(object)
+                let is_kept = self.sieve.keeps(&mut object);
+                let object = (self.reduce)(object);
+                let change = match is_kept {
+                    true => Change::Applied(object),
+                    false => Change::Deleted(object),
                 };
                 (version, Some(change))
             }
             WatchEvent::Deleted(object) => {
                 self.sieve.forget(&object);
-                (next(&object), Some(Change::Deleted(object)))
+                (next(&object), Some(Change::Deleted((self.reduce)(object))))
             }
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
             WatchEvent::Error(status) => return Err(WatchBreak::from_status(&status)),
@@ -170,15 +191,22 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
         Ok(change)
     }
 
+    /// A refusal is not a hiccup, and the drain can do without these objects.
+    fn is_barred(&self) -> bool {
+        self.requests.optional() && !self.optional_reads.may_pass(self.requests.path())
+    }
+
     /// Reports unreadable objects as empty, once.
-    fn none(&mut self, message: &str) -> Option<Change<T>> {
-        if std::mem::replace(&mut self.barred, true) {
+    fn none(&mut self, message: &str) -> Option<Change<U>> {
+        if self.barred > 0 {
             return None;
         }
+        self.event_cache = false;
+        self.health.is(None);
         tracing::warn!(
-            path = self.requests.path(),
             message,
-            "no right to read these; going on as if there were none"
+            "forbidden to list {}; treating them as empty until a later try succeeds",
+            self.requests.resource()
         );
         Some(Change::Listed(Vec::new()))
     }
@@ -186,6 +214,9 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
     /// Recovers from a break; the state is `Start` here.
     async fn heal(&mut self, fault: WatchBreak) {
         let path = self.requests.path().to_owned();
+        if self.requests.optional() && matches!(fault, WatchBreak::Forbidden(_)) {
+            self.pauses = self.pauses.min(MOST_SOON);
+        }
         match fault {
             WatchBreak::Expired => tracing::debug!(path, "watch is too old, listing anew"),
             WatchBreak::NoSuchField => {
@@ -220,6 +251,10 @@ impl<T: WatchedObject, S: Sieve<T>> Watch<T, S> {
     }
 
     fn healthy(&mut self) {
+        self.optional_reads.succeeded(self.requests.path());
+        if std::mem::take(&mut self.barred) > 0 {
+            tracing::info!("{} can be listed again", self.requests.resource());
+        }
         if std::mem::take(&mut self.event_cache) && self.pauses > 1 {
             tracing::info!(path = self.requests.path(), "watch works again");
         }

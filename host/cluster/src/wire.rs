@@ -9,6 +9,11 @@ use jiff::Timestamp;
 use scupper_engine::Time;
 use serde::{Deserialize, Deserializer};
 
+use super::transport::cut;
+
+/// The most bytes of a condition's message.
+const LONGEST_MESSAGE: usize = 4 << 10;
+
 /// A map of labels or annotations.
 pub(super) type Texts = BTreeMap<String, String>;
 
@@ -124,10 +129,46 @@ impl Condition {
             kind,
             status,
             reason,
-            message,
+            message: cut(&message, LONGEST_MESSAGE).to_owned(),
             since: last_transition_time,
         }
     }
+}
+
+impl Meta {
+    /// Without what other programs write into it.
+    pub(super) fn identity(self) -> Self {
+        Self {
+            labels: Texts::new(),
+            annotations: Texts::new(),
+            owner_references: Vec::new(),
+            finalizers: Vec::new(),
+            ..self
+        }
+    }
+}
+
+/// The most bytes of one label or annotation of an object that is not the driver's own node.
+const LONGEST_TEXT: usize = 16 << 10;
+
+/// The same of all its labels, or annotations, together.
+const MOST_TEXTS: usize = 64 << 10;
+
+/// Removes the annotations that the driver does not need, and those that are too large to keep for each of many objects.
+/// An API server accepts 256 KiB of annotations, and any number of labels.
+pub(super) fn bounded(texts: Texts) -> Texts {
+    let mut left = MOST_TEXTS;
+    let mut texts = trimmed(texts);
+    texts.retain(|key, value| {
+        let size = key.len().saturating_add(value.len());
+        let fits = size <= LONGEST_TEXT.min(left);
+        match fits {
+            true => left -= size,
+            false => tracing::debug!(key, size, "a label or an annotation is too large to keep"),
+        }
+        fits
+    });
+    texts
 }
 
 /// Removes the annotations that the driver does not need.

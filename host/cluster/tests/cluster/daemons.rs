@@ -82,10 +82,14 @@ async fn a_failed_lookup_does_not_mean_missing() {
     let (cluster, mut server) = cluster();
     let mut feed = Feed::of(cluster.watch("n1"));
     let (lines, _others) = begin(&mut server, &mut feed, &[daemon_pod("a", "logs")]).await;
-    list(&mut server)
-        .await
-        .fail(403, "Forbidden", "daemonsets.apps is forbidden");
-    assert!(matches!(feed.next().await, Event::Pods(pods) if missing(&pods) == [false]));
+    let first = loop {
+        tokio::select! {
+            biased;
+            event = feed.next() => break event,
+            call = list(&mut server) => call.fail(403, "Forbidden", "daemonsets.apps is forbidden"),
+        }
+    };
+    assert!(matches!(first, Event::Pods(pods) if missing(&pods) == [false]));
     // It is not requested again for each pod, but later it is.
     lines.send("MODIFIED", &daemon_pod("a", "logs"));
     assert!(matches!(feed.next().await, Event::PodApplied(_)));
@@ -95,6 +99,21 @@ async fn a_failed_lookup_does_not_mean_missing() {
     assert!(
         matches!(feed.next().await, Event::PodApplied(pod) if missing(std::slice::from_ref(&pod)) == [true])
     );
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+/// A plan that was made without the list would keep the pod for good.
+#[tokio::test(start_paused = true)]
+async fn a_lookup_that_fails_for_some_seconds_is_repeated_before_the_drain_knows_its_pods() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (_lines, _others) = begin(&mut server, &mut feed, &[daemon_pod("a", "gone")]).await;
+    for code in [403, 401, 503, 403, 403] {
+        list(&mut server).await.fail(code, "", "starting");
+    }
+    list(&mut server).await.answer(200, sets(&["logs"]));
+    assert!(matches!(feed.next().await, Event::Pods(pods) if missing(&pods) == [true]));
     feed.stop().await;
     server.finish(cluster).await;
 }

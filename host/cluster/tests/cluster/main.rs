@@ -12,6 +12,7 @@ mod claims;
 mod connecting;
 mod daemons;
 mod events;
+mod large_objects;
 mod lifecycle;
 #[path = "../../../scupper/tests/support/limit.rs"]
 mod limit;

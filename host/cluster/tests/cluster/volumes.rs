@@ -111,3 +111,24 @@ async fn a_watch_reports_all_that_is_attached_and_asks_for_each_claim_once() {
     feed.stop().await;
     server.finish(cluster).await;
 }
+
+/// Nothing else changes: the drain would wait for the volume of a pod that stays.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_could_not_be_read_is_read_again_without_a_change() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.volume_changes("n1"));
+    let lines = server.expect("GET", ATTACHMENTS).await.stream();
+    lines.send("ADDED", &attachment("csi-1", "n1", "pv-1"));
+    lines.end_of_list("8");
+    for _ in 0..3 {
+        let call = server.expect("GET", "/api/v1/persistentvolumes/pv-1").await;
+        call.fail(403, "Forbidden", "persistentvolumes is forbidden");
+        let unknown = volume("csi-1", "pv-1", None);
+        assert_eq!(feed.next().await, Event::Volumes(vec![unknown]));
+    }
+    bound(&mut server, "pv-1", "data").await;
+    let known = volume("csi-1", "pv-1", Some("data"));
+    assert_eq!(feed.next().await, Event::Volumes(vec![known]));
+    feed.stop().await;
+    server.finish(cluster).await;
+}

@@ -1,9 +1,12 @@
 //! The three watches: one request each, and every way they break.
 
+use std::time::Duration;
+
 use scupper_engine::{Event, Uid};
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::script::{Call, Feed, Lines, cluster, node, pod, pods_only, status};
+use crate::script::{Call, Feed, Lines, Script, cluster, node, pod, pods_only, status};
 
 fn budget(version: &str) -> serde_json::Value {
     json!({"metadata": {"name": "b", "namespace": "ns", "resourceVersion": version}, "spec": {"selector": {}}})
@@ -164,7 +167,7 @@ async fn silence_is_not_trusted_for_ever() {
     let mut waited = 0;
     while !server.is_waiting().await {
         assert!(waited < 300, "a dead watch would go unnoticed");
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         waited += 5;
         others.iter().for_each(|lines| lines.bookmark("6"));
     }
@@ -227,42 +230,104 @@ async fn servers_that_do_not_know_of_lists_through_watches() {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn budgets_that_we_may_not_read_count_as_none() {
-    let (cluster, mut server) = cluster();
-    let mut feed = Feed::of(cluster.watch("n1"));
+const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+
+/// The watch of budgets, while those of pods and nodes stay open.
+async fn budgets_only(server: &mut Script, feed: &mut Feed<Event>) -> (Call, [Lines; 2]) {
     let watches = server.watches().await;
     let quiet = [watches.pods.stream(), watches.nodes.stream()];
     for lines in &quiet {
         lines.end_of_list("1");
         assert!(matches!(feed.next().await, Event::Pods(_) | Event::Node(None)));
     }
-    watches
-        .budgets
-        .fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
-    assert_eq!(feed.next().await, Event::Budgets(Vec::new()));
-    let mut waited = 0;
-    while !server.is_waiting().await {
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-        waited += 5;
-        quiet.iter().for_each(|lines| lines.bookmark("2"));
+    (watches.budgets, quiet)
+}
+
+fn forbid(call: Call) {
+    assert_eq!(call.path, BUDGETS);
+    call.fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
+}
+
+/// Refuses all requests until the stream says something.
+async fn refused(server: &mut Script, feed: &mut Feed<Event>) -> Event {
+    loop {
+        tokio::select! {
+            biased;
+            event = feed.next() => return event,
+            call = server.next() => forbid(call),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn budgets_that_are_refused_for_a_moment_stay_as_they_were() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, _quiet) = budgets_only(&mut server, &mut feed).await;
+    // An API server that has just restarted, when nothing is known yet.
+    forbid(call);
+    forbid(server.next().await);
+    let budgets = server.expect("GET", BUDGETS).await.stream();
+    budgets.send("ADDED", &budget("6"));
+    budgets.end_of_list("6");
+    assert!(matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1));
+    // The same when they are known: for five seconds none of them is forgotten.
+    budgets.break_off();
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(5) {
+        forbid(server.next().await);
+    }
+    let budgets = server.expect("GET", BUDGETS).await.stream();
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    budgets.send("ADDED", &budget("7"));
+    budgets.end_of_list("7");
+    assert!(matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1));
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn budgets_that_we_may_not_read_count_as_none() {
+    let (cluster, mut server) = cluster();
+    let since = Instant::now();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, quiet) = budgets_only(&mut server, &mut feed).await;
+    forbid(call);
+    assert_eq!(refused(&mut server, &mut feed).await, Event::Budgets(Vec::new()));
+    assert!(since.elapsed() > Duration::from_secs(9), "it may be a hiccup");
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let since = Instant::now();
+        while !server.is_waiting().await {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            quiet.iter().for_each(|lines| lines.bookmark("2"));
+        }
+        waits.push(since.elapsed().as_secs());
+        forbid(server.next().await);
     }
     assert!(
-        waited >= 60,
-        "rights are granted by people: {waited} s are soon enough"
+        waits[0] <= 6,
+        "soon enough for a server that starts slowly: {waits:?}"
     );
-    server
-        .next()
-        .await
-        .fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
+    assert!(waits[5] >= 60, "rights are granted by people: {waits:?}");
+    assert!(cluster.broken_watches().is_empty(), "the drain does without them");
+
+    // The next drain knows that.
+    let mut second = Feed::of(cluster.watch_pods("n1"));
+    let mut calls = [server.next().await, server.next().await];
+    calls.sort_by(|one, other| one.path.cmp(&other.path));
+    let [pods, budgets] = calls;
+    forbid(budgets);
+    assert_eq!(second.next().await, Event::Budgets(Vec::new()));
+    drop(pods);
+    second.stop().await;
+
     while !server.is_waiting().await {
-        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
         quiet.iter().for_each(|lines| lines.bookmark("2"));
     }
-    let budgets = server
-        .expect("GET", "/apis/policy/v1/poddisruptionbudgets")
-        .await
-        .stream();
+    let budgets = server.expect("GET", BUDGETS).await.stream();
     budgets.send("ADDED", &budget("6"));
     budgets.end_of_list("6");
     assert!(

@@ -29,7 +29,7 @@ use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service::KubeletLooks;
 use crate::runner::policy_calls::EngineDrainInfo;
-use crate::runner::pre_flight::{PreFlightCheck, RefusedSince};
+use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo};
@@ -74,7 +74,7 @@ pub(crate) struct EngineRunner {
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
-    refused_since: RefusedSince,
+    refused_reads: RefusedReads,
     /// What was seen of the kubelet of a machine that is off.
     kubelet_looks: KubeletLooks,
     /// Cancels the drain if that kubelet gives a sign of life.
@@ -111,7 +111,7 @@ impl EngineRunner {
             eviction_limit: 0,
             is_pre_flight,
             local_volumes: watch::Sender::default(),
-            refused_since: RefusedSince::default(),
+            refused_reads: RefusedReads::default(),
             kubelet_looks,
             sign_of_life: stream::once(sign_of_life).boxed(),
         }
@@ -267,10 +267,10 @@ impl EngineRunner {
             Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
                 let (known, cluster) = (PreFlightCheck::of(&self.drain, now), self.deps.cluster.clone());
                 let local_volumes = self.local_volumes.clone();
-                let refused_since = self.refused_since.clone();
+                let refused_reads = self.refused_reads.clone();
                 let limit = self.drain.request().settings.forbidden_timeout;
                 let planning = async move {
-                    let (answer, volumes) = known.answer(&cluster, draft, &refused_since, limit).await;
+                    let (answer, volumes) = known.answer(&cluster, draft, &refused_reads, limit).await;
                     local_volumes.send_replace(volumes);
                     (id, Answer::Plan(answer))
                 };

@@ -19,7 +19,7 @@ use scupper_engine::{
 
 use tokio::time::Instant;
 
-use scupper_cluster::{Cluster, ReadError};
+use scupper_cluster::{Cluster, OPTIONAL_READ_PATIENCE as PATIENCE, ReadError};
 
 /// Its name in plans. No policy can have it.
 pub const PLANNER: &str = "pre-flight check";
@@ -33,6 +33,13 @@ const AT_ONCE: usize = 4;
 /// refusals in a row counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RefusedSince(Arc<Mutex<Option<Instant>>>);
+
+/// The reads of the planner.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RefusedReads {
+    volumes: RefusedSince,
+    namespaces: RefusedSince,
+}
 
 impl RefusedSince {
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -191,31 +198,32 @@ impl PreFlightCheck {
     /// Answers for [`PLANNER`] without waiting for rights that are missing.
     pub async fn answer_at_once(self, cluster: &Cluster, draft: Plan) -> PlanAnswer {
         let limit = Duration::ZERO;
-        let (answer, _) = self.answer(cluster, draft, &RefusedSince::default(), limit).await;
+        let (answer, _) = self.answer(cluster, draft, &RefusedReads::default(), limit).await;
         answer
     }
 
-    /// Answers for [`PLANNER`], and returns what it read of volumes. A refused read that decides about the drain is tried
-    /// again within the limit.
+    /// Answers for [`PLANNER`], and returns what it read of volumes. A refused read is tried again: within the limit if a
+    /// refusal of the drain depends on it, else within [`PATIENCE`].
     pub(crate) async fn answer(
         mut self,
         cluster: &Cluster,
         draft: Plan,
-        refused_since: &RefusedSince,
+        refusals: &RefusedReads,
         limit: Duration,
     ) -> (PlanAnswer, LocalVolumes) {
         if self.settings.local_data != LocalData::Unread && self.is_untouched {
             let decides = self.settings.local_data == LocalData::Refuse;
+            let limit = if decides { limit } else { limit.min(PATIENCE) };
             self.volumes = match cluster.local_claims(&self.node, &self.claims(&draft)).await {
                 Ok(claims) => {
-                    refused_since.end();
+                    refusals.volumes.end();
                     LocalVolumes { claims, unread: None }
                 }
                 Err(error @ ReadError::Unavailable { .. }) => {
-                    refused_since.end();
+                    refusals.volumes.end();
                     return (try_again(&error), self.volumes);
                 }
-                Err(error) if error.is_forbidden() && decides && refused_since.may_pass(limit) => {
+                Err(error) if error.is_forbidden() && refusals.volumes.may_pass(limit) => {
                     return (try_again(&error), self.volumes);
                 }
                 Err(error) => {
@@ -226,24 +234,37 @@ impl PreFlightCheck {
                 }
             };
         }
-        (self.check(cluster, draft).await, self.volumes)
+        (
+            self.check(cluster, draft, refusals, limit).await,
+            self.volumes,
+        )
     }
 
     /// Adds the Deployments to surge. Pods that are certain to stay all the same, or whose data would, may not leave, so
     /// that the drain does not begin.
-    async fn check(&self, cluster: &Cluster, mut draft: Plan) -> PlanAnswer {
+    async fn check(
+        &self,
+        cluster: &Cluster,
+        mut draft: Plan,
+        refusals: &RefusedReads,
+        limit: Duration,
+    ) -> PlanAnswer {
         let surge = self.settings.surge.as_ref().filter(|_| self.is_planning);
         if !self.is_untouched && surge.is_none() {
             return PlanAnswer::Plan(draft);
         }
         let refuses = self.settings.refuse_certain && self.is_untouched;
         let (namespaces, unread) = self.read_doubtful(cluster, &draft, refuses, surge).await;
+        let limit = limit.min(PATIENCE);
         match unread {
             Some(error @ ReadError::Unavailable { .. }) => return try_again(&error),
+            Some(error) if error.is_forbidden() && refusals.namespaces.may_pass(limit) => {
+                return try_again(&error);
+            }
             Some(error) => {
                 tracing::warn!("pre-flight check: what budgets hold cannot be told for certain: {error}");
             }
-            None => {}
+            None => refusals.namespaces.end(),
         }
         if surge.is_some() {
             draft.surge = surges(&self.input(&draft, &namespaces));

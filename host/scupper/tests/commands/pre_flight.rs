@@ -2,7 +2,7 @@
 //! reason to refuse it.
 
 use rustix::process::Signal;
-use scupper_simulator::api::objects;
+use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -140,4 +140,15 @@ fn refusing_costs_no_request_where_budgets_let_pods_go() {
     let run = rig.run(&args(&drain));
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert_eq!(namespace_reads(&rig, mark), 0);
+}
+
+/// As an API server does that has just restarted.
+#[test]
+fn namespaces_that_are_refused_for_a_moment_decide_all_the_same() {
+    let rig = rig();
+    let refused = Fault::new(Action::Status(403, None)).path("/apis/apps/v1/namespaces/*");
+    rig.api.faults([refused.count(1)]);
+    let run = rig.run(&args(&drain(&rig, "refuse")));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains(CLOSED), "{}", run.stdout);
 }

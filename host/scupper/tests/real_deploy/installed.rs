@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 pub(crate) use crate::limit::LIMIT;
 use crate::testbed::Testbed;
 
+/// The prefix of annotations that a policy is granted.
+pub(crate) const POD_PREFIX: &str = "checkpoint.example.com/";
+
 /// A control plane with an overlay of `deploy/` and a pod of the DaemonSet on each node.
 pub(crate) struct Installed {
     pub(crate) testbed: Testbed,
@@ -54,6 +57,22 @@ impl Installed {
         let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
         let is_refused = async || ask(&self.admin, Method::POST, path, &refused).await.0 == 403;
         until(is_refused, || format!("policy {name} is not enforced")).await;
+    }
+
+    /// As the operator does for a policy with the grant `pod-annotations`. `pod`: one of the driver's node.
+    pub(crate) async fn grants_pod_annotations(&self, driver: &kube::Client, pod: &str) {
+        let prefixes = format!("['{POD_PREFIX}']");
+        let patch = json!([
+            {"op": "test", "path": "/spec/variables/0/name", "value": "prefixes"},
+            {"op": "replace", "path": "/spec/variables/0/expression", "value": prefixes},
+        ]);
+        let policy = "validatingadmissionpolicy/scupper-pods";
+        self.testbed
+            .kubectl(&["patch", policy, "--type=json", "--patch", &patch.to_string()]);
+        let path = format!("/api/v1/namespaces/default/pods/{pod}?dryRun=All");
+        let note = json!({"metadata": {"annotations": {format!("{POD_PREFIX}requested"): "1"}}});
+        let may = async || ask(driver, Method::PATCH, &path, &note).await.0.is_success();
+        until(may, || format!("the driver may not annotate {pod}")).await;
     }
 
     /// Nothing is installed yet.

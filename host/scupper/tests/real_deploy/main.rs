@@ -26,6 +26,7 @@ mod rights;
 #[path = "../support/skip.rs"]
 mod skip;
 mod slurm;
+mod stolen_token;
 #[path = "../../benches/drain/testbed.rs"]
 mod testbed;
 mod triggers;

@@ -1,10 +1,17 @@
 //! The API server refuses (401, 403) a request that it grants a moment later, as after a restart: this ends no drain.
 
-use scupper_simulator::api::{Action, Fault};
+use scupper_simulator::api::{Action, Fault, Forbidden, objects};
 
 use crate::objects::{closed_budget, pod};
 use crate::policies;
 use crate::rig::{DRIVER, NODE, Rig};
+
+const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
+/// What a driver logs that does without budgets.
+const DEGRADED: &str = "forbidden to list poddisruptionbudgets; treating them as empty";
+/// With the pauses between its tries, a driver is refused for some seconds.
+const TRIES: u32 = 4;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -95,4 +102,71 @@ async fn a_lasting_refusal_fails_the_drain_and_reports_its_duration() {
         "{output}"
     );
     assert_eq!(rig.pod_names(), ["a"]);
+}
+
+/// The driver is refused this for some seconds.
+fn refuse_for_seconds(rig: &Rig, code: u16, path: &str) {
+    let fault = Fault::new(Action::Status(code, None))
+        .method("GET")
+        .path(path)
+        .user_agent("scupper");
+    rig.api.faults([fault.count(TRIES)]);
+}
+
+#[tokio::test]
+async fn a_short_refusal_of_any_read_changes_nothing_about_a_drain() {
+    let reads = [
+        BUDGETS,
+        DAEMON_SETS,
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/api/v1/nodes/*",
+        "/apis/lifecycle.k8s.io/v1alpha1/*",
+        "/apis/coordination.k8s.io/*",
+    ];
+    for (number, path) in reads.into_iter().enumerate() {
+        let (code, _) = REFUSALS[number % REFUSALS.len()];
+        let rig = Rig::start().await;
+        rig.pods(&["a"]);
+        rig.apply(closed_budget());
+        // Its DaemonSet is gone, so it leaves.
+        let orphan = objects::pod("default", "orphan", NODE).daemonset("gone");
+        rig.apply(orphan.build());
+        let driver = rig.driver(&["--force"]).await;
+        refuse_for_seconds(&rig, code, path);
+        rig.event("drain", DRIVER);
+        rig.until("the budget holds the only pod that is left", || {
+            rig.pod_names() == ["a"] && driver.output().contains("default/web")
+        })
+        .await;
+        // As after a restart of the API server: all watches end, and the read is refused again.
+        rig.api.clear_faults();
+        refuse_for_seconds(&rig, code, path);
+        rig.api.break_watches();
+        rig.delete_budget();
+        assert_eq!(rig.end_of("drain").await, "Succeeded", "{path} {code}");
+        assert!(rig.pod_names().is_empty(), "{path} {code}");
+        assert!(!driver.log().contains("treating them as"), "{path} {code}");
+        assert!(!driver.log().contains("taking them for"), "{path} {code}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_without_the_right_to_read_budgets_says_so_and_ends() {
+    let rig = Rig::start().await;
+    rig.pods(&["a"]);
+    rig.apply(closed_budget());
+    let driver = rig.driver(&[]).await;
+    rig.api.set_forbidden(Forbidden {
+        resource: "poddisruptionbudgets.policy".to_owned(),
+        ..Forbidden::default()
+    });
+    rig.event("drain", DRIVER);
+    rig.until("the API server enforces the budget", || {
+        !rig.evictions().is_empty()
+    })
+    .await;
+    assert!(driver.log().contains(DEGRADED), "{}", driver.log());
+    rig.delete_budget();
+    assert_eq!(rig.end_of("drain").await, "Succeeded");
 }

@@ -1,0 +1,55 @@
+//! Refused reads that a drain can do without.
+//!
+//! An API server that has just restarted refuses requests for some seconds, so a refusal (401, 403) is retried before it
+//! counts. A driver that lacks a right for good waits once, not in each of its drains.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long the refusal of a read that a drain can do without may be a hiccup. Until then the drain keeps what it knew, and
+/// one that knows nothing waits.
+pub const OPTIONAL_READ_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Since when the API server has refused each of these reads. Clones share the state.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OptionalReads(Arc<Mutex<BTreeMap<String, Instant>>>);
+
+impl OptionalReads {
+    /// The API server has refused the read once more. True if a later try may succeed.
+    pub(super) fn may_pass(&self, what: &str) -> bool {
+        let mut refused = self.refused();
+        let since = refused.entry(what.to_owned()).or_insert_with(Instant::now);
+        since.elapsed() < OPTIONAL_READ_PATIENCE
+    }
+
+    /// The API server has answered the read.
+    pub(super) fn succeeded(&self, what: &str) {
+        self.refused().remove(what);
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_once_it_has_lasted_and_until_the_read_succeeds() {
+        let reads = OptionalReads::default();
+        assert!(reads.may_pass("budgets"));
+        tokio::time::advance(OPTIONAL_READ_PATIENCE - Duration::from_millis(1)).await;
+        assert!(reads.may_pass("budgets"));
+        assert!(reads.may_pass("daemonsets"));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!reads.may_pass("budgets"));
+        assert!(reads.may_pass("daemonsets"));
+        reads.succeeded("budgets");
+        assert!(reads.may_pass("budgets"));
+    }
+}
