@@ -234,10 +234,7 @@ impl PreFlightCheck {
                 }
             };
         }
-        (
-            self.check(cluster, draft, refusals, limit).await,
-            self.volumes,
-        )
+        (self.check(cluster, draft, refusals, limit).await, self.volumes)
     }
 
     /// Adds the Deployments to surge. Pods that are certain to stay all the same, or whose data would, may not leave, so
