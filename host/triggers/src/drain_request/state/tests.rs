@@ -16,6 +16,11 @@ mod resuming;
 const HOUR: Duration = Duration::from_secs(3600);
 const NAMESPACE: &str = "nvsentinel";
 
+/// The UID of the request for which the drain of this id was begun.
+fn request_of(id: &str) -> &str {
+    id.split_once('.').map_or(id, |(uid, _)| uid)
+}
+
 /// A trigger, and its time.
 struct Rig {
     state: RequestState,
@@ -235,11 +240,6 @@ fn several_requests_become_one_drain_and_each_gets_its_answer() {
     assert!(
         commands.iter().all(|command| command.starts_with("deadline")),
         "{commands:?}"
-    );
-    assert_eq!(
-        rig.written(),
-        ["a: InProgress=false NodeChanged"],
-        "if it still exists"
     );
     rig.ended("a", drained());
     let written = rig.written();
@@ -477,7 +477,7 @@ fn a_second_drain_for_a_request_is_another_drain_which_a_restart_still_finds() {
     assert_ne!(first, second);
     // A process that continues it keeps its id.
     let mut next = Rig::unresumed(vec![request("a")]);
-    next.finds(Some(left(&second)));
+    next.finds(Some(resuming::left(&second)));
     assert_eq!(next.commands(), ["begin a"]);
     assert_eq!(next.id("a"), second);
 }
