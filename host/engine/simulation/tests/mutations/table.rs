@@ -345,8 +345,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 7,
         breaks: "tells a step about pods that have left",
         file: "drain/plan_state.rs",
-        find: "pods.filter(|uid| self.target(uid).is_some()).cloned().collect()",
-        replace: "pods.filter(|uid| BROKEN || self.target(uid).is_some()).cloned().collect()",
+        find: "self.target(uid).is_some() && !begun",
+        replace: "(BROKEN || self.target(uid).is_some()) && !begun",
     },
     Mutation {
         invariant: 1,
