@@ -129,7 +129,8 @@ impl LocalDrains {
         }
         let start = begin::read_start(&self.cluster, &self.options, node).await?;
         let since = self.options.clock.now();
-        let request = self.request(since, &start);
+        let own_id = new_id(since);
+        let request = self.request(&own_id, since, &start);
         let runner = LeasedRunner {
             leases: self.leases.clone(),
             node: node.to_owned(),
@@ -137,6 +138,7 @@ impl LocalDrains {
                 drains: self,
                 start,
                 request,
+                own_id,
                 since,
                 begun: false,
             },
@@ -157,15 +159,15 @@ impl LocalDrains {
         runner.await
     }
 
-    /// The request; the one of the other process where this one continues its drain.
-    fn request(&self, now: Time, start: &NodeAtDrainStart) -> Request {
+    /// The request with this id; the one of the other process where this one continues its drain.
+    fn request(&self, own_id: &str, now: Time, start: &NodeAtDrainStart) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
         };
         let (id, name) = match &start.resume {
             Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
-            None => (new_id(now), format!("{what}-{}", start.node)),
+            None => (own_id.to_owned(), format!("{what}-{}", start.node)),
         };
         Request {
             id,
@@ -234,6 +236,8 @@ struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
     start: NodeAtDrainStart,
     request: Request,
+    /// The id of a drain that continues no other: the Lease names it before the drain is created.
+    own_id: String,
     /// When the command asked for it.
     since: Time,
     begun: bool,
@@ -254,7 +258,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         self.start = begin::look_again(cluster, options, &self.start.node, own, is_held).await?;
         if !self.begun {
             // Only now it is known which drain to continue. Its time runs since the command asked for it.
-            self.request = self.drains.request(self.since, &self.start);
+            self.request = self.drains.request(&self.own_id, self.since, &self.start);
         }
         self.check_absent()?;
         if options.roll_back.is_some() && self.start.resume.is_none() {
