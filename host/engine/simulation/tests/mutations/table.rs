@@ -398,13 +398,6 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: "filter(|_| BROKEN || has_time)",
     },
     Mutation {
-        invariant: 8,
-        breaks: "evicts a pod again while the eviction is unanswered that a deletion has overtaken",
-        file: "drain/eviction_target.rs",
-        find: "now >= self.not_before && self.overtaken.is_none()",
-        replace: "now >= self.not_before && (BROKEN || self.overtaken.is_none())",
-    },
-    Mutation {
         invariant: 7,
         breaks: "evicts newcomers of a wave that has begun past its hooks",
         file: "drain/late_pods.rs",
@@ -417,13 +410,6 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         file: "drain/late_pods.rs",
         find: "self.waves_by_name(&wave.name).next();",
         replace: "self.waves_by_name(&wave.name).next().or_else(|| self.plan_state.waves().iter().position(|run| BROKEN && run.has_begun()));",
-    },
-    Mutation {
-        invariant: 7,
-        breaks: "takes a hook for finished that was not called for a newcomer",
-        file: "drain/steps.rs",
-        find: "key.phase == HookPhase::BeforeWave && !hook.covers(&leaving)",
-        replace: "!BROKEN && key.phase == HookPhase::BeforeWave && !hook.covers(&leaving)",
     },
     Mutation {
         invariant: 7,
