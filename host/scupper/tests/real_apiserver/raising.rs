@@ -115,3 +115,56 @@ fn a_driver_that_is_killed_between_the_raise_and_the_take_back_takes_the_replica
     let requests = testbed.list_requests("scupper", &mark);
     assert_eq!(patches(&requests), 1, "{requests}");
 }
+
+/// A Deployment with a pod on each of the first four nodes, and a budget that needs all of them.
+fn four_pods_apart(testbed: &Testbed) {
+    testbed.kubectl(&["cordon", "node-4", "node-5"]);
+    testbed.kubectl(&["create", "namespace", "shop"]);
+    let labels = json!({"matchLabels": {"app": "web"}});
+    let apart = json!({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": labels});
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 4, "selector": labels, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"topologySpreadConstraints": [apart], "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "web", "image": "example.com/web:1"}]},
+        }},
+    });
+    setup::apply(testbed, &web);
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 4, "selector": labels},
+    });
+    setup::apply(testbed, &budget);
+    setup::until("its pods are ready", || {
+        deployment(testbed)["status"]["readyReplicas"] == 4
+    });
+}
+
+#[test]
+fn nodes_with_one_pod_each_of_a_deployment_that_needs_all_drain_in_turn() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.blocking_lock();
+    let testbed = Testbed::bare(&["--nodes", "6"]);
+    let nodes = ["node-0", "node-1", "node-2", "node-3"];
+    four_pods_apart(&testbed);
+    for node in nodes {
+        assert_eq!(pods_on(&testbed, node), 1, "{node}");
+    }
+    testbed.kubectl(&["uncordon", "node-4", "node-5"]);
+    let config = Config::with(SETTINGS);
+    let args = ["--local", "--parallel", "4", "--timeout", "180s"];
+    let story = well(&testbed, &config, &[&["drain"][..], &nodes, &args].concat());
+    for node in nodes {
+        assert_eq!(pods_on(&testbed, node), 0, "{story}");
+    }
+    setup::until("the surplus is removed", || {
+        let web = deployment(&testbed);
+        web["spec"]["replicas"] == 4 && web["status"]["readyReplicas"] == 4 && web["status"]["replicas"] == 4
+    });
+    let annotations = &deployment(&testbed)["metadata"]["annotations"];
+    assert!(annotations["scupper.dev/raised-from"].is_null(), "{annotations}");
+}
