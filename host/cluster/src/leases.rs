@@ -133,13 +133,12 @@ impl Cluster {
         drain: Option<&str>,
         verb: &str,
     ) -> Result<Lease, WriteError> {
-        let mut patch = json!({
-            "metadata": {"uid": seen.uid, "resourceVersion": seen.version},
+        // Without a drain it stays as it is: a merge patch leaves out what it does not change.
+        let annotations = drain.map_or_else(|| json!({}), |drain| json!({ DRAIN_ANNOTATION: drain }));
+        let patch = json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.version, "annotations": annotations},
             "spec": spec,
         });
-        if let Some(drain) = drain {
-            patch["metadata"]["annotations"] = json!({ DRAIN_ANNOTATION: drain });
-        }
         let path = path(&seen.namespace, Some(&seen.name));
         let written = self.patch::<WireLease>(&path, Merge::Json, &patch).await;
         let what = format!("{verb} lease {}/{}", seen.namespace, seen.name);
