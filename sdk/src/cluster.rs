@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Node, Pod, bindings::imports::scupper::drain::cluster as generated, host};
+use crate::{Node, Pod, Uid, bindings::imports::scupper::drain::cluster as generated, host};
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,11 @@ pub enum Error {
     NotFound(String),
     /// The API server refused or could not be reached. Retry later.
     Unavailable(String),
+}
+
+/// The UID of the namespace `kube-system`, which identifies the cluster. Checks can call it as well.
+pub fn uid() -> Result<Uid, Error> {
+    Ok(host::cluster::get_cluster_uid()?)
 }
 
 /// The node as it is now.

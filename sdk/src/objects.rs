@@ -50,6 +50,11 @@ impl Call {
         let find = |uid: &Uid| self.pods.iter().find(|pod| pod.uid == *uid);
         host::plan::leaving().iter().filter_map(find).collect()
     }
+
+    /// Whether the operator has declared that the machine is off (`--node-is-off`): nothing runs there.
+    pub fn machine_is_off(&self) -> bool {
+        host::plan::machine_is_off()
+    }
 }
 
 impl Node {

@@ -88,6 +88,11 @@ impl Host {
         });
     }
 
+    /// Begins the drain now.
+    pub fn drain_began(&self) {
+        state::with(|state| state.drain.started = state.drain.now);
+    }
+
     /// Sets [`Drain::found_drained`](crate::Drain): an earlier drain has emptied the node, which stayed cordoned.
     pub fn found_drained(&self) {
         state::with(|state| state.drain.found_drained = true);
@@ -96,6 +101,16 @@ impl Host {
     /// Sets [`Drain::held`](crate::Drain): the drain failed, and its cordon stays.
     pub fn held(&self) {
         state::with(|state| state.drain.held = true);
+    }
+
+    /// Declares that the machine is off, as `--node-is-off` does.
+    pub fn machine_is_off(&self) {
+        state::with(|state| state.machine_is_off = true);
+    }
+
+    /// Moves the node into the cluster with this UID of the namespace `kube-system`.
+    pub fn cluster_uid(&self, uid: &str) {
+        state::with(|state| uid.clone_into(&mut state.cluster_uid));
     }
 
     /// Sets the drain's deadline, relative to now.

@@ -22,17 +22,21 @@ pub(crate) mod config {
 
 pub(crate) mod cluster {
     use crate::{
-        Entry, Node, Pod,
+        Entry, Node, Pod, Uid,
         bindings::imports::scupper::drain::cluster::Error,
         testing::state::{self, State},
     };
 
+    pub(crate) fn get_cluster_uid() -> Result<Uid, Error> {
+        look(|state| state.cluster_uid.clone())
+    }
+
     pub(crate) fn get_node() -> Result<Node, Error> {
-        call(|state| Ok(state.node.clone()))
+        look(|state| state.node.clone())
     }
 
     pub(crate) fn list_pods() -> Result<Vec<Pod>, Error> {
-        call(|state| Ok(state.pods.clone()))
+        look(|state| state.pods.clone())
     }
 
     pub(crate) fn set_node_annotation(key: &str, value: &str) -> Result<(), Error> {
@@ -88,9 +92,18 @@ pub(crate) mod cluster {
         })
     }
 
+    /// A step and a check may look.
+    fn look<T>(read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        state::with(|state| match &state.outage {
+            _ if state.grants.is_none() => Err(Error::NotGranted("a planner has no cluster".to_owned())),
+            Some(message) => Err(Error::Unavailable(message.clone())),
+            None => Ok(read(state)),
+        })
+    }
+
     fn call<T>(act: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
         state::with(|state| match (&state.grants, &state.outage) {
-            _ if state.checks => Err(Error::NotGranted("a check has no cluster".to_owned())),
+            _ if state.checks => Err(Error::NotGranted("a check changes nothing".to_owned())),
             (None, _) => Err(Error::NotGranted("a planner has no cluster".to_owned())),
             (_, Some(message)) => Err(Error::Unavailable(message.clone())),
             (Some(_), None) => act(state),
@@ -103,6 +116,10 @@ pub(crate) mod plan {
 
     pub(crate) fn leaving() -> Vec<String> {
         state::with(|state| state.leaving())
+    }
+
+    pub(crate) fn machine_is_off() -> bool {
+        state::with(|state| state.hook.is_some() && state.machine_is_off)
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) struct State {
     pub(super) node: Node,
     pub(super) pods: Vec<Pod>,
     pub(super) drain: Drain,
+    pub(super) cluster_uid: Uid,
+    /// The operator has declared that the machine is off.
+    pub(super) machine_is_off: bool,
     pub(super) log: Vec<(Level, String)>,
     /// The grants of the policy that is being called; `None` for a planner, which has none.
     pub(super) grants: Option<Vec<Grant>>,
@@ -83,6 +86,8 @@ impl Default for State {
                 deadline: None,
                 now: BEGINNING,
             },
+            cluster_uid: "uid-of-cluster".to_owned(),
+            machine_is_off: false,
             log: Vec::new(),
             grants: None,
             wants: Vec::new(),

@@ -2,8 +2,8 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_engine::{Answer, Node, Pod, PodRef, Task};
-use tokio::sync::watch;
+use scupper_engine::{Answer, Node, Pod, PodRef, Task, Uid};
+use tokio::sync::{OnceCell, watch};
 
 use crate::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
@@ -16,22 +16,38 @@ pub(crate) struct PolicyClusterAccess {
     pub(super) cluster: Cluster,
     pub(super) served: ServedReceiver,
     messages: PolicyMessages,
+    cluster_uid: OnceCell<Uid>,
 }
 
 /// Reports which DrainRequests the current drain serves.
 pub(crate) type ServedReceiver = watch::Receiver<Option<ServedRequests>>;
 
 impl PolicyClusterAccess {
-    pub(crate) const fn new(cluster: Cluster, served: ServedReceiver, messages: PolicyMessages) -> Self {
+    pub(crate) fn new(cluster: Cluster, served: ServedReceiver, messages: PolicyMessages) -> Self {
         Self {
             cluster,
             served,
             messages,
+            cluster_uid: OnceCell::new(),
         }
     }
 }
 
 impl ClusterAccess for PolicyClusterAccess {
+    fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
+        const NAMESPACE: &str = "kube-system";
+        async move {
+            // It never changes, and a waiting policy asks again and again.
+            let read = async || match self.cluster.namespace(NAMESPACE).await {
+                Ok(Some(found)) => Ok(Uid(found.uid)),
+                Ok(None) => Err(AccessError::NotFound(format!("namespace {NAMESPACE}"))),
+                Err(error) => Err(AccessError::Unavailable(error.to_string())),
+            };
+            self.cluster_uid.get_or_try_init(read).await.cloned()
+        }
+        .boxed()
+    }
+
     fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         async move {
             let found = self.cluster.node(node).await;

@@ -110,6 +110,7 @@ pub fn info(request: &Request, started: Time, state: EngineDrainInfo, now: Time)
         started,
         found_drained: state.found_drained,
         held: state.held,
+        machine_is_off: request.settings.machine_is_off,
         deadline: request.deadline,
         now,
         own_pod: request.settings.own_pod.as_ref().map(|pod| &pod.uid),

@@ -2,13 +2,16 @@
 //! checks the grant before each call.
 
 use futures::future::BoxFuture;
-use scupper_engine::{Node, Pod, PodRef};
+use scupper_engine::{Node, Pod, PodRef, Uid};
 use thiserror::Error;
 
 use super::facts::source::FactSource;
 
 /// The part of the cluster that policies can reach.
 pub trait ClusterAccess: FactSource + Send + Sync {
+    /// The UID of the namespace `kube-system`, which identifies the cluster.
+    fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>>;
+
     /// The node as it is now.
     fn node<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>>;
 

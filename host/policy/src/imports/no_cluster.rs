@@ -25,6 +25,10 @@ impl NoCluster {
 }
 
 impl ClusterAccess for NoCluster {
+    fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
+        self.refuse()
+    }
+
     fn node<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         self.refuse()
     }

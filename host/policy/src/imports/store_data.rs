@@ -76,8 +76,8 @@ pub(crate) struct StoreData {
 pub(crate) enum CallScope {
     /// None: the function is pure.
     Nothing,
-    /// Requests that change nothing on the servers.
-    Servers,
+    /// Requests that change nothing on the servers, and reading this node.
+    Servers(Option<String>),
     /// All granted actions.
     Granted(StepScope),
 }
@@ -92,6 +92,8 @@ pub(crate) struct StepScope {
     pub(crate) pods: Vec<PodRef>,
     /// The pods that are still to leave.
     pub(crate) leaving: Vec<Uid>,
+    /// The operator has declared that the machine is off.
+    pub(crate) machine_is_off: bool,
 }
 
 impl CallScope {
@@ -99,7 +101,7 @@ impl CallScope {
     pub(crate) const fn of_step(&self) -> Option<&StepScope> {
         match self {
             Self::Granted(scope) => Some(scope),
-            Self::Nothing | Self::Servers => None,
+            Self::Nothing | Self::Servers(_) => None,
         }
     }
 }
@@ -182,6 +184,14 @@ impl StoreData {
             .ok_or_else(|| Error::NotGranted(closed.to_owned()))
     }
 
+    /// The node that it may read.
+    fn node(&self) -> Result<&str, Error> {
+        match &self.scope {
+            CallScope::Servers(Some(node)) => Ok(node),
+            _ => Ok(&self.scope()?.node),
+        }
+    }
+
     /// Permits one more request, if the function may send any and the step has not sent too many.
     pub(crate) fn may_send(&mut self, method: http::Method) -> Result<Arc<Requests>, http::Error> {
         let changes = matches!(
@@ -192,10 +202,10 @@ impl StoreData {
             CallScope::Nothing => {
                 "only `step` and `check` may send; the other functions are called for their answer alone"
             }
-            CallScope::Servers if changes => {
+            CallScope::Servers(_) if changes => {
                 "`check` may look and change nothing: it sends no PUT, PATCH or DELETE"
             }
-            CallScope::Servers | CallScope::Granted(_) => "",
+            CallScope::Servers(_) | CallScope::Granted(_) => "",
         };
         if !closed.is_empty() {
             return Err(http::Error::NotGranted(closed.to_owned()));
@@ -340,19 +350,30 @@ impl config::Host for StoreData {
 }
 
 impl cluster::Host for StoreData {
+    async fn get_cluster_uid(&mut self) -> Result<String, Error> {
+        if matches!(self.scope, CallScope::Nothing) {
+            let closed =
+                "only `step` and `check` may ask; the other functions are called for their answer alone";
+            return Err(Error::NotGranted(closed.to_owned()));
+        }
+        let asked = self.context.cluster.cluster_uid();
+        let uid = self.meter.counters.waiting(asked).await.map_err(refusal)?;
+        Ok(uid.0)
+    }
+
     async fn get_node(&mut self) -> Result<NodeResult, Error> {
-        let asked = self.context.cluster.node(&self.scope()?.node);
+        let asked = self.context.cluster.node(self.node()?);
         let node = self.meter.counters.waiting(asked).await.map_err(refusal)?;
         Ok(to_wit_owned::node(node))
     }
 
     async fn list_pods(&mut self) -> Result<Vec<PodResult>, Error> {
-        let scope = self.scope()?;
-        let asked = self.context.cluster.pods(&scope.node);
+        let asked = self.context.cluster.pods(self.node()?);
         let pods = self.meter.counters.waiting(asked).await.map_err(refusal)?;
+        let own_pod = self.scope.of_step().and_then(|step| step.own_pod.as_ref());
         Ok(pods
             .into_iter()
-            .map(|pod| to_wit_owned::pod(pod, scope.own_pod.as_ref()))
+            .map(|pod| to_wit_owned::pod(pod, own_pod))
             .collect())
     }
 
@@ -377,6 +398,10 @@ impl plan::Host for StoreData {
     fn leaving(&mut self) -> Vec<String> {
         let leaving = self.scope.of_step().map(|step| step.leaving.iter());
         leaving.into_iter().flatten().map(|uid| uid.0.clone()).collect()
+    }
+
+    fn machine_is_off(&mut self) -> bool {
+        self.scope.of_step().is_some_and(|step| step.machine_is_off)
     }
 }
 

@@ -118,6 +118,7 @@ async fn try_phase(guest: &Guest, phase: HookPhase) -> Vec<Flaw> {
             own_pod: None,
             found_drained: false,
             held: false,
+            machine_is_off: false,
             facts: Some(&blank),
         },
         node: &blank_node(),

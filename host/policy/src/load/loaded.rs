@@ -64,6 +64,7 @@ impl LoadedPolicy {
                 started: Time::default(),
                 found_drained: false,
                 held: false,
+                machine_is_off: false,
                 deadline: None,
                 now: self.guest.context.clock.now(),
                 own_pod: None,

@@ -99,8 +99,11 @@ impl Guest {
         let lists = node.map(|node| Lists::of(node, &[], None));
         let bounds = Bounds::new(&self.limits, self.limits.step_cpu, self.limits.step_wall);
         let facts = self.fact_scope(None, &[]);
+        let checked = node.map(|node| node.name.clone());
         let work = async {
-            let (mut store, instance) = self.open(&bounds, None, (CallScope::Servers, facts)).await?;
+            let (mut store, instance) = self
+                .open(&bounds, None, (CallScope::Servers(checked), facts))
+                .await?;
             let surroundings = surroundings.load(&mut store, &instance)?;
             let node = lists.as_ref().map(Lists::node);
             surroundings.call_check(&mut store, node).await

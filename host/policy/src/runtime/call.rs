@@ -21,6 +21,8 @@ pub struct DrainInfo<'a> {
     pub found_drained: bool,
     /// The drain ended without completing, and its cordon stays.
     pub held: bool,
+    /// The operator has declared that the machine is off (`--node-is-off`).
+    pub machine_is_off: bool,
     /// Its deadline.
     pub deadline: Option<Time>,
     /// The time of the call; a policy has no other clock.

@@ -295,6 +295,7 @@ impl Guest {
             own_pod: call.drain.own_pod.cloned(),
             pods,
             leaving: call.step.leaving.clone(),
+            machine_is_off: call.drain.machine_is_off,
         }
     }
 

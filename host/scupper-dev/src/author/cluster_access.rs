@@ -46,6 +46,10 @@ impl SharedCluster {
 }
 
 impl ClusterAccess for SharedCluster {
+    fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
+        self.ask(|_cluster| Ok(Uid("uid-of-cluster".to_owned())))
+    }
+
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         self.ask(|cluster| Ok(cluster.seen_node()))
     }

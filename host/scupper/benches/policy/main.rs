@@ -76,6 +76,7 @@ const fn drain() -> DrainInfo<'static> {
         started: NOW,
         found_drained: false,
         held: false,
+        machine_is_off: false,
         deadline: None,
         now: NOW,
         own_pod: None,

@@ -1,7 +1,7 @@
 //! Asks what its configuration lists under `ask`, one question a line, and answers with what it learned,
 //! unless its configuration says under `then` what to do.
 
-use guests::bindings::imports::scupper::drain::plan::leaving;
+use guests::bindings::imports::scupper::drain::plan::{leaving, machine_is_off};
 use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, Volume};
 use guests::{
     Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
@@ -63,6 +63,8 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
         ["leaving", "for", "ever"] => loop {
             std::hint::black_box(leaving());
         },
+        ["machine"] => vec![format!("machine-is-off {}", machine_is_off())],
+        ["cluster"] => vec![format!("cluster {:?}", guests::cluster::uid())],
         ["request"] => vec![match facts::request() {
             Ok(request) => format!(
                 "{} {} {:?}",

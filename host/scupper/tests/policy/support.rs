@@ -179,6 +179,7 @@ pub(crate) fn drain() -> DrainInfo<'static> {
         started: Time::from_millis(1_700_000_100_000),
         found_drained: false,
         held: false,
+        machine_is_off: false,
         deadline: Some(Time::from_millis(1_700_000_900_000)),
         now: Time::from_millis(1_700_000_200_000),
         own_pod: None,

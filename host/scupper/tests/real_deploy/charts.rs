@@ -40,6 +40,7 @@ const SAME: [(&str, &[&str], &[&str]); 11] = [
     (
         "slm",
         &[
+            "facts/cluster",
             "facts/request",
             "facts/namespaces",
             "facts/owners",
@@ -53,7 +54,7 @@ const SAME: [(&str, &[&str], &[&str]); 11] = [
         ],
         &[
             "--set=claim=kubelet,waitForVolumes=true,localData=true,surge=restart",
-            "--set=facts={request,namespaces,budgets,owners,resources,volumes,peers}",
+            "--set=facts={cluster,request,namespaces,budgets,owners,resources,volumes,peers}",
             "--set=pods={delete,patch}",
         ],
     ),

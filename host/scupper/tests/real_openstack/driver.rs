@@ -94,6 +94,7 @@ impl Drain {
             started: self.started,
             found_drained: false,
             held: false,
+            machine_is_off: false,
             deadline: None,
             now: now(),
             own_pod: None,

@@ -136,6 +136,7 @@ impl Rig {
             started: self.started.unwrap_or(now),
             found_drained: false,
             held: false,
+            machine_is_off: false,
             deadline: self.deadline,
             now,
             own_pod: None,

@@ -136,6 +136,10 @@ struct SilentCluster;
 type Answer<'a, T> = BoxFuture<'a, Result<T, AccessError>>;
 
 impl ClusterAccess for SilentCluster {
+    fn cluster_uid(&self) -> Answer<'_, Uid> {
+        pending().boxed()
+    }
+
     fn node<'a>(&'a self, _node: &'a str) -> Answer<'a, Node> {
         pending().boxed()
     }
@@ -411,6 +415,7 @@ pub(crate) async fn step_after(
         started: Time::from_millis(1),
         found_drained: false,
         held: false,
+        machine_is_off: false,
         deadline: None,
         now: Time::from_millis(2),
         own_pod: None,

@@ -190,7 +190,13 @@ impl DriverMode {
             args.first(),
             Some(&("kubelet-plugin" | "drain" | "uncordon" | "plan" | "doctor"))
         ) {
-            command.args(["--config", "scupper.yaml", "--policy-cache", "cache"]);
+            command.args(["--config", "scupper.yaml"]);
+        }
+        if matches!(
+            args.first(),
+            Some(&("kubelet-plugin" | "drain" | "uncordon" | "plan"))
+        ) {
+            command.args(["--policy-cache", "cache"]);
         }
         command
             .current_dir(folder)

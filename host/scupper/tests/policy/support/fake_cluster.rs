@@ -76,6 +76,10 @@ impl FakeCluster {
 }
 
 impl ClusterAccess for FakeCluster {
+    fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
+        self.answer(Uid("uid-of-cluster".to_owned()))
+    }
+
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
         self.answer(Node {
             annotations: self.annotations.clone(),
