@@ -65,6 +65,7 @@ impl Hooks for Slurm {
             Phase::BeforeCordon,
             Phase::BeforeDrain,
             Phase::BeforeWave,
+            Phase::AfterDrain,
             Phase::OnCancel,
             Phase::BeforeUncordon,
             Phase::AfterUncordon,
@@ -93,9 +94,7 @@ impl Surroundings for Slurm {
     /// With slurm-operator there is nothing that a policy could check.
     fn check(node: Option<&Node>) -> Vec<Finding> {
         match Settings::read() {
-            Ok(settings) if settings.way == Way::Slurmrestd => {
-                slurmrestd::check::check_all(&settings.slurmrestd, node)
-            }
+            Ok(settings) if settings.way == Way::Slurmrestd => slurmrestd::check::check_all(&settings, node),
             Ok(_) => Vec::new(),
             Err(problems) => vec![Finding::error("configuration", first_message(problems), "")],
         }

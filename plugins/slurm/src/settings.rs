@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{OnFailure, Pod, Problem, config};
+use scupper_sdk::{Call, OnFailure, Pod, Problem, config};
 
 use crate::slurmrestd::settings::{KEYS as SLURMRESTD, Slurmrestd};
 
@@ -124,6 +124,11 @@ impl Settings {
                 .labels
                 .iter()
                 .all(|(key, value)| pod.label(key) == Some(value))
+    }
+
+    /// Whether a Slurm pod leaves the node.
+    pub(crate) fn has_leaving_worker(&self, call: &Call) -> bool {
+        call.leaving().into_iter().any(|pod| self.covers(pod))
     }
 
     /// Why the configuration does not select a running pod.

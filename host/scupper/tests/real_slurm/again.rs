@@ -62,7 +62,7 @@ async fn the_drivers_second_drain_keeps_what_a_terminal_drained() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let drained = testbed.node();
     assert!(
-        drained.starts_with("drained scupper: node=worker-1 drain="),
+        drained.starts_with("drained scupper: node=worker-1 cluster="),
         "{drained}"
     );
     rig.start().await;

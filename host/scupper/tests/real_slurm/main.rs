@@ -12,6 +12,7 @@
 )]
 
 mod again;
+mod alone;
 mod checking;
 mod climbing;
 mod crowded;
@@ -31,6 +32,8 @@ mod leaks;
 mod limit;
 #[path = "../support/long.rs"]
 mod long;
+mod looking_again;
+mod outages;
 mod owning;
 mod parts;
 #[path = "../support/programs.rs"]
@@ -40,6 +43,7 @@ mod programs;
 mod proxy;
 mod rig;
 mod searching;
+mod sharing;
 #[path = "../support/skip.rs"]
 mod skip;
 #[path = "../support/mod.rs"]

@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_millis(500);
 /// The poll interval.
 pub(crate) const POLL: Duration = Duration::from_secs(1);
 /// The beginning of the reason of a drain of the rig's node.
-pub(crate) const OURS: &str = "scupper: node=worker-1 drain=drain-uid: maintenance";
+pub(crate) const OURS: &str = "scupper: node=worker-1 cluster=testbed drain=drain-uid: maintenance";
 
 /// One drain of the Kubernetes node `worker-1`, which is `slurm-worker-0` in Slurm.
 pub(crate) struct Rig {
@@ -50,6 +50,7 @@ pub(crate) fn spec(url: &str, token: &Path, config: &[(&str, &str)]) -> PolicySp
             ("url", url),
             ("slurm-node-table", "worker-1=slurm-worker-0"),
             ("poll-seconds", "1"),
+            ("cluster", "testbed"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned())),
     );

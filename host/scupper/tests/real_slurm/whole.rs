@@ -93,7 +93,7 @@ async fn a_whole_drain_through_the_program_and_nothing_is_left() {
     }
     // Slurm's own clients report their poll, so the order with the driver varies.
     for line in [
-        "(Slurm: slurm-worker-0 is draining: scupper: node=slurm-worker-0 drain=",
+        "(Slurm: slurm-worker-0 is draining: scupper: node=slurm-worker-0 cluster=",
         "(Slurm: job 1 of bob (train) has ended)",
     ] {
         assert!(out.contains(line), "{line}: {out}");

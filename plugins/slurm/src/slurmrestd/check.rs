@@ -1,13 +1,14 @@
 //! Checks whether drains can succeed, for `scupper doctor` and when the driver loads the policy. Changes nothing.
 
-use scupper_sdk::{Finding, Node, count};
+use scupper_sdk::{Finding, Node, cluster, count};
 
-use super::messages;
 use super::naming::Naming;
 use super::node::SlurmNode;
 use super::server::{REQUEUES, Server};
 use super::settings::Slurmrestd;
 use super::slurm_error::SlurmError;
+use super::{messages, reason};
+use crate::settings::{HeldPods, Settings};
 use crate::slurmrestd::ladder::Action;
 
 /// The most bytes of one entry in the lists that grow with the cluster.
@@ -21,7 +22,8 @@ const NODE_NAME: &str = "node name";
 const LIMITS: &str = "response limit";
 
 /// Checks everything that a drain needs from slurmrestd.
-pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Finding> {
+pub(crate) fn check_all(all: &Settings, node: Option<&Node>) -> Vec<Finding> {
+    let settings = &all.slurmrestd;
     let mut server = Server::new(settings, None);
     let nodes = match server.nodes() {
         Ok(nodes) => nodes,
@@ -33,7 +35,7 @@ pub(crate) fn check_all(settings: &Slurmrestd, node: Option<&Node>) -> Vec<Findi
         Finding::ok("API version", format!("slurmrestd serves v0.0.{version}")),
         listed(nodes.len(), "node", BYTES_OF_NODE),
     ];
-    let found = node.map(|node| in_slurm(settings, node, &nodes, &mut findings));
+    let found = node.map(|node| in_slurm(all, node, &nodes, &mut findings));
     // Any node shows the permission.
     findings.extend(
         found
@@ -51,7 +53,8 @@ fn failed(error: &SlurmError) -> Finding {
     let (subject, fix) = match error {
         SlurmError::Token(_) => (
             TOKEN,
-            "write a token of an operator to the file of the secret `token`: scontrol token username=slurm lifespan=86400",
+            "write a token of an operator to the file of the secret `token`: scontrol token username=slurm lifespan=86400 \
+             | sed s/^SLURM_JWT=//",
         ),
         SlurmError::NotAllowed(_) => (
             RIGHTS,
@@ -61,6 +64,10 @@ fn failed(error: &SlurmError) -> Finding {
         SlurmError::TooLong { .. } => (LIMITS, ""),
         SlurmError::NoController(_) => ("slurmctld", "scontrol ping"),
         SlurmError::NotGranted(_) => ("grants", ""),
+        SlurmError::NoCluster(_) => (
+            "cluster",
+            "give the driver the right to get the namespace kube-system (deploy/components/facts/cluster), or set `cluster`",
+        ),
         _ => ("slurmrestd", ""),
     };
     Finding::error(subject, error.to_string(), fix)
@@ -68,11 +75,12 @@ fn failed(error: &SlurmError) -> Finding {
 
 /// The node in Slurm.
 fn in_slurm<'a>(
-    settings: &Slurmrestd,
+    all: &Settings,
     node: &Node,
     nodes: &'a [SlurmNode],
     findings: &mut Vec<Finding>,
 ) -> Option<&'a SlurmNode> {
+    let settings = &all.slurmrestd;
     if settings.naming == Naming::Pods {
         findings.push(Finding::ok(
             NODE_NAME,
@@ -84,7 +92,8 @@ fn in_slurm<'a>(
     let missing = match names.as_deref() {
         Ok([name, ..]) => match nodes.iter().find(|known| known.name == *name) {
             Some(found) => {
-                findings.push(standing(found));
+                findings.push(standing(all, node, found));
+                findings.extend(unheld(all, found));
                 return Some(found);
             }
             None => format!("{name} is not among Slurm's {}", count(nodes.len(), "node")),
@@ -102,11 +111,26 @@ fn in_slurm<'a>(
     None
 }
 
-fn standing(node: &SlurmNode) -> Finding {
+fn standing(settings: &Settings, kubernetes: &Node, node: &SlurmNode) -> Finding {
     let message = match node.reason.trim() {
         "" => format!("{} is {} in Slurm", node.name, node.state()),
         reason => format!("{} is {} in Slurm: {reason}", node.name, node.state()),
     };
+    let ours = match reason::has_drained(kubernetes, settings, node) {
+        Ok(ours) => ours,
+        Err(error) => return failed(&error),
+    };
+    if ours {
+        let fix = format!(
+            "when the maintenance is over: scupper uncordon {}",
+            kubernetes.name
+        );
+        return Finding::warning(NODE_NAME, message, fix);
+    }
+    if node.is_draining() && reason::is_of_scupper(node) {
+        let fix = "uncordon that node, or correct `slurm-node`: two nodes cannot share one Slurm node";
+        return Finding::error(NODE_NAME, message, fix);
+    }
     if node.is_draining() || node.is_out_of_service() {
         let fix = format!(
             "if this is resolved: scontrol update NodeName={} State=RESUME",
@@ -115,6 +139,41 @@ fn standing(node: &SlurmNode) -> Finding {
         return Finding::warning(NODE_NAME, message, fix);
     }
     Finding::ok(NODE_NAME, message)
+}
+
+/// Jobs without a pod before which a drain would wait for them.
+fn unheld(settings: &Settings, node: &SlurmNode) -> Option<Finding> {
+    const HOLD: &str = "hold";
+    if settings.hold == HeldPods::Node {
+        return None;
+    }
+    let pods = match cluster::list_pods() {
+        Ok(pods) => pods,
+        Err(error) => {
+            return Some(Finding::warning(
+                HOLD,
+                format!("the node's pods cannot be read: {error}"),
+                "",
+            ));
+        }
+    };
+    if pods.iter().any(|pod| settings.covers(pod)) {
+        return None;
+    }
+    let then = if settings.slurmrestd.holds_without_pods {
+        "its drains hold all pods until the jobs have ended"
+    } else {
+        "its drains are refused while it has jobs"
+    };
+    let message = format!(
+        "{} has no pod with the labels of `label`, before which `hold: slurm-pods` would wait for jobs; {then}",
+        node.name
+    );
+    Some(Finding::warning(
+        HOLD,
+        message,
+        "correct `label` and `namespace`, or set `hold` to `node`",
+    ))
 }
 
 /// Sends an empty update, which Slurm refuses exactly if it would refuse an update.

@@ -12,10 +12,12 @@ use super::hook_state::HookState;
 use super::job::Job;
 use super::ladder::{self, Action};
 use super::node::SlurmNode;
+use super::node_events;
+use super::reason::{self, Owner};
 use super::search::Found;
 use super::server::Server;
 use super::slurm_error::SlurmError;
-use super::{node_events, reason};
+use super::targets::Targets;
 use crate::settings::Settings;
 
 /// The most jobs that one step signals or cancels.
@@ -36,7 +38,7 @@ pub(crate) struct Climb {
 pub(crate) fn step(
     call: &Call,
     settings: &Settings,
-    hook_state: &mut HookState,
+    (hook_state, owner): (&mut HookState, &Owner),
     server: &Server<'_>,
     nodes: &[SlurmNode],
     found: &Found,
@@ -55,7 +57,7 @@ pub(crate) fn step(
             next: Some(Duration::from_millis(wait)),
         });
     }
-    if !nodes.iter().all(|node| reason::is_of_this_node(call, node)) {
+    if !nodes.iter().all(|node| owner.node_has_drained(node)) {
         let said = "the ladder is not climbed because someone else has drained the node".to_owned();
         return Ok(Climb {
             said: Some(said),
@@ -65,32 +67,22 @@ pub(crate) fn step(
     for node in nodes {
         server.set_state(&node.name, "DRAIN", Some(&node.reason))?;
     }
-    // A job that may be on any node must not be ended.
-    let here = |job: &&Job| nodes.iter().any(|node| job.is_on(&node.name));
-    let found = &Found {
-        jobs: found.jobs.iter().filter(here).cloned().collect(),
-        ..*found
-    };
+    let targets = Targets::of(settings, server, nodes, (found, hook_state.job))?;
     let done = match &rung.action {
-        Action::Down => down(server, nodes)?,
-        Action::Requeue => each(hook_state, found, false, |job| requeue(server, job))?,
-        Action::Cancel => each(hook_state, found, true, |job| {
-            server.cancel(job.id(), None).map(|()| true)
+        Action::Down if targets.left.is_empty() => down(server, nodes)?,
+        Action::Down => Done::Left,
+        Action::Requeue => each(hook_state, &targets, false, |job, _| requeue(server, job))?,
+        Action::Cancel => each(hook_state, &targets, true, |_, address| {
+            server.cancel(address, None).map(|()| true)
         })?,
         Action::Signal(name) => {
-            let jobs = found
-                .jobs
-                .iter()
-                .filter(|job| can_be_signalled(job))
-                .cloned()
-                .collect();
-            let found = Found { jobs, ..*found };
-            each(hook_state, &found, false, |job| {
-                server.cancel(job.id(), Some(name)).map(|()| true)
+            let targets = targets.only(can_be_signalled);
+            each(hook_state, &targets, false, |_, address| {
+                server.cancel(address, Some(name)).map(|()| true)
             })?
         }
     };
-    Ok(climbed(call, hook_state, nodes, &rung.action, &done))
+    Ok(climbed(call, hook_state, nodes, &rung.action, &done, &targets))
 }
 
 /// The result of a rung.
@@ -101,6 +93,8 @@ enum Done {
     Some,
     /// Slurm does not support it.
     Cannot,
+    /// It would end jobs that the configuration leaves alone.
+    Left,
 }
 
 fn climbed(
@@ -109,14 +103,16 @@ fn climbed(
     nodes: &[SlurmNode],
     action: &Action,
     done: &Done,
+    targets: &Targets,
 ) -> Climb {
-    let said = match (done, action) {
+    let mut said = match (done, action) {
         (Done::Some, _) => {
             return Climb {
                 said: None,
                 next: Some(NEXT),
             };
         }
+        (Done::Left, _) => "the node was not set down".to_owned(),
         (Done::Cannot, _) => "this Slurm cannot requeue a job".to_owned(),
         (Done::All(_), Action::Down) => "the node was set down".to_owned(),
         (Done::All(0), Action::Signal(name)) => format!("no job to send SIG{name} to"),
@@ -126,10 +122,20 @@ fn climbed(
         (Done::All(jobs), Action::Requeue) => format!("{} requeued", count(*jobs, "job")),
         (Done::All(jobs), Action::Cancel) => format!("{} cancelled", count(*jobs, "job")),
     };
+    for words in targets.words() {
+        said.push_str("; ");
+        said.push_str(&words);
+    }
     match done {
         // No job was affected.
-        Done::All(0) if *action != Action::Down => log::info!("near the deadline: {said}"),
-        Done::Cannot => {
+        Done::All(0) if *action != Action::Down && targets.left.is_empty() => {
+            log::info!("near the deadline: {said}");
+        }
+        Done::All(0) if *action != Action::Down => {
+            log::warn!("near the deadline: {said}");
+            node_events::missed(call, nodes, &said);
+        }
+        Done::Cannot | Done::Left => {
             log::warn!("near the deadline: {said}");
             node_events::missed(call, nodes, &said);
         }
@@ -150,26 +156,24 @@ fn climbed(
 /// node are known; if they are more than the state can hold, it waits only if it ends jobs.
 fn each(
     hook_state: &mut HookState,
-    found: &Found,
+    targets: &Targets,
     ends_jobs: bool,
-    act: impl Fn(&Job) -> Result<bool, SlurmError>,
+    act: impl Fn(&Job, &str) -> Result<bool, SlurmError>,
 ) -> Result<Done, SlurmError> {
-    let mut due: Vec<&Job> = found
+    let all = targets.jobs.len();
+    let due: Vec<_> = targets
         .jobs
         .iter()
-        .filter(|job| job.id() > 0 && !job.is_completing())
+        .filter(|(job, _)| job.id() > hook_state.job)
         .collect();
-    due.sort_by_key(|job| job.id());
-    let all = due.len();
-    due.retain(|job| job.id() > hook_state.job);
-    for job in due.iter().take(AT_ONCE) {
-        if !act(job)? {
+    for (job, address) in due.iter().take(AT_ONCE) {
+        if !act(job, address)? {
             return Ok(Done::Cannot);
         }
         hook_state.job = job.id();
     }
-    let more = found.unseen > 0 && (ends_jobs || !found.full);
-    Ok(if more || due.len() > AT_ONCE {
+    let more = targets.unseen && (ends_jobs || !targets.full);
+    Ok(if more || targets.later || due.len() > AT_ONCE {
         Done::Some
     } else {
         Done::All(all)

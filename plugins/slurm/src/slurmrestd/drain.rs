@@ -3,21 +3,22 @@
 //! Each step reads the state first and acts on it. So a step can be repeated, and after a lost response the next step sees
 //! the effect.
 
-use std::time::Duration;
-
-use scupper_sdk::{Call, Outcome, Pending, Phase, log};
+use scupper_sdk::{Call, Outcome, Phase, log};
 
 use super::climb::{self, Climb};
 use super::hook_state::HookState;
 use super::node::{Load, SlurmNode};
+use super::reason::Owner;
+use super::refusal::{is_first, refusal};
 use super::search::{self, Found};
 use super::server::Server;
 use super::slurm_error::SlurmError;
-use super::{messages, node_events, reason, token};
+use super::taking::{SOON, take_out_of_service};
+use super::{messages, node_events, token};
 use crate::settings::Settings;
 
-/// The delay before the check after a change.
-const SOON: Duration = Duration::from_millis(250);
+/// By then slurmctld has saved a change of a node, which takes it 5 s; in milliseconds.
+const SAVED: u64 = 30_000;
 
 /// The goal of a hook.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) enum Aim {
     Draining,
     /// The nodes also have no jobs.
     Drained,
+    /// The nodes, which were seen without jobs, have got none since. Their `slurmd` may have ended meanwhile.
+    StillDrained,
 }
 
 /// One step towards the goal.
@@ -41,8 +44,16 @@ pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim)
             let version = hook_state.version;
             token::outcome(&error, call, settings, HookState { version, ..before })
         }
+        error @ SlurmError::NotSlurmrestd { .. } => {
+            error.outcome(settings.poll, has_worked(call, &hook_state))
+        }
         error => error.outcome(settings.poll, before.drained),
     })
+}
+
+/// Whether slurmrestd has answered properly in this drain.
+fn has_worked(call: &Call, hook_state: &HookState) -> bool {
+    hook_state.version.is_some() || call.phase != Phase::BeforeCordon && call.node.own_cordon
 }
 
 fn try_step(
@@ -57,32 +68,72 @@ fn try_step(
         return Ok(Outcome::Done);
     };
     hook_state.version = server.version;
+    let owner = Owner::of(call, settings)?;
     if nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
         hook_state.forget_jobs();
     }
-    if let Some(outcome) = take_out_of_service(call, settings, aim, hook_state, server, &nodes)? {
+    if let Some(refused) = refusal(call, settings, hook_state, server, &nodes, &owner)? {
+        return Ok(Outcome::failed(refused).into());
+    }
+    note_reboots(call, hook_state, &nodes);
+    if let Some(outcome) = take_out_of_service(call, settings, hook_state, server, &nodes, &owner)? {
         return Ok(outcome);
     }
-    log_foreign_drains(call, &nodes);
+    log_foreign_drains(call, &nodes, &owner);
     let was_drained = hook_state.drained;
     hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
-    if aim == Aim::Draining {
+    let reboots = call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
+    if aim == Aim::Draining && !reboots {
         // Reported from the node's reason, because the response to the request may have been lost.
-        for node in nodes.iter().filter(|node| reason::is_of_this_drain(call, node)) {
+        for node in nodes.iter().filter(|node| owner.has_drained(node)) {
             node_events::draining(node, &node.reason);
         }
         return Ok(Outcome::Done);
     }
     let found = search::jobs(server, hook_state, &nodes)?;
-    let free = nodes.iter().all(|node| node.load() == Load::Free);
+    let free = nodes.iter().all(|node| is_free(call, aim, node));
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
     }
+    note_drained(call, hook_state, server, was_drained);
+    let climbed = climb::step(call, settings, (hook_state, &owner), server, &nodes, &found)?;
+    Ok(wait(call, settings, hook_state, &nodes, &found, &climbed))
+}
+
+/// Whether a node without listed jobs has none.
+fn is_free(call: &Call, aim: Aim, node: &SlurmNode) -> bool {
+    match node.load() {
+        _ if node.is_rebooting() => false,
+        Load::Free => true,
+        // It was free when it was last seen, and Slurm has given it no job since.
+        Load::NotResponding if aim == Aim::StillDrained => true,
+        // Slurm has ended its jobs, and nothing runs on a machine that is off.
+        Load::NotResponding => node.is_lost() && call.machine_is_off(),
+        Load::Busy(_) | Load::Unknown => false,
+    }
+}
+
+/// A node that reboots on request gets its jobs back from Slurm afterwards, whoever drained it.
+fn note_reboots(call: &Call, hook_state: &mut HookState, nodes: &[SlurmNode]) {
+    for node in nodes.iter().filter(|node| node.is_rebooting()) {
+        if !hook_state.rebooted {
+            log::info!("{} reboots by `scontrol reboot`: {}", node.name, node.reason);
+            node_events::reboots(node);
+        }
+        hook_state.drained = false;
+    }
+    hook_state.rebooted |= call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
+}
+
+/// Notes when the nodes were first seen draining, and the start of slurmctld's statistics until it has certainly saved that.
+fn note_drained(call: &Call, hook_state: &mut HookState, server: &Server<'_>, was_drained: bool) {
     if hook_state.drained && !was_drained {
         hook_state.controller = server.counts_since();
+        hook_state.since = call.drain.now;
+        hook_state.reported = false;
+    } else if call.drain.now.saturating_sub(hook_state.since) >= SAVED {
+        hook_state.controller = None;
     }
-    let climbed = climb::step(call, settings, hook_state, server, &nodes, &found)?;
-    Ok(wait(settings, hook_state, &nodes, &found, &climbed))
 }
 
 /// The Slurm nodes with these names. `None`: Slurm has none, and the configuration allows it.
@@ -111,106 +162,17 @@ fn find(
 }
 
 /// Reports foreign drains once: before the cordon, or in the first step after it if that hook was skipped.
-fn log_foreign_drains(call: &Call, nodes: &[SlurmNode]) {
-    // Our own cordon may not be visible yet.
-    let skipped = call.node.unschedulable && (!call.node.own_cordon || call.drain.found_drained);
-    let first = match call.phase {
-        Phase::BeforeCordon => true,
-        Phase::BeforeDrain => skipped && call.state.is_empty(),
-        _ => false,
-    };
-    let is_foreign = |node: &&SlurmNode| node.is_draining() && !reason::names_this_node(call, node);
-    for node in nodes.iter().filter(is_foreign).filter(|_| first) {
+fn log_foreign_drains(call: &Call, nodes: &[SlurmNode], owner: &Owner) {
+    let is_foreign = |node: &&SlurmNode| node.is_draining() && !owner.node_is_named_by(node);
+    let is_news = |node: &&SlurmNode| is_first(call) && !node.is_rebooting();
+    for node in nodes.iter().filter(is_foreign).filter(is_news) {
         node_events::found_drained(node);
     }
 }
 
-/// Drains the nodes that are in service. `None`: there were none.
-fn take_out_of_service(
-    call: &Call,
-    settings: &Settings,
-    aim: Aim,
-    hook_state: &mut HookState,
-    server: &Server<'_>,
-    nodes: &[SlurmNode],
-) -> Result<Option<Outcome>, SlurmError> {
-    let open: Vec<&SlurmNode> = nodes.iter().filter(|node| needs_drain(call, node)).collect();
-    if open.is_empty() {
-        return Ok(None);
-    }
-    let each = |pending: Pending, detail: &str| {
-        open.iter().fold(pending, |pending, node| {
-            pending.waiting_for(&node.name, detail, None)
-        })
-    };
-    if hook_state.drained && !is_lost(call, hook_state, server, &open) {
-        // The operator has a reason; draining the node again would work against it.
-        let words = "someone resumed a node in Slurm; drain it there again, or cancel this drain";
-        let waits = Outcome::pending(words).state(hook_state.bytes());
-        return Ok(Some(
-            each(waits.again_after(settings.poll), "gets jobs again").into(),
-        ));
-    }
-    if open.iter().any(|node| node.would_lose_jobs()) {
-        let words = "a node is powering up; a drain now would kill the jobs that it starts for";
-        let waits = Outcome::pending(words).state(hook_state.bytes());
-        return Ok(Some(
-            each(waits.again_after(settings.poll), "powering up for jobs").into(),
-        ));
-    }
-    for node in &open {
-        let text = reason::text(call, settings.reason.as_deref(), node);
-        server.set_state(&node.name, "DRAIN", Some(&text))?;
-        log::info!("requested the drain of {} in Slurm", node.name);
-        if aim == Aim::Drained {
-            // The hook before the cordon has already reported it; this is a repeated drain.
-            node_events::draining(node, &text);
-        }
-    }
-    let waits = Outcome::pending("requested the drain in Slurm").state(hook_state.bytes());
-    Ok(Some(each(waits.again_after(SOON), "draining in Slurm").into()))
-}
-
-/// Whether slurmctld lost our drain because it died before saving it. A node that someone resumed keeps our reason until a
-/// job starts there; without the reason, only a restart of slurmctld explains the lost drain.
-fn is_lost(call: &Call, hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode]) -> bool {
-    if open.iter().any(|node| reason::names_this_drain(call, node)) {
-        return false;
-    }
-    let since = server.counts_since();
-    let lost = match hook_state.controller.zip(since) {
-        Some((before, now)) => before != now,
-        None => !open.iter().any(|node| reason::names_this_node(call, node)),
-    };
-    if !lost {
-        return false;
-    }
-    hook_state.controller = since;
-    for node in open {
-        log::warn!(
-            "slurmctld restarted and lost the drain of {}; draining it again",
-            node.name
-        );
-    }
-    true
-}
-
-/// Whether we must drain the node. A foreign drain stays as it is, with its reason.
-///
-/// A drain with the reason of an earlier drain of this Kubernetes node belongs to the cordon, if that is older than this
-/// drain: it ends with the cordon, and a cancel of this drain does not undo it. Before a cordon of this drain's own it is a
-/// leftover, which this drain replaces.
-fn needs_drain(call: &Call, node: &SlurmNode) -> bool {
-    if node.is_draining() {
-        return call.phase == Phase::BeforeCordon
-            && reason::is_of_this_node(call, node)
-            && !reason::is_of_this_drain(call, node);
-    }
-    !node.is_failing()
-}
-
 /// Pending, with the jobs and nodes that the drain waits for.
 fn wait(
+    call: &Call,
     settings: &Settings,
     hook_state: &HookState,
     nodes: &[SlurmNode],
@@ -228,7 +190,9 @@ fn wait(
         .again_after(climbed.next.unwrap_or(poll).min(poll))
         .state(hook_state.bytes());
     for job in jobs {
-        pending = pending.waiting_for(messages::job_name(job), messages::job(job, nodes), job.started());
+        // The drain has not waited for it since the job began.
+        let since = job.started().map(|began| began.max(call.drain.started));
+        pending = pending.waiting_for(messages::job_name(job), messages::job(job, nodes), since);
     }
     for node in nodes {
         let jobs = jobs.iter().any(|job| job.may_run_on(&node.name));

@@ -11,10 +11,18 @@ pub(crate) struct HookState {
     /// All Slurm nodes were seen draining: a node that no longer drains was resumed by someone.
     #[serde(rename = "d", default)]
     pub(crate) drained: bool,
-    /// The start of slurmctld's statistics when the nodes were seen draining. Another time means that slurmctld restarted (or
-    /// that a new day began).
+    /// The start of slurmctld's statistics when the nodes were first seen draining, as long as slurmctld may not have saved that.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) controller: Option<u64>,
+    /// When the nodes were first seen draining, in milliseconds.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub(crate) since: u64,
+    /// A node was seen rebooting on request: Slurm may resume it afterwards.
+    #[serde(rename = "b", default, skip_serializing_if = "is_false")]
+    pub(crate) rebooted: bool,
+    /// An Event has said that an operator resumed a node.
+    #[serde(rename = "o", default, skip_serializing_if = "is_false")]
+    pub(crate) reported: bool,
     /// The number of climbed rungs.
     #[serde(rename = "r", default)]
     pub(crate) rungs: usize,
@@ -33,6 +41,9 @@ pub(crate) struct HookState {
     /// The jobs that may or may not be on the nodes.
     #[serde(rename = "u", default, skip_serializing_if = "String::is_empty")]
     pub(crate) unplaced: String,
+    /// The nodes whose undrain was requested, with an unknown result.
+    #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) undraining: Vec<String>,
     /// Every running job of the cluster was checked.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) looked: bool,

@@ -34,7 +34,23 @@ pub(crate) struct Job {
     #[serde(default, rename = "job_id", deserialize_with = "number")]
     id: Option<u64>,
     #[serde(default, rename = "job_state", deserialize_with = "words")]
-    state: Vec<String>,
+    pub(super) state: Vec<String>,
+    /// The number of its array; 0 if it is not a task.
+    #[serde(default, rename = "array_job_id", deserialize_with = "number")]
+    array: Option<u64>,
+    #[serde(default, rename = "array_task_id", deserialize_with = "number")]
+    task: Option<u64>,
+    /// The number of its heterogeneous job; 0 if it is not a part of one.
+    #[serde(default, rename = "het_job_id", deserialize_with = "number")]
+    heterogeneous: Option<u64>,
+    #[serde(default, rename = "het_job_offset", deserialize_with = "number")]
+    part: Option<u64>,
+    /// Other nodes on which its heterogeneous job runs.
+    #[serde(skip)]
+    pub(crate) elsewhere: String,
+    /// Only its number and state are known.
+    #[serde(skip)]
+    pub(crate) is_bare: bool,
     /// A hostlist expression.
     #[serde(default, deserialize_with = "lenient")]
     nodes: String,
@@ -58,6 +74,40 @@ impl Job {
         self.id.unwrap_or_default()
     }
 
+    /// The number of the heterogeneous job that it is a part of.
+    pub(crate) fn heterogeneous(&self) -> Option<u64> {
+        self.heterogeneous.filter(|id| *id > 0)
+    }
+
+    /// Its name for people, as `squeue` has it: `4711`, `8_3` for a task of an array, `8+1` for a part of a heterogeneous job.
+    pub(crate) fn label(&self) -> String {
+        match (self.array(), self.task, self.heterogeneous()) {
+            (Some(array), Some(task), _) => format!("{array}_{task}"),
+            (_, _, Some(whole)) => format!("{whole}+{}", self.part.unwrap_or_default()),
+            _ => self.id().to_string(),
+        }
+    }
+
+    /// Its name in a request that signals or ends it and no other job. The last task of an array has the number of the
+    /// array, which in a request means all tasks. `None`: there is no such name.
+    pub(crate) fn address(&self) -> Option<String> {
+        match (self.array(), self.task, self.id()) {
+            (_, _, 0) => None,
+            (Some(array), Some(task), _) => Some(format!("{array}_{task}")),
+            (Some(array), None, id) if array == id => None,
+            (_, _, id) => Some(id.to_string()),
+        }
+    }
+
+    fn array(&self) -> Option<u64> {
+        self.array.filter(|id| *id > 0)
+    }
+
+    /// Its list of nodes.
+    pub(crate) fn nodes(&self) -> &str {
+        &self.nodes
+    }
+
     pub(crate) fn has(&self, word: &str) -> bool {
         self.state.iter().any(|known| known == word)
     }
@@ -68,6 +118,7 @@ impl Job {
             id: Some(id),
             state: state.to_vec(),
             nodes: nodes.join(","),
+            is_bare: true,
             ..Self::default()
         }
     }

@@ -46,7 +46,7 @@ fn known(nodes: &[SlurmNode], jobs: &[Job]) -> String {
 pub(crate) fn job_name(job: &Job) -> String {
     match job.id() {
         0 => "a job without a number".to_owned(),
-        id => format!("job {id}"),
+        _ => format!("job {}", job.label()),
     }
 }
 
@@ -65,17 +65,39 @@ pub(crate) fn job(job: &Job, nodes: &[SlurmNode]) -> String {
         text.push_str(", at most until ");
         text.push_str(&moment(end));
     }
+    if let Some(also) = elsewhere(job) {
+        text.push_str(", ");
+        text.push_str(&also);
+    }
     if !nodes.iter().any(|node| job.is_placed(&node.name)) {
         text.push_str(", and Slurm does not say on which nodes");
     }
     text
 }
 
+/// `a part of heterogeneous job 17, which also runs on gpu-2`
+pub(crate) fn elsewhere(job: &Job) -> Option<String> {
+    let whole = job.heterogeneous()?;
+    Some(match job.elsewhere.as_str() {
+        "" => format!("a part of heterogeneous job {whole}"),
+        nodes => format!(
+            "a part of heterogeneous job {whole}, which also runs on {}",
+            plain(nodes)
+        ),
+    })
+}
+
 /// What the drain waits for on a node without known jobs.
 pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
+    if node.is_rebooting() {
+        return Some(format!("reboots by `scontrol reboot`: {}", plain(&node.reason)));
+    }
     match node.load() {
         Load::Free => None,
-        Load::NotResponding => Some("does not respond: its jobs may still run".to_owned()),
+        Load::NotResponding => Some(
+            "does not respond: its jobs may still run; if the machine is off, drain it with --node-is-off"
+                .to_owned(),
+        ),
         Load::Unknown => Some(format!("unknown state: {}", node.state())),
         Load::Busy(_) if has_jobs => None,
         Load::Busy(word) => Some(format!("{}, though no job is listed", word.to_lowercase())),

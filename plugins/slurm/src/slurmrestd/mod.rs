@@ -15,11 +15,14 @@ mod node_events;
 mod numbers;
 mod out_of_service;
 mod reason;
+mod refusal;
 mod search;
 mod server;
 pub(crate) mod settings;
 pub(crate) mod slurm_error;
 mod states;
+mod taking;
+mod targets;
 mod token;
 mod undrain;
 pub(crate) mod wire;
@@ -44,8 +47,12 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         }
         (Phase::BeforeCordon, _) => Aim::Draining,
         (Phase::BeforeDrain, _) if settings.hold == HeldPods::Node => Aim::Drained,
-        (Phase::BeforeDrain, _) => Aim::Draining,
+        (Phase::BeforeDrain, _) if settings.has_leaving_worker(call) => Aim::Draining,
+        // No later hook would wait for the jobs.
+        (Phase::BeforeDrain, _) => Aim::Drained,
+        (Phase::BeforeWave, _) if settings.hold == HeldPods::Node => Aim::StillDrained,
         (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => Aim::Drained,
+        (Phase::AfterDrain, _) => Aim::StillDrained,
         (Phase::BeforeEvict, Subject::Pod(uid)) if workers.iter().any(|pod| pod.uid == *uid) => Aim::Drained,
         _ => return Outcome::Done,
     };

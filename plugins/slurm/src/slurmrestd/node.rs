@@ -14,6 +14,9 @@ const BUSY: [&str; 3] = ["ALLOCATED", "MIXED", "COMPLETING"];
 /// Flags of a node whose power changes.
 const POWER: [&str; 3] = ["POWERING_UP", "POWERED_DOWN", "POWERING_DOWN"];
 
+/// Flags of a node that reboots on request.
+const REBOOT: [&str; 2] = ["REBOOT_REQUESTED", "REBOOT_ISSUED"];
+
 /// The fields of a node that a drain needs.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct SlurmNode {
@@ -77,6 +80,16 @@ impl SlurmNode {
     /// Whether an operator marked it as failing: it gets no jobs and does not come back by itself.
     pub(crate) fn is_failing(&self) -> bool {
         self.has("FAIL") && !self.has("DOWN") && self.is_out_of_service()
+    }
+
+    /// Whether it reboots on request of a user (`scontrol reboot`), now or when its jobs have ended. Slurm may resume it then.
+    pub(crate) fn is_rebooting(&self) -> bool {
+        REBOOT.into_iter().any(|word| self.has(word))
+    }
+
+    /// Whether its `slurmd` is silent and Slurm has therefore set it down: jobs cannot be there for Slurm.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.has("DOWN") && self.has("NOT_RESPONDING")
     }
 
     /// Whether a drain would kill the jobs that the node is being started for.

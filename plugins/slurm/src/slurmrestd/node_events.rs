@@ -17,7 +17,55 @@ pub(super) fn undrained(call: &Call, node: &SlurmNode) {
     emit_or_log("SlurmNodeUndrained", events::emit_for_node, &note);
 }
 
-/// Someone else had drained the node before this drain began. It stays drained.
+/// An operator, or a tool, has resumed the node while the drain runs.
+pub(super) fn resumed(call: &Call, node: &SlurmNode) {
+    let note = format!(
+        "{} was resumed in Slurm, not by Scupper, while {} drains it: it may get jobs, so the drain waits; drain it there \
+         again, or cancel this drain",
+        node.name, call.drain.name
+    );
+    emit_or_log("SlurmNodeResumed", events::warn_for_node, &note);
+}
+
+/// The node reboots on request of a user of Slurm.
+pub(super) fn reboots(node: &SlurmNode) {
+    let note = format!(
+        "{} reboots by `scontrol reboot`, {}; the drain waits for that, as Slurm may resume it afterwards",
+        node.name,
+        reason_text(node, &node.reason)
+    );
+    emit_or_log("SlurmNodeReboots", events::emit_for_node, &note);
+}
+
+/// After the uncordon `slurmd` does not respond yet: Slurm returns the node by itself.
+pub(super) fn silent(node: &SlurmNode) {
+    let note = format!(
+        "{} is DOWN in Slurm until its slurmd responds; then it returns by itself, unless ReturnToService is 0",
+        node.name
+    );
+    emit_or_log("SlurmNodeSilent", events::emit_for_node, &note);
+}
+
+/// A drain of this Kubernetes node has drained it, but the configuration no longer maps it to this node.
+pub(super) fn not_mapped(call: &Call, node: &SlurmNode) {
+    let note = format!(
+        "{} stays drained in Slurm: a drain of {} drained it, but `slurm-node` no longer names it; to resume it: \
+         \"scontrol update nodename={} state=resume\"",
+        node.name, call.node.name, node.name
+    );
+    emit_or_log("SlurmNodeStaysOut", events::warn_for_node, &note);
+}
+
+/// Scupper drained it for another Kubernetes node.
+pub(super) fn of_another(node: &SlurmNode) {
+    let note = format!(
+        "{} stays drained in Slurm for another Kubernetes node: {}; the uncordon of that node lifts it",
+        node.name, node.reason
+    );
+    emit_or_log("SlurmNodeStaysOut", events::warn_for_node, &note);
+}
+
+/// An operator had drained the node before this drain began. It stays drained.
 pub(super) fn found_drained(node: &SlurmNode) {
     let note = format!(
         "{} was already drained in Slurm, {}; drain and uncordon keep it drained",

@@ -1,41 +1,120 @@
 //! The reason of our drains in Slurm. It shows people, monitors and this policy whose drain it is.
 //!
-//! `scupper: node=<node> drain=<id>: <name>`, with ` down` after the id once the ladder has set the node down, and at the end
-//! the former reason of a node that was down. slurmctld appends to reasons, so only the beginning identifies the owner; and a
-//! reason outlives its drain, so the node must also be draining.
+//! `scupper: node=<node> cluster=<cluster> drain=<id>: <name>`, with ` down` after the id once the ladder has set the node
+//! down, and at the end the former reason of a node that was down. Two clusters that share one Slurm may have nodes of the
+//! same name, so only the cluster makes it ours. slurmctld appends to reasons, so only the beginning identifies the owner;
+//! and a reason may outlive its drain, so the node must also be draining.
 
-use scupper_sdk::Call;
+use scupper_sdk::{Call, Node, cluster};
 
 use super::node::SlurmNode;
+use super::slurm_error::SlurmError;
 use crate::reason::{CHARACTERS, one_line};
+use crate::settings::Settings;
 
 const OURS: &str = "scupper: node=";
 const DOWN: &str = " down";
 const WAS_DOWN: &str = "; was down: ";
 /// slurmctld appends this to the reason of a node that does not respond. With `ReturnToService=1` a node with this reason
 /// alone comes back by itself.
-const SILENT: &str = "Not responding";
+pub(crate) const SILENT: &str = "Not responding";
+/// A longer name of a node or a drain leaves no room for what identifies the drain.
+const NAME: usize = 120;
 
-/// The reason of this drain for a node. It contains the former reason of a node that is down, for `after`.
-pub(crate) fn text(call: &Call, more: Option<&str>, node: &SlurmNode) -> String {
-    let mut text = this_drain(call);
-    let head = text.chars().count();
-    text.push_str(": ");
-    text.push_str(&call.drain.name);
-    if let Some(more) = more {
+/// The owner of a drain in Slurm: this Kubernetes node in this cluster, and this drain of it.
+pub(crate) struct Owner {
+    node: String,
+    drain: String,
+    name: String,
+}
+
+impl Owner {
+    /// Asks which cluster this is, unless the configuration says it.
+    pub(crate) fn of(call: &Call, settings: &Settings) -> Result<Self, SlurmError> {
+        let node = of_node(&call.node, settings)?;
+        Ok(Self {
+            drain: format!("{node}{}", call.drain.id),
+            node,
+            name: call.drain.name.clone(),
+        })
+    }
+
+    /// The reason of this drain for a node. It contains the former reason of a node that is down, for `after`.
+    pub(crate) fn text(&self, more: Option<&str>, node: &SlurmNode) -> String {
+        let mut text = self.drain.clone();
+        let head = text.chars().count();
         text.push_str(": ");
-        text.push_str(more);
-    }
-    let Some(former) = former(node) else {
-        return one_line(&text);
-    };
-    let tail = format!("{WAS_DOWN}{former}");
-    match CHARACTERS.checked_sub(tail.chars().count()) {
-        Some(room) if room >= head => {
-            one_line(&text).chars().take(room).collect::<String>() + &one_line(&tail)
+        text.push_str(&self.name);
+        if let Some(more) = more {
+            text.push_str(": ");
+            text.push_str(more);
         }
-        _ => one_line(&text),
+        let Some(former) = former(node) else {
+            return one_line(&text);
+        };
+        let tail = format!("{WAS_DOWN}{former}");
+        match CHARACTERS.checked_sub(tail.chars().count()) {
+            Some(room) if room >= head => {
+                one_line(&text).chars().take(room).collect::<String>() + &one_line(&tail)
+            }
+            _ => one_line(&text),
+        }
     }
+
+    /// Whether this drain has drained the node.
+    pub(crate) fn has_drained(&self, node: &SlurmNode) -> bool {
+        node.is_draining() && self.is_named_by(node)
+    }
+
+    /// Whether the node has the reason of this drain, drained or not.
+    pub(crate) fn is_named_by(&self, node: &SlurmNode) -> bool {
+        let rest = node.reason.strip_prefix(&one_line(&self.drain));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
+    }
+
+    /// Whether any drain of this Kubernetes node has drained it.
+    pub(crate) fn node_has_drained(&self, node: &SlurmNode) -> bool {
+        node.is_draining() && self.node_is_named_by(node)
+    }
+
+    /// Whether the node has the reason of any drain of this Kubernetes node, drained or not.
+    pub(crate) fn node_is_named_by(&self, node: &SlurmNode) -> bool {
+        names(&self.node, node)
+    }
+
+    /// Whether Scupper has drained it for another Kubernetes node, of this or another cluster.
+    pub(crate) fn is_of_another(&self, node: &SlurmNode) -> bool {
+        node.is_draining() && is_of_scupper(node) && !self.node_is_named_by(node)
+    }
+}
+
+/// Whether this Kubernetes node has drained it.
+pub(crate) fn has_drained(
+    kubernetes: &Node,
+    settings: &Settings,
+    node: &SlurmNode,
+) -> Result<bool, SlurmError> {
+    let head = of_node(kubernetes, settings)?;
+    Ok(node.is_draining() && names(&head, node))
+}
+
+/// Whether the reason is that of a drain by Scupper, for any node.
+pub(crate) fn is_of_scupper(node: &SlurmNode) -> bool {
+    node.reason.starts_with(OURS)
+}
+
+/// The beginning of the reasons of a Kubernetes node.
+fn of_node(node: &Node, settings: &Settings) -> Result<String, SlurmError> {
+    let cluster = match &settings.slurmrestd.cluster {
+        Some(name) => name.clone(),
+        None => cluster::uid().map_err(|error| SlurmError::NoCluster(error.to_string()))?,
+    };
+    let name: String = node.name.chars().take(NAME).collect();
+    Ok(format!("{OURS}{name} cluster={cluster} drain="))
+}
+
+fn names(head: &str, node: &SlurmNode) -> bool {
+    node.reason.starts_with(&one_line(head))
 }
 
 /// The same reason, with the mark that the ladder has set the node down.
@@ -46,39 +125,14 @@ pub(crate) fn set_down(node: &SlurmNode) -> String {
     }
 }
 
-/// The reason after the undrain. It is never one of our drains', because a drain without a reason inherits it. A node that
-/// is still down gets back its former reason.
-pub(crate) fn after(call: &Call, node: &SlurmNode) -> String {
-    if node.has("DOWN") && !records_down(node) {
-        match former(node) {
-            Some(former) if !former.starts_with(SILENT) => return former.to_owned(),
-            None if !node.reason.ends_with(SILENT) => {}
-            _ => return SILENT.to_owned(),
-        }
+/// The reason after the undrain: the one that Slurm itself leaves on a node that was silent, as nothing but the start of a job
+/// removes a reason, and with any other one a node that is DOWN stays so. A node that is still down gets back its former reason.
+pub(crate) fn after(node: &SlurmNode) -> &str {
+    let is_revived = records_down(node) && !node.has("NOT_RESPONDING");
+    match former(node) {
+        Some(former) if node.has("DOWN") && !is_revived && !former.starts_with(SILENT) => former,
+        _ => SILENT,
     }
-    one_line(&format!("undrained by scupper: {}", call.drain.name))
-}
-
-/// Whether this drain has drained the node.
-pub(crate) fn is_of_this_drain(call: &Call, node: &SlurmNode) -> bool {
-    node.is_draining() && names_this_drain(call, node)
-}
-
-/// Whether the node has the reason of this drain, drained or not.
-pub(crate) fn names_this_drain(call: &Call, node: &SlurmNode) -> bool {
-    let head = one_line(&this_drain(call));
-    let rest = node.reason.strip_prefix(&head);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
-}
-
-/// Whether any drain of this Kubernetes node has drained it.
-pub(crate) fn is_of_this_node(call: &Call, node: &SlurmNode) -> bool {
-    node.is_draining() && names_this_node(call, node)
-}
-
-/// Whether the node has the reason of any drain of this Kubernetes node, drained or not.
-pub(crate) fn names_this_node(call: &Call, node: &SlurmNode) -> bool {
-    node.reason.starts_with(&one_line(&this_node(call)))
 }
 
 /// Whether the reason says that a ladder has set the node down.
@@ -88,7 +142,7 @@ pub(crate) fn records_down(node: &SlurmNode) -> bool {
 
 /// The reason for which a node is down, or was down when we drained it.
 fn former(node: &SlurmNode) -> Option<&str> {
-    if node.reason.starts_with(OURS) {
+    if is_of_scupper(node) {
         return node.reason.split_once(WAS_DOWN).map(|(_, former)| former);
     }
     let reason = node.reason.trim();
@@ -102,12 +156,4 @@ fn id(node: &SlurmNode) -> Option<(&str, &str, &str)> {
     let (head, rest) = node.reason.split_at_checked(begin)?;
     let (id, rest) = rest.split_at_checked(rest.find(':')?)?;
     Some((head, id, rest))
-}
-
-fn this_node(call: &Call) -> String {
-    format!("{OURS}{} drain=", call.node.name)
-}
-
-fn this_drain(call: &Call) -> String {
-    this_node(call) + &call.drain.id
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::hook_state::HookState;
-use super::job::Job;
+use super::job::{Job, may_run};
 use super::node::{Load, SlurmNode};
 use super::numbers;
 use super::server::Server;
@@ -82,9 +82,24 @@ fn all(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Found, SlurmError> {
     })
 }
 
-fn on(jobs: Vec<Job>, nodes: &[SlurmNode]) -> Vec<Job> {
+fn on(mut jobs: Vec<Job>, nodes: &[SlurmNode]) -> Vec<Job> {
     let here = |job: &Job| nodes.iter().any(|node| job.may_run_on(&node.name));
+    name_other_parts(&mut jobs, here);
     jobs.into_iter().filter(here).collect()
+}
+
+/// Notes with each part of a heterogeneous job on which other nodes the job runs.
+fn name_other_parts(jobs: &mut [Job], here: impl Fn(&Job) -> bool) {
+    let mut elsewhere: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| may_run(&job.state) && !here(job)) {
+        if let Some(whole) = job.heterogeneous() {
+            elsewhere.entry(whole).or_default().push(job.nodes().to_owned());
+        }
+    }
+    for job in jobs {
+        let others = job.heterogeneous().and_then(|whole| elsewhere.get(&whole));
+        job.elsewhere = others.map_or_else(String::new, |nodes| nodes.join(","));
+    }
 }
 
 /// Fetches each running job of one list of states.
@@ -179,7 +194,7 @@ impl<'a> Search<'a> {
     /// `None`: its array has more tasks than fit into a response.
     fn fetch(&mut self, id: u64) -> Result<Option<Vec<Job>>, SlurmError> {
         self.asked = self.asked.saturating_add(1);
-        match self.server.job(id) {
+        match self.server.parts(id) {
             Ok(jobs) => Ok(Some(on(jobs, self.nodes))),
             // The state has room for some of these.
             Err(SlurmError::TooLong { .. }) if self.unplaced.len() < numbers::UNPLACED => Ok(None),

@@ -54,7 +54,7 @@ impl<'a> Server<'a> {
             let response = self.list(version, "nodes/", List::Nodes)?;
             if response.status != 404 {
                 self.version = Some(version);
-                return read(&response)?.nodes.ok_or_else(|| absent("nodes"));
+                return self.read(&response)?.nodes.ok_or_else(|| absent("nodes"));
             }
         }
         Err(match self.settings.version {
@@ -74,7 +74,7 @@ impl<'a> Server<'a> {
         if response.status == 404 {
             return Ok(None);
         }
-        let body = read_as(&response, |body: &states::Body| &body.errors)?;
+        let body = self.read_as(&response, |body: &states::Body| &body.errors)?;
         body.jobs.map(Some).ok_or_else(|| absent("jobs"))
     }
 
@@ -83,7 +83,7 @@ impl<'a> Server<'a> {
         let version = self.version.unwrap_or(OLDEST);
         let path = format!("jobs/{}", shown(version));
         let response = self.list(version, &path, List::Jobs)?;
-        read(&response)?.jobs.ok_or_else(|| absent("jobs"))
+        self.read(&response)?.jobs.ok_or_else(|| absent("jobs"))
     }
 
     /// The job with this number. For the first job of an array or of a heterogeneous job also the others. Empty: it is over
@@ -91,17 +91,32 @@ impl<'a> Server<'a> {
     pub(crate) fn job(&self, id: u64) -> Result<Vec<Job>, SlurmError> {
         let version = self.version.unwrap_or(OLDEST);
         let response = self.list(version, &format!("job/{id}{}", shown(version)), List::Array)?;
-        match read_as(&response, |body: &Body| &body.errors) {
+        match self.read_as(&response, |body: &Body| &body.errors) {
             Err(SlurmError::NoSuchJob) => Ok(Vec::new()),
             Err(error) => Err(error),
             Ok(body) => body.jobs.ok_or_else(|| absent("jobs")),
         }
     }
 
-    /// The start of slurmctld's statistics: its own start, or the last midnight. `None`: not reported.
+    /// The same, and if it is a part of a heterogeneous job, all parts of that.
+    pub(crate) fn parts(&self, id: u64) -> Result<Vec<Job>, SlurmError> {
+        let jobs = self.job(id)?;
+        let whole = jobs.iter().find_map(Job::heterogeneous);
+        match whole.filter(|whole| jobs.iter().all(|job| job.id() != *whole)) {
+            Some(whole) => {
+                let mut parts = self.job(whole)?;
+                parts.retain(|part| part.id() != id);
+                Ok([jobs, parts].concat())
+            }
+            None => Ok(jobs),
+        }
+    }
+
+    /// The start of slurmctld's statistics: its own start, the last midnight, or the last `sdiag --reset`. slurmrestd does not
+    /// report when slurmctld started. `None`: not reported.
     pub(crate) fn counts_since(&self) -> Option<u64> {
         let response = self.get(self.version.unwrap_or(OLDEST), "diag/").ok()?;
-        read(&response).ok()?.statistics.since
+        self.read(&response).ok()?.statistics.since
     }
 
     /// Changes a node's state, and its reason if one is given.
@@ -119,7 +134,7 @@ impl<'a> Server<'a> {
         let request = self
             .request(Method::Post, version, &path)
             .json_body(body.to_string());
-        read(&request.send()?).map(drop)
+        self.read(&request.send()?).map(drop)
     }
 
     /// Checks that the token's user may change this node. The update is empty and changes nothing.
@@ -133,14 +148,14 @@ impl<'a> Server<'a> {
             .is_ok_and(|response| response.status != 404)
     }
 
-    /// Cancels a job, or sends its processes a signal.
-    pub(crate) fn cancel(&self, job: u64, signal: Option<&str>) -> Result<(), SlurmError> {
+    /// Cancels the job with this address, or sends its processes a signal.
+    pub(crate) fn cancel(&self, job: &str, signal: Option<&str>) -> Result<(), SlurmError> {
         let query = signal.map_or_else(String::new, |signal| format!("?signal=SIG{signal}"));
         let path = format!("job/{job}{query}");
         let response = self
             .request(Method::Delete, self.version.unwrap_or(OLDEST), &path)
             .send()?;
-        let status = match read(&response) {
+        let status = match self.read(&response) {
             Err(SlurmError::NoSuchJob) => return Ok(()),
             body => body?.status,
         };
@@ -162,7 +177,7 @@ impl<'a> Server<'a> {
                 serde_json::from_slice::<Body>(&response.body).is_ok_and(|body| !body.errors.is_empty())
             );
         }
-        read(&response).map(|_body| true)
+        self.read(&response).map(|_body| true)
     }
 
     /// Why no version can drain: either an older one is served, or none.
@@ -200,29 +215,35 @@ impl<'a> Server<'a> {
             None => request,
         }
     }
+
+    /// The body of a response without errors. A response with status 200 can contain errors.
+    fn read(&self, response: &Response) -> Result<Body, SlurmError> {
+        self.read_as(response, |body: &Body| &body.errors)
+    }
+
+    fn read_as<T: DeserializeOwned>(
+        &self,
+        response: &Response,
+        errors: impl Fn(&T) -> &[ErrorEntry],
+    ) -> Result<T, SlurmError> {
+        let body = serde_json::from_slice::<T>(&response.body);
+        if body.is_err()
+            && let Some(error) = SlurmError::of_another_server(&self.settings.url, response)
+        {
+            return Err(error);
+        }
+        let errors = body.as_ref().map_or(&[][..], |body| errors(body));
+        // The text of a long unreadable list is not needed.
+        if let Some(error) = SlurmError::of(response.status, errors, || response.text()) {
+            return Err(error);
+        }
+        body.map_err(|error| SlurmError::Unreadable(error.to_string()))
+    }
 }
 
 /// Includes hidden partitions, but not the long details of allocations.
 const fn shown(version: u32) -> &'static str {
     if version > OLDEST { "?flags=ALL" } else { "" }
-}
-
-/// The body of a response without errors. A response with status 200 can contain errors.
-fn read(response: &Response) -> Result<Body, SlurmError> {
-    read_as(response, |body: &Body| &body.errors)
-}
-
-fn read_as<T: DeserializeOwned>(
-    response: &Response,
-    errors: impl Fn(&T) -> &[ErrorEntry],
-) -> Result<T, SlurmError> {
-    let body = serde_json::from_slice::<T>(&response.body);
-    let errors = body.as_ref().map_or(&[][..], |body| errors(body));
-    // The text of a long unreadable list is not needed.
-    if let Some(error) = SlurmError::of(response.status, errors, || response.text()) {
-        return Err(error);
-    }
-    body.map_err(|error| SlurmError::Unreadable(error.to_string()))
 }
 
 fn absent(what: &str) -> SlurmError {

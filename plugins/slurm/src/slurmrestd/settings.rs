@@ -12,10 +12,13 @@ use super::server::{NEWEST, OLDEST, SECRET};
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The keys of this way only.
-pub(crate) const KEYS: [&str; 9] = [
+pub(crate) const KEYS: [&str; 12] = [
     "api-version",
+    "cluster",
+    "heterogeneous",
     "ladder",
     "ladder-too-long",
+    "no-slurm-pods",
     "not-in-slurm",
     "slurm-node",
     "slurm-node-table",
@@ -30,6 +33,8 @@ pub(crate) struct Slurmrestd {
     /// Without a trailing slash.
     pub(crate) url: String,
     pub(crate) user: Option<String>,
+    /// This cluster's name in reasons; `None`: the UID of the namespace kube-system.
+    pub(crate) cluster: Option<String>,
     /// The configured version; `None`: detect it.
     pub(crate) version: Option<u32>,
     pub(crate) naming: Naming,
@@ -39,6 +44,10 @@ pub(crate) struct Slurmrestd {
     pub(crate) ladder: Vec<Rung>,
     /// Scale a ladder that is longer than the drain, instead of refusing.
     pub(crate) scales_ladder: bool,
+    /// Whether the ladder may act on a part of a heterogeneous job, which can end the parts on other nodes.
+    pub(crate) ends_heterogeneous: bool,
+    /// With `hold: slurm-pods` and jobs, but no Slurm pod that leaves: hold the node, instead of refusing.
+    pub(crate) holds_without_pods: bool,
     /// How long to wait for a new token when Slurm no longer accepts the old one.
     pub(crate) token_timeout: Duration,
 }
@@ -63,11 +72,8 @@ impl Slurmrestd {
             Naming::Name
         });
         let table = get("slurm-node-table").map_or(Ok(Vec::new()), |text| table(&text));
-        let table = table.unwrap_or_else(|part| {
-            reported(
-                "slurm-node-table",
-                format!("`{part}`: must be NODE=SLURM-NODE,NODE=SLURM-NODE"),
-            );
+        let table = table.unwrap_or_else(|wrong| {
+            reported("slurm-node-table", wrong);
             Vec::new()
         });
         let version = get("api-version").filter(|text| text != "auto").and_then(|text| {
@@ -84,26 +90,10 @@ impl Slurmrestd {
             }
             known
         });
-        let ignores_unknown = match get("not-in-slurm").as_deref() {
-            None | Some("refuse") => false,
-            Some("ignore") => true,
-            Some(other) => {
-                reported("not-in-slurm", format!("`{other}`: must be refuse or ignore"));
-                false
-            }
-        };
         let ladder = ladder::read(&get("ladder").unwrap_or_default()).unwrap_or_else(|message| {
             reported("ladder", message);
             Vec::new()
         });
-        let scales_ladder = match get("ladder-too-long").as_deref() {
-            None | Some("refuse") => false,
-            Some("scale") => true,
-            Some(other) => {
-                reported("ladder-too-long", format!("`{other}`: must be refuse or scale"));
-                false
-            }
-        };
         let token_timeout =
             get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| config::duration(text.trim()));
         let token_timeout = token_timeout.unwrap_or_else(|| {
@@ -113,15 +103,34 @@ impl Slurmrestd {
             );
             TOKEN_TIMEOUT
         });
+        let cluster = get("cluster").map(|name| name.trim().to_owned());
+        if cluster.as_deref().is_some_and(|name| !is_name(name)) {
+            reported(
+                "cluster",
+                "must be a name of at most 63 letters, digits, dots, hyphens and underscores".to_owned(),
+            );
+        }
+        let mut chosen = |key: &str, default: &str, other: &str| match get(key).as_deref() {
+            None => false,
+            Some(text) if text == default => false,
+            Some(text) if text == other => true,
+            Some(text) => {
+                reported(key, format!("`{text}`: must be {default} or {other}"));
+                false
+            }
+        };
         Self {
+            cluster,
+            ignores_unknown: chosen("not-in-slurm", "refuse", "ignore"),
+            scales_ladder: chosen("ladder-too-long", "refuse", "scale"),
+            ends_heterogeneous: chosen("heterogeneous", "wait", "ladder"),
+            holds_without_pods: chosen("no-slurm-pods", "refuse", "hold"),
             url,
             user: get("user").map(|user| user.trim().to_owned()),
             version,
             naming,
             table,
-            ignores_unknown,
             ladder,
-            scales_ladder,
             token_timeout,
         }
     }
@@ -146,15 +155,30 @@ fn is_url(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && plain(rest))
 }
 
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    text.len() <= 63 && text.chars().all(plain)
+}
+
+/// Two nodes of Kubernetes cannot share one of Slurm: the uncordon of the first would give jobs to the second.
 fn table(text: &str) -> Result<Vec<(String, String)>, String> {
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    parts
-        .map(|part| {
-            let (node, name) = part.split_once('=').ok_or_else(|| part.to_owned())?;
-            let (node, name) = (node.trim(), name.trim());
-            let full = !node.is_empty() && !name.is_empty();
-            full.then(|| (node.to_owned(), name.to_owned()))
-                .ok_or_else(|| part.to_owned())
-        })
-        .collect()
+    let mut table: Vec<(String, String)> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let pair = part
+            .split_once('=')
+            .map(|(node, name)| (node.trim(), name.trim()));
+        let Some((node, name)) = pair.filter(|(node, name)| !node.is_empty() && !name.is_empty()) else {
+            return Err(format!("`{part}`: must be NODE=SLURM-NODE,NODE=SLURM-NODE"));
+        };
+        if let Some((other, _)) = table.iter().find(|(_, known)| known == name) {
+            return Err(format!(
+                "{other} and {node} cannot both be {name}: the uncordon of one would give jobs to the other"
+            ));
+        }
+        if table.iter().any(|(known, _)| known == node) {
+            return Err(format!("{node} has two names"));
+        }
+        table.push((node.to_owned(), name.to_owned()));
+    }
+    Ok(table)
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use scupper_sdk::{Failure, Outcome, http};
+use scupper_sdk::http::{self, Response};
+use scupper_sdk::{Failure, Outcome};
 
 use super::server::{NEWEST, OLDEST};
 use super::wire::ErrorEntry;
@@ -45,6 +46,16 @@ pub(crate) enum SlurmError {
     TooLong { list: List, message: String },
     /// The response cannot be read.
     Unreadable(String),
+    /// Another server answers at this URL: it redirects, or shows a page.
+    NotSlurmrestd { url: String, answer: String },
+    /// A load balancer or the server is busy. It may say for how long.
+    Busy {
+        url: String,
+        answer: String,
+        after: Option<Duration>,
+    },
+    /// It is unknown which cluster this is.
+    NoCluster(String),
 }
 
 /// A list that grows with the cluster, as slurmrestd can neither filter nor page it.
@@ -91,12 +102,43 @@ impl SlurmError {
         })
     }
 
+    /// The error in a response without JSON, if slurmrestd does not send such ones.
+    pub(crate) fn of_another_server(url: &str, response: &Response) -> Option<Self> {
+        let text = response.text();
+        let is_page = text.trim_start().starts_with('<');
+        let (url, status) = (url.to_owned(), response.status);
+        let page = || format!("{status} {}", line(text.trim_start()));
+        Some(match status {
+            401 | 511 => return None,
+            300..=399 => {
+                let to = response.header("location").unwrap_or("another page");
+                let answer = format!("{status}, a redirect to {}", line(to));
+                Self::NotSlurmrestd { url, answer }
+            }
+            429 | 503 => Self::busy(url, page(), response),
+            500..=599 if is_page => Self::busy(url, page(), response),
+            _ if is_page => Self::NotSlurmrestd { url, answer: page() },
+            _ => return None,
+        })
+    }
+
+    fn busy(url: String, answer: String, response: &Response) -> Self {
+        let seconds = response
+            .header("retry-after")
+            .and_then(|text| text.trim().parse().ok());
+        Self::Busy {
+            url,
+            answer: answer.trim_end().to_owned(),
+            after: seconds.map(Duration::from_secs),
+        }
+    }
+
     /// Whether the token is the cause.
     pub(crate) const fn is_of_token(&self) -> bool {
         matches!(self, Self::Token(_) | Self::NotAllowed(_))
     }
 
-    /// Whether a retry cannot help until someone changes something.
+    /// Whether a retry cannot help until the configuration changes.
     fn is_final(&self) -> bool {
         matches!(
             self,
@@ -105,16 +147,23 @@ impl SlurmError {
                 | Self::NotServed(_)
                 | Self::NoSuchNode(_)
                 | Self::NotGranted(_)
+                | Self::NotSlurmrestd { .. }
         )
     }
 
     /// The outcome of a step with this error. `again`: always retry, because the drain has begun.
     pub(crate) fn outcome(&self, poll: Duration, again: bool) -> Outcome {
         let failure: Failure = Outcome::failed(self.to_string());
+        let after = match self {
+            Self::Busy {
+                after: Some(after), ..
+            } => poll.max(*after),
+            _ => poll,
+        };
         if self.is_final() && !again {
             failure.into()
         } else {
-            failure.retry_after(poll).into()
+            failure.retry_after(after).into()
         }
     }
 }
@@ -148,7 +197,10 @@ impl fmt::Display for SlurmError {
                 f,
                 "slurmrestd does not serve v0.0.{version}, the configured `api-version`; use `auto` to detect the newest"
             ),
-            Self::Token(message) => write!(f, "Slurm rejects the token: {message}"),
+            Self::Token(message) => write!(
+                f,
+                "Slurm rejects the token (its file holds the token alone, without `SLURM_JWT=`): {message}"
+            ),
             Self::NotAllowed(message) => write!(
                 f,
                 "the token's user may not change nodes; only Slurm's operators may: {message}"
@@ -163,6 +215,15 @@ impl fmt::Display for SlurmError {
                 write!(f, "slurmrestd can only list {}: {message}", list.text())
             }
             Self::Unreadable(message) => write!(f, "slurmrestd's response cannot be read: {message}"),
+            Self::NotSlurmrestd { url, answer } => {
+                write!(f, "{url} is not slurmrestd: it answers {answer}; check `url`")
+            }
+            Self::Busy { url, answer, .. } => write!(f, "{url} answers {answer}; retrying"),
+            Self::NoCluster(message) => write!(
+                f,
+                "it is unknown which cluster this is, and another one may have a node of this name: {message}; allow to \
+                 get the namespace kube-system, or set `cluster`"
+            ),
         }
     }
 }

@@ -4,9 +4,10 @@ use scupper_sdk::{Call, Outcome, Phase, Pod, log};
 
 use super::hook_state::HookState;
 use super::node::SlurmNode;
+use super::reason::{self, Owner};
 use super::server::Server;
 use super::slurm_error::SlurmError;
-use super::{node_events, out_of_service, reason, token};
+use super::{node_events, out_of_service, token};
 use crate::settings::Settings;
 
 /// Which drains to undo.
@@ -29,20 +30,64 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Wh
 fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, SlurmError> {
     let mut server = Server::new(&settings.slurmrestd, None);
     let nodes = server.nodes()?;
+    let owner = Owner::of(call, settings)?;
+    let mut hook_state = HookState::read(&call.state);
+    let is_lifted = |node: &&SlurmNode| hook_state.undraining.contains(&node.name) && !node.is_draining();
+    for node in nodes.iter().filter(is_lifted) {
+        report(call, node);
+    }
     let ours = nodes.iter().filter(|node| match whose {
-        Whose::This => reason::is_of_this_drain(call, node),
-        Whose::Any => reason::is_of_this_node(call, node),
+        Whose::This => owner.has_drained(node),
+        Whose::Any => {
+            owner.node_has_drained(node) && out_of_service::is_mapped(call, settings, workers, node)
+        }
     });
+    let ours: Vec<&SlurmNode> = ours.collect();
+    if let Some(node) = ours
+        .iter()
+        .find(|node| whose == Whose::Any && is_about_to_go_down(node))
+    {
+        let words = format!(
+            "{} does not respond to Slurm; the undrain waits until it does, or is DOWN",
+            node.name
+        );
+        let waits = Outcome::pending(words)
+            .again_after(settings.poll)
+            .state(hook_state.bytes());
+        return Ok(waits
+            .waiting_for(&node.name, "its slurmd to respond", None)
+            .into());
+    }
     for node in ours {
-        server.set_state(&node.name, state(node), Some(&reason::after(call, node)))?;
-        log::info!("Slurm gives jobs to {} again", node.name);
-        node_events::undrained(call, node);
+        let changed = server.set_state(&node.name, state(node), Some(reason::after(node)));
+        if let Err(SlurmError::Unsure(message)) = &changed {
+            // The next step sees the result, and reports it.
+            hook_state.undraining = vec![node.name.clone()];
+            let waits = Outcome::pending(format!(
+                "{message}; looking whether Slurm undrained {}",
+                node.name
+            ));
+            return Ok(waits.again_after(settings.poll).state(hook_state.bytes()).into());
+        }
+        changed?;
+        report(call, node);
     }
     // The hook before the uncordon may have done all this already; it is reported once.
     if call.phase == Phase::AfterUncordon {
-        out_of_service::report(call, settings, workers, &nodes);
+        out_of_service::report(call, settings, workers, &nodes, &owner);
     }
     Ok(Outcome::Done)
+}
+
+/// When Slurm sets a silent node down, it adds to the reason that it finds, and keeps the node down later unless that is empty.
+/// An undrain afterwards leaves exactly the reason with which the node returns.
+fn is_about_to_go_down(node: &SlurmNode) -> bool {
+    node.has("NOT_RESPONDING") && !node.has("DOWN")
+}
+
+fn report(call: &Call, node: &SlurmNode) {
+    log::info!("Slurm gives jobs to {} again", node.name);
+    node_events::undrained(call, node);
 }
 
 /// `UNDRAIN` only lifts the drain. `RESUME` also revives a node that is down, so it is used only if we set the node down.

@@ -224,7 +224,8 @@ fn a_requeue_needs_a_slurm_that_supports_it() {
 
 #[test]
 fn only_a_node_that_the_ladder_set_down_is_resumed() {
-    const DOWN: &str = "scupper: node=node-1 drain=uid-of-maintenance down: maintenance";
+    const DOWN: &str =
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance down: maintenance";
     let fake = climber("5m down");
     fake.host.advance(25 * MINUTE);
     assert_eq!(
@@ -241,26 +242,24 @@ fn only_a_node_that_the_ladder_set_down_is_resumed() {
     assert_eq!(
         (changes(&fake), fake.state(NODE)),
         (
-            vec!["POST node/node-1 RESUME undrained by scupper: maintenance".to_owned()],
+            vec!["POST node/node-1 RESUME Not responding".to_owned()],
             vec!["IDLE".to_owned()]
         )
     );
 
     // A node that is down by itself or does not respond is not revived.
-    for (state, reason) in [
+    for (state, reason, after) in [
         (
             ["DOWN", "DRAIN", "NOT_RESPONDING"],
             format!("{DOWN} : Not responding"),
+            "Not responding",
         ),
-        (["DOWN", "DRAIN", ""], OURS.to_owned()),
+        (["DOWN", "DRAIN", ""], OURS.to_owned(), "Not responding"),
     ] {
         let fake = Fake::new();
         fake.node(NODE, &state, &reason);
         assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
-        assert_eq!(
-            changes(&fake),
-            ["POST node/node-1 UNDRAIN undrained by scupper: maintenance"]
-        );
+        assert_eq!(changes(&fake), [format!("POST node/node-1 UNDRAIN {after}")]);
     }
 }
 
@@ -273,7 +272,7 @@ fn later_rungs_keep_the_mark_of_a_node_set_down() {
     fake.job(10, &["RUNNING"], NODE);
     changes(&fake);
     fake.waits();
-    let down = "POST node/node-1 DRAIN scupper: node=node-1 drain=uid-of-maintenance down: maintenance";
+    let down = "POST node/node-1 DRAIN scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance down: maintenance";
     assert_eq!(changes(&fake), [down, "DELETE job/10"]);
 }
 
@@ -308,4 +307,104 @@ fn a_job_that_slurm_cannot_alter_yet_is_retried() {
     fake.fault("DELETE", false, move || Ok(ok(over)));
     assert!(fake.waits().progress.starts_with("1 job cancelled"));
     fake.fault("DELETE", false, || Ok(not_found()));
+}
+
+fn set(number: u64) -> serde_json::Value {
+    json!({"set": true, "infinite": false, "number": number})
+}
+
+/// A task of array 8 on a node.
+fn task(fake: &Fake, id: u64, task: u64, node: &str) {
+    fake.raw_job(json!({
+        "job_id": id, "job_state": ["RUNNING"], "nodes": node, "array_job_id": set(8), "array_task_id": set(task),
+    }));
+}
+
+/// A part of heterogeneous job 17 on a node.
+fn part(fake: &Fake, offset: u64, node: &str) {
+    fake.raw_job(json!({
+        "job_id": 17 + offset, "job_state": ["RUNNING"], "nodes": node, "het_job_id": set(17),
+        "het_job_offset": set(offset),
+    }));
+}
+
+#[test]
+fn a_rung_reaches_a_task_and_not_its_array() {
+    for (action, query) in [("cancel", ""), ("signal USR1", "?signal=SIGUSR1")] {
+        let fake = climber(&format!("5m {action}"));
+        fake.no_jobs();
+        // The last task to start has the number of the array.
+        for (id, number, node) in [(9, 0, "node-2"), (10, 1, "node-3"), (8, 3, NODE)] {
+            task(&fake, id, number, node);
+        }
+        fake.host.advance(25 * MINUTE);
+        let waits = fake.waits();
+        assert_eq!(waits.waiting_for[0].what, "job 8_3");
+        assert!(waits.progress.contains("to 1 job") || waits.progress.starts_with("1 job cancelled"));
+        assert_eq!(changes(&fake), [proof(), format!("DELETE job/8_3{query}")]);
+    }
+    // Without the number of its task nothing addresses this one alone.
+    let fake = climber("5m cancel");
+    fake.no_jobs();
+    fake.raw_job(json!({"job_id": 8, "job_state": ["RUNNING"], "nodes": NODE, "array_job_id": set(8)}));
+    fake.host.advance(25 * MINUTE);
+    fake.waits();
+    assert_eq!(changes(&fake), [proof()]);
+}
+
+#[test]
+fn a_part_of_a_heterogeneous_job_is_left_alone_unless_configured() {
+    let with_parts = |ladder: &str, choice: Option<&str>| {
+        let fake = climber(ladder);
+        if let Some(choice) = choice {
+            fake.host.config("heterogeneous", choice);
+        }
+        fake.no_jobs();
+        part(&fake, 0, NODE);
+        part(&fake, 1, "node-[2-3]");
+        fake.host.advance(25 * MINUTE);
+        fake
+    };
+    let fake = with_parts("5m cancel", None);
+    let waits = fake.waits();
+    assert_eq!(waits.waiting_for[0].what, "job 17+0");
+    let also = "a part of heterogeneous job 17, which also runs on node-[2-3]";
+    assert!(waits.waiting_for[0].detail.contains(also), "{waits:?}");
+    let left = format!("job 17+0, {also}, is left alone (`heterogeneous: wait`)");
+    assert!(
+        waits.progress.starts_with(&format!("no job to cancel; {left}")),
+        "{waits:?}"
+    );
+    assert_eq!(changes(&fake), [proof()]);
+    let events = fake.host.events();
+    assert!(
+        events
+            .iter()
+            .any(|event| event.contains("SlurmRungMissed") && event.contains(&left))
+    );
+    // To set the node down would end it as well.
+    let fake = with_parts("5m down", None);
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("the node was not set down; job 17+0")
+    );
+    assert_eq!(changes(&fake), [proof()]);
+
+    let fake = with_parts("5m cancel", Some("ladder"));
+    let waits = fake.waits();
+    assert!(
+        waits
+            .progress
+            .starts_with(&format!("1 job cancelled; job 17+0 is {also}")),
+        "{waits:?}"
+    );
+    assert_eq!(changes(&fake), [proof(), "DELETE job/17".to_owned()]);
+    let events = fake.host.events();
+    assert!(
+        events
+            .iter()
+            .any(|event| event.contains("SlurmJobsCancelled") && event.contains(also)),
+        "{events:?}"
+    );
 }

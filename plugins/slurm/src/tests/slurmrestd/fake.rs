@@ -16,7 +16,8 @@ pub(super) const URL: &str = "http://slurm.example.com:6820";
 /// The default name of the node in Slurm: the same as in Kubernetes.
 pub(super) const NODE: &str = "node-1";
 /// The reason of the test's drain.
-pub(super) const OURS: &str = "scupper: node=node-1 drain=uid-of-maintenance: maintenance";
+pub(super) const OURS: &str =
+    "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance: maintenance";
 
 /// The injected result of a request.
 pub(super) type Fault = Box<dyn FnOnce() -> Result<Response, Error>>;
@@ -230,7 +231,7 @@ impl Slurmrestd {
             }
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
-            (Method::Delete, "job", id) => self.cancel(id.parse().unwrap(), query),
+            (Method::Delete, "job", address) => self.cancel(address, query),
             (Method::Get, "job", id) if version == "45" => ok(json!({"requeued": id})),
             (Method::Get, "job", id) => self.one(id),
             _ => not_found(),
@@ -291,14 +292,33 @@ impl Slurmrestd {
         ok(json!({}))
     }
 
-    fn cancel(&mut self, id: u64, query: &str) -> Response {
-        let Some(job) = self.jobs.iter_mut().find(|job| job["job_id"] == id) else {
-            return ok(json!({"status": [{"error": {"code": 2017, "message": "Invalid job id specified"}}]}));
+    /// Like the real one, it takes the number of an array for all its tasks, and the number of the first part of a
+    /// heterogeneous job for all its parts.
+    fn cancel(&mut self, address: &str, query: &str) -> Response {
+        let (id, task) = address
+            .split_once('_')
+            .map_or((address, None), |(id, task)| (id, Some(task)));
+        let number = |job: &Value, key: &str| job[key]["number"].as_u64().unwrap_or_default();
+        let id: u64 = id.parse().unwrap();
+        let is_meant = |job: &&mut Value| match task {
+            Some(task) => {
+                number(job, "array_job_id") == id && number(job, "array_task_id").to_string() == task
+            }
+            None => {
+                job["job_id"] == id || number(job, "array_job_id") == id || number(job, "het_job_id") == id
+            }
         };
-        if query.is_empty() {
-            job["job_state"] = json!(["CANCELLED", "COMPLETING"]);
+        let mut reached = 0;
+        for job in self.jobs.iter_mut().filter(is_meant) {
+            reached += 1;
+            if query.is_empty() {
+                job["job_state"] = json!(["CANCELLED", "COMPLETING"]);
+            }
         }
-        ok(json!({"status": []}))
+        match reached {
+            0 => ok(json!({"status": [{"error": {"code": 2017, "message": "Invalid job id specified"}}]})),
+            _ => ok(json!({"status": []})),
+        }
     }
 }
 

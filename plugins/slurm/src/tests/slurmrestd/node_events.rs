@@ -105,6 +105,7 @@ fn a_rung_without_jobs_emits_no_event() {
 #[test]
 fn a_drain_continues_if_no_event_can_be_emitted() {
     let fake = Fake::busy();
+    fake.host.config("cluster", "uid-of-cluster");
     fake.host.outage(Some("the API server does not answer"));
     fake.waits();
     assert_eq!(fake.host.events(), [] as [String; 0]);

@@ -1,0 +1,93 @@
+//! What Slurm does at an outage after the uncordon, and machines that are off.
+
+use scupper_engine::HookPhase;
+use serde_json::{Value, json};
+
+use crate::driver::{WORKER, node};
+use crate::rig::Rig;
+use crate::testbed::{NODE, Testbed, until};
+
+/// The node is DOWN because its `slurmd` is silent.
+async fn goes_down(testbed: &Testbed) {
+    testbed.daemon(&format!("slurmd-{NODE}"), "kill");
+    until("the node is down", async || {
+        let state = testbed.client(&["scontrol", "show", "node", NODE]);
+        state.contains("State=DOWN") && state.contains("Not responding")
+    })
+    .await;
+}
+
+/// Once `slurmd` is there again, the node takes jobs.
+async fn returns(testbed: &Testbed) {
+    testbed.daemon(&format!("slurmd-{NODE}"), "start");
+    until("the node is back", async || testbed.node().starts_with("idle ")).await;
+}
+
+#[tokio::test]
+async fn after_an_uncordon_and_a_job_the_node_returns_from_its_next_outage() {
+    let Some(testbed) = Testbed::up("next-outage", &["--slurmd-timeout", "4"]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.done(HookPhase::BeforeDrain).await;
+    rig.another("uncordon-uid");
+    rig.done(HookPhase::AfterUncordon).await;
+    until("it is idle", async || testbed.node() == "idle Not responding").await;
+    // Nothing else removes a reason.
+    let job = testbed.submit(300, &[]);
+    testbed.client(&["scancel", &job.to_string()]);
+    until("it is idle", async || testbed.node() == "idle none").await;
+    goes_down(&testbed).await;
+    returns(&testbed).await;
+}
+
+#[tokio::test]
+async fn an_uncordon_before_slurmd_has_registered_lets_the_node_return() {
+    let Some(testbed) = Testbed::up("early-uncordon", &["--slurmd-timeout", "12"]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    rig.done(HookPhase::BeforeCordon).await;
+    rig.done(HookPhase::BeforeDrain).await;
+    testbed.daemon(&format!("slurmd-{NODE}"), "kill");
+    until("the node is silent", async || {
+        testbed
+            .client(&["scontrol", "show", "node", NODE])
+            .contains("NOT_RESPONDING")
+    })
+    .await;
+    rig.another("uncordon-uid");
+    // It waits until the node is DOWN.
+    rig.done(HookPhase::AfterUncordon).await;
+    let state = testbed.client(&["scontrol", "show", "node", NODE]);
+    assert!(
+        state.contains("State=DOWN") && state.contains("Reason=Not responding ["),
+        "{state}"
+    );
+    returns(&testbed).await;
+}
+
+#[tokio::test]
+async fn in_driver_mode_a_machine_that_is_declared_off_is_drained() {
+    let Some(testbed) = Testbed::up("off", &["--slurmd-timeout", "4"]) else {
+        return;
+    };
+    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+    let off = json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z"});
+    let edit = |node: &mut Value| node["status"]["conditions"] = json!([off]);
+    driver.api.store().edit("nodes", "", WORKER, edit).unwrap();
+    goes_down(&testbed).await;
+    let without = driver.types(&["drain", WORKER, "--timeout", "8s"]).ended().await;
+    assert_ne!(without.code, Some(0), "{without:?}");
+    assert!(
+        without
+            .stdout
+            .contains("if the machine is off, drain it with --node-is-off"),
+        "{without:?}"
+    );
+    let with = driver.types(&["drain", WORKER, "--node-is-off"]).ended().await;
+    assert_eq!(with.code, Some(0), "{with:?}");
+}

@@ -1,0 +1,70 @@
+//! Two Kubernetes clusters, or two nodes, that share one Slurm.
+
+use scupper_engine::HookPhase;
+use serde_json::json;
+
+use crate::driver::{WORKER, node};
+use crate::rig::Rig;
+use crate::testbed::{NODE, Testbed, until};
+
+const OTHER: &str = "slurm-worker-1";
+
+fn state_of(testbed: &Testbed, node: &str) -> String {
+    testbed.client(&["sinfo", "-h", "-N", "-n", node, "-o", "%T %E"])
+}
+
+#[tokio::test]
+async fn an_uncordon_leaves_the_node_of_that_name_in_another_cluster_drained() {
+    let Some(testbed) = Testbed::up("clusters", &[]) else {
+        return;
+    };
+    let table = format!("worker-1={OTHER}");
+    let config = [("cluster", "elsewhere"), ("slurm-node-table", table.as_str())];
+    let theirs = Rig::load(&testbed, &config).await;
+    theirs.done(HookPhase::BeforeCordon).await;
+    let drained = state_of(&testbed, OTHER);
+    assert!(
+        drained.starts_with("drained scupper: node=worker-1 cluster=elsewhere "),
+        "{drained}"
+    );
+    // This cluster is known by the UID of its namespace kube-system.
+    let mut ours = node(&testbed, &[], json!({}), Vec::new()).await;
+    ours.start().await;
+    assert_eq!(ours.drain("drain").await, "Succeeded", "{}", ours.reported());
+    let uid = ours.api.store().get("namespaces", "", "kube-system").unwrap();
+    let uid = uid["metadata"]["uid"].as_str().unwrap().to_owned();
+    let reason = format!("drained scupper: node=worker-1 cluster={uid} drain=");
+    assert!(testbed.node().starts_with(&reason), "{}", testbed.node());
+    assert_eq!(
+        ours.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        ours.reported()
+    );
+    until("ours is idle", async || testbed.node().starts_with("idle")).await;
+    assert_eq!(state_of(&testbed, OTHER), drained);
+}
+
+#[tokio::test]
+async fn two_nodes_for_one_slurm_node_are_refused() {
+    let Some(testbed) = Testbed::up("one-for-two", &[]) else {
+        return;
+    };
+    let first = Rig::load(&testbed, &[]).await;
+    first.done(HookPhase::BeforeCordon).await;
+    let drained = testbed.node();
+    // Another node of Kubernetes with the same label; here it is one of another cluster.
+    let config = [
+        ("slurm-node", "label:example.com/slurm"),
+        ("slurm-node-table", ""),
+        ("cluster", "elsewhere"),
+    ];
+    let mut second = Rig::load(&testbed, &config).await;
+    let words = format!(
+        "{NODE} is drained in Slurm for another Kubernetes node: scupper: node={WORKER} cluster=testbed"
+    );
+    second.fails(HookPhase::BeforeCordon, true, &words).await;
+    second.another("uncordon-uid");
+    second.done(HookPhase::AfterUncordon).await;
+    assert_eq!(testbed.node(), drained);
+}

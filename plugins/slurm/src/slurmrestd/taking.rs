@@ -1,0 +1,131 @@
+//! Drains nodes that are in service, unless an operator has resumed them.
+
+use std::time::Duration;
+
+use scupper_sdk::{Call, Outcome, Pending, Phase, log};
+
+use super::hook_state::HookState;
+use super::node::SlurmNode;
+use super::node_events;
+use super::reason::Owner;
+use super::server::Server;
+use super::slurm_error::SlurmError;
+use crate::settings::Settings;
+
+/// The delay before the check after a change.
+pub(super) const SOON: Duration = Duration::from_millis(250);
+
+/// Drains the nodes that are in service. `None`: there were none.
+pub(super) fn take_out_of_service(
+    call: &Call,
+    settings: &Settings,
+    hook_state: &mut HookState,
+    server: &Server<'_>,
+    nodes: &[SlurmNode],
+    owner: &Owner,
+) -> Result<Option<Outcome>, SlurmError> {
+    let open: Vec<&SlurmNode> = nodes
+        .iter()
+        .filter(|node| needs_drain(call, node, owner))
+        .collect();
+    if open.is_empty() {
+        return Ok(None);
+    }
+    if was_resumed(call, hook_state, &open, owner) && !is_lost(hook_state, server, &open, owner) {
+        return Ok(Some(wait_for_operator(call, settings, hook_state, &open)));
+    }
+    if open.iter().any(|node| node.would_lose_jobs()) {
+        let words = "a node is powering up; a drain now would kill the jobs that it starts for";
+        let waits = Outcome::pending(words).again_after(settings.poll);
+        return Ok(Some(each(waits, hook_state, &open, "powering up for jobs")));
+    }
+    for node in &open {
+        let text = owner.text(settings.reason.as_deref(), node);
+        server.set_state(&node.name, "DRAIN", Some(&text))?;
+        log::info!("requested the drain of {} in Slurm", node.name);
+        if call.phase != Phase::BeforeCordon {
+            // The hook before the cordon has already reported it; this is a repeated drain.
+            node_events::draining(node, &text);
+        }
+    }
+    let waits = Outcome::pending("requested the drain in Slurm").again_after(SOON);
+    Ok(Some(each(waits, hook_state, &open, "draining in Slurm")))
+}
+
+fn each(pending: Pending, hook_state: &HookState, nodes: &[&SlurmNode], detail: &str) -> Outcome {
+    let pending = pending.state(hook_state.bytes());
+    let waits = |pending: Pending, node: &&SlurmNode| pending.waiting_for(&node.name, detail, None);
+    nodes.iter().fold(pending, waits).into()
+}
+
+/// Whether these nodes were drained by this drain, or with its reason, and are no longer. In the later phases they were. Slurm
+/// itself resumes a node after its reboot.
+fn was_resumed(call: &Call, hook_state: &HookState, open: &[&SlurmNode], owner: &Owner) -> bool {
+    let is_later = !matches!(call.phase, Phase::BeforeCordon | Phase::BeforeDrain);
+    !hook_state.rebooted
+        && (hook_state.drained || is_later || open.iter().any(|node| owner.is_named_by(node)))
+}
+
+/// The operator has a reason; draining the node again would work against it.
+fn wait_for_operator(
+    call: &Call,
+    settings: &Settings,
+    hook_state: &mut HookState,
+    open: &[&SlurmNode],
+) -> Outcome {
+    if !std::mem::replace(&mut hook_state.reported, true) {
+        for node in open {
+            log::warn!("{} was resumed in Slurm, not by Scupper", node.name);
+            node_events::resumed(call, node);
+        }
+    }
+    let names: Vec<&str> = open.iter().map(|node| node.name.as_str()).collect();
+    let words = format!(
+        "an operator resumed {} in Slurm; drain it there again, or cancel this drain",
+        names.join(", ")
+    );
+    let waits = Outcome::pending(words).again_after(settings.poll);
+    each(
+        waits,
+        hook_state,
+        open,
+        "resumed in Slurm by an operator: it may get jobs",
+    )
+}
+
+/// Whether slurmctld lost our drain because it died before saving it. A node that an operator resumed keeps our reason until a
+/// job starts there. Without the reason, a restart explains the lost drain, but only within the seconds that slurmctld takes to
+/// save a change; and its statistics begin anew then.
+fn is_lost(hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode], owner: &Owner) -> bool {
+    if open.iter().any(|node| owner.is_named_by(node)) {
+        return false;
+    }
+    let since = server.counts_since();
+    let is_lost = hook_state
+        .controller
+        .zip(since)
+        .is_some_and(|(before, now)| before != now);
+    if !is_lost {
+        return false;
+    }
+    hook_state.drained = false;
+    for node in open {
+        log::warn!(
+            "slurmctld restarted and lost the drain of {}; draining it again",
+            node.name
+        );
+    }
+    true
+}
+
+/// Whether we must drain the node. A foreign drain stays as it is, with its reason.
+///
+/// A drain with the reason of an earlier drain of this Kubernetes node belongs to the cordon, if that is older than this
+/// drain: it ends with the cordon, and a cancel of this drain does not undo it. Before a cordon of this drain's own it is a
+/// leftover, which this drain replaces.
+fn needs_drain(call: &Call, node: &SlurmNode, owner: &Owner) -> bool {
+    if node.is_draining() {
+        return call.phase == Phase::BeforeCordon && owner.node_has_drained(node) && !owner.has_drained(node);
+    }
+    !node.is_failing()
+}

@@ -1,0 +1,187 @@
+//! Machines that are off or reboot, a slurmctld that restarts, and servers that are not slurmrestd.
+
+use std::time::Duration;
+
+use scupper_sdk::http::Response;
+use scupper_sdk::{Outcome, Phase, http};
+
+use super::fake::{Fake, NODE, OURS, URL};
+use crate::Slurm;
+
+#[test]
+fn a_machine_that_is_declared_off_and_that_slurm_has_given_up_is_free() {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
+    fake.host.machine_is_off();
+    assert!(
+        fake.waits().waiting_for[0].detail.contains("does not respond"),
+        "Slurm still waits for it"
+    );
+    fake.node(NODE, &["DOWN", "DRAIN", "NOT_RESPONDING"], OURS);
+    assert_eq!(fake.run_until_stable(), Outcome::Done);
+    fake.job(1, &["RUNNING"], NODE);
+    assert_eq!(fake.waits().waiting_for[0].what, "job 1");
+}
+
+#[test]
+fn a_drain_waits_for_a_requested_reboot_and_drains_the_node_behind_it() {
+    for flags in [
+        &["MIXED", "DRAIN", "REBOOT_REQUESTED"],
+        &["DOWN", "DRAIN", "REBOOT_ISSUED"],
+    ] {
+        let fake = Fake::new();
+        fake.node(NODE, flags, "new kernel");
+        assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
+        fake.host.cordon(true);
+        let waits = fake.waits();
+        assert_eq!(
+            waits.waiting_for[0].detail,
+            "reboots by `scontrol reboot`: new kernel"
+        );
+        let events = fake.host.events();
+        assert!(
+            events.iter().any(|event| event.contains("SlurmNodeReboots"))
+                && events.iter().all(|event| !event.contains("FoundDrained")),
+            "{events:?}"
+        );
+        assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+        // `nextstate=RESUME`
+        fake.node(NODE, &["IDLE"], "");
+        assert_eq!(fake.run_until_stable(), Outcome::Done);
+        assert_eq!(
+            (fake.state(NODE), fake.reason(NODE).as_str()),
+            (vec!["IDLE".to_owned(), "DRAIN".to_owned()], OURS)
+        );
+    }
+}
+
+#[test]
+fn a_drain_that_slurmctld_has_saved_is_not_lost_by_reset_statistics_or_a_restart() {
+    let fake = Fake::busy();
+    fake.waits();
+    fake.host.advance(Duration::from_secs(30));
+    fake.waits();
+    fake.node(NODE, &["MIXED"], "");
+    fake.restart();
+    fake.requests();
+    assert!(fake.waits().progress.starts_with("an operator resumed"));
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+}
+
+#[test]
+fn another_server_is_named_with_its_answer_and_ends_a_drain_that_has_not_begun() {
+    let page = || Response::new(200, "<!doctype html><title>Log in</title>");
+    let redirect = || Response::new(302, "").with_header("Location", "https://sso.example.com/");
+    for (answer, words) in [
+        (
+            page as fn() -> Response,
+            "200 <!doctype html><title>Log in</title>",
+        ),
+        (redirect, "302, a redirect to https://sso.example.com/"),
+    ] {
+        let fake = Fake::busy();
+        fake.serves(&[44]);
+        let says = format!("{URL} is not slurmrestd: it answers {words}; check `url`");
+        fake.fault("GET nodes/", false, move || Ok(answer()));
+        fake.fails(Phase::BeforeCordon, true, &says);
+        // It was slurmrestd before.
+        fake.waits();
+        fake.fault("GET nodes/", false, move || Ok(answer()));
+        fake.fails(Phase::BeforeDrain, false, &says);
+    }
+}
+
+#[test]
+fn a_busy_server_is_asked_again_when_it_says() {
+    let fake = Fake::busy();
+    fake.serves(&[44]);
+    let answer = || Response::new(503, "<h1>Service Unavailable</h1>").with_header("Retry-After", "90");
+    fake.fault("GET nodes/", false, move || Ok(answer()));
+    let Outcome::Failed(failure) = fake.step(Phase::BeforeCordon) else {
+        panic!("it answered")
+    };
+    assert_eq!(failure.retry_after, Some(90_000));
+    assert!(
+        failure.message.starts_with(&format!("{URL} answers 503 ")),
+        "{failure:?}"
+    );
+}
+
+#[test]
+fn a_job_is_awaited_since_the_drain_began() {
+    let fake = Fake::busy();
+    fake.host.advance(Duration::from_secs(600));
+    fake.host.drain_named("maintenance");
+    fake.host.drain_began();
+    let waits = fake.waits();
+    assert_eq!(waits.waiting_for[0].since, Some(fake.host.now()));
+}
+
+#[test]
+fn an_undrain_with_a_lost_answer_is_reported_when_it_worked() {
+    let fake = Fake::new();
+    fake.run_until_stable();
+    fake.fault("POST", true, || Err(http::Error::Timeout("20 s".to_owned())));
+    assert!(matches!(fake.step(Phase::AfterUncordon), Outcome::Pending(_)));
+    let undrained = || {
+        let events = fake.host.events();
+        events
+            .iter()
+            .filter(|event| event.contains("SlurmNodeUndrained"))
+            .count()
+    };
+    assert_eq!(undrained(), 0);
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(undrained(), 1);
+}
+
+#[test]
+fn a_node_that_returns_by_itself_is_not_reported_as_out_of_service() {
+    let fake = Fake::new();
+    fake.node(
+        NODE,
+        &["DOWN", "DRAIN", "NOT_RESPONDING"],
+        &format!("{OURS} : Not responding"),
+    );
+    assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(fake.reason(NODE), "Not responding");
+    let events = fake.host.events();
+    assert!(
+        events.iter().any(|event| event.contains("SlurmNodeSilent"))
+            && events
+                .iter()
+                .all(|event| !event.contains("Scupper did not do this")),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn the_check_names_the_uncordon_for_our_own_drain() {
+    let fake = Fake::new();
+    fake.run_until_stable();
+    let findings = fake.host.check::<Slurm>();
+    let found = findings
+        .iter()
+        .find(|found| found.subject == "node name")
+        .unwrap();
+    assert!(found.fix.ends_with("scupper uncordon node-1"), "{found:?}");
+}
+
+#[test]
+fn an_uncordon_waits_for_a_silent_slurmd_until_slurm_has_set_the_node_down() {
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
+    let Outcome::Pending(waits) = fake.step(Phase::AfterUncordon) else {
+        panic!("Slurm would add to the new reason")
+    };
+    assert_eq!(waits.waiting_for[0].what, NODE);
+    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
+    for state in [&["IDLE", "DRAIN"][..], &["DOWN", "DRAIN", "NOT_RESPONDING"]] {
+        fake.node(NODE, state, OURS);
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+        assert_eq!(fake.reason(NODE), "Not responding");
+    }
+    // A cancel has no time for that.
+    fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+}
