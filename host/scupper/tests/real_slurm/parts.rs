@@ -32,7 +32,7 @@ async fn submit(testbed: &Testbed, options: &[&str], parts: usize) -> u64 {
 }
 
 /// The policy waits for a job, whatever Slurm's state of the node.
-async fn waits_for(rig: &Rig, job: u64) {
+async fn waits_for(rig: &Rig, job: &str) {
     let waits = rig.waits().await;
     let names: Vec<_> = waits.waiting_for.iter().map(|on| on.what.as_str()).collect();
     assert_eq!(names, [format!("job {job}")], "{waits:?}");
@@ -48,10 +48,10 @@ async fn a_part_of_a_heterogeneous_job_holds_its_node_and_no_other() {
     let (first, second) = (on(FIRST), on(SECOND));
     let job = submit(&testbed, &[&first, ":", "-n1", &second, "--wrap=sleep 600"], 2).await;
     rig.done(HookPhase::BeforeCordon).await;
-    waits_for(&rig, job + 1).await;
+    waits_for(&rig, &format!("{job}+1")).await;
     // A suspended job is still there, though Slurm calls the node drained.
     testbed.client(&["scontrol", "suspend", &job.to_string()]);
-    waits_for(&rig, job + 1).await;
+    waits_for(&rig, &format!("{job}+1")).await;
     testbed.client(&["scontrol", "resume", &job.to_string()]);
     testbed.client(&["scancel", &job.to_string()]);
     rig.done(HookPhase::BeforeDrain).await;
@@ -66,7 +66,7 @@ async fn a_job_of_two_nodes_blocks_both_until_its_epilog_has_finished() {
     // Its script runs on the other node. On the drained one it has an allocation, and no process.
     let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
     rig.done(HookPhase::BeforeCordon).await;
-    waits_for(&rig, job).await;
+    waits_for(&rig, &job.to_string()).await;
     testbed.client(&["scancel", &job.to_string()]);
     let mut completing = false;
     until("it is drained", async || {
@@ -89,7 +89,7 @@ async fn a_job_that_released_a_node_no_longer_blocks_it() {
     let rig = Rig::load(&testbed, &[TABLE]).await;
     let job = submit(&testbed, &["--nodes=2", "-n2", "--wrap=sleep 600"], 1).await;
     rig.done(HookPhase::BeforeCordon).await;
-    waits_for(&rig, job).await;
+    waits_for(&rig, &job.to_string()).await;
     let (id, left) = (format!("JobId={job}"), format!("NodeList={FIRST}"));
     testbed.client(&["scontrol", "update", &id, &left]);
     rig.done(HookPhase::BeforeDrain).await;
