@@ -39,7 +39,7 @@ impl Planner for Gpu {
         for pod in draft.pods() {
             // Pods that stay anyway, such as those of DaemonSets, are not checked.
             if draft.decision(pod).is_some_and(|it| it.verdict != Verdict::Keep) {
-                pods.push((pod, holding(&settings.gpus, pod, &named)?));
+                pods.push((pod, holding(&settings, pod, &named)?));
             }
         }
         let mut unknown = pods

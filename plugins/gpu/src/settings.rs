@@ -1,8 +1,11 @@
 //! The configuration.
 
-use scupper_sdk::{Problem, config, facts::DrainRequest};
+use scupper_sdk::{
+    Problem, config,
+    facts::{DeviceSource, DrainRequest},
+};
 
-pub(crate) const KEYS: [&str; 4] = ["unmapped", "actions", "entities", "gpus"];
+pub(crate) const KEYS: [&str; 5] = ["unmapped", "actions", "entities", "gpus", "trusted-annotations"];
 
 /// The only action of NVSentinel that leaves the other pods of the node running.
 const ACTIONS: &str = "COMPONENT_RESET";
@@ -16,6 +19,7 @@ pub(crate) struct Settings {
     actions: Vec<String>,
     entities: Vec<String>,
     pub(crate) gpus: Vec<String>,
+    trusted_annotations: Vec<String>,
 }
 
 /// What to do if it is unknown which GPUs a pod has.
@@ -39,7 +43,16 @@ impl Settings {
             actions: config::list("actions", ACTIONS),
             entities: config::list("entities", ENTITIES),
             gpus: config::list("gpus", GPUS),
+            trusted_annotations: config::list("trusted-annotations", ""),
         })
+    }
+
+    /// Whether the owner of a pod cannot write where a device is named.
+    pub(crate) fn trusts(&self, source: &DeviceSource) -> bool {
+        match source {
+            DeviceSource::ResourceClaim(_) => true,
+            DeviceSource::Annotation(key) => config::matches_any(&self.trusted_annotations, key),
+        }
     }
 
     /// The GPUs that a request names; none: it is for the whole node.

@@ -32,6 +32,7 @@ fn claims(driver: &str, name: &str, attributes: &[(&str, &str)]) -> Resources {
 
 fn host(requests: impl IntoIterator<Item = DrainRequest>, pods: &[(&str, Resources)]) -> Host {
     let host = Host::new();
+    host.config("trusted-annotations", "example.com/devices");
     host.drain_requests(requests);
     host.pods(pods.iter().map(|(name, _)| pod(name)));
     for (name, resources) in pods {
@@ -209,7 +210,7 @@ fn a_pod_with_unknown_gpus_is_refused_or_widens_the_drain_or_stays() {
         ("ml/unknown", unknown()),
         ("shop/cart", resources()),
     ];
-    let count = "requests 2 GPUs, but its annotations and ResourceClaims name 1";
+    let count = "requests 2 GPUs, but its ResourceClaims and trusted annotations name 1";
     for (unmapped, expected, waves, reason) in [
         (
             "refuse",
@@ -299,5 +300,32 @@ fn wrong_settings_are_problems() {
     assert_eq!(
         problems[1].message,
         "`ignore`: must be refuse or whole-node or keep"
+    );
+}
+
+/// A tenant may write annotations of its own pods: they make a pod leave, and never stay.
+#[test]
+fn an_annotation_that_is_not_trusted_keeps_no_pod() {
+    let claimed = claims("gpu.nvidia.com", "gpu-2", &[("uuid", "GPU-2")]);
+    for (has, expected) in [
+        (with(&["GPU-2"]), REFUSE),
+        (with(&["GPU-1"]), EVICT),
+        (claimed.clone(), KEEP),
+        (claimed.with_device("nvidia.com/gpu", "GPU-1"), EVICT),
+        // Without a request and without a claim it has no GPU, whatever its annotation says.
+        (resources().with_device("nvidia.com/gpu", "GPU-2"), KEEP),
+    ] {
+        let host = host([reset(&["GPU-1"])], &[("ml/a", has.clone())]);
+        host.config("trusted-annotations", "");
+        assert_eq!(plan(&host).verdict("ml/a"), expected, "{has:?}");
+    }
+    let host = host([reset(&["GPU-1"])], &[("ml/a", with(&["GPU-2"]))]);
+    host.config("trusted-annotations", "dgxc.nvidia.com/*");
+    assert_eq!(
+        plan(&host).reason("ml/a"),
+        Some(
+            "requests 1 GPU, but its ResourceClaims and trusted annotations name 0 (example.com/devices is not in \
+             trusted-annotations); it may hold GPU-1"
+        )
     );
 }

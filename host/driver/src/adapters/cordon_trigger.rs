@@ -11,7 +11,7 @@ use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode};
+use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode, UNCORDON_LABEL};
 use scupper_triggers::{DrainCommand, DriverState};
 
 /// How long an uncordon may take, as for a LifecycleEvent.
@@ -95,9 +95,11 @@ fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
     let resume_point = left
         .mark_so_far()
         .and_then(|mark| resume_point::of_cordon(&mark, clock));
+    let has = |label: &str| node.labels.get(label).is_some_and(|value| value == "true");
     NodeFacts {
         uid: node.uid.0.clone(),
-        labelled: node.labels.get(LABEL).is_some_and(|value| value == "true"),
+        drains_on_cordon: has(LABEL),
+        undoes_on_uncordon: has(UNCORDON_LABEL),
         cordoned: node.unschedulable,
         own_cordon: node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon),
         drained: resume_point::is_marked_drained(node),

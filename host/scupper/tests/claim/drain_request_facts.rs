@@ -21,7 +21,8 @@ pub(crate) fn policy() -> Value {
         let built = policies::build(&Workspace::read().unwrap(), &wanted, None).unwrap();
         built.into_iter().next().unwrap().file
     });
-    json!([{"name": "gpu", "module": module, "grants": {"facts": ["request", "resources"]}}])
+    json!([{"name": "gpu", "module": module, "config": {"trusted-annotations": "dgxc.nvidia.com/devices"},
+        "grants": {"facts": ["request", "resources"]}}])
 }
 
 /// A pod with this GPU.

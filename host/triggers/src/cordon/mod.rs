@@ -1,5 +1,5 @@
 //! The cordon trigger: on a node with the label `scupper.dev/drain-on-cordon`, a cordon made by anyone but this driver
-//! starts a drain, and an uncordon reverses it.
+//! starts a drain, and an uncordon reverses it. With the label `scupper.dev/undo-on-uncordon` only an uncordon counts.
 //!
 //! `state` decides and does no I/O; `run` does the I/O. The module must not know how the API server is reached, nor how
 //! a drain works.
@@ -8,4 +8,4 @@ mod run;
 mod state;
 
 pub use run::{CordonDeps, CordonOptions, ReadNode, run};
-pub use state::{LABEL, NodeFacts, TRIGGER};
+pub use state::{LABEL, NodeFacts, TRIGGER, UNCORDON_LABEL};

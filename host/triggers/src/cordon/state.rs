@@ -8,8 +8,11 @@ use scupper_engine::{Intent, Outcome, Time};
 
 use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
 
-/// The label with which a cordon requests a drain: its value must be `true`.
+/// The label with which a cordon requests a drain, and an uncordon the return to service: its value must be `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
+/// The label with which only an uncordon requests something: its value must be `true`. For nodes that another program
+/// cordons before it says which of their pods must leave.
+pub const UNCORDON_LABEL: &str = "scupper.dev/undo-on-uncordon";
 /// The trigger's name in reports and checkpoints.
 pub const TRIGGER: &str = scupper_engine::Trigger::Cordon.name();
 
@@ -18,8 +21,10 @@ pub const TRIGGER: &str = scupper_engine::Trigger::Cordon.name();
 pub struct NodeFacts {
     /// Its UID.
     pub uid: String,
-    /// The node has the label.
-    pub labelled: bool,
+    /// Its label says that a cordon drains it.
+    pub drains_on_cordon: bool,
+    /// Its label says that an uncordon returns it to service.
+    pub undoes_on_uncordon: bool,
     /// It is cordoned.
     pub cordoned: bool,
     /// The driver itself made the cordon.
@@ -35,7 +40,12 @@ pub struct NodeFacts {
 impl NodeFacts {
     /// A cordon from elsewhere, on a node with the label, that has not been drained yet.
     const fn requests_drain(&self) -> bool {
-        self.labelled && self.cordoned && !self.own_cordon
+        self.drains_on_cordon && self.cordoned && !self.own_cordon
+    }
+
+    /// An uncordon returns it to service.
+    const fn reverses_drains(&self) -> bool {
+        self.drains_on_cordon || self.undoes_on_uncordon
     }
 }
 
@@ -165,7 +175,7 @@ impl CordonState {
         };
         let reason = match active.intent {
             Intent::Drain if !node.cordoned => "the node was uncordoned",
-            Intent::Drain if !node.labelled => "the label that asked for it was taken away",
+            Intent::Drain if !node.drains_on_cordon => "the label that asked for it was taken away",
             _ => return,
         };
         active.withdrawn = true;
@@ -188,7 +198,11 @@ impl CordonState {
         let drained = self.drained || node.drained;
         if node.requests_drain() && !drained && !self.cordon_handled {
             Some(Intent::Drain)
-        } else if node.labelled && !node.cordoned && (drained || node.to_undo) && !self.uncordon_handled {
+        } else if node.reverses_drains()
+            && !node.cordoned
+            && (drained || node.to_undo)
+            && !self.uncordon_handled
+        {
             Some(Intent::Uncordon)
         } else {
             None

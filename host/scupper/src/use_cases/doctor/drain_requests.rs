@@ -10,6 +10,7 @@ use scupper_cluster::{
 };
 use scupper_config::DrainRequestsFile;
 use scupper_driver::{DriverError, drain_request_kind};
+use scupper_triggers::cordon::{LABEL, UNCORDON_LABEL};
 
 const SUBJECT: &str = "DrainRequests";
 
@@ -38,6 +39,8 @@ pub(super) async fn of_file(file: &Path, cluster: &Cluster) -> Result<DrainReque
         findings.extend(check_selection(cluster, &kind, &wanted.namespaces).await);
         findings.extend(read_unserved(cluster, &kind, &wanted).await);
     }
+    let labelled = cluster.nodes_with(&format!("{LABEL}=true")).await;
+    findings.extend(labelled.ok().and_then(|nodes| drained_whole(&nodes)));
     Ok(DrainRequestsFound {
         findings,
         rights: wanted.namespaces.iter().flat_map(of_namespace).collect(),
@@ -79,6 +82,23 @@ pub(super) fn unselectable(kind: &DrainRequestKind) -> Finding {
         "add selectableFields with jsonPath .spec.nodeName to each version, as in deploy/crds/drainrequests.yaml"
             .to_owned(),
     )
+}
+
+/// The nodes that are drained whole before a request says which of their pods must leave.
+pub(super) fn drained_whole(nodes: &[String]) -> Option<Finding> {
+    let mut named: Vec<&str> = nodes.iter().take(SHOWN).map(String::as_str).collect();
+    let more = nodes.len().saturating_sub(SHOWN);
+    let rest = format!("{more} more");
+    if more > 0 {
+        named.push(&rest);
+    }
+    let text = format!(
+        "a cordon, such as fault-quarantine's, drains all pods of these nodes before a request names any, because of \
+         their label {LABEL}: {}",
+        named.join(", ")
+    );
+    let remedy = format!("kubectl label node -l {LABEL}=true {LABEL}- {UNCORDON_LABEL}=true");
+    (!nodes.is_empty()).then(|| Finding::note(SUBJECT, text, remedy))
 }
 
 /// The requests that no driver serves. The check of the rights reports what may not be read.

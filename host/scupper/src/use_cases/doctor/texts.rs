@@ -160,6 +160,18 @@ fn kind() -> DrainRequestKind {
 }
 
 #[test]
+fn nodes_that_a_quarantine_drains_whole_are_named() {
+    assert_eq!(drain_requests::drained_whole(&[]), None);
+    let nodes: Vec<String> = (0..12).map(|number| format!("gpu-{number}")).collect();
+    let found = drain_requests::drained_whole(&nodes).unwrap();
+    assert_eq!(found.state, FindingState::Note);
+    assert!(found.text.ends_with("gpu-8, gpu-9, 2 more"), "{}", found.text);
+    let remedy = "kubectl label node -l scupper.dev/drain-on-cordon=true scupper.dev/drain-on-cordon- \
+                  scupper.dev/undo-on-uncordon=true";
+    assert_eq!(found.remedy.as_deref(), Some(remedy));
+}
+
+#[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
     all.extend(FACTS.into_iter().flat_map(|it| needed_for_fact(it, OWN_GROUP)));

@@ -15,7 +15,8 @@ fn state() -> CordonState {
 fn node() -> NodeFacts {
     NodeFacts {
         uid: "u1".to_owned(),
-        labelled: true,
+        drains_on_cordon: true,
+        undoes_on_uncordon: false,
         cordoned: false,
         own_cordon: false,
         drained: false,
@@ -114,7 +115,7 @@ fn drain_requests_have_a_deadline_and_a_name() {
 fn without_the_label_and_for_our_own_cordon_nothing_happens() {
     for node in [
         NodeFacts {
-            labelled: false,
+            drains_on_cordon: false,
             ..cordoned()
         },
         NodeFacts {
@@ -126,7 +127,7 @@ fn without_the_label_and_for_our_own_cordon_nothing_happens() {
             ..cordoned()
         },
         NodeFacts {
-            labelled: false,
+            drains_on_cordon: false,
             drained: true,
             ..node()
         },
@@ -138,7 +139,7 @@ fn without_the_label_and_for_our_own_cordon_nothing_happens() {
 #[test]
 fn an_uncordon_in_mid_drain_withdraws_the_request() {
     let labelless = NodeFacts {
-        labelled: false,
+        drains_on_cordon: false,
         ..cordoned()
     };
     for changed in [node(), labelless] {
@@ -307,4 +308,25 @@ fn what_policies_did_for_some_pods_is_undone_at_the_uncordon() {
         ..node()
     };
     begins(&mut state, &to_undo, Intent::Uncordon);
+}
+
+/// As with a quarantine that cordons the node before a DrainRequest names the pods.
+#[test]
+fn with_the_other_label_a_cordon_drains_nothing_and_an_uncordon_reverses_a_drain() {
+    let mut state = state();
+    let open = NodeFacts {
+        drains_on_cordon: false,
+        undoes_on_uncordon: true,
+        ..node()
+    };
+    let cordoned = NodeFacts {
+        cordoned: true,
+        ..open.clone()
+    };
+    quiet(&mut state, &open);
+    quiet(&mut state, &cordoned);
+    // The drain of another trigger.
+    ends(&mut state, "request", Outcome::Drained);
+    quiet(&mut state, &cordoned);
+    begins(&mut state, &open, Intent::Uncordon);
 }
