@@ -1,5 +1,7 @@
 //! Edits a plan and keeps it valid: every pod has one verdict, every leaving pod is in one wave, and the driver's own pod
 //! leaves last.
+//!
+//! Edits tighten: what an earlier policy of the chain decided stays, unless [`Draft::overrule`] replaces it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,6 +13,7 @@ use crate::{
     hold::{Hold, whole_seconds},
     invisible::is_invisible,
     outcome::milliseconds,
+    protection::{Protection, Wish},
 };
 
 /// The host's limit for a reason.
@@ -29,6 +32,8 @@ pub struct Draft<'a> {
     turns: usize,
     /// The names and limits. Their pods are filled in at the end.
     waves: Vec<Wave>,
+    /// How earlier policies protect each pod, in the order of `pods`.
+    protections: Vec<Protection>,
 }
 
 /// The index of the wave, then the turn.
@@ -59,6 +64,7 @@ impl<'a> Draft<'a> {
             places: vec![None; pods.len()],
             turns: 0,
             waves: Vec::with_capacity(plan.waves.len()),
+            protections: vec![Protection::default(); pods.len()],
         };
         for decision in plan.decisions {
             if let Some(slot) = draft
@@ -75,7 +81,17 @@ impl<'a> Draft<'a> {
                 draft.place(&uid, draft.waves.len() - 1);
             }
         }
+        draft.protections = draft.protections();
         draft
+    }
+
+    /// How the policies protect the pods whose plan this is.
+    fn protections(&self) -> Vec<Protection> {
+        let of = |(decision, place): (&Decision, &Option<Place>)| {
+            let wave = place.and_then(|(wave, _)| self.waves.get(wave));
+            Protection::of(decision, wave)
+        };
+        self.decisions.iter().zip(&self.places).map(of).collect()
     }
 
     /// The pod leaves through the Eviction API, which respects disruption budgets.
@@ -103,30 +119,96 @@ impl<'a> Draft<'a> {
         self.decide(pod, Verdict::Refuse, reason);
     }
 
-    /// Gives the pod a verdict with a reason: one line, cut off after 256 bytes.
+    /// Gives the pod a verdict with a reason: one line, cut off after 256 bytes. The same as [`tighten`](Self::tighten)
+    /// without a hold.
     ///
     /// A pod that newly leaves joins the last wave; a pod that now stays is removed from its wave. A mirror pod cannot
     /// leave, so a verdict that would make it leave is ignored.
     pub fn decide(&mut self, pod: &Pod, verdict: Verdict, reason: impl AsRef<str>) {
-        if pod.mirror && verdict.leaves() {
-            return;
+        self.tighten(pod, verdict, None, reason);
+    }
+
+    /// Gives the pod a verdict, and time until the end of a hold, as far as this protects it more than an earlier policy
+    /// does. Verdicts protect in this order: `Delete`, `Evict`, `AwaitCompletion`, `Keep`, `Refuse`. So an earlier `Keep`
+    /// stays where a later policy evicts, and of two holds the longer one counts. The host's own draft protects nothing.
+    ///
+    /// Returns whether the verdict or the hold counts now. If so, pass the hold to [`hold`](Self::hold) as well, which
+    /// makes its wave.
+    ///
+    /// ```
+    /// # use scupper_sdk::{*, testing::{Host, pod}};
+    /// # use std::time::Duration;
+    /// let pods = [pod("batch/report")];
+    /// let mut draft = Draft::new(&pods, Host::new().draft().plan().clone());
+    /// draft.await_completion(&pods[0], "namespace batch");
+    /// let mut earlier = draft.finish();
+    /// earlier.decisions[0].policy = "namespace-modes".to_owned();
+    ///
+    /// let mut draft = Draft::new(&pods, earlier);
+    /// let hold = Hold::at_most(Duration::from_secs(600));
+    /// assert!(!draft.tighten(&pods[0], Verdict::Evict, Some(hold), "a job, evicted after 10m"));
+    /// assert_eq!(draft.decision(&pods[0]).unwrap().verdict, Verdict::AwaitCompletion);
+    /// ```
+    pub fn tighten(
+        &mut self,
+        pod: &Pod,
+        verdict: Verdict,
+        hold: Option<Hold>,
+        reason: impl AsRef<str>,
+    ) -> bool {
+        let Some(earlier) = self.decision(pod) else {
+            return false;
+        };
+        let reason = reason.as_ref();
+        let wish = Wish {
+            verdict,
+            hold,
+            reason,
+        };
+        let Some((verdict, reason)) = self.protection(pod).joined(&wish, &earlier.reason) else {
+            return false;
+        };
+        self.set(pod, verdict, &reason);
+        true
+    }
+
+    /// Gives the pod a verdict with a reason even if an earlier policy protects the pod more, and frees it from that
+    /// policy's hold. Only for what the operator configured for this policy by a key of its own: `scupper plan` and
+    /// `scupper doctor` warn of each such pod.
+    pub fn overrule(&mut self, pod: &Pod, verdict: Verdict, reason: impl AsRef<str>) {
+        if let Some(at) = self.position(&pod.uid)
+            && let Some(protection) = self.protections.get_mut(at)
+        {
+            *protection = Protection::default();
         }
-        if let Some(decision) = self.position(&pod.uid).and_then(|at| self.decisions.get_mut(at)) {
-            decision.verdict = verdict;
-            decision.reason = one_line(reason.as_ref());
-        }
+        self.set(pod, verdict, reason.as_ref());
     }
 
     /// Puts this before the reason of a pod's verdict, which stays: `held by a lock; managed by ReplicaSet web`.
     pub fn explain(&mut self, pod: &Pod, why: impl AsRef<str>) {
         if let Some(Decision { verdict, reason, .. }) = self.decision(pod).cloned() {
-            self.decide(pod, verdict, format!("{}; {reason}", why.as_ref()));
+            self.set(pod, verdict, &format!("{}; {reason}", why.as_ref()));
+        }
+    }
+
+    fn set(&mut self, pod: &Pod, verdict: Verdict, reason: &str) {
+        if pod.mirror && verdict.leaves() {
+            return;
+        }
+        if let Some(decision) = self.position(&pod.uid).and_then(|at| self.decisions.get_mut(at)) {
+            decision.verdict = verdict;
+            decision.reason = one_line(reason);
         }
     }
 
     /// Puts a pod at the end of a wave. This does not change whether the pod leaves. A new name adds a wave after all
-    /// others.
+    /// others. A pod that an earlier policy holds stays in its wave, unless this one holds it for as long.
     pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {
+        let is_removed = self.decision(pod).is_some_and(|it| it.verdict.removes());
+        let own = Hold::of_wave(wave).map(|(_, hold)| hold);
+        if is_removed && self.protection(pod).outlasts(own) {
+            return;
+        }
         let wave = self.wave_position(wave);
         self.place(&pod.uid, wave);
     }
@@ -140,7 +222,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Gives pods time to end by themselves: each leaves in the wave of its hold, after all others. This does not change
-    /// whether the pod leaves. The hook that holds these waves is [`hold::step`](crate::hold::step).
+    /// whether the pod leaves. The hook that holds these waves is [`hold::step`](crate::hold::step). A pod that an earlier
+    /// policy holds for longer stays in its wave, and a pod whose end the drain awaits needs no hold.
     ///
     /// The time of a pod counts from the start of the drain, or from its arrival if it came later.
     ///
@@ -150,9 +233,12 @@ impl<'a> Draft<'a> {
     /// `whose` begins the names of these waves: a word that no other policy uses.
     pub fn hold<'p>(&mut self, whose: &str, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
         for (pod, hold) in pods {
-            let hold = hold.of_pod(pod, drain);
-            self.add_hold(whose, hold);
-            self.move_to_wave(pod, &hold.wave(whose));
+            let awaited = |decision: &Decision| decision.verdict == Verdict::AwaitCompletion;
+            let hold = self.protection(pod).longest(hold.of_pod(pod, drain));
+            if let Some(hold) = hold.filter(|_| !self.decision(pod).is_some_and(awaited)) {
+                self.add_hold(whose, hold);
+                self.move_to_wave(pod, &hold.wave(whose));
+            }
         }
         self.set_wave_timeouts(drain);
     }
@@ -241,6 +327,12 @@ impl<'a> Draft<'a> {
 
     fn position(&self, uid: &str) -> Option<usize> {
         self.positions.get(uid).copied()
+    }
+
+    fn protection(&self, pod: &Pod) -> Protection {
+        let at = self.position(&pod.uid);
+        let known = at.and_then(|at| self.protections.get(at));
+        known.copied().unwrap_or_default()
     }
 
     fn place_of(&self, pod: &Pod) -> Option<Place> {

@@ -104,6 +104,23 @@ impl Hold {
         Some((whose, hold))
     }
 
+    /// The hold that gives a pod at least the time and the grace of both.
+    pub(crate) fn longest(self, other: Option<Self>) -> Self {
+        other.map_or(self, |other| Self {
+            at_most: self.at_most.max(other.at_most),
+            max_grace: self
+                .max_grace
+                .zip(other.max_grace)
+                .map(|(one, other)| one.max(other)),
+        })
+    }
+
+    /// Whether it gives a pod more time than another one, or the same time and more grace.
+    pub fn outlasts(&self, other: &Self) -> bool {
+        let grace = |hold: &Self| hold.max_grace.unwrap_or(Duration::MAX);
+        (self.at_most, grace(self)) > (other.at_most, grace(other))
+    }
+
     /// When the pod leaves at the latest, for the reason of its verdict: `after 10m`.
     pub fn when(&self, pod: &Pod, drain: &Drain) -> String {
         self.of_pod(pod, drain).when_over(drain)
@@ -111,7 +128,7 @@ impl Hold {
 
     /// The hold of this pod, counted from the start of the drain. A pod that came later has the same time: its hold ends
     /// that much later, up to a minute more, so that pods that come one after the other need few waves.
-    pub(crate) fn of_pod(&self, pod: &Pod, drain: &Drain) -> Self {
+    pub fn of_pod(&self, pod: &Pod, drain: &Drain) -> Self {
         let arrived = arrival(pod).min(drain.now);
         let late = Duration::from_millis(arrived.saturating_sub(drain.started)).as_secs();
         let together = whole_seconds(self.at_most / 10).min(TOGETHER).as_secs();

@@ -61,6 +61,7 @@ mod on_failure;
 mod outcome;
 mod plural;
 mod policy;
+mod protection;
 pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;

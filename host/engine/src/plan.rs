@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{HookPhase, Subject, SurgePlan, Uid};
+use crate::{HookPhase, Loosened, Subject, SurgePlan, Uid};
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Plan {
     pub waves: Vec<Wave>,
     /// Deployments that are surged so that pods can leave. The host fills it in.
     pub surge: SurgePlan,
+    /// Pods that a later policy protects less than an earlier one. The host fills it in.
+    pub loosened: Vec<Loosened>,
 }
 
 /// What is wrong with a plan.

@@ -50,8 +50,7 @@ impl Planner for Gangs {
         let settings = Settings::read()?;
         let mut held = Vec::new();
         for gang in gangs(&settings, node, draft)? {
-            let last = gang.here.last().and_then(|pod| draft.wave_of(pod));
-            let Some(wave) = last.map(str::to_owned) else {
+            let Some(wave) = wave_of(&gang, draft) else {
                 continue;
             };
             for pod in &gang.here {
@@ -93,6 +92,19 @@ impl Hooks for Gangs {
             Err(error) => Some(format!("its gang cannot be read: {error}")),
         })
     }
+}
+
+/// The wave in which the gang leaves: that of the longest hold of one of its pods, else that of its last pod.
+fn wave_of(gang: &Gang<'_>, draft: &Draft<'_>) -> Option<String> {
+    let waves = gang.here.iter().filter_map(|pod| draft.wave_of(pod));
+    let held = waves
+        .clone()
+        .filter_map(|wave| Some((wave, Hold::of_wave(wave)?.1)));
+    let longest = held.reduce(|one, other| if other.1.outlasts(&one.1) { other } else { one });
+    longest
+        .map(|(wave, _)| wave)
+        .or_else(|| waves.last())
+        .map(str::to_owned)
 }
 
 /// The gangs of the pods that leave.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Hooks, Outcome, Phase, Policy, Subject,
+    Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Policy, Subject, Verdict,
+    description,
     testing::{Host, peer, pod},
 };
 
@@ -121,4 +122,49 @@ fn wrong_values_are_problems() {
     }
     let _host = Host::new();
     assert_eq!(Gangs::check_config(), []);
+}
+
+/// Holds one pod of the gang for four hours, and awaits the completion of the other.
+struct Earlier;
+
+impl Policy for Earlier {
+    fn describe() -> Description {
+        description!("Protects the pods of a gang")
+    }
+}
+
+impl Planner for Earlier {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.running() {
+            match pod.name.as_str() {
+                "train-0" => {
+                    draft.hold(
+                        "earlier",
+                        drain,
+                        [(pod, Hold::at_most(Duration::from_secs(4 * 3600)))],
+                    );
+                }
+                "train-1" => {
+                    draft.await_completion(pod, "never evicted");
+                    draft.move_to_wave(pod, "completion");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_gang_leaves_no_earlier_than_an_earlier_policy_lets_any_of_its_pods() {
+    let host = host(&[("a", "n2")]);
+    host.config("spanning", "hold 10m");
+    let draft = host.plan::<Earlier>().unwrap();
+    let plan = host.plan_after::<Gangs>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        ["all: shop/cart", "earlier after 4h: ml/train-0 ml/train-1"]
+    );
+    assert_eq!(plan.verdict("ml/train-0"), Some(Verdict::Evict));
+    assert_eq!(plan.verdict("ml/train-1"), Some(Verdict::AwaitCompletion));
 }

@@ -30,8 +30,9 @@ pub(crate) fn holding(settings: &Settings, pod: &Pod, named: &[String]) -> Resul
     if let Some(id) = named.iter().find(has) {
         return Ok(Holding::Named(id.clone()));
     }
-    let (trusted, unproven): (Vec<&Device>, Vec<&Device>) =
-        devices.into_iter().partition(|device| settings.trusts(&device.source));
+    let (trusted, unproven): (Vec<&Device>, Vec<&Device>) = devices
+        .into_iter()
+        .partition(|device| settings.trusts(&device.source));
     let is_unclear = |device: &&&Device| named.iter().any(|id| device.is_gpu(id).is_none());
     Ok(if let Some(claim) = resources.unallocated_claims.first() {
         Holding::Unknown(format!("the devices of its ResourceClaim {claim} are unknown"))

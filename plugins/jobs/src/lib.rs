@@ -4,7 +4,7 @@ mod settings;
 
 use scupper_sdk::{
     Call, Description, Draft, Drain, Grant, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Problem,
-    config, description, facts, hold,
+    Verdict, config, description, facts, hold,
 };
 
 use crate::settings::Settings;
@@ -43,8 +43,10 @@ impl Planner for Jobs {
         let mut held = Vec::new();
         for pod in draft.running() {
             if let Some((hold, why)) = hold_of(&settings, pod)? {
-                draft.evict(pod, format!("{why}, evicted {}", hold.when(pod, drain)));
-                held.push((pod, hold));
+                let reason = format!("{why}, evicted {}", hold.when(pod, drain));
+                if draft.tighten(pod, Verdict::Evict, Some(hold.of_pod(pod, drain)), reason) {
+                    held.push((pod, hold));
+                }
             }
         }
         draft.hold(WAVES, drain, held);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Description, Draft, Drain, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy, Subject, Verdict,
-    description,
+    Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy, Subject,
+    Verdict, description,
     testing::{Host, owner, pod},
 };
 
@@ -267,4 +267,55 @@ fn wrong_values_are_problems() {
     }
     let _host = Host::new();
     assert_eq!(Jobs::check_config(), []);
+}
+
+/// What an earlier policy of the chain says, by namespace.
+struct Earlier;
+
+impl Policy for Earlier {
+    fn describe() -> Description {
+        description!("Protects the pods of some namespaces")
+    }
+}
+
+impl Planner for Earlier {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.running() {
+            let hold = |hours: u64| Hold::at_most(Duration::from_secs(3600 * hours));
+            match pod.namespace.as_str() {
+                "awaited" => draft.await_completion(pod, "never evicted"),
+                "kept" => draft.keep(pod, "stays"),
+                "longer" => draft.hold("earlier", drain, [(pod, hold(8))]),
+                "shorter" => draft.hold("earlier", drain, [(pod, hold(1))]),
+                _ => draft.delete(pod, "deleted"),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_an_earlier_policy_protects_is_not_evicted_earlier() {
+    let host = Host::new();
+    let names = ["awaited", "kept", "longer", "shorter", "deleted"];
+    host.pods(names.map(|name| of_kind("Job", &format!("{name}/report"))));
+    let draft = host.plan::<Earlier>().unwrap();
+    let plan = host.plan_after::<Jobs>(&draft).unwrap();
+    let verdicts = names.map(|name| plan.verdict(&format!("{name}/report")).unwrap());
+    let wanted = [
+        Verdict::AwaitCompletion,
+        Verdict::Keep,
+        Verdict::Evict,
+        Verdict::Evict,
+        Verdict::Evict,
+    ];
+    assert_eq!(verdicts, wanted);
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: awaited/report",
+            "jobs after 4h: deleted/report shorter/report",
+            "earlier after 8h: longer/report"
+        ]
+    );
 }

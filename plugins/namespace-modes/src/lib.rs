@@ -45,7 +45,10 @@ impl Planner for NamespaceModes {
             let Some(rule) = rule_of(&rules, pod)? else {
                 continue;
             };
-            draft.decide(pod, rule.verdict, rule.reason(pod, drain));
+            let hold = rule.hold.map(|hold| hold.of_pod(pod, drain));
+            if !draft.tighten(pod, rule.verdict, hold, rule.reason(pod, drain)) {
+                continue;
+            }
             held.extend(rule.hold.map(|hold| (pod, hold)));
             if rule.verdict == Verdict::AwaitCompletion {
                 awaited.push(pod);

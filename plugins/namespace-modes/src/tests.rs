@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Hooks, Outcome, Phase, Pod, PodPhase, Policy, Subject, Verdict,
+    Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy, Subject,
+    Verdict, description,
     testing::{Host, namespace, pod},
 };
 
@@ -307,4 +308,62 @@ fn the_problem_with_a_wrong_rule_says_what_is_right() {
 fn the_default_is_valid() {
     let _host = Host::new();
     assert_eq!(NamespaceModes::check_config(), []);
+}
+
+/// Holds every pod for an hour, but awaits the completion of those of `batch`.
+struct Earlier;
+
+impl Policy for Earlier {
+    fn describe() -> Description {
+        description!("Protects pods")
+    }
+}
+
+impl Planner for Earlier {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.running() {
+            match pod.namespace.as_str() {
+                "batch" => draft.await_completion(pod, "never evicted"),
+                _ => {
+                    draft.evict(pod, "evicted after 1h");
+                    draft.hold("earlier", drain, [(pod, Hold::at_most(6 * TEN_MINUTES))]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn no_mode_loosens_what_an_earlier_policy_decided() {
+    let rules = "now Immediate, soon DeleteAfterTimeout 2m grace 5s, late DeleteAfterTimeout 2h, mild AllowCompletion, \
+                 batch Immediate, stays Keep";
+    let host = host(
+        rules,
+        &["now/a", "soon/b", "late/c", "mild/d", "batch/e", "stays/f"],
+    );
+    let draft = host.plan::<Earlier>().unwrap();
+    let plan = host.plan_after::<NamespaceModes>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: batch/e",
+            "earlier after 1h: now/a soon/b",
+            "namespaces after 2h: late/c",
+            "completion: mild/d"
+        ]
+    );
+    for (name, verdict) in [
+        ("soon/b", Verdict::Evict),
+        ("late/c", Verdict::Evict),
+        ("mild/d", Verdict::AwaitCompletion),
+        ("batch/e", Verdict::AwaitCompletion),
+        ("stays/f", Verdict::Keep),
+    ] {
+        assert_eq!(plan.verdict(name), Some(verdict), "{name}");
+    }
+    assert_eq!(
+        plan.reason("late/c").unwrap(),
+        "evicted after 2h: evicted after 1h; namespace late: DeleteAfterTimeout, deleted after 2h"
+    );
 }

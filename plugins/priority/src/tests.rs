@@ -1,7 +1,9 @@
 //! Tests the policy without wasm and without a cluster.
 
+use std::time::Duration;
+
 use scupper_sdk::{
-    Policy, Verdict,
+    Description, Draft, Drain, Hold, Node, Planner, Policy, Verdict, description,
     testing::{Host, pod},
 };
 
@@ -150,4 +152,34 @@ fn a_misspelt_key_is_a_problem() {
 fn the_default_is_valid() {
     let _host = Host::new();
     assert_eq!(Priority::check_config(), []);
+}
+
+/// Gives the pods of `batch` ten minutes.
+struct Holds;
+
+impl Policy for Holds {
+    fn describe() -> Description {
+        description!("Gives batch pods ten minutes")
+    }
+}
+
+impl Planner for Holds {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let batch = draft.leaving().into_iter().filter(|pod| pod.namespace == "batch");
+        let hold = Hold::at_most(Duration::from_secs(600));
+        draft.hold("batch", drain, batch.map(|pod| (pod, hold)));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_that_an_earlier_policy_holds_stays_in_its_wave() {
+    let host = Host::new();
+    host.pods([pod("batch/report"), pod("shop/cart")]);
+    let draft = host.plan::<Holds>().unwrap();
+    let plan = host.plan_after::<Priority>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        ["batch after 10m: batch/report", "priority 0 and above: shop/cart"]
+    );
 }

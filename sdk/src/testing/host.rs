@@ -7,7 +7,8 @@ use super::{
     state::{self, State},
 };
 use crate::{
-    Call, Condition, Finding, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Subject, Surroundings,
+    Call, Condition, Description, Finding, Hooks, Node, Outcome, Phase, Plan, Planner, Pod, Policy, Subject,
+    Surroundings,
     export::glue,
     http::{Error, Request, Response},
     log::Level,
@@ -182,7 +183,7 @@ impl Host {
     /// # Panics
     /// If the plan is invalid.
     pub fn plan_after<P: Planner>(&self, draft: &Planned) -> Result<Planned, String> {
-        let wants = <P as Policy>::describe().wants;
+        let Description { name, wants, .. } = <P as Policy>::describe();
         let (drain, node, pods) = state::with(|state| {
             (state.grants, state.wants, state.unread, state.hook) = (None, wants, None, None);
             (state.drain.clone(), state.node.clone(), state.pods.clone())
@@ -191,7 +192,8 @@ impl Host {
         if let Some(why) = state::with(|state| state.unread.take()) {
             return Err(format!("a fact that it asked for could not be read: {why}"));
         }
-        let plan = plan?;
+        let mut plan = plan?;
+        sign(&mut plan, draft.plan(), &name);
         let planned = Planned::new(plan, pods);
         planned.assert_valid();
         state::with(|state| state.plan = Some(planned.plan().clone()));
@@ -334,5 +336,14 @@ impl Host {
     /// The lines that the policy logged so far.
     pub fn log(&self) -> Vec<(Level, String)> {
         state::with(|state| state.log.clone())
+    }
+}
+
+/// Signs what a policy changed in a draft, as the host does.
+fn sign(plan: &mut Plan, draft: &Plan, policy: &str) {
+    for decision in &mut plan.decisions {
+        if !draft.decisions.contains(decision) {
+            policy.clone_into(&mut decision.policy);
+        }
     }
 }

@@ -34,7 +34,7 @@ use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
-use scupper_report::Health;
+use scupper_report::{Health, loosened_texts};
 use scupper_traces::Traces;
 
 /// What a runner needs.
@@ -235,6 +235,10 @@ impl EngineRunner {
             let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
             let findings = known.findings(plan, &std::collections::BTreeMap::new());
             self.reporter.on_findings(now, self.drain.request(), &findings);
+            let pods: Vec<_> = self.drain.pods().cloned().collect();
+            for text in loosened_texts(plan, &pods) {
+                tracing::warn!("a later policy loosens what an earlier one decided: {text}");
+            }
         }
     }
 

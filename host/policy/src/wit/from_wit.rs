@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scupper_common::text::into_line;
 use scupper_engine::{
-    Decision, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, signed,
+    Decision, HookPhase, Plan, StepOutcome, Subject, Time, Uid, Verdict, WaitingOn, Wave, loosened, signed,
 };
 
 use super::bindings::exports::scupper::drain::hooks;
@@ -51,11 +51,13 @@ pub(crate) fn plan(
             return Err(format!("it answered with {count} {what} for {pods} pods"));
         }
     }
-    let plan = Plan {
+    let mut plan = Plan {
         decisions: answer.decisions.into_iter().map(decision).collect(),
         waves: answer.waves.into_iter().map(wave).collect(),
+        loosened: draft.loosened.clone(),
         ..Plan::default()
     };
+    plan.loosened.extend(loosened(&plan, draft, policy));
     Ok(signed(plan, draft, policy))
 }
 

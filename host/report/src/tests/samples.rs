@@ -307,6 +307,7 @@ pub(super) fn plan() -> Plan {
         decisions,
         waves: vec![wave("web", &["web-1", "web-2", "job"], "kubectl"), last],
         surge: surges(),
+        ..Plan::default()
     }
 }
 

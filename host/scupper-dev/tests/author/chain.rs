@@ -3,6 +3,32 @@
 use crate::program::policy;
 use crate::scenarios::component;
 
+/// Pods that one policy protects and another would evict earlier. One pod of the gang is held for eight hours.
+const PROTECTED: &str = r#"
+pods:
+  - shop/cart
+  - {name: reports/daily, controller: Job/daily}
+  - {name: batch/train, controller: Job/train}
+  - {name: batch/plain}
+  - {name: dev/build, controller: Job/build}
+  - {name: long/fit-0, controller: Job/fit, labels: {example.com/gang: "true"}}
+  - {name: long/fit-1, controller: Job/fit, labels: {example.com/gang: "true"}}
+plan:
+  evict: [shop/cart, batch/train, batch/plain, dev/build, long/fit-0, long/fit-1]
+  await-completion: [reports/daily]
+steps:
+  - pass: 9m
+  - expect: {gone: [shop/cart], here: [reports/daily, batch/train, batch/plain, dev/build, long/fit-0, long/fit-1]}
+  - pass: 3h
+  - expect: {gone: [batch/plain], here: [reports/daily, batch/train, dev/build, long/fit-0, long/fit-1]}
+  - pass: 2h
+  - expect: {gone: [batch/train, dev/build], here: [reports/daily, long/fit-0, long/fit-1]}
+  - pass: 4h
+  - expect: {gone: [long/fit-0, long/fit-1], here: [reports/daily]}
+  - pod: {name: reports/daily, phase: Succeeded}
+ends: {outcome: Drained, within: 12h}
+"#;
+
 const CHAIN: &str = r#"
 about: A reset of one GPU with all three policies
 policies:
@@ -48,6 +74,50 @@ steps:
   - pod: {name: ci/build, phase: Succeeded}
 ends: {outcome: Drained, within: 3m}
 "#;
+
+/// The orders that the READMEs recommend, and others: only the order of the names differs.
+#[test]
+fn no_order_of_the_policies_loosens_what_one_of_them_decides() {
+    let policies = [
+        ("priority", "{}", "{}"),
+        (
+            "namespace-modes",
+            "{rules: 'reports AllowCompletion, batch AllowCompletion 10m, long AllowCompletion 8h, dev DeleteAfterTimeout 2m'}",
+            "{}",
+        ),
+        ("jobs", "{cap: 4h}", "{facts: [owners]}"),
+        (
+            "gangs",
+            "{controllers: example.com/gang=true}",
+            "{facts: [peers]}",
+        ),
+    ];
+    let built = policies.map(|(name, ..)| component(&format!("plugins/{name}")));
+    let policy_at = |at: usize| {
+        let (name, config, grants) = policies[at];
+        let module = &built[at];
+        format!("  - {{name: {name}, module: \"{module}\", config: {config}, grants: {grants}}}\n")
+    };
+    for order in [
+        [0, 1, 2, 3],
+        [0, 2, 1, 3],
+        [2, 1, 0, 3],
+        [3, 2, 1, 0],
+        [1, 3, 2, 0],
+        [3, 0, 1, 2],
+    ] {
+        let chain: String = order.into_iter().map(policy_at).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("about: Each order protects as well\npolicies:\n{chain}{PROTECTED}");
+        std::fs::write(folder.path().join("chain.yaml"), text).unwrap();
+        let reported = policy(folder.path(), &["test", "chain.yaml"]);
+        let reported = format!("{}{}", reported.stdout, reported.stderr);
+        assert!(
+            reported.ends_with("1 scenario: 1 ok, 0 failed\n"),
+            "{order:?}: {reported}"
+        );
+    }
+}
 
 #[test]
 fn a_pod_that_one_policy_keeps_holds_no_wave_of_the_others() {

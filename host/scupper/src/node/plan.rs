@@ -22,8 +22,9 @@ use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
-    finding_lines, findings_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines,
-    plan_force_to_json, plan_volume_lines, plan_volumes_to_json, surge_lines,
+    finding_lines, findings_to_json, loosened_lines, loosened_to_json, plan_budget_lines,
+    plan_budgets_to_json, plan_force_lines, plan_force_to_json, plan_volume_lines, plan_volumes_to_json,
+    surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -192,6 +193,7 @@ fn plan_for_programs(planned: &Planned) -> Value {
         add("taint", planned.node_is_off.then_some(OUT_OF_SERVICE).into());
         add("continues", planned.continues.clone().into());
         add("findings", findings_to_json(&planned.findings));
+        add("loosened", loosened_to_json(plan));
     }
     json
 }
@@ -226,6 +228,7 @@ pub fn plan_for_people(planned: &Planned) -> String {
             lines.extend(surge_lines(&plan.surge));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
             lines.extend(finding_lines(&planned.findings));
+            lines.extend(loosened_lines(plan, &planned.pods));
             let returning = scupper_report::returning(&planned.pods).collect();
             lines.extend(scupper_report::may_come_back(plan, &returning));
             lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());

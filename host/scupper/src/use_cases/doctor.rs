@@ -1,6 +1,7 @@
 //! Looks at a cluster as the driver will find it: which API group it will use, who will claim events, what it may not, and
 //! what its policies find in their surroundings.
 
+mod chain;
 mod drain_requests;
 mod node_is_off;
 
@@ -148,6 +149,9 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     }
     let mut facts = environment.facts;
     let settings = pre_flight::settings(options.config.as_deref());
+    if let Some(file) = &options.config {
+        findings.extend(chain::of_file(file, &cluster, options.node.as_deref(), &settings).await);
+    }
     if settings.refuse_certain || settings.surge.is_some() {
         facts.extend(["namespaces", "owners"].map(str::to_owned));
     }

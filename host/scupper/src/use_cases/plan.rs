@@ -132,6 +132,28 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
     Ok(plans)
 }
 
+/// Plans the drain of a node by command, with policies that are loaded already.
+pub(super) async fn plan_of_node(
+    cluster: &Cluster,
+    session: &Session,
+    node: &str,
+    settings: &Settings,
+) -> Result<Planned, CommandError> {
+    let request = Request {
+        node: node.to_owned(),
+        policies: session.infos(),
+        ..target::by_command(settings)
+    };
+    dry_run(
+        cluster,
+        session,
+        Clock::System,
+        request,
+        &PlannedTrigger::default(),
+    )
+    .await
+}
+
 /// Tries each eviction and deletion as a server-side dry run, one after another: together they would share a budget.
 async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
     let plan = planned.result.as_ref().ok()?;

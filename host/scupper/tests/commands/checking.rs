@@ -191,3 +191,47 @@ fn a_driver_whose_policies_find_errors_drains() {
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(run.stdout.contains("Drained"), "{run:#?}");
 }
+
+/// `plan` and `doctor` compare each policy's plan with its draft.
+#[test]
+fn plan_and_doctor_name_the_pods_for_which_a_later_policy_loosens() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("report", "worker-1"));
+    let file = rig.dir.path().join("scupper.yaml");
+    let decides = |name: &str, verdict: &str| {
+        let module = guest("decides");
+        format!(
+            "  - {{name: {name}, module: {}, config: {{verdict: {verdict}}}}}\n",
+            module.display()
+        )
+    };
+    let (first, second) = (decides("modes", "await completion"), decides("jobs", "evict"));
+    let plan = ["plan", "worker-1", "--config", file.to_str().unwrap()];
+    let loosened = "shop/report  modes: await completion; then jobs: evict";
+
+    fs::write(&file, format!("{CONFIG}{first}{second}")).unwrap();
+    let planned = rig.run(&plan);
+    let lines = format!("A later policy loosens what an earlier one decided:\n  {loosened}\n");
+    assert!(format!("{}\n", planned.stdout).contains(&lines), "{planned:#?}");
+    let planned: Value =
+        serde_json::from_str(&rig.run(&[&plan[..], &["--output", "json"]].concat()).stdout).unwrap();
+    let found = &planned["loosened"];
+    assert_eq!(
+        (&found[0]["earlier"]["policy"], &found[0]["later"]["policy"]),
+        (&"modes".into(), &"jobs".into())
+    );
+    let run = doctor(&rig, &["--node", "worker-1"]);
+    let line = format!("note  chain         a later policy loosens: {loosened}\ndo: ");
+    assert!(run.stdout.contains(&line), "{run:#?}");
+    let run = doctor(&rig, &[]);
+    assert!(run.stdout.contains("depends on the pods of a node"), "{run:#?}");
+
+    fs::write(&file, format!("{CONFIG}{second}{first}")).unwrap();
+    let planned = rig.run(&plan);
+    assert!(!planned.stdout.contains("loosens"), "{planned:#?}");
+    let run = doctor(&rig, &["--node", "worker-1"]);
+    assert!(
+        run.stdout.contains("ok    chain         no policy loosens"),
+        "{run:#?}"
+    );
+}

@@ -89,6 +89,7 @@ fn plan() -> Plan {
             surges: vec![surge],
             impossible: vec![impossible],
         },
+        ..Plan::default()
     }
 }
 

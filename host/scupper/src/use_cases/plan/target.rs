@@ -1,6 +1,6 @@
 //! Which drains to plan: those of nodes, by command, or that of a DrainRequest.
 
-use scupper_engine::{Intent, Request, Trigger};
+use scupper_engine::{Intent, Request, Settings, Trigger};
 
 use super::PlanOptions;
 use crate::use_cases::CommandError;
@@ -81,18 +81,23 @@ pub(super) struct Drains {
     pub(super) served: Option<ServedRequests>,
 }
 
-/// Who is to be drained, and for whom: of a DrainRequest what the driver would do.
-pub(super) async fn drains(cluster: &Cluster, options: &PlanOptions) -> Result<Drains, CommandError> {
-    let by_command = Request {
+/// The request of a command, for any node.
+pub(super) fn by_command(settings: &Settings) -> Request {
+    Request {
         id: PLAN_NAME.to_owned(),
         name: PLAN_NAME.to_owned(),
         trigger: Trigger::Command.name().to_owned(),
         intent: Intent::Drain,
         node: String::new(),
         deadline: None,
-        settings: options.settings.clone(),
+        settings: settings.clone(),
         policies: Vec::new(),
-    };
+    }
+}
+
+/// Who is to be drained, and for whom: of a DrainRequest what the driver would do.
+pub(super) async fn drains(cluster: &Cluster, options: &PlanOptions) -> Result<Drains, CommandError> {
+    let by_command = by_command(&options.settings);
     let wanted = match &options.target {
         PlanTarget::Nodes(nodes) => {
             return Ok(Drains {
