@@ -46,7 +46,7 @@ use crate::{
 };
 
 pub use generated::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PodName, Request,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PeerGroup, PodName, Request,
     ResourceRequest, Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
@@ -121,10 +121,32 @@ pub fn volumes(pod: &Pod) -> Result<Vec<Volume>, Error> {
     Ok(host::facts::list_volumes(&pod.uid)?)
 }
 
-/// The other pods with the controller or a scheduling group of a pod, on all nodes. Needs
-/// [`Grant::facts_of_peers`](crate::Grant::facts_of_peers).
-pub fn peers(pod: &Pod) -> Result<Vec<Peer>, Error> {
-    Ok(host::facts::list_peers(&pod.uid)?)
+/// The scheduling groups of these pods, with the groups' other pods on all nodes. Ask for all pods at once: the host lists
+/// only the groups that there are. Needs [`Grant::facts_of_peers`](crate::Grant::facts_of_peers).
+pub fn group_peers<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Result<Vec<PeerGroup>, Error> {
+    let uids: Vec<_> = pods.into_iter().map(|pod| pod.uid.clone()).collect();
+    if uids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(host::facts::list_group_peers(&uids)?)
+}
+
+/// The pods with the same controllers as these, on all nodes. The host lists the namespaces of these pods whole, so ask only
+/// for pods that matter, and for all of them at once. Needs [`Grant::facts_of_peers`](crate::Grant::facts_of_peers).
+pub fn controller_peers<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Result<Vec<PeerGroup>, Error> {
+    let owned = pods.into_iter().filter(|pod| pod.controller.is_some());
+    let uids: Vec<_> = owned.map(|pod| pod.uid.clone()).collect();
+    if uids.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(host::facts::list_controller_peers(&uids)?)
+}
+
+impl PeerGroup {
+    /// Whether a pod that was asked about belongs to it.
+    pub fn has(&self, pod: &Pod) -> bool {
+        self.pods.contains(&pod.uid)
+    }
 }
 
 impl Peer {

@@ -57,6 +57,8 @@ use crate::{
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Pods that come within a tenth of their hold after one another share a wave, and at most within a minute.
 const TOGETHER: Duration = Duration::from_secs(60);
+/// The delay between two steps that send requests. The host calls the hook sooner if pods change that it asked about.
+const ASK_AFTER: Duration = Duration::from_secs(60);
 /// The pods that a line of the log names.
 const NAMED: usize = 10;
 
@@ -195,6 +197,21 @@ impl fmt::Display for Hold {
 ///
 /// `awaits` says what a pod still has to do; `None`: it may leave.
 pub fn step(whose: &str, call: &Call, awaits: impl Fn(&Pod) -> Option<String>) -> Outcome {
+    step_after(AGAIN_AFTER, whose, call, awaits)
+}
+
+/// The same if `awaits` asks for [`facts`](crate::facts), which costs requests: at most once a minute, and when pods change
+/// that it asked about.
+pub fn step_asking(whose: &str, call: &Call, awaits: impl Fn(&Pod) -> Option<String>) -> Outcome {
+    step_after(ASK_AFTER, whose, call, awaits)
+}
+
+fn step_after(
+    again_after: Duration,
+    whose: &str,
+    call: &Call,
+    awaits: impl Fn(&Pod) -> Option<String>,
+) -> Outcome {
     let wave = match &call.subject {
         Subject::Wave(name) => Hold::of_wave(name),
         Subject::Node | Subject::Pod(_) => None,
@@ -226,7 +243,7 @@ pub fn step(whose: &str, call: &Call, awaits: impl Fn(&Pod) -> Option<String>) -
         short(hold.at_most)
     ));
     pending.waiting_for = waiting_for;
-    pending.again_after(left.min(AGAIN_AFTER)).into()
+    pending.again_after(left.min(again_after)).into()
 }
 
 fn report_over(hold: Hold, waiting_for: &[WaitingOn]) {

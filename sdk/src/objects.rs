@@ -190,7 +190,8 @@ impl Grant {
     }
 
     /// Allows asking for the pods of the same controller or scheduling group, with
-    /// [`facts::peers`](crate::facts::peers).
+    /// [`facts::controller_peers`](crate::facts::controller_peers) and
+    /// [`facts::group_peers`](crate::facts::group_peers).
     pub fn facts_of_peers() -> Self {
         Self::facts("peers")
     }

@@ -313,13 +313,18 @@ impl Policy for Gangs {
 
 impl Planner for Gangs {
     fn plan(_drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
-        for pod in draft.pods() {
-            let peers = facts::peers(pod)?;
-            let mut gang = peers.iter().filter(|peer| peer.scheduling_group.is_some());
-            if gang.clone().any(facts::Peer::is_terminating) {
-                draft.delete(pod, "its gang is ending");
-            } else if gang.any(|peer| peer.is_elsewhere(node)) {
-                draft.refuse(pod, "its gang spans other nodes");
+        for gang in facts::group_peers(draft.pods())? {
+            for pod in draft.pods().iter().filter(|pod| gang.has(pod)) {
+                if gang.others.iter().any(facts::Peer::is_terminating) {
+                    draft.delete(pod, "its gang is ending");
+                } else if gang.others.iter().any(|peer| peer.is_elsewhere(node)) {
+                    draft.refuse(pod, "its gang spans other nodes");
+                }
+            }
+        }
+        for workload in facts::controller_peers(draft.pods())? {
+            for pod in draft.pods().iter().filter(|pod| workload.has(pod)) {
+                draft.explain(pod, format!("one of {}", workload.others.len() + 1));
             }
         }
         Ok(())
@@ -331,13 +336,13 @@ fn pods_have_peers_here_and_elsewhere() {
     let host = Host::new();
     let names = ["a/here", "a/wide", "a/ending", "a/waiting", "a/web", "a/none"];
     host.pods(names.map(pod));
-    host.peers("a/here", [peer("here-2", "node-1").in_group("ring")]);
-    host.peers("a/wide", [peer("wide-2", "node-2").in_group("ring")]);
-    let mut ending = peer("ending-2", "node-2").in_group("ring");
+    host.group_peers("ring", &["a/here"], [peer("here-2", "node-1")]);
+    host.group_peers("wide", &["a/wide"], [peer("wide-2", "node-2")]);
+    let mut ending = peer("ending-2", "node-2");
     ending.deletion_timestamp = Some(0);
-    host.peers("a/ending", [peer("ending-3", "node-2").in_group("ring"), ending]);
-    host.peers("a/waiting", [peer("waiting-2", "").in_group("ring")]);
-    host.peers("a/web", [peer("web-2", "node-2")]);
+    host.group_peers("ending", &["a/ending"], [peer("ending-3", "node-2"), ending]);
+    host.group_peers("waiting", &["a/waiting"], [peer("waiting-2", "")]);
+    host.controller_peers("web", &["a/web"], [peer("web-2", "node-2")]);
     let plan = host.plan::<Gangs>().unwrap();
     for (pod, verdict) in [
         ("a/here", Verdict::Evict),

@@ -1,7 +1,7 @@
 //! Devices of DRA (dynamic resource allocation), for policies that ask about them: which ones a claim has, and what their
 //! driver publishes about them. A cluster that does not serve `resource.k8s.io/v1` has none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -152,12 +152,24 @@ impl Cluster {
         Ok(found.map(WireClaim::into_claim))
     }
 
-    /// Reads the ResourceClaims of a namespace.
-    pub async fn resource_claims(&self, namespace: &str) -> Result<Vec<ResourceClaim>, ReadError> {
+    /// Reads ResourceClaims by namespace and name: of one namespace, or of all (`None`).
+    pub async fn resource_claims(
+        &self,
+        namespace: Option<&str>,
+        wanted: &BTreeSet<(String, String)>,
+    ) -> Result<BTreeMap<(String, String), ResourceClaim>, ReadError> {
+        let path = namespace.map_or_else(|| format!("{GROUP}/resourceclaims"), claims_of);
+        let keeps = |claim: &WireClaim| wanted.contains(&claim.metadata.place());
         let listed = self
-            .listed::<WireClaim>(claims_of(namespace), None, "list resourceclaims")
-            .await?;
-        Ok(listed.into_iter().map(WireClaim::into_claim).collect())
+            .read_list_where::<WireClaim>(&Source::all(path), "list resourceclaims", keeps)
+            .await;
+        let listed = match listed {
+            // The server does not know the kind.
+            Err(ReadError::NotFound { .. }) => Vec::new(),
+            listed => listed?,
+        };
+        let placed = |claim: WireClaim| (claim.metadata.place(), claim.into_claim());
+        Ok(listed.into_iter().map(placed).collect())
     }
 
     /// Reads what drivers publish about the devices of a node.

@@ -109,7 +109,7 @@ pub use node::CANCEL_ANNOTATION;
 pub use optional_reads::OPTIONAL_READ_PATIENCE;
 pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
 pub use owners::PodOwner;
-pub use peers::{PeerPod, PodGroups, pod_groups};
+pub use peers::{PeerPod, PeerSelection, PodGroups, pod_groups};
 pub use pod_specs::{PodClaim, PodSpec, PodVolume};
 pub use proxy::ProxyError;
 pub use quantity::quantity;

@@ -1,5 +1,7 @@
 //! The owners of pods, for policies that ask about them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use scupper_engine::Controller;
 use serde::Deserialize;
 
@@ -81,14 +83,29 @@ impl Cluster {
         Ok(found.map(WireOwner::into_owner))
     }
 
-    /// Reads all owners of a namespace that are of the kind of this reference; none if this edge does not read the kind.
-    pub async fn pod_owners(&self, namespace: &str, like: &Controller) -> Result<Vec<PodOwner>, ReadError> {
-        let Some(path) = path_of(namespace, like) else {
-            return Ok(Vec::new());
+    /// Reads owners that are of the kind of this reference, by namespace and name: of one namespace, or of all (`None`).
+    /// None if this edge does not read the kind.
+    pub async fn pod_owners(
+        &self,
+        namespace: Option<&str>,
+        like: &Controller,
+        wanted: &BTreeSet<(String, String)>,
+    ) -> Result<BTreeMap<(String, String), PodOwner>, ReadError> {
+        let Some(kind) = OwnerKind::find(&like.api_version, &like.kind) else {
+            return Ok(BTreeMap::new());
+        };
+        let path = match namespace {
+            Some(namespace) => kind.path(namespace),
+            None => kind.path_of_all(),
         };
         let what = format!("list {}s", like.kind.to_lowercase());
-        self.read_reduced(&Source::all(path), &what, WireOwner::into_owner)
-            .await
+        let listed = self
+            .read_list_where::<WireOwner>(&Source::all(path), &what, |owner| {
+                wanted.contains(&owner.metadata.place())
+            })
+            .await?;
+        let placed = |owner: WireOwner| (owner.metadata.place(), owner.into_owner());
+        Ok(listed.into_iter().map(placed).collect())
     }
 }
 
@@ -127,12 +144,25 @@ impl OwnerKind {
 
     /// Where the API serves its objects of a namespace.
     pub(super) fn path(self, namespace: &str) -> String {
+        format!(
+            "{}/namespaces/{}/{}",
+            self.root(),
+            escaped(namespace),
+            self.resource
+        )
+    }
+
+    /// Where the API serves its objects of all namespaces.
+    fn path_of_all(self) -> String {
+        format!("{}/{}", self.root(), self.resource)
+    }
+
+    fn root(self) -> String {
         let root = match self.api_version {
             "v1" => "/api",
             _ => "/apis",
         };
-        let (version, resource) = (self.api_version, self.resource);
-        format!("{root}/{version}/namespaces/{}/{resource}", escaped(namespace))
+        format!("{root}/{}", self.api_version)
     }
 }
 

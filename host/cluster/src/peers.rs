@@ -1,12 +1,16 @@
 //! The pods of a namespace on all nodes, for policies that ask which ones belong together.
 
+use std::collections::BTreeSet;
+
+use futures::Stream;
 use scupper_engine::{PodPhase, PodRef, Time, Uid};
 use serde::Deserialize;
 
 use super::listing::Source;
 use super::pod::{controller, phase};
 use super::transport::escaped;
-use super::wire::{Condition, Meta, Texts, nullable};
+use super::watch::{Change, watch};
+use super::wire::{Condition, Meta, Object, Texts, nullable};
 use super::{Cluster, ReadError};
 
 /// `spec.schedulingGroup.podGroupName`, since Kubernetes 1.36.
@@ -82,15 +86,65 @@ struct Status {
     conditions: Vec<Condition>,
 }
 
+/// Pods whose containers have ended are left to the server: a namespace of workflows has tens of thousands.
+const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// Values that a selector names; of more, the label itself selects, so that the URL stays short.
+const MOST_VALUES: usize = 50;
+
+/// Which pods of a namespace to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PeerSelection {
+    /// The namespace.
+    pub namespace: String,
+    /// Only those whose label has one of these values; `None`: all.
+    pub label: Option<(String, BTreeSet<String>)>,
+}
+
 impl Cluster {
-    /// Reads the pods of a namespace on all nodes.
-    pub async fn pods_of_namespace(&self, namespace: &str) -> Result<Vec<PeerPod>, ReadError> {
-        let source = Source {
-            path: format!("/api/v1/namespaces/{}/pods", escaped(namespace)),
-            selector: None,
+    /// Reads pods of a namespace that have not ended, on all nodes, and keeps some of them.
+    pub async fn peer_pods(
+        &self,
+        selection: &PeerSelection,
+        keeps: impl Fn(&PeerPod) -> bool,
+    ) -> Result<Vec<PeerPod>, ReadError> {
+        let source = selection.source();
+        self.read_list_where(&source, "list pods", keeps).await
+    }
+}
+
+impl Cluster {
+    /// Streams the same pods, first as a list, then each change. Never ends.
+    pub fn peer_changes(
+        &self,
+        selection: &PeerSelection,
+    ) -> impl Stream<Item = Change<PeerPod>> + Send + 'static + use<> {
+        watch(self, selection.source(), |pod: WirePeer| PeerPod::from(pod))
+    }
+}
+
+impl Object for WirePeer {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl PeerSelection {
+    fn source(&self) -> Source {
+        let mut selector = format!("fieldSelector={}", escaped(NOT_ENDED));
+        if let Some((key, values)) = &self.label {
+            let named: Vec<&str> = values.iter().map(String::as_str).collect();
+            let label = match named.len() {
+                0..=MOST_VALUES => format!("{key} in ({})", named.join(",")),
+                _ => key.clone(),
+            };
+            selector.push_str(&format!("&labelSelector={}", escaped(&label)));
+        }
+        Source {
+            path: format!("/api/v1/namespaces/{}/pods", escaped(&self.namespace)),
+            selector: Some(selector),
             optional: false,
-        };
-        self.read_list(&source, "list pods").await
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::peers::SchedulingGroup;
+use super::peers::{PodGroups, SchedulingGroup, pod_groups};
 use super::quantity;
 use super::read::pods_of;
 use super::wire::{Meta, Object, Texts, nullable};
@@ -26,6 +26,8 @@ pub struct PodSpec {
     pub volumes: Vec<PodVolume>,
     /// `spec.schedulingGroup.podGroupName`; empty: it has none.
     pub scheduling_group: String,
+    /// The scheduling groups that it is part of.
+    pub groups: PodGroups,
 }
 
 /// A ResourceClaim of a pod.
@@ -153,6 +155,11 @@ impl WirePodSpec {
             requests: self.spec.requests(),
             claims: claims(self.spec.resource_claims, self.status),
             volumes: volumes(self.spec.volumes, &self.metadata.name),
+            groups: pod_groups(
+                &self.spec.scheduling_group.pod_group_name,
+                &self.metadata.labels,
+                &self.metadata.annotations,
+            ),
             scheduling_group: self.spec.scheduling_group.pod_group_name,
             uid: self.metadata.uid,
         }

@@ -218,6 +218,21 @@ impl Cluster {
         Ok(found.map(WireVolumeClaim::into_claim))
     }
 
+    /// Reads PersistentVolumeClaims by namespace and name: of one namespace, or of all (`None`).
+    pub async fn volume_claims_by_place(
+        &self,
+        namespace: Option<&str>,
+        wanted: &BTreeSet<(String, String)>,
+    ) -> Result<BTreeMap<(String, String), VolumeClaim>, ReadError> {
+        let path = namespace.map_or_else(|| "/api/v1/persistentvolumeclaims".to_owned(), claims_of);
+        let keeps = |claim: &WireVolumeClaim| wanted.contains(&claim.metadata.place());
+        let listed = self
+            .read_list_where::<WireVolumeClaim>(&Source::all(path), "list persistentvolumeclaims", keeps)
+            .await?;
+        let placed = |claim: WireVolumeClaim| (claim.metadata.place(), claim.into_claim());
+        Ok(listed.into_iter().map(placed).collect())
+    }
+
     /// Reads the PersistentVolumeClaims of a namespace.
     pub async fn volume_claims(&self, namespace: &str) -> Result<Vec<VolumeClaim>, ReadError> {
         let what = "list persistentvolumeclaims";

@@ -49,6 +49,11 @@ pub enum Event {
     Pause,
     /// How many concurrent eviction requests the API server takes just now.
     EvictionLimit(usize),
+    /// What the hooks of this policy have asked about has changed: their next steps need not wait.
+    HookDue {
+        /// Its name.
+        policy: String,
+    },
 }
 
 /// How a command went.

@@ -3,12 +3,15 @@
 
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use scupper_sdk::{
     Call, Description, Draft, Drain, Grant, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase,
     Policy, Problem, config, count, description,
-    facts::{self, Peer},
+    facts::{self, Peer, PeerGroup},
     hold,
 };
 
@@ -82,14 +85,20 @@ impl Hooks for Gangs {
             Ok(settings) => settings,
             Err(problem) => return problem.into(),
         };
-        hold::step(WHOSE, call, |pod| match members(&settings, pod) {
-            Ok(peers) => {
-                let running = peers.iter().filter(|peer| runs_elsewhere(peer, &call.node));
-                let nodes: Vec<&str> = running.map(|peer| peer.node.as_str()).collect();
-                (!nodes.is_empty()).then(|| format!("waits for {}", pods_on(&nodes)))
+        let groups = OnceCell::new();
+        hold::step_asking(WHOSE, call, |pod| {
+            match groups.get_or_init(|| groups_of(&settings, &call.leaving())) {
+                Ok(groups) => {
+                    let own = groups.iter().filter(|group| group.has(pod));
+                    let running = own.flat_map(|group| &group.others);
+                    let running = running.filter(|peer| runs_elsewhere(peer, &call.node));
+                    let nodes: BTreeMap<_, _> = running.map(|peer| (&peer.uid, peer.node.as_str())).collect();
+                    let nodes: Vec<&str> = nodes.into_values().collect();
+                    (!nodes.is_empty()).then(|| format!("waits for {}", pods_on(&nodes)))
+                }
+                // The time limit still applies, so an outage delays the drain no longer than that.
+                Err(error) => Some(format!("its gang cannot be read: {error}")),
             }
-            // The time limit still applies, so an outage delays the drain no longer than that.
-            Err(error) => Some(format!("its gang cannot be read: {error}")),
         })
     }
 }
@@ -109,13 +118,14 @@ fn wave_of(gang: &Gang<'_>, draft: &Draft<'_>) -> Option<String> {
 
 /// The gangs of the pods that leave.
 fn gangs<'a>(settings: &Settings, node: &Node, draft: &Draft<'a>) -> Result<Vec<Gang<'a>>, facts::Error> {
+    let mut leaving = draft.leaving();
+    leaving.retain(|pod| !pod.driver);
     let mut gangs: Vec<Gang<'a>> = Vec::new();
-    for pod in draft.leaving().into_iter().filter(|pod| !pod.driver) {
-        let peers = members(settings, pod)?;
-        if peers.is_empty() {
+    for group in groups_of(settings, &leaving)? {
+        if group.pods.len() + group.others.len() < 2 {
             continue;
         }
-        let mut gang = Gang::of(pod, &peers, node);
+        let mut gang = Gang::of(&group, &leaving, node);
         // A pod may be in several groups: then they are one gang.
         let (same, others) = gangs
             .into_iter()
@@ -127,18 +137,25 @@ fn gangs<'a>(settings: &Settings, node: &Node, draft: &Draft<'a>) -> Result<Vec<
             .fold(gang, |gang, earlier| earlier.with(gang));
         gangs.push(gang);
     }
+    for gang in &mut gangs {
+        gang.here = leaving
+            .iter()
+            .copied()
+            .filter(|pod| gang.members.contains(&pod.uid))
+            .collect();
+    }
     Ok(gangs)
 }
 
-/// The other pods of the pod's gang, on all nodes.
-fn members(settings: &Settings, pod: &Pod) -> Result<Vec<Peer>, facts::Error> {
-    let is_marked = settings.is_marked(pod);
-    let mut peers = facts::peers(pod)?;
-    peers.retain(|peer| {
-        let in_group = settings.scheduling_groups && peer.scheduling_group.is_some();
-        in_group || (is_marked && peer.same_controller)
-    });
-    Ok(peers)
+/// What pods are in together. Only pods that may be in a gang are asked about, because a plain Deployment may have thousands.
+fn groups_of(settings: &Settings, pods: &[&Pod]) -> Result<Vec<PeerGroup>, facts::Error> {
+    let mut groups = match settings.scheduling_groups {
+        true => facts::group_peers(pods.iter().copied())?,
+        false => Vec::new(),
+    };
+    let marked = pods.iter().copied().filter(|pod| settings.is_marked(pod));
+    groups.extend(facts::controller_peers(marked)?);
+    Ok(groups)
 }
 
 fn runs_elsewhere(peer: &Peer, node: &Node) -> bool {
@@ -147,18 +164,13 @@ fn runs_elsewhere(peer: &Peer, node: &Node) -> bool {
 }
 
 impl<'a> Gang<'a> {
-    fn of(pod: &'a Pod, peers: &[Peer], node: &Node) -> Self {
-        let group = peers.iter().find_map(|peer| peer.scheduling_group.clone());
-        let controller = || pod.controller.as_ref().map(|owner| owner.name.clone());
-        let running = peers.iter().filter(|peer| runs_elsewhere(peer, node));
+    fn of(group: &PeerGroup, leaving: &[&'a Pod], node: &Node) -> Self {
+        let running = group.others.iter().filter(|peer| runs_elsewhere(peer, node));
+        let others = group.others.iter().map(|peer| &peer.uid);
         Self {
-            name: group.or_else(controller).unwrap_or_default(),
-            members: peers
-                .iter()
-                .map(|peer| peer.uid.clone())
-                .chain([pod.uid.clone()])
-                .collect(),
-            here: vec![pod],
+            name: group.name.clone(),
+            members: group.pods.iter().chain(others).cloned().collect(),
+            here: leaving.iter().copied().filter(|pod| group.has(pod)).collect(),
             elsewhere: running
                 .map(|peer| (peer.uid.clone(), peer.node.clone()))
                 .collect(),
@@ -168,7 +180,6 @@ impl<'a> Gang<'a> {
     /// Both as one, under the name of this one.
     fn with(mut self, later: Self) -> Self {
         self.members.extend(later.members);
-        self.here.extend(later.here);
         self.elsewhere.extend(later.elsewhere);
         self
     }

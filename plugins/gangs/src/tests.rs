@@ -14,14 +14,8 @@ use super::Gangs;
 fn host(elsewhere: &[(&str, &str)]) -> Host {
     let host = Host::new();
     host.pods([pod("ml/train-0"), pod("shop/cart"), pod("ml/train-1")]);
-    let node = host.call(Phase::BeforeDrain, Subject::Node).node.name;
-    for (own, other) in [("train-0", "train-1"), ("train-1", "train-0")] {
-        let others = elsewhere
-            .iter()
-            .map(|(name, node)| peer(name, node).in_group("bert"));
-        let here = peer(&format!("ml/{other}"), &node).in_group("bert");
-        host.peers(&format!("ml/{own}"), others.chain([here]));
-    }
+    let others = elsewhere.iter().map(|(name, node)| peer(name, node));
+    host.group_peers("bert", &["ml/train-0", "ml/train-1"], others);
     host
 }
 
@@ -48,7 +42,7 @@ fn groups_count_unless_they_are_switched_off_and_controllers_only_with_a_mark() 
     assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
     let replica = || pod("ml/serve-0").with_label("example.com/gang", "yes");
     host.pods([replica()]);
-    host.peers("ml/serve-0", [peer("serve-1", "node-9")]);
+    host.controller_peers("serve", &["ml/serve-0"], [peer("serve-1", "node-9")]);
     assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
     host.config("controllers", "example.com/gang=y*");
     let plan = host.plan::<Gangs>().unwrap();
@@ -87,10 +81,9 @@ fn a_gang_waits_for_its_pods_on_other_nodes_and_no_longer_than_its_time() {
 fn peers_that_end_are_not_waited_for() {
     let host = host(&[]);
     host.config("spanning", "hold 10m");
-    let mut ending = peer("a", "n2").in_group("bert");
+    let mut ending = peer("a", "n2");
     ending.deletion_timestamp = Some(1);
-    host.peers("ml/train-0", [ending.clone()]);
-    host.peers("ml/train-1", [ending]);
+    host.group_peers("bert", &["ml/train-0", "ml/train-1"], [ending]);
     assert_eq!(host.plan::<Gangs>().unwrap().waves().len(), 1);
     assert_eq!(step(&host, "gangs after 10m"), Outcome::Done);
     assert_eq!(step(&host, "jobs after 10m"), Outcome::Done);
@@ -167,4 +160,44 @@ fn a_gang_leaves_no_earlier_than_an_earlier_policy_lets_any_of_its_pods() {
     );
     assert_eq!(plan.verdict("ml/train-0"), Some(Verdict::Evict));
     assert_eq!(plan.verdict("ml/train-1"), Some(Verdict::AwaitCompletion));
+}
+
+/// A plain Deployment may have thousands of pods elsewhere.
+#[test]
+fn a_pod_without_a_mark_is_not_asked_about() {
+    let host = host(&[]);
+    host.config("scheduling-groups", "false");
+    host.config("controllers", "example.com/gang=yes");
+    // Whoever asks gets no plan.
+    host.outage(Some("the API server restarts"));
+    assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
+}
+
+#[test]
+fn a_pod_in_two_groups_makes_them_one_gang() {
+    let host = host(&[("a", "n2")]);
+    host.group_peers("pair", &["ml/train-1", "shop/cart"], []);
+    let plan = host.plan::<Gangs>().unwrap();
+    for name in ["ml/train-0", "ml/train-1", "shop/cart"] {
+        let reason = plan.reason(name).unwrap();
+        assert!(
+            reason.starts_with("gang bert of 3 pods here and 1 more pod on n2; "),
+            "{reason}"
+        );
+    }
+}
+
+/// The steps of a hook are requests to the API server.
+#[test]
+fn a_gang_that_waits_asks_at_most_once_a_minute() {
+    let host = host(&[("a", "n2")]);
+    host.config("spanning", "hold 10m");
+    host.plan::<Gangs>().unwrap();
+    let wave = Subject::Wave("gangs after 10m".to_owned());
+    let run = host.run_hook::<Gangs>(Phase::BeforeWave, wave, 1_000);
+    assert_eq!(
+        (run.outcome(), run.took),
+        (Some(&Outcome::Done), Duration::from_secs(600))
+    );
+    assert!(run.outcomes.len() <= 11, "{} steps", run.outcomes.len());
 }

@@ -3,8 +3,8 @@
 use super::{Host, state};
 use crate::PodPhase;
 use crate::facts::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, ResourceRequest, Resources,
-    UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
+    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PeerGroup, ResourceRequest,
+    Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
 /// A namespace without labels and annotations.
@@ -142,7 +142,7 @@ impl DrainRequest {
     }
 }
 
-/// A running, ready pod of the same controller on the node `node`.
+/// A running, ready pod on the node `node`, for [`Host::group_peers`] and [`Host::controller_peers`].
 pub fn peer(name: &str, node: &str) -> Peer {
     Peer {
         uid: format!("uid-of-{name}"),
@@ -151,18 +151,15 @@ pub fn peer(name: &str, node: &str) -> Peer {
         phase: PodPhase::Running,
         ready: true,
         deletion_timestamp: None,
-        same_controller: true,
-        scheduling_group: None,
     }
 }
 
-impl Peer {
-    /// It belongs to the pod by this scheduling group instead of the controller.
-    #[must_use]
-    pub fn in_group(mut self, name: &str) -> Self {
-        self.scheduling_group = Some(name.to_owned());
-        self.same_controller = false;
-        self
+/// These pods (`namespace/name`) of the node and others belong together.
+fn peer_group(name: &str, pods: &[&str], others: impl IntoIterator<Item = Peer>) -> PeerGroup {
+    PeerGroup {
+        name: name.to_owned(),
+        pods: pods.iter().map(|full_name| super::pod(full_name).uid).collect(),
+        others: others.into_iter().collect(),
     }
 }
 
@@ -257,11 +254,22 @@ impl Host {
         state::with(|state| state.volumes.insert(uid, volumes));
     }
 
-    /// Sets the pods that belong to a pod (`namespace/name`). Without this there are none.
-    pub fn peers(&self, pod: &str, peers: impl IntoIterator<Item = Peer>) {
-        let uid = super::pod(pod).uid;
-        let peers = peers.into_iter().collect();
-        state::with(|state| state.peers.insert(uid, peers));
+    /// Sets a scheduling group: some pods (`namespace/name`) of the node, and others. Without this there are none.
+    pub fn group_peers(&self, name: &str, pods: &[&str], others: impl IntoIterator<Item = Peer>) {
+        let group = peer_group(name, pods, others);
+        state::with(|state| {
+            state.group_peers.retain(|other| other.name != name);
+            state.group_peers.push(group);
+        });
+    }
+
+    /// Sets the pods of a controller: some (`namespace/name`) of the node, and others. Without this there are none.
+    pub fn controller_peers(&self, name: &str, pods: &[&str], others: impl IntoIterator<Item = Peer>) {
+        let group = peer_group(name, pods, others);
+        state::with(|state| {
+            state.controller_peers.retain(|other| other.name != name);
+            state.controller_peers.push(group);
+        });
     }
 
     /// Sets a label of the object that requested the drain.

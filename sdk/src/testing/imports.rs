@@ -125,9 +125,9 @@ pub(crate) mod plan {
 
 pub(crate) mod facts {
     use crate::{
-        Pod,
+        Pod, Uid,
         bindings::imports::scupper::drain::facts::{
-            Budget, DrainRequest, Error, Namespace, Owner, Peer, Request, Resources, Volume,
+            Budget, DrainRequest, Error, Namespace, Owner, PeerGroup, Request, Resources, Volume,
         },
         testing::{
             namespace, resources,
@@ -199,11 +199,25 @@ pub(crate) mod facts {
         })
     }
 
-    pub(crate) fn list_peers(uid: &str) -> Result<Vec<Peer>, Error> {
-        ask("peers", |state| {
+    pub(crate) fn list_controller_peers(uids: &[Uid]) -> Result<Vec<PeerGroup>, Error> {
+        ask("peers", |state| of_pods(state, &state.controller_peers, uids))
+    }
+
+    pub(crate) fn list_group_peers(uids: &[Uid]) -> Result<Vec<PeerGroup>, Error> {
+        ask("peers", |state| of_pods(state, &state.group_peers, uids))
+    }
+
+    /// The groups with one of these pods, and only these of their pods.
+    fn of_pods(state: &State, groups: &[PeerGroup], uids: &[Uid]) -> Result<Vec<PeerGroup>, Error> {
+        for uid in uids {
             shown(state, uid)?;
-            Ok(state.peers.get(uid).cloned().unwrap_or_default())
-        })
+        }
+        let asked = |group: &PeerGroup| {
+            let mut group = group.clone();
+            group.pods.retain(|uid| uids.contains(uid));
+            (!group.pods.is_empty()).then_some(group)
+        };
+        Ok(groups.iter().filter_map(asked).collect())
     }
 
     /// The pod of the call that has this UID.

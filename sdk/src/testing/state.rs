@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Decision, Drain, Entry, Grant, Node, Phase, Plan, Pod, Subject, Uid, Verdict, Wave,
-    facts::{Budget, DrainRequest, Namespace, Owner, Peer, Resources, Volume},
+    facts::{Budget, DrainRequest, Namespace, Owner, PeerGroup, Resources, Volume},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -40,8 +40,8 @@ pub(super) struct State {
     pub(super) owners: BTreeMap<String, Vec<Owner>>,
     /// By the UID of the pod.
     pub(super) resources: BTreeMap<String, Resources>,
-    /// By the UID of the pod.
-    pub(super) peers: BTreeMap<String, Vec<Peer>>,
+    pub(super) controller_peers: Vec<PeerGroup>,
+    pub(super) group_peers: Vec<PeerGroup>,
     /// By the UID of the pod.
     pub(super) volumes: BTreeMap<String, Vec<Volume>>,
     pub(super) drain_requests: Vec<DrainRequest>,
@@ -96,7 +96,8 @@ impl Default for State {
             budgets: Vec::new(),
             owners: BTreeMap::new(),
             resources: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            controller_peers: Vec::new(),
+            group_peers: Vec::new(),
             volumes: BTreeMap::new(),
             drain_requests: Vec::new(),
             request_labels: Vec::new(),

@@ -9,15 +9,15 @@ use futures::future::BoxFuture;
 
 use crate::adapters::policy_access::PolicyClusterAccess;
 use scupper_cluster::{
-    BudgetCounts, ClaimedDevice, ObjectMeta, PeerPod, PersistentVolume, PodClaim, PodOwner, PodSpec,
-    PodVolume, ReadError, ResourceClaim, VolumeAttachment, VolumeClaim,
+    BudgetCounts, ClaimedDevice, ObjectMeta, PeerPod, PeerSelection, PersistentVolume, PodClaim, PodOwner,
+    PodSpec, PodVolume, ReadError, ResourceClaim, VolumeAttachment, VolumeClaim,
 };
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Uid};
 use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Marks, NamespaceFact,
-    OwnerFact, PeerFact, PodClaimFact, PodSpecFact, PodVolumeFact, VolumeAttachments, VolumeClaimFact,
-    VolumeFact,
+    AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Listed, Marks, NamespaceFact,
+    OwnerFact, PeerFact, Place, PodClaimFact, PodSpecFact, PodVolumeFact, VolumeAttachments, VolumeClaimFact,
+    VolumeFact, Wanted, WantedPeers,
 };
 
 impl FactSource for PolicyClusterAccess {
@@ -91,14 +91,11 @@ impl FactSource for PolicyClusterAccess {
         .boxed()
     }
 
-    fn owners<'a>(
-        &'a self,
-        namespace: &'a str,
-        like: &'a Controller,
-    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact> {
         async move {
-            let listed = self.cluster.pod_owners(namespace, like).await.map_err(unread)?;
-            Ok(listed.into_iter().map(|found| owner_fact(like, found)).collect())
+            let namespace = wanted.namespace.as_deref();
+            let listed = self.cluster.pod_owners(namespace, like, &wanted.places).await;
+            placed(wanted, listed, |found| owner_fact(like, found))
         }
         .boxed()
     }
@@ -126,14 +123,11 @@ impl FactSource for PolicyClusterAccess {
         .boxed()
     }
 
-    fn resource_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
         async move {
-            let listed = self.cluster.resource_claims(namespace).await.map_err(unread)?;
-            let named = |claim: ResourceClaim| (claim.name.clone(), claim_fact(claim));
-            Ok(listed.into_iter().map(named).collect())
+            let namespace = wanted.namespace.as_deref();
+            let listed = self.cluster.resource_claims(namespace, &wanted.places).await;
+            placed(wanted, listed, claim_fact)
         }
         .boxed()
     }
@@ -161,14 +155,14 @@ impl FactSource for PolicyClusterAccess {
         .boxed()
     }
 
-    fn volume_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
         async move {
-            let listed = self.cluster.volume_claims(namespace).await.map_err(unread)?;
-            let named = |claim: VolumeClaim| (claim.name.clone(), volume_claim_fact(claim));
-            Ok(listed.into_iter().map(named).collect())
+            let namespace = wanted.namespace.as_deref();
+            let listed = self
+                .cluster
+                .volume_claims_by_place(namespace, &wanted.places)
+                .await;
+            placed(wanted, listed, volume_claim_fact)
         }
         .boxed()
     }
@@ -205,15 +199,32 @@ impl FactSource for PolicyClusterAccess {
         .boxed()
     }
 
-    fn pods_of_namespace<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
         async move {
-            let listed = self.cluster.pods_of_namespace(namespace).await;
+            let selection = PeerSelection {
+                namespace: wanted.namespace.clone(),
+                label: wanted.label.clone(),
+            };
+            let keeps = |pod: &PeerPod| wanted.includes(pod.controller.as_ref(), &pod.groups);
+            let listed = self.cluster.peer_pods(&selection, keeps).await;
             Ok(listed.map_err(unread)?.into_iter().map(peer_fact).collect())
         }
         .boxed()
+    }
+}
+
+/// The listed objects. Without the right to list those of all namespaces there are none.
+fn placed<T, F>(
+    wanted: &Wanted,
+    listed: Result<BTreeMap<Place, T>, ReadError>,
+    fact: impl Fn(T) -> F,
+) -> Result<Option<BTreeMap<Place, F>>, AccessError> {
+    match listed {
+        Err(ReadError::Forbidden { .. }) if wanted.namespace.is_none() => Ok(None),
+        listed => {
+            let listed = listed.map_err(unread)?.into_iter();
+            Ok(Some(listed.map(|(place, found)| (place, fact(found))).collect()))
+        }
     }
 }
 
@@ -232,6 +243,7 @@ pub fn pod_spec_fact(spec: PodSpec) -> (Uid, PodSpecFact) {
         requests: spec.requests,
         claims: spec.claims.into_iter().map(claim).collect(),
         volumes: spec.volumes.into_iter().map(volume).collect(),
+        groups: spec.groups,
     };
     (Uid(spec.uid), fact)
 }

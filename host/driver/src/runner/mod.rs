@@ -6,6 +6,7 @@ pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
 pub(crate) mod orders;
 pub mod out_of_service;
+mod peer_watch;
 pub mod policy_calls;
 pub mod pre_flight;
 
@@ -15,10 +16,10 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use scupper_engine::pre_flight::LocalVolumes;
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request, Task,
-    Time,
+    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request,
+    StepOutcome, Task, Time,
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
@@ -28,14 +29,18 @@ use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service::KubeletLooks;
+use crate::runner::peer_watch::PeerWatches;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
-use scupper_policy::{DrainFacts, DrainInfo};
+use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
 use scupper_report::{Health, loosened_texts};
 use scupper_traces::Traces;
+
+/// A policy, and what a step of its hook has learned of pods on other nodes.
+type LearnedPeers = (String, Vec<KnownPeers>);
 
 /// What a runner needs.
 #[derive(Clone)]
@@ -63,6 +68,13 @@ pub(crate) struct EngineRunner {
     running: JoinSet<(CommandId, Answer)>,
     /// Changes of the node's volumes, once a list has shown some.
     volumes: Option<BoxStream<'static, Event>>,
+    /// Pods on other nodes that hooks wait for.
+    peers: PeerWatches,
+    /// What the steps of hooks that wait have learned of such pods, by policy.
+    learned: (
+        mpsc::UnboundedSender<LearnedPeers>,
+        mpsc::UnboundedReceiver<LearnedPeers>,
+    ),
     /// The node as read for this run: the watch may first show an older one.
     first: Option<Node>,
     /// The orders that the engine knows.
@@ -106,6 +118,8 @@ impl EngineRunner {
             facts: DrainFacts::default(),
             running: JoinSet::new(),
             volumes: None,
+            peers: PeerWatches::default(),
+            learned: mpsc::unbounded_channel(),
             first: None,
             known_orders: DrainOrders::default(),
             eviction_limit: 0,
@@ -160,6 +174,7 @@ impl EngineRunner {
                     self.follow_volumes(&node, &event);
                     self.handle(event);
                 }
+                WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -260,6 +275,8 @@ impl EngineRunner {
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
             Some(event) = self.sign_of_life.next() => WakeupReason::Event(event),
+            Some((policy, known)) = self.learned.1.recv() => WakeupReason::Learned(policy, known),
+            event = self.peers.next() => WakeupReason::Event(event),
             () = tokio::time::sleep(wait) => WakeupReason::Timeout,
         }
     }
@@ -341,10 +358,22 @@ impl EngineRunner {
                 let shown = NodeSnapshot::for_hook(&self.drain);
                 let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
+                let learned = self.learned.0.clone();
                 let stepping = async move {
-                    let info = policy_calls::info(&request, started, state, now);
-                    let step = (&step, state_version);
-                    (id, policy_calls::step(&policies, info, &shown, step).await)
+                    let facts = Arc::default();
+                    let info = DrainInfo {
+                        facts: Some(&facts),
+                        ..policy_calls::info(&request, started, state, now)
+                    };
+                    let answer = policy_calls::step(&policies, info, &shown, (&step, state_version)).await;
+                    let waits = |outcome: &StepOutcome| matches!(outcome, StepOutcome::Pending { .. });
+                    let known = match &answer {
+                        Answer::Step { outcome, .. } if waits(outcome) => facts.known_peers(),
+                        _ => Vec::new(),
+                    };
+                    // It is closed only when the drain has ended.
+                    let _ended = learned.send((step.policy.clone(), known));
+                    (id, answer)
                 };
                 self.running.spawn(stepping.in_current_span());
             }
@@ -389,6 +418,8 @@ fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Even
 )]
 enum WakeupReason {
     Event(Event),
+    /// A step has asked about pods on other nodes.
+    Learned(String, Vec<KnownPeers>),
     OrdersChanged,
     Timeout,
     /// No further orders can come.

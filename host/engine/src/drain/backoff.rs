@@ -30,6 +30,14 @@ impl Backoff {
     /// A list that shows a pod which should be gone.
     pub(super) const RECHECK: Self = Self::seconds(5, 60);
 
+    /// Something that asks for its first wait itself.
+    pub(super) fn beginning_with(first: Duration) -> Self {
+        Self {
+            first,
+            longest: first.max(Self::REPLAN.longest),
+        }
+    }
+
     const fn seconds(first: u64, longest: u64) -> Self {
         Self {
             first: Duration::from_secs(first),
@@ -37,12 +45,18 @@ impl Backoff {
         }
     }
 
-    /// The moment of the next try after `tries` of them, spread over the last eighth by `seed`.
-    pub(super) fn after(self, now: Time, tries: u32, seed: &str) -> Time {
+    /// The wait before the next try after `tries` of them.
+    pub(super) fn wait(self, tries: u32) -> Duration {
         let mut wait = self.first;
         for _ in 0..tries.min(32) {
             wait = wait.saturating_mul(2).min(self.longest);
         }
+        wait
+    }
+
+    /// The moment of the next try after `tries` of them, spread over the last eighth by `seed`.
+    pub(super) fn after(self, now: Time, tries: u32, seed: &str) -> Time {
+        let wait = self.wait(tries);
         let spread = whole_millis(wait) / 8;
         let earlier = Duration::from_millis(mix(seed, tries) % (spread + 1));
         now + wait.saturating_sub(earlier)

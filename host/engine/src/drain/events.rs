@@ -37,6 +37,7 @@ impl Drain {
             Event::Lost { reason } => self.stop(Outcome::Lost { reason }),
             Event::Pause => self.paused = true,
             Event::EvictionLimit(limit) => self.eviction_limit = limit,
+            Event::HookDue { policy } => self.hooks.wake(&policy, self.now),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The hooks of a drain: which have begun, how far each has come, and which have finished.
 
+use core::time::Duration;
+
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,6 +37,8 @@ pub(super) struct OpenHook {
     in_flight: bool,
     /// The leaving pods that its last step was given.
     leaving: Vec<Uid>,
+    /// The next step must not wait, because the one that is being taken may have seen too little.
+    woken: bool,
     /// The revision of its last change.
     revision: u64,
     /// What was reported last: its progress, and what it waits for.
@@ -89,6 +93,15 @@ impl Hooks {
         self.open.values().map(|hook| hook.due)
     }
 
+    /// The next steps of a policy's hooks need not wait.
+    pub(super) fn wake(&mut self, policy: &str, now: Time) {
+        let open = self.open.iter_mut().filter(|(key, _)| key.policy == policy);
+        for (_, hook) in open {
+            hook.woken = hook.in_flight;
+            hook.due = hook.due.min(now);
+        }
+    }
+
     /// The hook has finished, as this revision says.
     pub(super) fn finish(&mut self, key: HookKey, revision: u64) {
         self.open.remove(&key);
@@ -138,6 +151,7 @@ impl OpenHook {
             due: now,
             in_flight: false,
             leaving: Vec::new(),
+            woken: false,
             revision: 0,
             reported: None,
         }
@@ -200,9 +214,12 @@ impl OpenHook {
         self.in_flight = false;
     }
 
-    /// The next step may be taken then.
-    pub(super) const fn wait_until(&mut self, due: Time) {
-        self.due = due;
+    /// The next step may be taken after this time, or at once if the hook was woken meanwhile.
+    pub(super) fn wait(&mut self, now: Time, wait: Duration) {
+        self.due = match core::mem::take(&mut self.woken) {
+            true => now,
+            false => now + wait,
+        };
     }
 
     /// The step's answer leaves this state; whether that is another one.

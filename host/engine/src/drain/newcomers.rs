@@ -48,7 +48,8 @@ impl Newcomers {
         self.reported.retain(|uid, _| there.contains_key(uid));
     }
 
-    /// A planner failed. Returns when it is asked again: after `wait`, or after a wait that grows.
+    /// A planner failed. Returns when it is asked again: after a wait that grows, and the first time after `wait`, if that is
+    /// given.
     pub(super) fn retry(
         &mut self,
         now: Time,
@@ -56,8 +57,10 @@ impl Newcomers {
         trouble: (String, String),
         seed: &str,
     ) -> Time {
-        let growing = Backoff::REPLAN.after(now, self.tries, seed);
-        self.retry_at = wait.map_or(growing, |wait| now + wait);
+        self.retry_at = match wait {
+            Some(wait) => now + Backoff::beginning_with(wait).wait(self.tries),
+            None => Backoff::REPLAN.after(now, self.tries, seed),
+        };
         self.tries = self.tries.saturating_add(1);
         self.trouble = Some(trouble);
         self.retry_at

@@ -105,7 +105,7 @@ impl Drain {
         match bounded(reply.outcome) {
             // Pods have joined the wave since the step was taken: it is called again for them.
             StepOutcome::Done if key.phase == HookPhase::BeforeWave && !hook.covers(&leaving) => {
-                hook.wait_until(self.now);
+                hook.wait(self.now, Duration::ZERO);
             }
             StepOutcome::Done => self.hook_done(key),
             StepOutcome::Pending {
@@ -114,7 +114,7 @@ impl Drain {
                 progress,
                 waiting_for,
             } => {
-                hook.wait_until(self.now + again_after);
+                hook.wait(self.now, again_after);
                 if hook.keep_state(state, reply.state_version) {
                     hook.set_revision(match key.phase {
                         // It has little time.
@@ -128,7 +128,7 @@ impl Drain {
                 message,
                 retry_after: Some(wait),
             } => {
-                hook.wait_until(self.now + wait);
+                hook.wait(self.now, wait);
                 self.report_waiting(key, message, Vec::new());
             }
             StepOutcome::Failed {

@@ -345,3 +345,28 @@ fn a_step_is_told_which_pods_of_its_wave_or_of_the_plan_still_leave() {
         .written("save");
     assert!(host.told().is_empty(), "after a cancel");
 }
+
+#[test]
+fn a_hook_is_called_at_once_when_what_it_asked_about_changes() {
+    let mut host = with_hooks(&[HookPhase::BeforeDrain]);
+    let due = |policy: &str| Event::HookDue {
+        policy: policy.to_owned(),
+    };
+    host.begin(&[pod("a")])
+        .written("cordon")
+        .does("step slurm before-drain node");
+    host.stepped("step slurm", pending("", 60_000))
+        .wait(10_000)
+        .does("");
+    // Another policy's hook has not begun.
+    host.handle(due("vms")).does("");
+    host.handle(due("slurm")).does("step slurm before-drain node");
+    // The step that is being taken may have seen too little.
+    host.handle(due("slurm")).does("");
+    host.stepped("step slurm", pending("", 60_000))
+        .does("step slurm before-drain node");
+    host.stepped("step slurm", pending("", 60_000))
+        .wait(59_999)
+        .does("");
+    host.wait(1).does("step slurm before-drain node");
+}

@@ -355,8 +355,8 @@ fn a_retried_planner_blocks_the_drain_and_is_reported() {
         .does("plan calendar");
     // No planner is called continuously, and none is forgotten.
     host.answer("plan calendar", fails(Duration::ZERO))
-        .reports_last("planner calendar waits 1s: the calendar is away")
-        .wait(1_000)
+        .reports_last("planner calendar waits 2s: the calendar is away")
+        .wait(2_000)
         .does("plan first")
         .planned("first", |_| {});
     host.answer("plan calendar", fails(Duration::from_secs(100_000)))
@@ -366,6 +366,30 @@ fn a_retried_planner_blocks_the_drain_and_is_reported() {
         .planned("calendar", |_| {})
         .does("cordon at 100");
     host.waits("ns/a WaveNotStarted\nns/b WaveNotStarted");
+}
+
+/// As for a fact that cannot be read: each try is a request to the API server, from every draining node.
+#[test]
+fn a_planner_that_keeps_failing_is_asked_less_and_less_often() {
+    let failed = || {
+        Answer::Plan(PlanAnswer::Failed {
+            message: "no right".to_owned(),
+            retry_after: Some(Duration::from_secs(3)),
+        })
+    };
+    let mut host = Host::new(with_planners(&["p"]));
+    host.begin(&[pod("a")]);
+    for seconds in [3, 6, 12, 24, 48, 60, 60, 60] {
+        host.answer("plan p", failed()).wait(seconds * 1_000 - 1).does("");
+        host.wait(1).does("plan p");
+    }
+    host.planned("p", |_| {}).does("cordon at 100");
+    // The next plan begins with a short wait again.
+    host.written("cordon")
+        .handle(Event::PodApplied(pod("b")))
+        .wait(1_000);
+    host.answer("plan p", failed()).wait(2_999).does("");
+    host.wait(1).does("plan p");
 }
 
 #[test]

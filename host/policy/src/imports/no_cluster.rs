@@ -10,8 +10,9 @@ use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use crate::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, Marks, NamespaceFact,
-    OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact, VolumeFact,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, Listed, Marks,
+    NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
+    VolumeFact, Wanted, WantedPeers,
 };
 
 /// A cluster that is never available; it says why.
@@ -101,11 +102,7 @@ impl FactSource for NoCluster {
         self.refuse()
     }
 
-    fn owners<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Controller,
-    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
+    fn owners<'a>(&'a self, _: &'a Wanted, _: &'a Controller) -> Listed<'a, OwnerFact> {
         self.refuse()
     }
 
@@ -121,10 +118,7 @@ impl FactSource for NoCluster {
         self.refuse()
     }
 
-    fn resource_claims<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
+    fn resource_claims<'a>(&'a self, _: &'a Wanted) -> Listed<'a, ClaimFact> {
         self.refuse()
     }
 
@@ -140,10 +134,7 @@ impl FactSource for NoCluster {
         self.refuse()
     }
 
-    fn volume_claims<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
+    fn volume_claims<'a>(&'a self, _: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
         self.refuse()
     }
 
@@ -166,7 +157,7 @@ impl FactSource for NoCluster {
         self.refuse()
     }
 
-    fn pods_of_namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+    fn peers<'a>(&'a self, _: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
         self.refuse()
     }
 }

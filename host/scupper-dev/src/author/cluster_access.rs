@@ -11,8 +11,8 @@ use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 use super::memory_cluster::MemoryCluster;
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, HttpMock,
-    HttpMockAnswer, Marks, NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments,
-    VolumeClaimFact, VolumeFact,
+    HttpMockAnswer, Listed, Marks, NamespaceFact, OwnerFact, PeerFact, Place, PodSpecFact, PolicyEvent,
+    VolumeAttachments, VolumeClaimFact, VolumeFact, Wanted, WantedPeers,
 };
 
 /// The cluster, shared by the runner and the policies.
@@ -155,12 +155,15 @@ impl FactSource for SharedCluster {
         })
     }
 
-    fn owners<'a>(
-        &'a self,
-        namespace: &'a str,
-        like: &'a Controller,
-    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.owners_like(namespace, like)))
+    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact> {
+        self.ask(move |cluster| {
+            let found = wanted.places.iter().filter_map(|place| {
+                let mut like = cluster.owners_like(&place.0, like).into_iter();
+                let owner = like.find(|owner| owner.reference.name == place.1)?;
+                Some((place.clone(), owner))
+            });
+            Ok(Some(found.collect()))
+        })
     }
 
     fn pod_specs<'a>(
@@ -179,11 +182,8 @@ impl FactSource for SharedCluster {
         self.ask(move |cluster| Ok(cluster.pod_facts.claims.get(&place).cloned()))
     }
 
-    fn resource_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.pod_facts.claims_of(namespace)))
+    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
+        self.ask(move |cluster| Ok(Some(only(&cluster.pod_facts.claims, wanted))))
     }
 
     fn device_attributes<'a>(
@@ -202,11 +202,8 @@ impl FactSource for SharedCluster {
         self.ask(move |cluster| Ok(cluster.pod_facts.volumes.claims.get(&place).cloned()))
     }
 
-    fn volume_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.claims_of(namespace)))
+    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
+        self.ask(move |cluster| Ok(Some(only(&cluster.pod_facts.volumes.claims, wanted))))
     }
 
     fn persistent_volume<'a>(
@@ -228,11 +225,8 @@ impl FactSource for SharedCluster {
         self.ask(|cluster| Ok(cluster.pod_facts.volumes.attachments.clone()))
     }
 
-    fn pods_of_namespace<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.pods_of_namespace(namespace)))
+    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+        self.ask(move |cluster| Ok(cluster.pods_of_namespace(&wanted.namespace)))
     }
 }
 
@@ -240,6 +234,13 @@ impl HttpMock for SharedCluster {
     fn answer(&self, method: &str, url: &str) -> HttpMockAnswer {
         self.lock().answers.take(method, url)
     }
+}
+
+/// The wanted ones of these.
+fn only<T: Clone>(all: &BTreeMap<Place, T>, wanted: &Wanted) -> BTreeMap<Place, T> {
+    let found = wanted.places.iter();
+    let found = found.filter_map(|place| Some((place.clone(), all.get(place)?.clone())));
+    found.collect()
 }
 
 fn annotate(annotations: &mut BTreeMap<String, String>, key: &str, value: Option<&str>) {

@@ -199,7 +199,14 @@ impl MemoryCluster {
     /// What the specs of the existing pods say.
     pub(super) fn pod_specs(&self) -> BTreeMap<Uid, PodSpecFact> {
         let spec = |uid: &Uid| self.pod_facts.specs.get(uid).cloned().unwrap_or_default();
-        self.pods.keys().map(|uid| (uid.clone(), spec(uid))).collect()
+        let pods = self.pods.iter().map(|(uid, living)| {
+            let spec = PodSpecFact {
+                groups: self.pod_facts.groups(&living.pod),
+                ..spec(uid)
+            };
+            (uid.clone(), spec)
+        });
+        pods.collect()
     }
 
     /// The pods of a namespace, here and on other nodes.

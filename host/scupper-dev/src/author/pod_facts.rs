@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_cluster::{pod_groups, quantity};
+use scupper_cluster::{PodGroups, pod_groups, quantity};
 use scupper_engine::{Pod, PodRef, Uid};
 use scupper_policy::{ClaimFact, DeviceAttributes, DeviceId, PeerFact, PodClaimFact, PodSpecFact};
 use serde::Deserialize;
@@ -92,9 +92,14 @@ impl PodFacts {
         self.specs.entry(pod.uid.clone()).or_default().volumes = volumes;
     }
 
+    /// The scheduling groups of a pod.
+    pub(super) fn groups(&self, pod: &Pod) -> PodGroups {
+        let group = self.scheduling_groups.get(&pod.id.uid).map_or("", String::as_str);
+        pod_groups(group, &pod.labels, &pod.annotations)
+    }
+
     /// A pod as a peer of others.
     pub(super) fn peer(&self, pod: &Pod) -> PeerFact {
-        let group = self.scheduling_groups.get(&pod.id.uid).map_or("", String::as_str);
         PeerFact {
             pod: pod.id.clone(),
             node: pod.node.clone(),
@@ -102,16 +107,8 @@ impl PodFacts {
             ready: pod.ready,
             deletion: pod.deletion.map(|deletion| deletion.at),
             controller: pod.controller.as_ref().map(|controller| controller.uid.clone()),
-            groups: pod_groups(group, &pod.labels, &pod.annotations),
+            groups: self.groups(pod),
         }
-    }
-
-    /// The ResourceClaims of a namespace.
-    pub(super) fn claims_of(&self, namespace: &str) -> BTreeMap<String, ClaimFact> {
-        let of_namespace = self.claims.iter().filter(|((of, _), _)| of == namespace);
-        of_namespace
-            .map(|((_, name), claim)| (name.clone(), claim.clone()))
-            .collect()
     }
 }
 

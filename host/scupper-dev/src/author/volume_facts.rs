@@ -87,12 +87,4 @@ impl VolumeFacts {
         };
         self.claims.insert((namespace.to_owned(), name.to_owned()), claim);
     }
-
-    /// The claims of a namespace.
-    pub(super) fn claims_of(&self, namespace: &str) -> BTreeMap<String, VolumeClaimFact> {
-        let of_namespace = self.claims.iter().filter(|((of, _), _)| of == namespace);
-        of_namespace
-            .map(|((_, name), claim)| (name.clone(), claim.clone()))
-            .collect()
-    }
 }

@@ -277,7 +277,7 @@ fn scenarios_and_snapshots_say_what_policies_learn_about_the_cluster() {
          \"\" GPU-9 false None, DeviceSource::ResourceClaim(\"gpus\") gpu.example.com \"node-1\" gpu-0 false \
          Some(\"GPU-0\"), later?; cache emptyDir node-local, data persistentVolumeClaim carts=\"pv-of-carts\" \"csi\" fast \
          ReadWriteOnce [\"node-1\"], disk persistentVolumeClaim disk=\"pv-7\" \"csi\"   [], soon persistentVolumeClaim \
-         soon=\"\" \"\"   []; cart-2 \"node-2\" PodPhase::Running Some(\"carts\")*'\n",
+         soon=\"\" \"\"   []; cart-1 *; carts [\"uid-of-shop-cart\"]: cart-2 \"node-2\" PodPhase::Running *'\n",
     )
     .unwrap();
     let guest = guest("asks");

@@ -6,6 +6,7 @@
     reason = "helpers of tests"
 )]
 
+mod big_nodes;
 mod checking;
 mod cleaning_up;
 #[path = "../support/clock_steps.rs"]

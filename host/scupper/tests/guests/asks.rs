@@ -2,7 +2,7 @@
 //! unless its configuration says under `then` what to do.
 
 use guests::bindings::imports::scupper::drain::plan::{leaving, machine_is_off};
-use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, Volume};
+use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, PeerGroup, Volume};
 use guests::{
     Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
 };
@@ -93,14 +93,18 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
         ["resources"] => pods.iter().map(resources).collect(),
         ["volumes"] => pods.iter().map(volumes).collect(),
         ["volumes", "stranger"] => vec![volumes(&stranger(pods))],
-        ["peers"] => pods.iter().map(peers).collect(),
-        ["peers", "stranger"] => vec![peers(&stranger(pods))],
+        ["peers"] => vec![
+            peers(facts::controller_peers(pods)),
+            peers(facts::group_peers(pods)),
+        ],
+        ["peers", "groups"] => vec![peers(facts::group_peers(pods))],
+        ["peers", "stranger"] => vec![peers(facts::group_peers(&[stranger(pods)]))],
         ["peers", "count"] => {
-            let count = |pod| match facts::peers(pod) {
-                Ok(peers) => peers.len().to_string(),
-                Err(error) => error.to_string(),
-            };
-            pods.iter().map(count).collect()
+            let count = |group: PeerGroup| group.others.len().to_string();
+            match facts::controller_peers(pods) {
+                Ok(groups) => groups.into_iter().map(count).collect(),
+                Err(error) => vec![error.to_string()],
+            }
         }
         ["stranger"] => vec![owners(&stranger(pods))],
         ["resources", "stranger"] => vec![resources(&stranger(pods))],
@@ -253,28 +257,24 @@ fn volumes(pod: &Pod) -> String {
     }
 }
 
-fn peers(pod: &Pod) -> String {
+fn peers(found: Result<Vec<PeerGroup>, facts::Error>) -> String {
     let peer = |peer: &Peer| {
         let Peer {
-            name,
-            node,
-            phase,
-            scheduling_group,
-            ..
+            name, node, phase, ..
         } = peer;
-        let flags = [
-            ("ready ", peer.ready),
-            ("terminating ", peer.is_terminating()),
-            ("same-controller ", peer.same_controller),
-        ];
+        let flags = [("ready ", peer.ready), ("terminating ", peer.is_terminating())];
         let flags: String = flags
             .into_iter()
             .filter_map(|(flag, is_set)| is_set.then_some(flag))
             .collect();
-        format!("{name} {node:?} {phase:?} {flags}{scheduling_group:?}")
+        format!("{name} {node:?} {phase:?} {}", flags.trim_end())
     };
-    match facts::peers(pod) {
-        Ok(peers) => peers.iter().map(peer).collect::<Vec<_>>().join(", "),
+    let group = |group: &PeerGroup| {
+        let others: Vec<_> = group.others.iter().map(peer).collect();
+        format!("{} {:?}: {}", group.name, group.pods, others.join(", "))
+    };
+    match found {
+        Ok(groups) => groups.iter().map(group).collect::<Vec<_>>().join(" | "),
         Err(error) => error.to_string(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{Controller, Pod, PodPhase, PodRef, Time, Uid};
-use scupper_policy::{DrainFacts, PeerFact};
+use scupper_policy::{DrainFacts, PeerFact, PodSpecFact};
 use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::facts::{asked, asks, learned, load};
@@ -44,19 +44,21 @@ fn other(name: &str, job: &str, groups: &[(&'static str, &str)]) -> PeerFact {
     }
 }
 
-/// A pod of the call, as the list of its namespace has it.
-fn listed(pod: &Pod, groups: &[(&'static str, &str)]) -> PeerFact {
-    PeerFact {
-        pod: pod.id.clone(),
-        node: pod.node.clone(),
-        controller: pod.controller.as_ref().map(|controller| controller.uid.clone()),
-        ..other("", "", groups)
-    }
-}
-
-fn cluster(peers: Vec<PeerFact>) -> Arc<FakeCluster> {
+/// The peers, and the scheduling groups of the node's pods.
+fn cluster(peers: Vec<PeerFact>, groups: &[(&Pod, &[(&'static str, &str)])]) -> Arc<FakeCluster> {
+    let spec = |groups: &[(&'static str, &str)]| PodSpecFact {
+        groups: groups
+            .iter()
+            .map(|(mark, name)| (*mark, (*name).to_owned()))
+            .collect(),
+        ..PodSpecFact::default()
+    };
+    let specs = groups.iter();
     Arc::new(FakeCluster {
         peers,
+        specs: specs
+            .map(|(pod, groups)| (pod.id.uid.clone(), spec(groups)))
+            .collect(),
         ..FakeCluster::default()
     })
 }
@@ -74,73 +76,104 @@ async fn a_planner_learns_of_pods_of_the_same_controller_or_scheduling_group() {
         deletion: Some(Time::from_millis(1)),
         ..other("ending", "other", &[("native", "workers")])
     };
-    let cluster = cluster(vec![
-        listed(&pods[0], &[("native", "workers"), ("kueue", "ring")]),
-        listed(&pods[1], &[]),
-        listed(&pods[2], &[("native", "alone")]),
-        listed(&pods[3], &[]),
-        waiting,
-        ending,
-        other("stranger", "other", &[]),
-        // Another mark with the same name.
-        other("namesake", "", &[("kueue", "workers")]),
-        other("nothing", "", &[]),
-    ]);
+    let ended = PeerFact {
+        phase: PodPhase::Succeeded,
+        ..other("ended", "train", &[("native", "workers")])
+    };
+    let cluster = cluster(
+        vec![
+            waiting,
+            ending,
+            ended,
+            other("stranger", "other", &[]),
+            // Another mark with the same name.
+            other("namesake", "", &[("kueue", "workers")]),
+            other("nothing", "", &[]),
+        ],
+        &[
+            (&pods[0], &[("native", "workers"), ("kueue", "ring")]),
+            (&pods[2], &[("native", "alone")]),
+        ],
+    );
     let policies = load(&[asks("peers\npeers")], &cluster).await.unwrap();
-    let first = [
-        r#"web-2 "node-1" PodPhase::Running ready same-controller None"#,
-        r#"waiting "" PodPhase::Pending same-controller Some("workers")"#,
-        r#"ending "node-2" PodPhase::Running ready terminating Some("workers")"#,
+    let waiting = r#"waiting "" PodPhase::Pending "#;
+    let ending = r#"ending "node-2" PodPhase::Running ready terminating"#;
+    let controllers = format!(r#"train ["uid-0001", "uid-0002"]: {waiting}"#);
+    let groups = [
+        format!(r#"ring ["uid-0001"]: {waiting}"#),
+        r#"alone ["uid-0003"]: "#.to_owned(),
+        format!(r#"workers ["uid-0001"]: {waiting}, {ending}"#),
     ];
-    let second = [
-        r#"web-1 "node-1" PodPhase::Running ready same-controller None"#,
-        r#"waiting "" PodPhase::Pending same-controller None"#,
-    ];
-    let once = format!("{}; {}; ; ", first.join(", "), second.join(", "));
+    let once = format!("{controllers}; {}", groups.join(" | "));
     assert_eq!(learned(&policies, &pods, None).await, format!("{once}; {once}"));
-    assert_eq!(asked(&cluster), ["all pods of shop"]);
+    assert_eq!(asked(&cluster), ["pods of node-1", "all pods of shop"]);
 }
 
 #[tokio::test]
 async fn the_next_plan_reads_the_pods_again() {
     let pods = [controlled(1, "train")];
-    let cluster = cluster(vec![other("worker", "train", &[])]);
+    let cluster = cluster(vec![other("worker", "train", &[])], &[]);
     let policies = load(&[asks("peers")], &cluster).await.unwrap();
     let mut facts = DrainFacts::default();
-    for chain in 1..3 {
+    for (chain, requests) in [
+        (1, vec!["pods of node-1", "all pods of shop"]),
+        (2, vec!["pods of node-1", "all pods of shop"]),
+    ] {
         let facts = facts.of_plan(chain, Time::from_millis(1_000));
         let once = learned(&policies, &pods, Some(&facts)).await;
         assert_eq!(
             once,
-            r#"worker "node-2" PodPhase::Running ready same-controller None"#
+            r#"train ["uid-0001"]: worker "node-2" PodPhase::Running ready; "#
         );
         assert_eq!(learned(&policies, &pods, Some(&facts)).await, once);
-        assert_eq!(asked(&cluster), ["all pods of shop"]);
+        assert_eq!(asked(&cluster), requests);
     }
 }
 
 #[tokio::test]
-async fn each_namespace_is_read_once() {
+async fn only_namespaces_with_groups_are_read_and_by_label_where_labels_name_the_groups() {
     let in_bank = |number| {
         let mut pod = controlled(number, "ledger");
         pod.id.namespace = "bank".to_owned();
         pod
     };
-    let pods = [controlled(1, "train"), in_bank(2), in_bank(3)];
-    let cluster = cluster(vec![other("worker", "train", &[])]);
-    let policies = load(&[asks("peers")], &cluster).await.unwrap();
+    let mut labelled = [controlled(1, "train"), controlled(2, "train")];
+    for (pod, group) in labelled.iter_mut().zip(["bert", "gpt"]) {
+        pod.labels.insert("kueue".to_owned(), group.to_owned());
+    }
+    let [first, second] = labelled;
+    let pods = [first, second, in_bank(3)];
+    let marks: &[(&Pod, &[(&'static str, &str)])] =
+        &[(&pods[0], &[("kueue", "bert")]), (&pods[1], &[("kueue", "gpt")])];
+    let cluster = cluster(vec![other("worker", "", &[("kueue", "bert")])], marks);
+    let policies = load(&[asks("peers groups")], &cluster).await.unwrap();
     let reported = learned(&policies, &pods, None).await;
     assert_eq!(reported.matches("worker").count(), 1, "{reported}");
-    assert_eq!(asked(&cluster), ["all pods of shop", "all pods of bank"]);
+    assert_eq!(
+        asked(&cluster),
+        ["pods of node-1", r#"pods of shop with kueue {"bert", "gpt"}"#]
+    );
+}
+
+/// A node of 500 pods of a workload with 10,000: each peer is passed once, not once for each pod.
+#[tokio::test]
+async fn a_namespace_of_10_000_pods_has_room() {
+    let pods: Vec<Pod> = (0..500).map(|number| controlled(number, "train")).collect();
+    let many = (0..10_000).map(|number| other(&format!("train-7d4b9c6f5d-{number:05}"), "train", &[]));
+    let cluster = cluster(many.collect(), &[]);
+    let policies = load(&[asks("peers count")], &cluster).await.unwrap();
+    assert_eq!(learned(&policies, &pods, None).await, "10000");
+    assert_eq!(asked(&cluster), ["pods of node-1", "all pods of shop"]);
 }
 
 #[tokio::test]
 async fn what_one_call_learns_about_peers_has_a_limit() {
-    let pods = [controlled(1, "train"), controlled(2, "train")];
-    // With 123 bytes each: those of one pod are less than 8 MiB, those of two are more.
+    // With 123 bytes each: those of one workload are less than 8 MiB, those of two are more.
     let name = "x".repeat(50);
-    let many = (0..60_000).map(|number| other(&format!("{name}{number:05}"), "train", &[]));
-    let cluster = cluster(many.collect());
+    let many = |workload: &'static str| {
+        let name = name.clone();
+        (0..60_000).map(move |number| other(&format!("{name}{workload}{number:05}"), workload, &[]))
+    };
     let spec = PolicySpec {
         limits: Limits {
             memory: 512 * 1024 * 1024,
@@ -149,10 +182,12 @@ async fn what_one_call_learns_about_peers_has_a_limit() {
         },
         ..asks("peers count")
     };
+    let cluster = cluster(many("a").chain(many("b")).collect(), &[]);
     let policies = load(&[spec], &cluster).await.unwrap();
-    let reported = learned(&policies, &pods, None).await;
+    assert_eq!(learned(&policies, &[controlled(1, "a")], None).await, "60000");
+    let reported = learned(&policies, &[controlled(1, "a"), controlled(2, "b")], None).await;
     assert!(
-        reported.starts_with("60000; one call may ask for 256 different facts with 8 MiB"),
+        reported.starts_with("one call may ask for 256 namespaces besides those of its pods"),
         "{reported}"
     );
 }

@@ -114,3 +114,35 @@ async fn the_next_plans_of_a_minute_read_only_what_was_not_known() {
     assert_eq!(plan(4, 60_999, &[pod(3)]).await, ["pods of node-1"]);
     assert_eq!(plan(5, 130_000, &[pod(1)]).await, all);
 }
+
+#[tokio::test]
+async fn claims_of_500_pods_in_500_namespaces_take_three_requests() {
+    let scattered = |number: usize| {
+        let mut pod = pod(number);
+        pod.id.namespace = format!("ns-{number}");
+        pod
+    };
+    let pods: Vec<Pod> = (0..500).map(scattered).collect();
+    let claim = |number: usize| PodClaimFact {
+        name: "gpu".to_owned(),
+        claim: Some(format!("gpu-{}", number % 9)),
+    };
+    let specs = pods.iter().enumerate().map(|(number, pod)| {
+        let spec = PodSpecFact {
+            claims: vec![claim(number)],
+            ..PodSpecFact::default()
+        };
+        (pod.id.uid.clone(), spec)
+    });
+    let cluster = Arc::new(FakeCluster {
+        specs: specs.collect(),
+        ..FakeCluster::default()
+    });
+    let policies = load(&[asks("resources")], &cluster).await.unwrap();
+    let reported = learned(&policies, &pods, None).await;
+    assert!(!reported.contains("one call may"), "{reported}");
+    assert_eq!(
+        asked(&cluster),
+        ["pods of node-1", "all claims", "devices of node-1"]
+    );
+}

@@ -234,8 +234,8 @@ async fn one_call_may_not_ask_for_everything() {
     .unwrap();
     assert_eq!(
         learned(&policies, &[pod(1)], None).await,
-        "other-255 Some(\"other-255\"); one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook \
-         can ask for more in its next step; other-3 \
+        "other-255 Some(\"other-255\"); one call may ask for 256 namespaces besides those of its pods, and learn 8 MiB (or 64 KiB \
+         for each of its pods) of labels, annotations and other texts; a hook can ask for more in its next step; other-3 \
          Some(\"other-3\")"
     );
     assert_eq!(asked(&cluster).len(), 256);
@@ -300,7 +300,7 @@ fn a_plan_has_no_facts_of_another_drain() {
 }
 
 /// Pods of so many ReplicaSets `webN-1`, two each.
-fn pods_of(sets: usize) -> Vec<Pod> {
+pub(crate) fn pods_of(sets: usize) -> Vec<Pod> {
     let of_set = |number: usize| {
         let name = format!("web{}-1", number % sets);
         Pod {
@@ -458,8 +458,7 @@ async fn what_one_call_learns_has_a_limit() {
     let policies = load(&[spec], &cluster).await.unwrap();
     let reported = learned(&policies, &[pod(1)], None).await;
     assert!(
-        reported
-            .starts_with("other-39 Some(\"other-39\"); one call may ask for 256 different facts with 8 MiB"),
+        reported.starts_with("other-39 Some(\"other-39\"); one call may ask for 256 namespaces besides"),
         "{reported}"
     );
 }

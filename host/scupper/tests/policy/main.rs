@@ -11,6 +11,7 @@ mod compiling;
 mod containers;
 mod events;
 mod fact_failures;
+mod fact_numbers;
 mod fact_peers;
 mod fact_requests;
 mod fact_resources;

@@ -146,10 +146,7 @@ fn policies_learn_what_real_controllers_and_the_real_scheduler_have_written() {
             "volumes",
             vec![r#"data persistentVolumeClaim data="pv-data" "csi"  ReadWriteOnce ["node-0"], "#],
         ),
-        (
-            "peers",
-            vec!["train-", NODES[1], "Running ready same-controller None"],
-        ),
+        ("peers", vec!["train-", NODES[1], "Running ready"]),
     ] {
         let text = learned(question);
         for answer in answers {

@@ -11,9 +11,9 @@ use scupper_common::clock::Clock;
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Marks,
-    NamespaceFact, Network, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions, Secrets,
-    StepCall, VolumeAttachments, VolumeClaimFact, VolumeFact,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Listed,
+    Marks, NamespaceFact, Network, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions,
+    Secrets, StepCall, VolumeAttachments, VolumeClaimFact, VolumeFact, Wanted, WantedPeers,
 };
 use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
@@ -195,7 +195,7 @@ impl FactSource for SilentCluster {
         pending().boxed()
     }
 
-    fn owners<'a>(&'a self, _namespace: &'a str, _like: &'a Controller) -> Answer<'a, Vec<OwnerFact>> {
+    fn owners<'a>(&'a self, _wanted: &'a Wanted, _like: &'a Controller) -> Listed<'a, OwnerFact> {
         pending().boxed()
     }
 
@@ -207,7 +207,7 @@ impl FactSource for SilentCluster {
         pending().boxed()
     }
 
-    fn resource_claims<'a>(&'a self, _namespace: &'a str) -> Answer<'a, BTreeMap<String, ClaimFact>> {
+    fn resource_claims<'a>(&'a self, _wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
         pending().boxed()
     }
 
@@ -223,7 +223,7 @@ impl FactSource for SilentCluster {
         pending().boxed()
     }
 
-    fn volume_claims<'a>(&'a self, _namespace: &'a str) -> Answer<'a, BTreeMap<String, VolumeClaimFact>> {
+    fn volume_claims<'a>(&'a self, _wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
         pending().boxed()
     }
 
@@ -235,7 +235,7 @@ impl FactSource for SilentCluster {
         pending().boxed()
     }
 
-    fn pods_of_namespace<'a>(&'a self, _namespace: &'a str) -> Answer<'a, Vec<PeerFact>> {
+    fn peers<'a>(&'a self, _wanted: &'a WantedPeers) -> Answer<'a, Vec<PeerFact>> {
         pending().boxed()
     }
 

@@ -19,11 +19,16 @@ use super::source::{BudgetFact, Marks, NamespaceFact, OwnerFact};
 use super::volumes::{KeptVolumes, VolumeAnswers};
 use crate::{AccessError, ClusterAccess};
 
-/// Different facts that one plan or step may ask for; a node has at most a few hundred pods.
-const FACTS: usize = 256;
+/// Namespaces that one plan or step may ask for beyond those of its pods. All other facts follow from the pods, whose number is
+/// not the guest's choice.
+const OTHER_NAMESPACES: usize = 256;
 
-/// Bytes of labels, annotations and other texts that one plan or step may learn. The API server accepts 256 KiB for each object.
+/// Bytes of labels, annotations and other texts that one plan or step may learn in any case. The API server accepts 256 KiB for
+/// each object.
 const BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes that it may learn for each of its pods, if that is more.
+const BYTES_OF_POD: usize = 64 * 1024;
 
 /// Budgets that cover pods of one node.
 const BUDGETS: usize = 1000;
@@ -31,8 +36,8 @@ const BUDGETS: usize = 1000;
 /// How long one fetch may take. A slow API server holds the plan up once, because a plan without an answer is discarded.
 const ONE_FETCH: Duration = Duration::from_secs(10);
 
-/// How long all fetches of a plan or step may take.
-const ALL_FETCHES: Duration = Duration::from_secs(30);
+/// How long all fetches of a plan or step may take, and a list of many pages, such as one of all pods of a namespace.
+pub(super) const ALL_FETCHES: Duration = Duration::from_secs(30);
 
 /// How long a fact that seldom changes counts for the next plans of the same drain, in milliseconds.
 const KEPT_MS: u64 = 60_000;
@@ -75,8 +80,12 @@ pub struct DrainFacts {
 
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    asked: usize,
+    other_namespaces: usize,
     bytes: usize,
+    /// The number of pods of the call.
+    pods: usize,
+    /// There is no right to list the objects of all namespaces.
+    pub(super) one_namespace_at_a_time: bool,
     spent: Duration,
     request: Option<Answer<Marks>>,
     drain_requests: Option<Answer<Vec<Arc<DrainRequestFields>>>>,
@@ -177,6 +186,13 @@ impl Facts {
         }
     }
 
+    /// The answers so far, for a call with these pods.
+    pub(super) async fn answers(&self, asker: &Asker) -> tokio::sync::MutexGuard<'_, Answers> {
+        let mut answers = self.answers.lock().await;
+        answers.pods = asker.pods.len();
+        answers
+    }
+
     /// Why a fact could not be read, if one could not.
     pub(crate) fn trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
@@ -184,7 +200,7 @@ impl Facts {
 
     /// The labels and annotations of the object that requested the drain.
     pub(crate) async fn request(&self, asker: &Asker) -> Answer<Marks> {
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = &answers.request {
             return known.clone();
         }
@@ -208,7 +224,7 @@ impl Facts {
 
     /// The DrainRequests that the drain serves.
     pub(crate) async fn drain_requests(&self, asker: &Asker) -> Answer<Vec<Arc<DrainRequestFields>>> {
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = &answers.drain_requests {
             return known.clone();
         }
@@ -229,7 +245,7 @@ impl Facts {
 
     /// A namespace.
     pub(crate) async fn namespace(&self, asker: &Asker, name: &str) -> Answer<NamespaceFact> {
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = answers.namespaces.get(name) {
             return known.clone();
         }
@@ -243,6 +259,7 @@ impl Facts {
                 let listed = self.fetch(&mut answers, reading).await;
                 return self.learn_namespaces(&mut answers, asker, name, listed);
             }
+            None if !answers.may_read_namespace(asker, name) => Err(AskError::TooMany),
             None => {
                 let (cluster, wanted) = (Arc::clone(&asker.cluster), name.to_owned());
                 let reading = async move { cluster.namespace(&wanted).await };
@@ -263,7 +280,7 @@ impl Facts {
 
     /// The disruption budgets that cover a pod of the call.
     pub(crate) async fn budgets(&self, asker: &Asker) -> Answer<Vec<BudgetFact>> {
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = &answers.budgets {
             return known.clone();
         }
@@ -322,15 +339,21 @@ impl Facts {
         answers: &mut Answers,
         reading: impl Future<Output = Result<T, AccessError>> + Send + 'static,
     ) -> Answer<T> {
+        self.fetch_within(ONE_FETCH, answers, reading).await
+    }
+
+    /// The same, with another limit.
+    pub(super) async fn fetch_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        answers: &mut Answers,
+        reading: impl Future<Output = Result<T, AccessError>> + Send + 'static,
+    ) -> Answer<T> {
         // The plan is discarded already: the API server need not be asked for the rest.
         if let Some(trouble) = self.trouble() {
             return Err(AskError::Unavailable(trouble));
         }
-        if answers.asked >= FACTS {
-            return Err(AskError::TooMany);
-        }
-        answers.asked += 1;
-        let limit = ONE_FETCH.min(ALL_FETCHES.saturating_sub(answers.spent));
+        let limit = limit.min(ALL_FETCHES.saturating_sub(answers.spent));
         let begun = Instant::now();
         // The task ends with the set, should the call be given up.
         let mut task = JoinSet::new();
@@ -376,10 +399,17 @@ impl Answers {
 
     pub(super) fn admit_bytes(&mut self, bytes: usize) -> Answer<()> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > BYTES {
+        if self.bytes > BYTES.max(self.pods.saturating_mul(BYTES_OF_POD)) {
             return Err(AskError::TooMany);
         }
         Ok(())
+    }
+
+    /// Counts the namespaces that the guest chooses.
+    fn may_read_namespace(&mut self, asker: &Asker, name: &str) -> bool {
+        let is_of_pod = asker.pods.iter().any(|pod| pod.id.namespace == name);
+        self.other_namespaces += usize::from(!is_of_pod);
+        self.other_namespaces <= OTHER_NAMESPACES
     }
 
     /// Many pods' namespaces have not been read, so a list is cheaper.

@@ -7,7 +7,8 @@ use scupper_common::text::one_line;
 use scupper_policy_spec::{Capability, Fact};
 
 use super::answers::{Answer, AskError, Asker, Facts};
-use super::records::{budget, drain_request, owner, peer, resources, volume};
+use super::peers::Relation;
+use super::records::{budget, drain_request, owner, peer_group, resources, volume};
 use super::source::Marks;
 use crate::imports::store_data::StoreData;
 use crate::runtime::observer::{AskResult, Observation};
@@ -20,8 +21,8 @@ const NAME_BYTES: usize = 63;
 /// Bytes of a wrong name that an error shows.
 const SHOWN_BYTES: usize = 100;
 
-const TOO_MANY: &str = "one call may ask for 256 different facts with 8 MiB of labels, annotations and other texts; a hook \
-                        can ask for more in its next step";
+const TOO_MANY: &str = "one call may ask for 256 namespaces besides those of its pods, and learn 8 MiB (or 64 KiB for each of \
+                        its pods) of labels, annotations and other texts; a hook can ask for more in its next step";
 
 /// Whom a call may ask, and the answers so far.
 pub(crate) struct FactScope {
@@ -53,6 +54,12 @@ impl StoreData {
             }
         };
         Err(Error::NotGranted(closed.to_owned()))
+    }
+
+    async fn list_peers(&self, pods: &[String], relation: Relation) -> Result<Vec<facts::PeerGroup>, Error> {
+        let FactScope { facts, asker, .. } = self.may_ask(Fact::Peers)?;
+        let found = self.ask(Fact::Peers, facts.peers(asker, pods, relation)).await?;
+        Ok(found.into_iter().map(peer_group).collect())
     }
 
     /// Waits for an answer, and counts it.
@@ -148,10 +155,12 @@ impl facts::Host for StoreData {
         Ok(found.into_iter().map(volume).collect())
     }
 
-    async fn list_peers(&mut self, pod: String) -> Result<Vec<facts::Peer>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Peers)?;
-        let found = self.ask(Fact::Peers, facts.peers(asker, &pod)).await?;
-        Ok(found.into_iter().map(peer).collect())
+    async fn list_controller_peers(&mut self, pods: Vec<String>) -> Result<Vec<facts::PeerGroup>, Error> {
+        self.list_peers(&pods, Relation::Controller).await
+    }
+
+    async fn list_group_peers(&mut self, pods: Vec<String>) -> Result<Vec<facts::PeerGroup>, Error> {
+        self.list_peers(&pods, Relation::SchedulingGroup).await
     }
 }
 

@@ -4,10 +4,11 @@
 //! converts.
 
 pub(crate) mod answers;
+mod bulk;
 mod device_annotations;
 pub(crate) mod import;
 mod owners;
-mod peers;
+pub(crate) mod peers;
 mod pod_specs;
 mod records;
 mod resources;

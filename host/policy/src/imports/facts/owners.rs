@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use scupper_engine::Controller;
 
-use super::answers::{Answer, Answers, Asker, Facts};
-use super::source::OwnerFact;
+use super::answers::{ALL_FETCHES, Answer, Answers, Asker, Facts};
+use super::bulk::{NextRead, next_read};
+use super::source::{OwnerFact, Place};
 
 /// Levels above a pod. ReplicaSet and Deployment are two; an operator's kind may stand above.
 const LEVELS: usize = 5;
@@ -36,8 +37,22 @@ impl OwnerAddress {
         }
     }
 
-    fn is_beside(&self, other: &Self) -> bool {
-        self.namespace == other.namespace && self.api_version == other.api_version && self.kind == other.kind
+    /// Of the same kind, elsewhere.
+    fn at(&self, (namespace, name): Place) -> Self {
+        Self {
+            namespace,
+            name,
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.api_version == other.api_version && self.kind == other.kind
+    }
+
+    fn place(&self) -> Place {
+        (self.namespace.clone(), self.name.clone())
     }
 }
 
@@ -45,7 +60,7 @@ impl Facts {
     /// The owners of a pod of the call, from its controller upwards.
     pub(crate) async fn owners(&self, asker: &Asker, uid: &str) -> Answer<Vec<OwnerFact>> {
         let pod = asker.pod(uid)?;
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         let (mut owners, mut next) = (Vec::new(), pod.controller.clone());
         while let Some(reference) = next.take().filter(|_| owners.len() < LEVELS) {
             let found = self
@@ -78,38 +93,46 @@ impl Facts {
         if self.is_blank {
             return Ok(None);
         }
-        let beside = answers.unread_beside(asker, &address);
-        let (cluster, like) = (Arc::clone(&asker.cluster), reference.clone());
-        let of_namespace = namespace.to_owned();
-        if beside.len() > SINGLE_OWNERS {
-            let reading = async move { cluster.owners(&of_namespace, &like).await };
-            let listed = self.fetch(answers, reading).await;
-            self.learn_owners(answers, beside, listed);
-        } else {
-            let reading = async move { cluster.owner(&of_namespace, &like).await };
-            let read = self.fetch(answers, reading).await;
-            self.learn_owner(answers, address.clone(), read);
+        loop {
+            let unread = answers.unread_owners(asker, &address);
+            let place = address.place();
+            let (cluster, like) = (Arc::clone(&asker.cluster), reference.clone());
+            match next_read(answers, &place, unread, SINGLE_OWNERS) {
+                NextRead::List(wanted) => {
+                    let places = wanted.places.clone();
+                    let reading = async move { cluster.owners(&wanted, &like).await };
+                    match self.fetch_within(ALL_FETCHES, answers, reading).await.transpose() {
+                        None => {
+                            answers.one_namespace_at_a_time = true;
+                            continue;
+                        }
+                        Some(listed) => self.learn_owners(answers, &address, places, &listed),
+                    }
+                }
+                NextRead::One => {
+                    let reading = async move { cluster.owner(&place.0, &like).await };
+                    let read = self.fetch(answers, reading).await;
+                    self.learn_owner(answers, address.clone(), read);
+                }
+            }
+            return answers.owners.get(&address).cloned().unwrap_or(Ok(None));
         }
-        answers.owners.get(&address).cloned().unwrap_or(Ok(None))
     }
 
-    /// Remembers the listed owners that pods of the node have; the rest of the namespace does not matter.
+    /// Remembers the listed owners that pods of the node have.
     fn learn_owners(
         &self,
         answers: &mut Answers,
-        places: BTreeSet<OwnerAddress>,
-        listed: Answer<Vec<OwnerFact>>,
+        like: &OwnerAddress,
+        places: BTreeSet<Place>,
+        listed: &Answer<BTreeMap<Place, OwnerFact>>,
     ) {
-        let listed = listed.map(|listed| {
-            let named = |owner: OwnerFact| (owner.reference.name.clone(), owner);
-            listed.into_iter().map(named).collect::<BTreeMap<_, _>>()
-        });
-        for address in places {
-            let found = match &listed {
-                Ok(listed) => Ok(listed.get(&address.name).cloned()),
+        for place in places {
+            let found = match listed {
+                Ok(listed) => Ok(listed.get(&place).cloned()),
                 Err(error) => Err(error.clone()),
             };
-            self.learn_owner(answers, address, found);
+            self.learn_owner(answers, like.at(place), found);
         }
     }
 
@@ -128,8 +151,8 @@ impl Facts {
 }
 
 impl Answers {
-    /// The owners of the same kind and namespace that pods of the node are known to have, and that were not read yet.
-    fn unread_beside(&self, asker: &Asker, address: &OwnerAddress) -> BTreeSet<OwnerAddress> {
+    /// The owners of the same kind that pods of the node are known to have, and that were not read yet.
+    fn unread_owners(&self, asker: &Asker, address: &OwnerAddress) -> BTreeSet<Place> {
         let of_pods = asker.pods.iter().filter_map(|pod| {
             let controller = pod.controller.as_ref()?;
             Some(OwnerAddress::of(&pod.id.namespace, controller))
@@ -139,7 +162,8 @@ impl Answers {
             Some(OwnerAddress::of(&below.namespace, controller))
         });
         let all = of_pods.chain(of_owners).chain([address.clone()]);
-        all.filter(|other| other.is_beside(address) && !self.owners.contains_key(other))
+        all.filter(|other| other.is_like(address) && !self.owners.contains_key(other))
+            .map(|other| (other.namespace, other.name))
             .collect()
     }
 }

@@ -24,7 +24,8 @@ impl Facts {
     ) -> Answer<Option<PodSpecFact>> {
         let uid = &pod.id.uid;
         if let Some(known) = &answers.pod_specs {
-            return known.clone().map(|specs| specs.get(uid).cloned());
+            let specs = known.as_ref().map_err(Clone::clone)?;
+            return Ok(specs.get(uid).cloned());
         }
         if let Some(kept) = self.kept(|kept| kept.pod_specs.get(uid).cloned()) {
             return Ok(Some(kept));
@@ -36,24 +37,23 @@ impl Facts {
             let dated = specs.into_iter().map(|(uid, spec)| (uid, (now, spec)));
             kept.pod_specs = dated.collect();
         });
-        let found = read.clone().map(|specs| specs.get(uid).cloned());
+        let found = match &read {
+            Ok(specs) => Ok(specs.get(uid).cloned()),
+            Err(error) => Err(error.clone()),
+        };
         answers.pod_specs = Some(read);
         found
     }
 }
 
 impl Answers {
-    /// The specs of the call's pods in a namespace, if they were read for this plan.
-    pub(super) fn specs_in<'a>(
+    /// The specs of the call's pods with their namespaces, if they were read for this plan.
+    pub(super) fn specs_of<'a>(
         &'a self,
         asker: &'a Asker,
-        namespace: &'a str,
-    ) -> impl Iterator<Item = &'a PodSpecFact> {
-        let specs = self.pod_specs.iter().flatten().flatten();
-        let is_there = move |uid: &Uid| {
-            let pod = asker.pod(&uid.0);
-            pod.is_ok_and(|pod| pod.id.namespace == namespace)
-        };
-        specs.filter_map(move |(uid, spec)| is_there(uid).then_some(spec))
+    ) -> impl Iterator<Item = (&'a str, &'a PodSpecFact)> {
+        let specs = self.pod_specs.iter().flatten().next();
+        let pods = asker.pods.iter();
+        pods.filter_map(move |pod| Some((pod.id.namespace.as_str(), specs?.get(&pod.id.uid)?)))
     }
 }

@@ -4,9 +4,9 @@ use scupper_common::drain_request::{DrainRequestFields, Entity};
 use scupper_engine::UnhealthyPods;
 
 use super::answers::Asker;
-use super::peers::Peer;
+use super::peers::PeerGroup;
 use super::resources::{DeviceFact, DeviceSource, ResourcesFact};
-use super::source::{BudgetFact, OwnerFact};
+use super::source::{BudgetFact, OwnerFact, PeerFact};
 use super::volumes::{ClaimedVolume, PodVolume};
 use crate::wit::bindings::scupper::drain::facts;
 use crate::wit::to_wit;
@@ -122,8 +122,15 @@ pub(super) fn volume(volume: PodVolume) -> facts::Volume {
     }
 }
 
-pub(super) fn peer(peer: Peer) -> facts::Peer {
-    let fact = peer.fact;
+pub(super) fn peer_group(group: PeerGroup) -> facts::PeerGroup {
+    facts::PeerGroup {
+        name: group.name,
+        pods: group.pods.into_iter().map(|uid| uid.0).collect(),
+        others: group.others.into_iter().map(peer).collect(),
+    }
+}
+
+fn peer(fact: PeerFact) -> facts::Peer {
     facts::Peer {
         uid: fact.pod.uid.0,
         name: fact.pod.name,
@@ -131,7 +138,5 @@ pub(super) fn peer(peer: Peer) -> facts::Peer {
         phase: to_wit::phase(fact.phase),
         ready: fact.ready,
         deletion_timestamp: fact.deletion.map(|deletion| deletion.as_millis()),
-        same_controller: peer.same_controller,
-        scheduling_group: peer.group,
     }
 }

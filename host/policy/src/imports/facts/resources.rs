@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use scupper_engine::{Time, Uid};
 
-use super::answers::{Answer, Answers, AskedPod, Asker, Facts};
-use super::source::{ClaimFact, DeviceAttributes, DeviceId};
+use super::answers::{ALL_FETCHES, Answer, Answers, AskedPod, Asker, Facts};
+use super::bulk::{NextRead, next_read};
+use super::source::{ClaimFact, DeviceAttributes, DeviceId, Place};
 
 /// ResourceClaims in one namespace that are read one by one. If the node's pods have more, they come in one list.
 const SINGLE_CLAIMS: usize = 2;
@@ -40,7 +41,7 @@ pub(crate) enum DeviceSource {
 /// The answers about claims and devices.
 #[derive(Debug, Default)]
 pub(super) struct ResourceAnswers {
-    claims: BTreeMap<ClaimPlace, Answer<Option<ClaimFact>>>,
+    claims: BTreeMap<Place, Answer<Option<ClaimFact>>>,
     attributes: Option<Answer<DeviceAttributes>>,
     pods: BTreeMap<Uid, Answer<ResourcesFact>>,
 }
@@ -48,18 +49,15 @@ pub(super) struct ResourceAnswers {
 /// What seldom changes, with the time when it was read.
 #[derive(Debug, Default)]
 pub(super) struct KeptResources {
-    claims: BTreeMap<ClaimPlace, (Time, ClaimFact)>,
+    claims: BTreeMap<Place, (Time, ClaimFact)>,
     attributes: Option<(Time, DeviceAttributes)>,
 }
-
-/// The namespace and the name of a claim.
-type ClaimPlace = (String, String);
 
 impl Facts {
     /// What a pod of the call requests, and its devices.
     pub(crate) async fn resources(&self, asker: &Asker, uid: &str) -> Answer<ResourcesFact> {
         let pod = asker.pod(uid)?;
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = answers.resources.pods.get(&pod.id.uid) {
             return known.clone();
         }
@@ -114,12 +112,7 @@ impl Facts {
         Ok(fact)
     }
 
-    async fn claim(
-        &self,
-        answers: &mut Answers,
-        asker: &Asker,
-        place: ClaimPlace,
-    ) -> Answer<Option<ClaimFact>> {
+    async fn claim(&self, answers: &mut Answers, asker: &Asker, place: Place) -> Answer<Option<ClaimFact>> {
         if let Some(known) = answers.resources.claims.get(&place) {
             return known.clone();
         }
@@ -127,26 +120,36 @@ impl Facts {
             answers.resources.claims.insert(place, Ok(Some(kept.clone())));
             return Ok(Some(kept));
         }
-        let beside = answers.unread_claims(asker, &place);
-        let cluster = Arc::clone(&asker.cluster);
-        let (namespace, name) = place.clone();
-        if beside.len() > SINGLE_CLAIMS {
-            let reading = async move { cluster.resource_claims(&namespace).await };
-            let listed = self.fetch(answers, reading).await;
-            for place in beside {
-                let found = listed.clone().map(|listed| listed.get(&place.1).cloned());
-                self.learn_claim(answers, place, found);
+        loop {
+            let unread = answers.unread_claims(asker, &place);
+            let cluster = Arc::clone(&asker.cluster);
+            match next_read(answers, &place, unread, SINGLE_CLAIMS) {
+                NextRead::List(wanted) => {
+                    let places = wanted.places.clone();
+                    let reading = async move { cluster.resource_claims(&wanted).await };
+                    let Some(listed) = self.fetch_within(ALL_FETCHES, answers, reading).await.transpose()
+                    else {
+                        answers.one_namespace_at_a_time = true;
+                        continue;
+                    };
+                    for place in places {
+                        let found = listed.as_ref().map(|listed| listed.get(&place).cloned());
+                        self.learn_claim(answers, place, found.map_err(Clone::clone));
+                    }
+                }
+                NextRead::One => {
+                    let (namespace, name) = place.clone();
+                    let reading = async move { cluster.resource_claim(&namespace, &name).await };
+                    let read = self.fetch(answers, reading).await;
+                    self.learn_claim(answers, place.clone(), read);
+                }
             }
-        } else {
-            let reading = async move { cluster.resource_claim(&namespace, &name).await };
-            let read = self.fetch(answers, reading).await;
-            self.learn_claim(answers, place.clone(), read);
+            return answers.resources.claims.get(&place).cloned().unwrap_or(Ok(None));
         }
-        answers.resources.claims.get(&place).cloned().unwrap_or(Ok(None))
     }
 
     /// What is not allocated may be allocated soon, so it is not kept.
-    fn learn_claim(&self, answers: &mut Answers, place: ClaimPlace, answer: Answer<Option<ClaimFact>>) {
+    fn learn_claim(&self, answers: &mut Answers, place: Place, answer: Answer<Option<ClaimFact>>) {
         if let Ok(Some(claim)) = &answer
             && claim.devices.is_some()
         {
@@ -177,11 +180,13 @@ impl Facts {
 }
 
 impl Answers {
-    /// The claims of the node's pods in the same namespace that were not read yet.
-    fn unread_claims(&self, asker: &Asker, place: &ClaimPlace) -> BTreeSet<ClaimPlace> {
-        let claims = self.specs_in(asker, &place.0).flat_map(|spec| &spec.claims);
-        let beside = claims.filter_map(|claim| Some((place.0.clone(), claim.claim.clone()?)));
-        beside
+    /// The claims of the node's pods that were not read yet.
+    fn unread_claims(&self, asker: &Asker, place: &Place) -> BTreeSet<Place> {
+        let of_pods = self.specs_of(asker).flat_map(|(namespace, spec)| {
+            let claims = spec.claims.iter().filter_map(|claim| claim.claim.clone());
+            claims.map(|claim| (namespace.to_owned(), claim))
+        });
+        of_pods
             .chain([place.clone()])
             .filter(|other| !self.resources.claims.contains_key(other))
             .collect()

@@ -1,6 +1,6 @@
 //! The facts that policies can ask for. The driver implements their source; this edge checks the grant before each call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -40,12 +40,8 @@ pub trait FactSource: Send + Sync {
         reference: &'a Controller,
     ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>>;
 
-    /// All objects of a namespace that have the kind of this reference; none if the kind is not read.
-    fn owners<'a>(
-        &'a self,
-        namespace: &'a str,
-        like: &'a Controller,
-    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>>;
+    /// The wanted objects that have the kind of this reference; none if the kind is not read.
+    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact>;
 
     /// What the specs of the node's pods say, by UID.
     fn pod_specs<'a>(
@@ -60,11 +56,8 @@ pub trait FactSource: Send + Sync {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>>;
 
-    /// All ResourceClaims of a namespace, by name.
-    fn resource_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>>;
+    /// The wanted ResourceClaims.
+    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact>;
 
     /// The attributes of the node's DRA devices.
     fn device_attributes<'a>(&'a self, node: &'a str)
@@ -77,11 +70,8 @@ pub trait FactSource: Send + Sync {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>>;
 
-    /// All PersistentVolumeClaims of a namespace, by name.
-    fn volume_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>>;
+    /// The wanted PersistentVolumeClaims.
+    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact>;
 
     /// A PersistentVolume that the node uses; `None`: it is gone.
     fn persistent_volume<'a>(
@@ -96,14 +86,47 @@ pub trait FactSource: Send + Sync {
         node: &'a str,
     ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>>;
 
-    /// The pods of a namespace on all nodes.
-    fn pods_of_namespace<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>>;
+    /// The wanted pods of a namespace that have not ended, on all nodes.
+    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>>;
 
     /// All attachments.
     fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>>;
+}
+
+/// Where the API has an object: its namespace and its name.
+pub type Place = (String, String);
+
+/// Objects by their places; `None`: there is no right to list those of all namespaces.
+pub type Listed<'a, T> = BoxFuture<'a, Result<Option<BTreeMap<Place, T>>, AccessError>>;
+
+/// The objects that a list is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The namespace to list; `None`: all of them.
+    pub namespace: Option<String>,
+    /// The objects. Others need not be returned.
+    pub places: BTreeSet<Place>,
+}
+
+/// The pods that a list of a namespace is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedPeers {
+    /// The namespace.
+    pub namespace: String,
+    /// Only pods whose label has one of these values belong; `None`: it takes a list of all.
+    pub label: Option<(String, BTreeSet<String>)>,
+    /// Pods with these controllers belong,
+    pub controllers: BTreeSet<Uid>,
+    /// and those in these groups.
+    pub groups: BTreeSet<(&'static str, String)>,
+}
+
+impl WantedPeers {
+    /// Whether a pod with this controller and these groups belongs.
+    pub fn includes(&self, controller: Option<&Uid>, groups: &PodGroups) -> bool {
+        controller.is_some_and(|controller| self.controllers.contains(controller))
+            || groups.iter().any(|group| self.groups.contains(group))
+    }
 }
 
 /// The nodes that each PersistentVolume is attached to, or about to be.
@@ -189,6 +212,8 @@ pub struct PodSpecFact {
     pub claims: Vec<PodClaimFact>,
     /// Its volumes.
     pub volumes: Vec<PodVolumeFact>,
+    /// The scheduling groups that it is part of.
+    pub groups: PodGroups,
 }
 
 /// A volume of a pod.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use scupper_engine::{Time, Uid};
 
-use super::answers::{Answer, Answers, AskedPod, Asker, Facts};
-use super::source::{PodVolumeFact, VolumeAttachments, VolumeClaimFact, VolumeFact};
+use super::answers::{ALL_FETCHES, Answer, Answers, AskedPod, Asker, Facts};
+use super::bulk::{NextRead, next_read};
+use super::source::{Place, PodVolumeFact, VolumeAttachments, VolumeClaimFact, VolumeFact};
 
 /// Claims in one namespace that are read one by one. If the node's pods have more, they come in one list.
 const SINGLE_CLAIMS: usize = 3;
@@ -42,7 +43,7 @@ pub(crate) struct ClaimedVolume {
 /// The answers about claims, volumes and attachments.
 #[derive(Debug, Default)]
 pub(super) struct VolumeAnswers {
-    claims: BTreeMap<ClaimPlace, Answer<Option<VolumeClaimFact>>>,
+    claims: BTreeMap<Place, Answer<Option<VolumeClaimFact>>>,
     volumes: BTreeMap<String, Answer<Option<VolumeFact>>>,
     all_volumes: Option<Answer<VolumesByName>>,
     attachments: Option<Answer<Arc<VolumeAttachments>>>,
@@ -52,12 +53,9 @@ pub(super) struct VolumeAnswers {
 /// What rarely changes, with the time when it was read.
 #[derive(Debug, Default)]
 pub(super) struct KeptVolumes {
-    claims: BTreeMap<ClaimPlace, (Time, VolumeClaimFact)>,
+    claims: BTreeMap<Place, (Time, VolumeClaimFact)>,
     volumes: BTreeMap<String, (Time, VolumeFact)>,
 }
-
-/// The namespace and the name of a claim.
-type ClaimPlace = (String, String);
 
 /// All PersistentVolumes.
 type VolumesByName = Arc<BTreeMap<String, VolumeFact>>;
@@ -69,7 +67,7 @@ impl Facts {
         if self.is_blank {
             return Ok(Vec::new());
         }
-        let mut answers = self.answers.lock().await;
+        let mut answers = self.answers(asker).await;
         if let Some(known) = answers.volumes.pods.get(&pod.id.uid) {
             return known.clone();
         }
@@ -117,7 +115,7 @@ impl Facts {
         &self,
         answers: &mut Answers,
         asker: &Asker,
-        place: ClaimPlace,
+        place: Place,
         node: &str,
     ) -> Answer<(ClaimedVolume, bool)> {
         let name = place.1.clone();
@@ -149,7 +147,7 @@ impl Facts {
         &self,
         answers: &mut Answers,
         asker: &Asker,
-        place: ClaimPlace,
+        place: Place,
     ) -> Answer<Option<VolumeClaimFact>> {
         if let Some(known) = answers.volumes.claims.get(&place) {
             return known.clone();
@@ -158,32 +156,39 @@ impl Facts {
             answers.volumes.claims.insert(place, Ok(Some(kept.clone())));
             return Ok(Some(kept));
         }
-        let beside = answers.unread_volume_claims(asker, &place);
-        let cluster = Arc::clone(&asker.cluster);
-        let (namespace, name) = place.clone();
-        if beside.len() > SINGLE_CLAIMS {
-            let reading = async move { cluster.volume_claims(&namespace).await };
-            let listed = self.fetch(answers, reading).await;
-            for place in beside {
-                let found = match &listed {
-                    Ok(listed) => Ok(listed.get(&place.1).cloned()),
-                    Err(error) => Err(error.clone()),
-                };
-                self.learn_volume_claim(answers, place, found);
+        loop {
+            let unread = answers.unread_volume_claims(asker, &place);
+            let cluster = Arc::clone(&asker.cluster);
+            match next_read(answers, &place, unread, SINGLE_CLAIMS) {
+                NextRead::List(wanted) => {
+                    let places = wanted.places.clone();
+                    let reading = async move { cluster.volume_claims(&wanted).await };
+                    let Some(listed) = self.fetch_within(ALL_FETCHES, answers, reading).await.transpose()
+                    else {
+                        answers.one_namespace_at_a_time = true;
+                        continue;
+                    };
+                    for place in places {
+                        let found = listed.as_ref().map(|listed| listed.get(&place).cloned());
+                        self.learn_volume_claim(answers, place, found.map_err(Clone::clone));
+                    }
+                }
+                NextRead::One => {
+                    let (namespace, name) = place.clone();
+                    let reading = async move { cluster.volume_claim(&namespace, &name).await };
+                    let read = self.fetch(answers, reading).await;
+                    self.learn_volume_claim(answers, place.clone(), read);
+                }
             }
-        } else {
-            let reading = async move { cluster.volume_claim(&namespace, &name).await };
-            let read = self.fetch(answers, reading).await;
-            self.learn_volume_claim(answers, place.clone(), read);
+            return answers.volumes.claims.get(&place).cloned().unwrap_or(Ok(None));
         }
-        answers.volumes.claims.get(&place).cloned().unwrap_or(Ok(None))
     }
 
     /// A claim that is not bound may be bound soon, so it is not kept.
     fn learn_volume_claim(
         &self,
         answers: &mut Answers,
-        place: ClaimPlace,
+        place: Place,
         answer: Answer<Option<VolumeClaimFact>>,
     ) {
         if let Ok(Some(claim)) = &answer
@@ -257,11 +262,13 @@ impl Facts {
 }
 
 impl Answers {
-    /// The claims of the node's pods in the same namespace that were not read yet.
-    fn unread_volume_claims(&self, asker: &Asker, place: &ClaimPlace) -> BTreeSet<ClaimPlace> {
-        let volumes = self.specs_in(asker, &place.0).flat_map(|spec| &spec.volumes);
-        let beside = volumes.filter_map(|volume| Some((place.0.clone(), volume.claim.clone()?)));
-        beside
+    /// The claims of the node's pods that were not read yet.
+    fn unread_volume_claims(&self, asker: &Asker, place: &Place) -> BTreeSet<Place> {
+        let of_pods = self.specs_of(asker).flat_map(|(namespace, spec)| {
+            let claims = spec.volumes.iter().filter_map(|volume| volume.claim.clone());
+            claims.map(|claim| (namespace.to_owned(), claim))
+        });
+        of_pods
             .chain([place.clone()])
             .filter(|other| !self.volumes.claims.contains_key(other))
             .collect()

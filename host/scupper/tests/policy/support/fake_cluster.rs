@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
 use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Marks,
-    NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
-    VolumeFact,
+    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Listed, Marks,
+    NamespaceFact, OwnerFact, PeerFact, Place, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
+    VolumeFact, Wanted, WantedPeers,
 };
 use scupper_policy_spec::Capability;
 
@@ -42,6 +42,8 @@ pub(crate) struct FakeCluster {
     pub(crate) specs: BTreeMap<Uid, PodSpecFact>,
     /// The pods of each namespace on all nodes.
     pub(crate) peers: Vec<PeerFact>,
+    /// There is no right to list the objects of all namespaces.
+    pub(crate) lists_no_cluster: bool,
     /// The annotations of its node.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -145,6 +147,24 @@ impl ClusterAccess for FakeCluster {
 }
 
 impl FakeCluster {
+    fn listed<T: Send + 'static>(
+        &self,
+        what: &str,
+        wanted: &Wanted,
+        find: impl Fn(&Place) -> Option<T>,
+    ) -> Listed<'_, T> {
+        let what = match &wanted.namespace {
+            Some(namespace) => format!("{what} of {namespace}"),
+            None => format!("all {what}"),
+        };
+        if wanted.namespace.is_none() && self.lists_no_cluster {
+            return self.fact(&what, None);
+        }
+        let found = wanted.places.iter();
+        let found = found.filter_map(|place| Some((place.clone(), find(place)?)));
+        self.fact(&what, Some(found.collect()))
+    }
+
     fn fact<T: Send + 'static>(&self, what: &str, fact: T) -> BoxFuture<'_, Result<T, AccessError>> {
         self.asked.lock().unwrap().push(what.to_owned());
         let answer = self.answer(fact);
@@ -226,24 +246,15 @@ impl FactSource for FakeCluster {
         self.fact(&what, owner_fact(there))
     }
 
-    fn owners<'a>(
-        &'a self,
-        namespace: &'a str,
-        like: &'a Controller,
-    ) -> BoxFuture<'a, Result<Vec<OwnerFact>, AccessError>> {
-        let named = |number: usize| {
-            let name = match like.kind.as_str() {
-                "Deployment" => format!("web{number}"),
-                _ => format!("web{number}-1"),
-            };
-            Controller {
-                uid: Uid(format!("uid-of-{}-{name}", like.kind)),
-                name,
+    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact> {
+        let named = |place: &Place| {
+            owner_fact(Controller {
+                uid: Uid(format!("uid-of-{}-{}", like.kind, place.1)),
+                name: place.1.clone(),
                 ..like.clone()
-            }
+            })
         };
-        let all = (0..9).filter_map(|number| owner_fact(named(number)));
-        self.fact(&format!("{}s of {namespace}", like.kind), all.collect())
+        self.listed(&format!("{}s", like.kind), wanted, named)
     }
 
     fn pod_specs<'a>(
@@ -261,13 +272,8 @@ impl FactSource for FakeCluster {
         self.fact(&format!("claim {namespace}/{name}"), claim_fact(name))
     }
 
-    fn resource_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, ClaimFact>, AccessError>> {
-        let names = (0..9).flat_map(|number| [format!("gpu-{number}"), format!("gpu-{number}-watch")]);
-        let all = names.filter_map(|name| Some((name.clone(), claim_fact(&name)?)));
-        self.fact(&format!("claims of {namespace}"), all.collect())
+    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
+        self.listed("claims", wanted, |place| claim_fact(&place.1))
     }
 
     fn device_attributes<'a>(
@@ -290,14 +296,8 @@ impl FactSource for FakeCluster {
         )
     }
 
-    fn volume_claims<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeClaimFact>, AccessError>> {
-        let names = self.specs.values().flat_map(|spec| &spec.volumes);
-        let names = names.filter_map(|volume| volume.claim.clone());
-        let all = names.filter_map(|name| Some((name.clone(), volume_claim_fact(&name)?)));
-        self.fact(&format!("volume claims of {namespace}"), all.collect())
+    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
+        self.listed("volume claims", wanted, |place| volume_claim_fact(&place.1))
     }
 
     fn persistent_volume<'a>(
@@ -323,12 +323,13 @@ impl FactSource for FakeCluster {
         self.fact("attachments", [("pv-data-0".to_owned(), attached)].into())
     }
 
-    fn pods_of_namespace<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
-        let peers = self.peers.clone();
-        self.fact(&format!("all pods of {namespace}"), peers)
+    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
+        let WantedPeers { namespace, label, .. } = wanted;
+        let what = match label {
+            Some((key, values)) => format!("pods of {namespace} with {key} {values:?}"),
+            None => format!("all pods of {namespace}"),
+        };
+        self.fact(&what, self.peers.clone())
     }
 }
 
