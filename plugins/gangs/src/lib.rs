@@ -105,14 +105,14 @@ impl Hooks for Gangs {
 
 /// The wave in which the gang leaves: that of the longest hold of one of its pods, else that of its last pod.
 fn wave_of(gang: &Gang<'_>, draft: &Draft<'_>) -> Option<String> {
-    let waves = gang.here.iter().filter_map(|pod| draft.wave_of(pod));
+    let mut waves = gang.here.iter().filter_map(|pod| draft.wave_of(pod));
     let held = waves
         .clone()
         .filter_map(|wave| Some((wave, Hold::of_wave(wave)?.1)));
     let longest = held.reduce(|one, other| if other.1.outlasts(&one.1) { other } else { one });
     longest
         .map(|(wave, _)| wave)
-        .or_else(|| waves.last())
+        .or_else(|| waves.next_back())
         .map(str::to_owned)
 }
 

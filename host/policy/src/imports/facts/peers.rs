@@ -11,11 +11,14 @@ use scupper_engine::{PodPhase, Uid};
 use super::answers::{ALL_FETCHES, Answer, Answers, AskedPod, Asker, Facts};
 use super::source::{PeerFact, PodGroups, WantedPeers};
 
+/// A list: its namespace, and the label that selects its pods.
+type Listed = (String, Option<String>);
+
 /// The answers about peers.
 #[derive(Debug, Default)]
 pub(super) struct PeerAnswers {
     /// The pods that belong to those of the call, by namespace, and by the label that selects them.
-    pods: BTreeMap<(String, Option<String>), Answer<Arc<Vec<PeerFact>>>>,
+    pods: BTreeMap<Listed, Answer<Arc<Vec<PeerFact>>>>,
     /// The lists that were read, for a watch of the same.
     known: Vec<KnownPeers>,
     /// The groups that the policies have received.
