@@ -92,7 +92,7 @@ fn cells(section: &str) -> Cells {
 
 /// The cells of a line of a table. A row ends with its own column, so nothing follows its last value.
 fn split(line: &str) -> Vec<String> {
-    let inner = line.trim_start_matches("| ").trim_end_matches(" |");
+    let inner = line.strip_prefix("| ").unwrap().strip_suffix(" |").unwrap();
     inner.split(" | ").map(|cell| cell.trim().to_owned()).collect()
 }
 
