@@ -138,10 +138,10 @@ impl Checkpoint {
         }
     }
 
-    /// This drain has done what it was asked for, or a drain before it had drained the node: another drain that is given
-    /// up leaves its cordon.
-    pub(crate) const fn has_succeeded(&self) -> bool {
-        self.drained || self.ended_well
+    /// This drain has ended, with its cordon if that is on the node, or a drain before it had drained the node: another
+    /// drain that is given up leaves the cordon.
+    pub(crate) const fn leaves_its_cordon(&self) -> bool {
+        self.drained || self.ended_well || !self.is_under_way()
     }
 
     /// The drain has not ended.

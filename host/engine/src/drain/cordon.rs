@@ -83,13 +83,14 @@ impl Drain {
     }
 
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
-    /// others. A late mark of this drain may say that the cordon is an earlier drain's. One that an earlier drain left
-    /// without success has no other owner than this drain, which lifts it when it is cancelled.
+    /// others. A late mark of this drain may say that the cordon is an earlier drain's. That of an
+    /// earlier drain that never ended has no other owner than this drain, which lifts it when it is cancelled.
     fn find_cordon(&mut self) {
         let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
-        let inherited = mark.is_some_and(|mark| mark.inherited || (!of_this_drain && mark.has_succeeded()));
+        let inherited =
+            mark.is_some_and(|mark| mark.inherited || (!of_this_drain && mark.leaves_its_cordon()));
         self.cordon.find(match (ours, inherited) {
             (true, false) => Cordon::Ours,
             (true, true) => Cordon::Inherited,

@@ -1,12 +1,13 @@
 //! A request that names its pods: it is done only when each of them is gone, and it says nothing of the rest of the node.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scupper_engine::{
     Checkpoint, Event, Node, Outcome, Pod, Request, Settings, Uid, Verdict, digest_of_pods,
 };
 
-use crate::harness::{Host, controller, node, planner, pod, request};
+use crate::harness::{Host, START, controller, node, planner, pod, request};
 
 /// A request for these pods of the namespace `ns`.
 fn naming(names: &[&str]) -> Request {
@@ -140,6 +141,37 @@ fn the_cordon_of_a_request_that_was_met_stays_when_a_later_drain_is_cancelled() 
         reason: "no".to_owned(),
     })
     .does("save finished, ours");
+}
+
+/// The mark of a drain that reached its deadline and keeps its cordon.
+fn held() -> Checkpoint {
+    let mut host = Host::new(Request {
+        id: "first".to_owned(),
+        deadline: Some(START + Duration::from_secs(60)),
+        ..request()
+    });
+    host.begin(&[pod("a")]).written("cordon").skip();
+    host.wait(60_000).does("save finished, ours");
+    host.last_checkpoint()
+}
+
+#[test]
+fn the_cordon_that_a_failed_drain_has_kept_stays_when_a_later_drain_is_cancelled() {
+    let mark = held();
+    assert!(
+        mark.own_cordon && !mark.drained && !mark.is_under_way(),
+        "{mark:?}"
+    );
+    let cordoned = Node {
+        unschedulable: true,
+        checkpoint: Some(mark),
+        resource_version: "200".to_owned(),
+        ..node()
+    };
+    let mut host = Host::new(request());
+    host.begin_with(cordoned, &[pod("a")], &[]).written("save").skip();
+    let mark = host.last_checkpoint();
+    assert!(mark.own_cordon && mark.inherited, "{mark:?}");
 }
 
 /// The mark of a drain whose process died before its end.

@@ -37,8 +37,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 5,
         breaks: "leaves the cordon of a drain that never ended",
         file: "drain/cordon.rs",
-        find: "(!of_this_drain && mark.has_succeeded())",
-        replace: "(!of_this_drain && (BROKEN || mark.has_succeeded()))",
+        find: "(!of_this_drain && mark.leaves_its_cordon())",
+        replace: "(!of_this_drain && (BROKEN || mark.leaves_its_cordon()))",
     },
     Mutation {
         invariant: 6,
