@@ -131,11 +131,16 @@ fn all_policies_plan_500_pods_of_500_owners_in_500_namespaces_beside_10_000_pods
         let is_pods = request.path.ends_with("/pods") && !request.query.contains("watch");
         !request.query.contains("watch") && (is_all || is_one || is_pods)
     });
-    let of_facts: Vec<_> = of_facts
+    let mut of_facts: Vec<_> = of_facts
         .map(|request| format!("{}?{}", request.path, request.query))
         .collect();
+    // Afterwards the plan reads whole namespaces for its findings, which no drain does.
+    let last = of_facts
+        .iter()
+        .rposition(|request| request.contains("status.phase"));
+    of_facts.truncate(last.unwrap() + 1);
     // Three namespaces by themselves; then all in two pages; ReplicaSets and Deployments in one or two each; the node's pods in
-    // two; the namespace of the gang in 20 or 21.
+    // two; the namespace of the gang in 20.
     assert!(
         (26..=34).contains(&of_facts.len()),
         "{}: {of_facts:#?}",
@@ -144,5 +149,5 @@ fn all_policies_plan_500_pods_of_500_owners_in_500_namespaces_beside_10_000_pods
     let of_crowd = of_facts
         .iter()
         .filter(|request| request.starts_with("/api/v1/namespaces/ml/pods"));
-    assert!((20..=21).contains(&of_crowd.count()), "{of_facts:#?}");
+    assert_eq!(of_crowd.count(), 20, "{of_facts:#?}");
 }
