@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{
-    Budget, Decision, DeploymentRef, ForceAtDeadline, ForcedPods, HeldUp, HookPhase, NotSurged, Pod,
-    Selector, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
+    Budget, Decision, DeploymentRef, ForceAtDeadline, ForcedPods, HeldUp, HookPhase, Loosened, NotSurged,
+    Pod, Ruling, Selector, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
 };
 
 use super::*;
@@ -75,6 +75,16 @@ fn plan() -> Plan {
         pods: vec![pods[1].id.clone()],
         reason: "a StatefulSet removes a pod before it replaces it".to_owned(),
     };
+    let ruling = |policy: &str, verdict, hold| Ruling {
+        policy: policy.to_owned(),
+        verdict,
+        hold,
+    };
+    let loosened = Loosened {
+        pod: pods[1].id.uid.clone(),
+        earlier: ruling("namespace-modes", Verdict::AwaitCompletion, None),
+        later: ruling("jobs", Verdict::Evict, Some(Duration::from_secs(14_400))),
+    };
     let limited = Wave {
         max_parallel: Some(2),
         timeout: Some(Duration::from_secs(90)),
@@ -89,7 +99,7 @@ fn plan() -> Plan {
             surges: vec![surge],
             impossible: vec![impossible],
         },
-        ..Plan::default()
+        loosened: vec![loosened],
     }
 }
 
