@@ -117,7 +117,7 @@ async fn a_pod_whose_gpu_is_unknown_fails_the_request_before_anything_changes() 
     site.becomes("1", "DrainFailed", "True Blocked").await;
     let message = site.message("1", "DrainFailed");
     assert!(
-        message.contains("default/d") && message.contains("annotations and ResourceClaims name 0"),
+        message.contains("default/d") && message.contains("ResourceClaims and trusted annotations name 0"),
         "{message}"
     );
     assert_eq!(site.pod_names(), ["a", "b", "c", "d"]);
