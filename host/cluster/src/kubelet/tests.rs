@@ -1,4 +1,4 @@
-//! Which of the signs counts, and how it is told.
+//! Which of the signs counts, and its text.
 
 use serde_json::{Value, json};
 

@@ -32,11 +32,8 @@ fn the_driver_drains_and_restores_the_node() {
         );
         // The plan and the wave are printed, however short the drain is.
         for kind in ["planned", "waveStarted", "podGone"] {
-            assert_eq!(
-                kinds.iter().filter(|it| **it == kind).count(),
-                1,
-                "{kind}: {run:#?}"
-            );
+            let count = kinds.iter().filter(|it| **it == kind).count();
+            assert_eq!(count, 1, "{kind}: {run:#?}");
         }
         assert_eq!(lines[lines.len() - 1]["outcome"], "Drained", "{run:#?}");
         assert!(rig.pods().is_empty() && rig.is_cordoned("worker-1"));
