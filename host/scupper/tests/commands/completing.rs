@@ -135,7 +135,7 @@ fn each_command_has_a_man_page_with_the_texts_of_its_help() {
     let run = rig.run(&["man", pages.to_str().unwrap()]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""), "{run:#?}");
     let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
-    assert!(page("scupper-drain.1").contains("Continue a drain of a `scupper drain"));
+    assert!(page("scupper-drain.1").contains("Continue a drain whose process is gone"));
     assert!(page("scupper.1").contains("API server unreachable"));
     for hidden in ["scupper-compile-policy.1", "scupper-man.1"] {
         assert!(!pages.join(hidden).exists(), "{hidden}");

@@ -52,6 +52,7 @@ fn every_guest_has_a_test() {
         include_str!("../reload/sessions.rs"),
         include_str!("../reload/candidates.rs"),
         include_str!("../claim/takeover.rs"),
+        include_str!("../commands/checking.rs"),
         include_str!("../reload/resuming.rs"),
         include_str!("../requests.rs"),
         include_str!("../commands/checking.rs"),

@@ -181,7 +181,7 @@ impl Rig {
         self.state.advance(self.now, true);
         let ServedRequests { drain, requests } = self.state.served()?;
         let uids: Vec<_> = requests.iter().map(|fields| fields.uid.as_str()).collect();
-        Some(format!("{drain}: {}", uids.join(" ")))
+        Some(format!("{}: {}", request_of(&drain), uids.join(" ")))
     }
 
     /// Writes everything that is due, as `UID: TYPE=STATUS REASON, ...`.
@@ -243,9 +243,11 @@ fn several_requests_become_one_drain_and_each_gets_its_answer() {
     );
     rig.ended("a", drained());
     let written = rig.written();
-    assert_eq!(written.len(), 2, "{written:?}");
+    assert_eq!(written.len(), 3, "{written:?}");
+    // Should it still exist, and name another node.
+    assert_eq!(written[0], "a: InProgress=false NodeChanged");
     assert!(
-        written.iter().all(|write| write.contains("Complete=true")),
+        written[1..].iter().all(|write| write.contains("Complete=true")),
         "{written:?}"
     );
 }

@@ -134,7 +134,7 @@ fn two_claimed_events_are_worked_at_one_after_the_other() {
     assert_eq!(end(&mut state, "f"), CallDecision::Answer(Reply::Empty, None));
     working(&mut state, "u1");
     end(&mut state, "f");
-    assert_eq!(outputs(&mut state), ["begin u1"]);
+    assert_eq!(outputs(&mut state), ["begin u1", "LifecycleEventWaits"]);
     ended(&mut state, "u1", Outcome::Drained);
     end(&mut state, "f");
     assert_eq!(outputs(&mut state), ["begin u2"]);
@@ -160,7 +160,7 @@ fn another_triggers_work_is_waited_for() {
     working(&mut state, "other");
     apply(&mut state, claimed("u1", "e"));
     end(&mut state, "e");
-    assert_eq!(outputs(&mut state), Vec::<String>::new());
+    assert_eq!(outputs(&mut state), ["LifecycleEventWaits"]);
     ended(&mut state, "other", Outcome::Drained);
     end(&mut state, "e");
     assert_eq!(outputs(&mut state), ["begin u1"]);
@@ -241,7 +241,7 @@ fn the_same_name_with_another_uid_is_another_drain_and_waits_for_the_old_one_to_
     working(&mut state, "u1");
     state.handle_change(LifecycleChange::Listed(vec![claimed("u2", "e")]), NOW);
     end(&mut state, "e");
-    assert_eq!(outputs(&mut state), ["begin u1", "cancel u1"]);
+    assert_eq!(outputs(&mut state), ["begin u1", "cancel u1", "LifecycleEventWaits"]);
     ended(
         &mut state,
         "u1",

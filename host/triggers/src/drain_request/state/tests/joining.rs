@@ -16,7 +16,7 @@ fn requests_that_name_pods_are_joined_only_if_they_name_the_same() {
         panic!("no drain");
     };
     assert_eq!(
-        (begun.id.as_str(), begun.only_pods),
+        (request_of(&begun.id), begun.only_pods),
         ("a", naming("a", &["x"]).only_pods)
     );
     assert_eq!(rig.written(), ["d: Complete=true NoPods"]);

@@ -18,8 +18,15 @@ fn it_is_the_drain_that_the_driver_would_begin() {
     let planned = planned(requests.clone(), "1").unwrap();
     let mut rig = Rig::with(requests);
     rig.state.advance(rig.now, true);
-    assert_eq!(rig.state.poll_command(), Some(DrainCommand::Begin(planned.drain)));
-    assert_eq!(rig.state.served(), Some(planned.served));
+    let Some(DrainCommand::Begin(begun)) = rig.state.poll_command() else {
+        panic!("no drain");
+    };
+    // The plan has no id of a drain, only that of the request.
+    let id = begun.id.clone();
+    assert_eq!(request_of(&id), planned.drain.id);
+    assert_eq!(begun, DrainRequest { id: id.clone(), ..planned.drain });
+    let served = ServedRequests { drain: id, ..planned.served };
+    assert_eq!(rig.state.served(), Some(served));
 }
 
 #[test]
