@@ -10,12 +10,12 @@ use super::OFFICIAL_GROUP;
 use super::api_requests::RequestObserver;
 use super::daemonsets::DaemonSets;
 use super::event_cache::EventCache;
-use super::in_flight::InFlight;
 use super::kubeconfig::Connection;
 use super::optional_reads::OptionalReads;
 use super::recording::Recorder;
 use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
+use scupper_common::in_flight::InFlight;
 
 /// Long enough for a server under load, short enough for users to notice a fault.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);

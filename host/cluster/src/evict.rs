@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::client::Cluster;
-use super::in_flight::Answered;
 use super::transport::{self, Fault, escaped, names_an_object};
+use scupper_common::in_flight::Answered;
 
 /// The server does everything but the last step.
 const DRY_RUN: &str = "?dryRun=All";

@@ -37,10 +37,8 @@ mod event_cache;
 mod events;
 mod evict;
 mod facts;
-mod go_duration;
 mod groups;
 mod http_client;
-mod in_flight;
 mod kubeconfig;
 mod kubelet;
 mod leases;
@@ -61,7 +59,6 @@ mod peers;
 mod pod;
 mod pod_specs;
 mod proxy;
-mod quantity;
 mod read;
 mod recording;
 mod replicas;
@@ -112,7 +109,6 @@ pub use owners::PodOwner;
 pub use peers::{PeerPod, PeerSelection, PodGroups, pod_groups};
 pub use pod_specs::{PodClaim, PodSpec, PodVolume};
 pub use proxy::ProxyError;
-pub use quantity::quantity;
 pub use recording::Recorder;
 pub use rights::{
     ANNOTATE_PURPOSE, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE, REQUEST_PURPOSE, Right,
@@ -120,5 +116,6 @@ pub use rights::{
     needed_for_local_data, needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge,
     needed_for_volumes, surge_purpose,
 };
+pub use scupper_common::quantity::quantity;
 pub use storage::{PersistentVolume, VolumeAttachment, VolumeClaim};
 pub use watch::Change;

@@ -4,9 +4,9 @@ use scupper_engine::Uid;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::go_duration;
 use super::wire::{Meta, Object, nullable, parse_moment};
 use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, TransitionNodes};
+use scupper_common::go_duration;
 
 /// The supported version.
 pub(super) const VERSION: &str = "v1alpha1";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::peers::{PodGroups, SchedulingGroup, pod_groups};
-use super::quantity;
 use super::read::pods_of;
 use super::wire::{Meta, Object, Texts, nullable};
 use super::{Cluster, ReadError};
+use scupper_common::quantity;
 
 /// The restart policy of an init container that keeps running.
 const SIDECAR: &str = "Always";

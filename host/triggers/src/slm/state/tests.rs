@@ -241,7 +241,10 @@ fn the_same_name_with_another_uid_is_another_drain_and_waits_for_the_old_one_to_
     working(&mut state, "u1");
     state.handle_change(LifecycleChange::Listed(vec![claimed("u2", "e")]), NOW);
     end(&mut state, "e");
-    assert_eq!(outputs(&mut state), ["begin u1", "cancel u1", "LifecycleEventWaits"]);
+    assert_eq!(
+        outputs(&mut state),
+        ["begin u1", "cancel u1", "LifecycleEventWaits"]
+    );
     ended(
         &mut state,
         "u1",

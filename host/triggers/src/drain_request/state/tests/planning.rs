@@ -24,8 +24,17 @@ fn it_is_the_drain_that_the_driver_would_begin() {
     // The plan has no id of a drain, only that of the request.
     let id = begun.id.clone();
     assert_eq!(request_of(&id), planned.drain.id);
-    assert_eq!(begun, DrainRequest { id: id.clone(), ..planned.drain });
-    let served = ServedRequests { drain: id, ..planned.served };
+    assert_eq!(
+        begun,
+        DrainRequest {
+            id: id.clone(),
+            ..planned.drain
+        }
+    );
+    let served = ServedRequests {
+        drain: id,
+        ..planned.served
+    };
     assert_eq!(rig.state.served(), Some(served));
 }
 

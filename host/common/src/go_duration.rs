@@ -17,7 +17,7 @@ const UNITS: [(&str, f64); 8] = [
 ];
 
 /// Parses a duration. A negative one expires at once, so it counts as zero.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Formats a duration as Go does, so that the server stores the text that we compare with.
-pub(super) fn format(span: Duration) -> String {
+pub fn format(span: Duration) -> String {
     let millis = whole_millis(span);
     if millis == 0 {
         return "0s".to_owned();

@@ -34,7 +34,7 @@ const PERIOD: u32 = 20;
 
 /// The limit, and the measurements behind it.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub struct InFlight {
     limit: usize,
     /// No queue has been seen yet: the limit doubles with each round.
     is_new: bool,
@@ -58,14 +58,14 @@ pub(super) struct InFlight {
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub struct Ticket {
     era: u64,
     _under_way: Arc<()>,
 }
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answered {
+pub enum Answered {
     /// Answered after this time, with all the work done.
     After(Duration),
     /// Answered before the work was done: shows nothing about the time that it takes.
@@ -93,12 +93,12 @@ impl Default for InFlight {
 
 impl InFlight {
     /// Maximum number of concurrent requests; at least one.
-    pub(super) const fn limit(&self) -> usize {
+    pub const fn limit(&self) -> usize {
         self.limit
     }
 
     /// Records the start of a request.
-    pub(super) fn sent(&mut self) -> Ticket {
+    pub fn sent(&mut self) -> Ticket {
         let under_way = Arc::clone(&self.under_way);
         self.is_reached |= Arc::strong_count(&under_way) > self.limit;
         Ticket {
@@ -108,7 +108,7 @@ impl InFlight {
     }
 
     /// Records its answer, at this wall-clock time.
-    pub(super) fn answered(&mut self, ticket: &Ticket, answered: Answered, now: Time) {
+    pub fn answered(&mut self, ticket: &Ticket, answered: Answered, now: Time) {
         let last = std::mem::replace(&mut self.last, now);
         if self.stepped_back_from.is_none() && has_passed(self.usual, last, now) {
             let limit = (self.limit / STEP_BACK).max(ALONE).min(self.limit);
