@@ -18,6 +18,8 @@ use crate::{
 
 /// The host's limit for a reason.
 const REASON_BYTES: usize = 256;
+/// Between an explanation and the reason that it explains, as the host knows it.
+pub(crate) const EXPLAINS: &str = "; ";
 
 /// The plan so far, and the pods it is about.
 #[derive(Clone, Debug)]
@@ -184,10 +186,15 @@ impl<'a> Draft<'a> {
         self.set(pod, verdict, reason.as_ref());
     }
 
-    /// Puts this before the reason of a pod's verdict, which stays: `held by a lock; managed by ReplicaSet web`.
+    /// Puts this before the reason of a pod's verdict, as far as there is room: `held by a lock; managed by ReplicaSet web`.
+    /// The verdict stays, also as that of the policy that decided it.
     pub fn explain(&mut self, pod: &Pod, why: impl AsRef<str>) {
         if let Some(Decision { verdict, reason, .. }) = self.decision(pod).cloned() {
-            self.set(pod, verdict, &format!("{}; {reason}", why.as_ref()));
+            let room = REASON_BYTES.saturating_sub(reason.len() + EXPLAINS.len());
+            let why = one_line(why.as_ref(), room);
+            if !why.is_empty() {
+                self.set(pod, verdict, &format!("{why}{EXPLAINS}{reason}"));
+            }
         }
     }
 
@@ -197,7 +204,7 @@ impl<'a> Draft<'a> {
         }
         if let Some(decision) = self.position(&pod.uid).and_then(|at| self.decisions.get_mut(at)) {
             decision.verdict = verdict;
-            decision.reason = one_line(reason);
+            decision.reason = one_line(reason, REASON_BYTES);
         }
     }
 
@@ -429,12 +436,12 @@ impl WaveLimits<'_> {
     }
 }
 
-fn one_line(text: &str) -> String {
+fn one_line(text: &str, bytes: usize) -> String {
     let mut line: String = text
         .chars()
         .map(|c| if is_invisible(c) { ' ' } else { c })
         .collect();
-    let end = (0..=REASON_BYTES.min(line.len()))
+    let end = (0..=bytes.min(line.len()))
         .rev()
         .find(|at| line.is_char_boundary(*at))
         .unwrap_or(0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_sdk::{
     Decision, Draft, Drain, Hold, Plan, Pod, Verdict,
-    testing::{Host, pod},
+    testing::{Host, pod, sign},
 };
 
 const VERDICTS: [Verdict; 5] = [
@@ -34,11 +34,7 @@ fn plan(pods: &[Pod], draft: Option<Plan>, name: &str, edit: impl FnOnce(&mut Dr
     let mut draft = Draft::new(pods, before.clone());
     edit(&mut draft);
     let mut plan = draft.finish();
-    for decision in &mut plan.decisions {
-        if !before.decisions.contains(decision) {
-            name.clone_into(&mut decision.policy);
-        }
-    }
+    sign(&mut plan, &before, name);
     plan
 }
 
@@ -172,6 +168,40 @@ fn a_policy_may_change_its_own_mind_and_explain_what_an_earlier_one_decided() {
     });
     assert_eq!(explained.decisions[0].reason, "a gang; evictable");
     assert_eq!(explained.waves[0].name, "first after 10m");
+}
+
+#[test]
+fn an_explanation_of_the_hosts_draft_protects_nothing() {
+    let pods = [pod("batch/report")];
+    let explained = plan(&pods, None, "first", |draft| {
+        draft.explain(&pods[0], "holds GPU-1")
+    });
+    let deleted = plan(&pods, Some(explained), "second", |draft| {
+        draft.delete(&pods[0], "its time is over");
+    });
+    let decision = &deleted.decisions[0];
+    assert_eq!(
+        (decision.verdict, decision.policy.as_str()),
+        (Verdict::Delete, "second")
+    );
+}
+
+#[test]
+fn an_explanation_leaves_the_reason_whole() {
+    let pods = [pod("batch/report")];
+    let long = plan(&pods, None, "first", |draft| {
+        draft.explain(&pods[0], "x".repeat(300))
+    });
+    let decision = &long.decisions[0];
+    assert_eq!(
+        (decision.reason.len(), decision.policy.as_str()),
+        (256, "kubectl")
+    );
+    assert!(decision.reason.ends_with("x; evictable"), "{}", decision.reason);
+    let full = plan(&pods, Some(long.clone()), "second", |draft| {
+        draft.explain(&pods[0], "a gang")
+    });
+    assert_eq!(full.decisions, long.decisions);
 }
 
 #[test]

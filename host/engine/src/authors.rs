@@ -14,7 +14,7 @@ pub fn signed(mut plan: Plan, draft: &Plan, policy: &str) -> Plan {
         .collect();
     for decision in &mut plan.decisions {
         let before = drafted.get(&decision.pod);
-        let same = before.filter(|old| old.verdict == decision.verdict && old.reason == decision.reason);
+        let same = before.filter(|old| is_same_decision(old, decision));
         decision.policy = same.map_or_else(|| String::from(policy), |old| old.policy.clone());
     }
     let verdicts: BTreeMap<Uid, Verdict> = plan
@@ -35,6 +35,13 @@ pub fn signed(mut plan: Plan, draft: &Plan, policy: &str) -> Plan {
         }
     }
     plan
+}
+
+/// Only an explanation was added to it, if anything: who explains why a pod leaves has not decided it, and does not protect
+/// the pod from later policies.
+fn is_same_decision(old: &Decision, new: &Decision) -> bool {
+    let why = new.reason.strip_suffix(old.reason.as_str());
+    old.verdict == new.verdict && why.is_some_and(|why| why.is_empty() || why.ends_with("; "))
 }
 
 /// Nothing of it was changed, but that pods do not stand in it which are not to leave any more.

@@ -7,8 +7,9 @@ use super::{
     state::{self, State},
 };
 use crate::{
-    Call, Condition, Description, Finding, Hooks, Node, Outcome, Phase, Plan, Planner, Pod, Policy, Subject,
-    Surroundings,
+    Call, Condition, Decision, Description, Finding, Hooks, Node, Outcome, Phase, Plan, Planner, Pod, Policy,
+    Subject, Surroundings,
+    draft::EXPLAINS,
     export::glue,
     http::{Error, Request, Response},
     log::Level,
@@ -339,10 +340,16 @@ impl Host {
     }
 }
 
-/// Signs what a policy changed in a draft, as the host does.
-fn sign(plan: &mut Plan, draft: &Plan, policy: &str) {
+/// Signs what a policy decided in a draft, as the host does: an explanation decides nothing.
+pub fn sign(plan: &mut Plan, draft: &Plan, policy: &str) {
     for decision in &mut plan.decisions {
-        if !draft.decisions.contains(decision) {
+        let is_same = |old: &Decision| {
+            let why = decision.reason.strip_suffix(old.reason.as_str());
+            old.pod == decision.pod
+                && old.verdict == decision.verdict
+                && why.is_some_and(|why| why.is_empty() || why.ends_with(EXPLAINS))
+        };
+        if !draft.decisions.iter().any(is_same) {
             policy.clone_into(&mut decision.policy);
         }
     }

@@ -34,6 +34,6 @@ mod state;
 
 pub use facts::{budget, drain_request, namespace, owner, peer, resources, volume};
 pub use hook_run::HookRun;
-pub use host::Host;
+pub use host::{Host, sign};
 pub use planned::Planned;
 pub use pods::pod;

@@ -169,6 +169,25 @@ fn with_planners(names: &[&str]) -> Request {
 }
 
 #[test]
+fn an_explanation_leaves_the_decision_with_its_policy() {
+    let mut host = Host::new(with_planners(&["first", "second", "third"]));
+    host.begin(&[pod("a"), pod("b")]).does("plan first");
+    host.planned("first", |plan| decide_and_explain(plan, "a", "first says so"))
+        .does("plan second");
+    host.planned("second", |plan| {
+        for decision in &mut plan.decisions {
+            decision.reason = format!("explained; {}", decision.reason);
+        }
+    });
+    host.planned("third", |plan| {
+        decide_and_explain(plan, "b", "not explained; managed by")
+    });
+    let plan = reported(&mut host);
+    let signed = plan.decisions.into_iter().map(|decision| decision.policy);
+    assert_eq!(signed.collect::<Vec<_>>(), ["first", "third"]);
+}
+
+#[test]
 fn each_planner_gets_the_previous_draft_and_signs_its_changes() {
     let mut host = Host::new(with_planners(&["first", "second"]));
     host.begin(&[pod("a"), pod("b")]).does("plan first");
