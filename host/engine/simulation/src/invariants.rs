@@ -292,7 +292,7 @@ impl Invariants {
         }
         self.all_done(request, HookPhase::BeforeDrain, &Subject::Node)?;
         self.all_done(request, HookPhase::BeforeEvict, &Subject::Pod(uid.clone()))?;
-        self.wave_is_ready(request, known, task)?;
+        self.wave_is_ready(request, known, task, is_forced)?;
         if is_forced {
             self.forced.sent.insert(uid.clone());
             self.plans.force(uid, &self.knowledge.there);

@@ -7,8 +7,15 @@ use crate::violation::{Checked, broken};
 
 impl Invariants {
     /// Invariant 7: the hooks of the pod's wave have been called for it and have finished, and its grace period is no
-    /// longer than the wave allows.
-    pub(crate) fn wave_is_ready(&self, request: &Request, pod: &Pod, task: &Task) -> Checked {
+    /// longer than the wave allows. Of a pod that is deleted because of the deadline it is never 0: then the API server would
+    /// forget the pod before the kubelet has ended it.
+    pub(crate) fn wave_is_ready(
+        &self,
+        request: &Request,
+        pod: &Pod,
+        task: &Task,
+        is_forced: bool,
+    ) -> Checked {
         let uid = &pod.id.uid;
         let Some(wave) = self.plans.wave_of(uid) else {
             return Ok(());
@@ -29,7 +36,8 @@ impl Invariants {
             return Ok(());
         };
         let grace = grace_seconds.unwrap_or(pod.grace_seconds);
-        match wave.max_grace_seconds.filter(|most| grace > *most) {
+        let most = wave.max_grace_seconds.map(|most| most.max(u64::from(is_forced)));
+        match most.filter(|most| grace > *most) {
             Some(most) => broken(
                 7,
                 format!("pod {uid} gets {grace} seconds of grace, and its wave allows {most}"),

@@ -217,6 +217,8 @@ pub(crate) struct VolumeRecord {
     /// When the wait ended: with the last answer, or when the drain reported it.
     settled: Option<u64>,
     is_reported: bool,
+    /// It has waited since the node last looked empty: a wait that is over at once makes no list old.
+    has_waited: bool,
 }
 
 impl VolumeRecord {
@@ -231,12 +233,15 @@ impl VolumeRecord {
     pub(crate) fn command(&mut self, now: Time, task: &Task) {
         if *task == Task::ListVolumes {
             self.first_list.get_or_insert(now);
+            self.has_waited = true;
         }
     }
 
     pub(crate) fn answered(&mut self, now: u64, answer: &Answer, snapshot: Option<u64>) {
         if matches!(answer, Answer::Volumes(_)) {
-            self.settled = self.settled.filter(|_| self.is_reported).or(Some(now));
+            if !self.is_reported {
+                self.settled = Some(now);
+            }
             self.listed = snapshot;
             self.used.clear();
         }
@@ -253,10 +258,10 @@ impl VolumeRecord {
     pub(crate) fn notice(&mut self, now: (Time, u64), notice: &Notice, request: &Request) -> Checked {
         let (now, true_now) = now;
         match notice {
-            Notice::AwaitsVolumes { .. } => self.waits = true,
+            Notice::AwaitsVolumes { .. } => (self.waits, self.has_waited) = (true, true),
             Notice::VolumesSettled { left } => {
                 self.waits = false;
-                (self.settled, self.is_reported) = (Some(true_now), true);
+                (self.settled, self.is_reported) = (self.has_waited.then_some(true_now), true);
                 self.left.clone_from(left);
                 let wait = request.settings.wait_for_volumes;
                 let since = self.resumed.or(self.first_list);
@@ -270,7 +275,7 @@ impl VolumeRecord {
                 self.waits = false;
                 if *phase == Phase::Verifying {
                     self.left = None;
-                    (self.settled, self.is_reported) = (None, false);
+                    (self.settled, self.is_reported, self.has_waited) = (None, false, false);
                 }
             }
             _ => {}

@@ -82,6 +82,12 @@ impl Drain {
         (mark.id == self.request.id).then_some(mark)
     }
 
+    /// The checkpoint of another drain of ours on the node.
+    fn earlier_mark(&self) -> Option<&Checkpoint> {
+        let mark = self.cluster.node()?.checkpoint.as_ref()?;
+        (mark.id != self.request.id).then_some(mark)
+    }
+
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
     /// others. A late mark of this drain may say that the cordon is an earlier drain's. That of an
     /// earlier drain that never ended has no other owner than this drain, which lifts it when it is cancelled.
@@ -123,9 +129,14 @@ impl Drain {
 
     /// What a new state of the node says of a cordon of ours whose answer has not come, or was lost. Once the node
     /// has moved on from the state it was decided on, it has been made or never will be. Where our mark stands
-    /// without the cordon, it was made and lifted: the next one is not ours, whatever answer comes.
+    /// without the cordon, it was made and lifted: the next one is not ours, whatever answer comes. The same is true of the
+    /// mark of an earlier drain, whose cordon this one would inherit.
     pub(super) fn settle_cordon(&mut self) {
         let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
+        let was_found = self.earlier_mark().is_some_and(|mark| mark.own_cordon);
+        if was_found && !self.cluster.is_cordoned() && self.cordon.is_unknown() {
+            self.cordon.lift();
+        }
         if was_made && !self.cluster.is_cordoned() {
             if self.cordon.is_ours() {
                 // An earlier process made it.

@@ -99,6 +99,10 @@ impl CordonState {
         self.cordon == Cordon::Inherited
     }
 
+    pub(super) fn is_unknown(&self) -> bool {
+        self.cordon == Cordon::Unknown
+    }
+
     pub(super) fn is_unsure(&self) -> bool {
         self.cordon == Cordon::Unsure
     }

@@ -191,6 +191,11 @@ impl EvictionTarget {
         self.hold = reason;
     }
 
+    /// What [`Self::hold`] has set since it was asked last.
+    pub(super) const fn held(&self) -> Option<&Reason> {
+        self.hold.as_ref()
+    }
+
     /// A budget holds it up.
     pub(super) fn hold_by_budget(&mut self, now: Time) {
         self.budget_since.get_or_insert(now);

@@ -81,10 +81,11 @@ impl Drain {
         }
         match target.state() {
             State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, target, *awaiting),
-            // A pod that is asked again waits for what it has waited for before.
+            // A pod that is asked again waits for what it has waited for before; one whose deletion is due beside the
+            // unanswered eviction waits for what holds that.
             State::Asked => {
-                let refusal = target.refusal().cloned();
-                self.unless_surging(pod, refusal.unwrap_or(Reason::EvictionRequested))
+                let known = target.held().or(target.refusal()).cloned();
+                self.unless_surging(pod, known.unwrap_or(Reason::EvictionRequested))
             }
             State::Waiting => {
                 let reason = self.waiting_reason(pod, target);
