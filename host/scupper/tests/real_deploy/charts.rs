@@ -65,7 +65,11 @@ const SAME: [(&str, &[&str], &[&str]); 11] = [
         &["--include-crds", "--set=drainRequests={nvsentinel}"],
     ),
     ("slurm", &[], &["--include-crds"]),
-    ("openstack", &[], &["--include-crds", "--set=secrets={openstack}"]),
+    (
+        "openstack",
+        &[],
+        &["--include-crds", "--set=secrets={openstack},facts={cluster}"],
+    ),
 ];
 
 #[test]
