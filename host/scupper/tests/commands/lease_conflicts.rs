@@ -193,12 +193,12 @@ fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
         .unwrap();
     let run = second.ended();
     assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(run.stdout.contains("evict    shop/web"), "{run:#?}");
+    // Its line `evict` is missing if the pod is gone before the eviction is answered.
+    assert!(run.stdout.contains("gone     shop/web"), "{run:#?}");
     let run = first.ended();
-    assert!(
-        !run.stdout.contains("evict    shop/web"),
-        "two evictors: {run:#?}"
-    );
+    let evicted = ["evict    shop/web", "gone     shop/web"];
+    let has_evicted = evicted.iter().any(|line| run.stdout.contains(line));
+    assert!(!has_evicted, "two evictors: {run:#?}");
 }
 
 #[test]
