@@ -1,6 +1,5 @@
 //! Lists: selection, pages, versions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -49,33 +48,29 @@ pub(crate) fn list(table: &Table, target: &Target, query: &Query, shape: Shape) 
         .map(|it| usize::try_from(it).unwrap_or(usize::MAX));
     let resource = kind.resource();
     let namespace = target.namespace.as_deref();
-    let found: BTreeMap<Key, Arc<Value>> = if page.version == table.version {
-        table
-            .list(&resource, namespace)
-            .map(|(key, object)| (key.clone(), Arc::clone(object)))
-            .collect()
-    } else {
-        table.list_at(&resource, namespace, page.version)
+    let then = table.list_at(&resource, namespace, page.version);
+    let found: Box<dyn Iterator<Item = (&Key, &Arc<Value>)>> = match &then {
+        Some(then) => Box::new(then.iter()),
+        None => Box::new(table.list(&resource, namespace)),
     };
-    let mut rest = found.iter().filter(|(key, object)| {
-        page.after
-            .as_ref()
-            .is_none_or(|(ns, name)| (&key.namespace, &key.name) > (ns, name))
-            && selection.matches(object)
-    });
+    let is_later = |key: &Key| {
+        let after = page.after.as_ref();
+        after.is_none_or(|(ns, name)| (&key.namespace, &key.name) > (ns, name))
+    };
+    let mut rest = found.filter(|(key, object)| is_later(key) && selection.matches(object));
     let mut items = Vec::new();
     let mut last = None;
     for (key, object) in rest.by_ref().take(limit.unwrap_or(usize::MAX)) {
         items.push(shape.item(kind, object));
         last = Some(key);
     }
-    let left = rest.count();
     let mut metadata = json!({"resourceVersion": page.version.to_string()});
-    if let Some(last) = last.filter(|_| left > 0) {
+    let has_more = rest.next().is_some();
+    if let Some(last) = last.filter(|_| has_more) {
         let token = format!("{}/{}/{}", page.version, last.namespace, last.name);
         fields::set(&mut metadata, "/continue", token.into());
         if selection.is_everything() {
-            fields::set(&mut metadata, "/remainingItemCount", left.into());
+            fields::set(&mut metadata, "/remainingItemCount", (1 + rest.count()).into());
         }
     }
     let (kind, version) = shape.list(kind);

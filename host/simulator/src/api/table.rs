@@ -106,27 +106,30 @@ impl Table {
         })
     }
 
-    /// The objects of a resource as they were at a version that is not older than the history.
+    /// The objects of a resource as they were at a version that is not older than the history; `None`: as they are now.
     pub(crate) fn list_at(
         &self,
         resource: &str,
         namespace: Option<&str>,
         version: u64,
-    ) -> BTreeMap<Key, Arc<Value>> {
+    ) -> Option<BTreeMap<Key, Arc<Value>>> {
+        let is_of_list =
+            |key: &Key| key.resource == resource && namespace.is_none_or(|it| it == key.namespace);
+        let later = self.changes.iter().rev();
+        let later = later.take_while(|it| it.version > version);
+        let mut later = later.filter(|it| is_of_list(&it.key)).peekable();
+        later.peek()?;
         let mut then: BTreeMap<Key, Arc<Value>> = self
             .list(resource, namespace)
             .map(|(key, object)| (key.clone(), Arc::clone(object)))
             .collect();
-        for change in self.changes.iter().rev().take_while(|it| it.version > version) {
-            if change.key.resource != resource || namespace.is_some_and(|it| it != change.key.namespace) {
-                continue;
-            }
+        for change in later {
             match &change.before {
                 Some(before) => then.insert(change.key.clone(), Arc::clone(before)),
                 None => then.remove(&change.key),
             };
         }
-        then
+        Some(then)
     }
 
     /// The changes after `version`; `None` if some of them have been dropped.

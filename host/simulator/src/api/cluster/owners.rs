@@ -1,7 +1,8 @@
 //! Simulates controllers and the scheduler: ReplicaSets and StatefulSets get their missing pods on the first schedulable node,
 //! DaemonSets one on every node, cordoned or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -33,14 +34,19 @@ fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
     if store.read(|table| owners.iter().all(|it| table.list(it, None).next().is_none())) {
         return Vec::new();
     }
-    let (nodes, pods) = (store.list("nodes"), store.list("pods"));
+    let (nodes, pods) = (store.list("nodes"), shared(store, "pods"));
+    let owned = owned(&pods);
+    let owned = |set: &Value| {
+        let pods = owned.get(text(set, "/metadata/uid"));
+        pods.into_iter().flatten().copied()
+    };
     let free = nodes
         .iter()
         .find(|node| node.pointer("/spec/unschedulable") != Some(&Value::Bool(true)));
     let mut wanted = Vec::new();
     if let Some(node) = free.map(|node| text(node, "/metadata/name")) {
         for set in store.list("replicasets.apps") {
-            for _ in owned(&pods, &set).filter(|pod| !ending(pod)).count()..replicas(&set) {
+            for _ in owned(&set).filter(|pod| !ending(pod)).count()..replicas(&set) {
                 *made += 1;
                 wanted.push(pod_of(
                     &set,
@@ -50,9 +56,7 @@ fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
             }
         }
         for set in store.list("statefulsets.apps") {
-            let there: BTreeSet<&str> = owned(&pods, &set)
-                .map(|pod| text(pod, "/metadata/name"))
-                .collect();
+            let there: BTreeSet<&str> = owned(&set).map(|pod| text(pod, "/metadata/name")).collect();
             let names =
                 (0..replicas(&set)).map(|number| format!("{}-{number}", text(&set, "/metadata/name")));
             wanted.extend(
@@ -63,9 +67,7 @@ fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
         }
     }
     for set in store.list("daemonsets.apps") {
-        let covered: BTreeSet<&str> = owned(&pods, &set)
-            .map(|pod| text(pod, "/spec/nodeName"))
-            .collect();
+        let covered: BTreeSet<&str> = owned(&set).map(|pod| text(pod, "/spec/nodeName")).collect();
         for node in nodes
             .iter()
             .map(|node| text(node, "/metadata/name"))
@@ -81,12 +83,26 @@ fn lacking(store: &Store, made: &mut u32) -> Vec<Value> {
     wanted
 }
 
-fn owned<'a>(pods: &'a [Value], set: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let uid = text(set, "/metadata/uid");
-    pods.iter().filter(move |pod| {
-        let owners = items(pod, "/metadata/ownerReferences");
-        !uid.is_empty() && owners.iter().any(|owner| text(owner, "/uid") == uid)
+/// The objects of a resource, without a copy of each.
+fn shared(store: &Store, resource: &str) -> Vec<Arc<Value>> {
+    store.read(|table| {
+        let all = table.list(resource, None);
+        all.map(|(_, object)| Arc::clone(object)).collect()
     })
+}
+
+/// The pods of each owner, by its UID.
+fn owned(pods: &[Arc<Value>]) -> BTreeMap<&str, Vec<&Value>> {
+    let mut owned = BTreeMap::<_, Vec<_>>::new();
+    for pod in pods {
+        for owner in items(pod, "/metadata/ownerReferences") {
+            let uid = text(owner, "/uid");
+            if !uid.is_empty() {
+                owned.entry(uid).or_default().push(&**pod);
+            }
+        }
+    }
+    owned
 }
 
 /// A pod that is terminating or has finished no longer counts.
