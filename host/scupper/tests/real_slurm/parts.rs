@@ -74,11 +74,9 @@ async fn a_job_of_two_nodes_blocks_both_until_its_epilog_has_finished() {
         rig.step(HookPhase::BeforeDrain).await == StepOutcome::Done
     })
     .await;
-    assert!(
-        completing && testbed.job(job) == "CANCELLED",
-        "{}",
-        testbed.job(job)
-    );
+    assert!(completing, "no epilog was waited for");
+    // The epilog of the other node may end later.
+    until("the job has ended", async || testbed.job(job) == "CANCELLED").await;
 }
 
 #[tokio::test]
