@@ -93,6 +93,10 @@ impl World {
         self.request.id.push_str("-other");
         self.request.name.clone_from(&self.request.id);
         self.invariants.begin_episode();
+        let node = self.cluster.node.as_ref();
+        let mark = node.and_then(|node| node.checkpoint.as_ref());
+        self.invariants.inherits =
+            mark.is_some_and(|mark| mark.drained || mark.ended_well || !mark.is_under_way());
         self.copies.begin_episode();
     }
 

@@ -281,6 +281,7 @@ impl Invariants {
                     && mark_stands
                     && writes_work
                     && !self.ended_well
+                    && !self.inherits
                     && request.intent == Intent::Drain =>
             {
                 broken(5, "a cancelled drain leaves our cordon")

@@ -52,6 +52,8 @@ pub(crate) struct Invariants {
     pub(crate) cancelled: Option<String>,
     /// An earlier process had completed this drain successfully.
     pub(crate) ended_well: bool,
+    /// Another drain had ended when this one came in its place, or had drained the node: its cordon stays.
+    pub(crate) inherits: bool,
     /// The reasons seen.
     pub(crate) reasons: Vec<Discriminant<Reason>>,
 }

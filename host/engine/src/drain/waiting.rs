@@ -84,7 +84,7 @@ impl Drain {
             // A pod that is asked again waits for what it has waited for before; one whose deletion is due beside the
             // unanswered eviction waits for what holds that.
             State::Asked => {
-                let known = target.held().or(target.refusal()).cloned();
+                let known = target.held().or_else(|| target.refusal()).cloned();
                 self.unless_surging(pod, known.unwrap_or(Reason::EvictionRequested))
             }
             State::Waiting => {
