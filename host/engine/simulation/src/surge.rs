@@ -338,6 +338,11 @@ impl Invariants {
                 coverage.count("surge", "waits for its turn");
                 let now = self.process_now;
                 self.surges.turns.insert(deployment.clone(), now);
+                // Nothing was written: until its turn comes, its pods hold no place of their wave.
+                let pods = self.surges.planned.get(deployment).into_iter().flatten();
+                for pod in pods.filter(|pod| !self.knowledge.deleting.contains(&pod.uid)) {
+                    self.plans.refused(&pod.uid);
+                }
             }
             Answer::Rejected { .. } | Answer::NodeGone | Answer::Forbidden { .. } => {
                 self.surges.turns.remove(deployment);
@@ -372,7 +377,10 @@ impl Invariants {
             let mut planned = self.surges.planned.values().flatten();
             matches!(reason, Reason::BudgetExhausted { .. }) && !planned.any(|it| it.uid == pod.uid)
         };
-        let stands = drain.outcome().is_some() || drain.phase() != Phase::Evicting;
+        // While the API server asks for less, no budget is tried.
+        let is_throttled = |(_, reason): &(PodRef, Reason)| matches!(reason, Reason::Throttled { .. });
+        let stands =
+            drain.outcome().is_some() || drain.phase() != Phase::Evicting || waiting.iter().any(is_throttled);
         if stands || outstanding.values().any(chooses) || !waiting.iter().any(is_held) {
             self.surges.chosen = now;
         }

@@ -84,7 +84,8 @@ impl Drain {
 
     /// An eviction was answered whose pod the drain has deleted meanwhile.
     fn overtaken_answered(&mut self, uid: &Uid, answer: EvictAnswer) {
-        let may_have_happened = matches!(answer, EvictAnswer::Accepted | EvictAnswer::Unreachable { .. });
+        let is_accepted = answer == EvictAnswer::Accepted;
+        let may_have_happened = is_accepted || matches!(answer, EvictAnswer::Unreachable { .. });
         match answer {
             EvictAnswer::Accepted => self.throttle.ease(),
             EvictAnswer::Throttled { message, retry_after } => {
@@ -97,6 +98,9 @@ impl Drain {
         }
         if let Some(target) = self.plan_state.target_mut(uid) {
             target.end_overtaken(may_have_happened);
+            if is_accepted && target.forget_refused_force() {
+                self.accepted(uid, Removal::Evict);
+            }
         }
     }
 

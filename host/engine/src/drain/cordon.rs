@@ -136,6 +136,7 @@ impl Drain {
         let was_found = self.earlier_mark().is_some_and(|mark| mark.own_cordon);
         if was_found && !self.cluster.is_cordoned() && self.cordon.is_unknown() {
             self.cordon.lift();
+            self.checkpoint_state.change();
         }
         if was_made && !self.cluster.is_cordoned() {
             if self.cordon.is_ours() {

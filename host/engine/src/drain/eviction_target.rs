@@ -264,6 +264,13 @@ impl EvictionTarget {
         }
     }
 
+    /// Its deletion was refused, and so did not happen: nothing is left of it if the pod ends all the same. Returns whether
+    /// that is so.
+    pub(super) fn forget_refused_force(&mut self) -> bool {
+        let is_refused = matches!(self.state, State::Waiting) && !self.is_force_unconfirmed();
+        is_refused && self.forced.take().is_some()
+    }
+
     pub(super) const fn forced(&self) -> Option<&Forced> {
         self.forced.as_ref()
     }

@@ -211,6 +211,26 @@ fn the_cordon_of_a_drain_that_never_ended_is_taken_over_and_lifted_by_a_cancel()
 }
 
 #[test]
+fn a_cordon_that_others_make_while_a_drain_plans_is_not_that_of_the_drain_before_it() {
+    let state = |unschedulable, version: &str| Node {
+        unschedulable,
+        checkpoint: Some(unfinished()),
+        resource_version: version.to_owned(),
+        ..node()
+    };
+    let mut host = Host::new(Request {
+        policies: Vec::from([planner("first")]),
+        ..request()
+    });
+    host.begin_with(state(true, "200"), &[pod("a")], &[])
+        .does("plan first");
+    host.handle(Event::Node(Some(state(false, "201"))));
+    host.handle(Event::Node(Some(state(true, "202"))));
+    host.planned("first", |_| {}).does("save holding, not ours");
+    assert!(!host.last_checkpoint().own_cordon);
+}
+
+#[test]
 fn a_digest_tells_sets_of_pods_apart_however_they_are_cut() {
     let of = |pods: &[(&str, &[&str])]| {
         let pods = pods.iter().map(|(namespace, names)| {

@@ -133,6 +133,15 @@ fn a_deletion_that_is_refused_is_repeated_while_its_eviction_is_unanswered() {
 }
 
 #[test]
+fn an_eviction_that_is_accepted_after_its_deletion_was_refused_needs_no_second_deletion() {
+    let mut host = evicting(forcing(), &pods(1), 8);
+    host.wait(120_000).skip().answer("delete p0", failed()).notices();
+    host.answer("evict p0", answer(EvictAnswer::Accepted));
+    host.reports("p0 leaves\np0 waits: Terminating");
+    host.wait(10_000).does("").waits("ns/p0 Terminating");
+}
+
+#[test]
 fn a_deadline_that_moves_brings_no_second_eviction_while_the_first_is_unanswered() {
     let later = || Event::Deadline(Some(START + Duration::from_secs(1000)));
     // The deletion is withdrawn before it went out.
