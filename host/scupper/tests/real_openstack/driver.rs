@@ -64,7 +64,7 @@ impl Drain {
 
     /// The reason that the drain writes for disabling nova-compute.
     pub(crate) fn mark(&self) -> String {
-        format!("scupper: node={NODE} drain={}", self.id)
+        format!("scupper: node={NODE} cluster=testbed drain={}", self.id)
     }
 
     /// The process dies, with its token and with the state since the last save: here, all of it.
@@ -197,6 +197,7 @@ pub(crate) fn spec(bed: &Testbed, setup: &Setup<'_>) -> PolicySpec {
         [
             ("auth-url", keystone_url),
             ("region-name", "RegionOne"),
+            ("cluster", "testbed"),
             ("host-table", "node-1=compute-a"),
             ("poll-seconds", "1"),
         ]

@@ -46,6 +46,27 @@ pub(crate) async fn cancel(bed: &Testbed) {
     assert_eq!(nova.service(A)["status"], "enabled");
 }
 
+/// Two clusters with one Nova, and a node of this name in both: the other one's host is under maintenance.
+pub(crate) async fn of_another_cluster(bed: &Testbed) {
+    let nova = bed.nova();
+    let theirs = format!("scupper: node={NODE} cluster=elsewhere drain=d9");
+    nova.disable(B, &theirs);
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.start().await;
+    assert_eq!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    let ours = nova.service(A)["disabled_reason"].as_str().unwrap().to_owned();
+    let head = format!("scupper: node={NODE} cluster=");
+    assert!(ours.starts_with(&head) && !ours.contains("elsewhere"), "{ours}");
+    assert_eq!(
+        node.uncordon("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
+    assert_eq!(nova.service(A)["status"], "enabled");
+    assert_eq!(nova.service(B)["disabled_reason"], theirs.as_str());
+}
+
 /// An operator's "ticket 7", which stays the operator's.
 pub(crate) async fn what_stays(bed: &Testbed) {
     let nova = bed.nova();

@@ -113,6 +113,9 @@ const SCENARIOS: &[Scenario] = &[
     ("in_driver_mode_what_a_drain_changed_follows_the_cordon", |bed| {
         second::follows_the_cordon(bed).boxed()
     }),
+    ("in_driver_mode_another_clusters_host_stays_disabled", |bed| {
+        giving_back::of_another_cluster(bed).boxed()
+    }),
     ("after_kubectl_uncordon_ours_puts_it_right", |bed| {
         giving_back::after_kubectl_uncordon(bed).boxed()
     }),

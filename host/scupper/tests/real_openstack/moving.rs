@@ -43,7 +43,7 @@ pub(crate) async fn five(bed: &Testbed) {
     assert_eq!(nova.server(&ids[0])["status"], "PAUSED");
     let reason = nova.service(A)["disabled_reason"].as_str().unwrap().to_owned();
     assert!(
-        reason.starts_with("scupper: node=node-1 drain=drain-"),
+        reason.starts_with("scupper: node=node-1 cluster=testbed drain=drain-"),
         "{reason}"
     );
     let all = reported.join("\n");

@@ -37,8 +37,11 @@ pub(crate) fn cancel(
     hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
 ) -> Result<Outcome, StepError> {
-    let ours = enable::ours(call, cloud)?;
-    let host = match ours.first() {
+    let mark = Mark::of(call, settings)?;
+    let ours = enable::ours(&mark, cloud)?;
+    // An earlier drain may have left its mark on another host.
+    let own = ours.iter().find(|service| mark.is_of_drain(service.reason()));
+    let host = match own.or_else(|| ours.first()) {
         Some(service) => service.host.clone(),
         None => match preflight::service(call, settings, hook_state, cloud) {
             Ok(service) => service.host,
@@ -67,7 +70,6 @@ pub(crate) fn cancel(
         return Ok(Outcome::pending(progress).again_after(LATE).into());
     }
     if settings.on_failure.undoes(call.drain.held) {
-        let mark = Mark::new(&call.node.name, &call.drain.id);
         for service in &ours {
             if mark.is_of_drain(service.reason()) {
                 enable::put(call, service, cloud)?;

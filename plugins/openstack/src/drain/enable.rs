@@ -13,7 +13,8 @@ use crate::step_error::StepError;
 /// After the uncordon: waits until nova-compute is up, so that the first new server does not fail.
 pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, StepError> {
     let all = compute_services(cloud, None)?;
-    let ours = of_node(call, &all);
+    let mark = Mark::of(call, settings)?;
+    let ours = of_node(&mark, &all);
     if let Some(down) = ours.iter().find(|service| !service.is_up()) {
         let progress = format!(
             "waiting for nova-compute on {} to be up before it is enabled",
@@ -36,13 +37,12 @@ pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) ->
 }
 
 /// The services with the mark of this node, even if the node's Nova host has another name by now.
-pub(super) fn ours(call: &Call, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, StepError> {
+pub(super) fn ours(mark: &Mark, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, StepError> {
     let all = compute_services(cloud, None)?;
-    Ok(of_node(call, &all).into_iter().cloned().collect())
+    Ok(of_node(mark, &all).into_iter().cloned().collect())
 }
 
-fn of_node<'s>(call: &Call, all: &'s [Service]) -> Vec<&'s Service> {
-    let mark = Mark::new(&call.node.name, &call.drain.id);
+fn of_node<'s>(mark: &Mark, all: &'s [Service]) -> Vec<&'s Service> {
     let is_ours = |service: &&Service| !service.is_enabled() && mark.is_of_node(service.reason());
     all.iter().filter(is_ours).collect()
 }

@@ -4,7 +4,7 @@ use scupper_sdk::{Call, count};
 
 use super::observe::{compute_services, servers};
 use crate::cloud::Cloud;
-use crate::nova::{Mark, Server, Service, State};
+use crate::nova::{Mark, Server, Service, State, is_of_scupper};
 use crate::settings::{Others, Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -20,7 +20,7 @@ pub(crate) fn preflight(
     cloud: &mut Cloud<'_>,
 ) -> Result<(), StepError> {
     let service = service(call, settings, hook_state, cloud)?;
-    let mark = Mark::new(&call.node.name, &call.drain.id);
+    let mark = Mark::of(call, settings)?;
     check(settings, &service, &mark, hook_state, cloud).map(drop)
 }
 
@@ -83,13 +83,30 @@ fn refuse_dead_end(service: &Service, leaving: usize, cloud: &mut Cloud<'_>) -> 
         )));
     }
     let all = compute_services(cloud, None)?;
-    let mut others = all.iter().filter(|other| other.host != *host);
-    if !others.any(|other| other.is_enabled() && other.is_up()) {
-        return Err(StepError::fatal(format!(
-            "no other compute host is enabled and up: {leaving} on {host} cannot leave"
-        )));
+    if has_another(&all, host) {
+        return Ok(());
     }
-    Ok(())
+    Err(StepError::fatal(dead_end(&all, host, &leaving)))
+}
+
+/// Whether a server of this host can go to another one.
+pub(super) fn has_another(all: &[Service], host: &str) -> bool {
+    let mut others = all.iter().filter(|other| other.host != host);
+    others.any(|other| other.is_enabled() && other.is_up())
+}
+
+/// The refusal then. It names the hosts that drains by Scupper have disabled.
+pub(super) fn dead_end(all: &[Service], host: &str, leaving: &str) -> String {
+    let others = all.iter().filter(|other| other.host != host && other.is_up());
+    let ours = others.filter(|other| !other.is_enabled() && is_of_scupper(other.reason()));
+    let ours = ours.map(|other| format!("{} is disabled by {}", other.host, other.reason()));
+    let ours: Vec<_> = ours.collect();
+    let mut words = format!("no other compute host is enabled and up: {leaving} on {host} cannot leave");
+    if !ours.is_empty() {
+        words.push_str("; ");
+        words.push_str(&named(ours));
+    }
+    words
 }
 
 pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {

@@ -7,9 +7,9 @@ use scupper_sdk::{Call, Outcome, Pending, log};
 
 use super::apply::apply;
 use super::decide::{BlockedServer, Decision, Waiting, decide};
-use super::observe::Snapshot;
+use super::observe::{Snapshot, compute_services, servers};
 use super::progress::{count, moving};
-use super::{arriving, confirm_empty, node_events, preflight, reasons};
+use super::{arriving, confirm_empty, enable, node_events, preflight, reasons};
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::Settings;
@@ -28,13 +28,16 @@ pub(crate) fn empty(
     hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
 ) -> Result<Outcome, StepError> {
-    let mark = Mark::new(&call.node.name, &call.drain.id);
+    let mark = Mark::of(call, settings)?;
     let service = preflight::service(call, settings, hook_state, cloud)?;
     if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
         log::info!("{plan}");
     }
     disable(call, &service, &mark, hook_state, cloud)?;
-    hook_state.disabled.get_or_insert_with(|| cloud.now());
+    if hook_state.disabled.is_none() {
+        refuse_dead_end(call, settings, &service, &mark, cloud)?;
+        hook_state.disabled = Some(cloud.now());
+    }
 
     let host = service.host.clone();
     let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
@@ -99,6 +102,32 @@ fn disable(
         node_events::found_disabled(host, reason)
     };
     Ok(())
+}
+
+/// Two drains that begin together both find the other host enabled. Once ours is disabled, one of them no longer does: it
+/// enables its host again and gives up, because servers that nobody can place anywhere are worse than a failed drain.
+fn refuse_dead_end(
+    call: &Call,
+    settings: &Settings,
+    service: &Service,
+    mark: &Mark,
+    cloud: &mut Cloud<'_>,
+) -> Result<(), StepError> {
+    let host = &service.host;
+    let all = compute_services(cloud, None)?;
+    if preflight::has_another(&all, host) {
+        return Ok(());
+    }
+    let leaving = preflight::leaving(settings, &servers(cloud, host)?);
+    if leaving == 0 {
+        return Ok(());
+    }
+    let own = all.iter().filter(|own| own.host == *host);
+    for own in own.filter(|own| !own.is_enabled() && mark.is_of_drain(own.reason())) {
+        enable::put(call, own, cloud)?;
+    }
+    let leaving = scupper_sdk::count(leaving, "server");
+    Err(StepError::fatal(preflight::dead_end(&all, host, &leaving)))
 }
 
 /// Done if the list is empty twice, with some time in between, and nothing else arrives or remains.

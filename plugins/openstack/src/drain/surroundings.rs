@@ -148,7 +148,12 @@ fn host<'s>(
         fix: "set `host-table`, `host-annotation` or `host-label`",
     })?;
     let (host, reason) = (&service.host, service.reason());
-    let by_us = Mark::new(&node.name, "").is_of_node(reason);
+    let mark = Mark::of_any(node, settings).map_err(|step_error| Obstacle {
+        subject: "cluster",
+        message: step_error.message(),
+        fix: "give the driver the right to get the namespace kube-system (deploy/components/facts/cluster), or set `cluster`",
+    })?;
+    let by_us = mark.is_of_node(reason);
     findings.push(if !service.is_up() {
         Finding::error(
             "host",

@@ -11,7 +11,7 @@ mod version;
 
 pub(crate) use action::{asked_to_move, cause, newest};
 pub(crate) use mapping::Mapping;
-pub(crate) use mark::Mark;
+pub(crate) use mark::{Mark, is_of_scupper};
 pub(crate) use migration::{Kind, Migration, Migrations};
 pub(crate) use server::{Server, Servers, State, shown};
 pub(crate) use service::{Service, services};

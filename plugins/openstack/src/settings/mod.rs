@@ -13,7 +13,8 @@ use crate::nova::Mapping;
 pub(crate) use moves::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
 use reading::Reader;
 
-const KEYS: [&str; 41] = [
+const KEYS: [&str; 42] = [
+    "cluster",
     "auth-url",
     "auth-type",
     "username",
@@ -62,6 +63,8 @@ const KEYS: [&str; 41] = [
 /// The policy's configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    /// This cluster's name in marks; `None`: the UID of the namespace kube-system.
+    pub(crate) cluster: Option<String>,
     /// Ends in `/v3`.
     pub(crate) auth_url: String,
     pub(crate) credential: Credential,
@@ -112,6 +115,7 @@ impl Settings {
         reader.misplaced();
         let auth_url = identity::auth_url(&mut reader);
         let settings = Self {
+            cluster: reader.name("cluster"),
             auth_url,
             credential: identity::credential(&mut reader),
             region: reader.text("region-name"),

@@ -47,6 +47,19 @@ impl Reader {
             .filter(|text| !text.is_empty())
     }
 
+    /// A short name.
+    pub(super) fn name(&mut self, key: &str) -> Option<String> {
+        let name = self.text(key)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.len() > 63 || !name.chars().all(is_plain) {
+            self.problem(
+                key,
+                "must be a name of at most 63 letters, digits, dots, hyphens and underscores",
+            );
+        }
+        Some(name)
+    }
+
     /// A required URL, without a trailing slash.
     pub(super) fn url(&mut self, key: &str) -> Option<String> {
         let Some(url) = self.text(key) else {

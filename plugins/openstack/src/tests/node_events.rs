@@ -49,7 +49,8 @@ fn disabling_is_reported_even_if_the_response_was_lost() {
     // The request took effect nevertheless.
     cloud.with(|state| {
         state.services[0]["status"] = json!("disabled");
-        state.services[0]["disabled_reason"] = json!("scupper: node=node-1 drain=uid-of-maintenance");
+        state.services[0]["disabled_reason"] =
+            json!("scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance");
     });
     for _ in 0..3 {
         pending(&host);

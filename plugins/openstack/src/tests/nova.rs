@@ -358,7 +358,7 @@ impl Cloud {
     }
 }
 
-fn service(host: &str) -> Value {
+pub(super) fn service(host: &str) -> Value {
     json!({
         "id": format!("id-of-{host}"), "binary": "nova-compute", "host": host, "status": "enabled", "state": "up",
         "disabled_reason": null, "forced_down": false,

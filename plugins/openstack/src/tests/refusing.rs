@@ -1,5 +1,6 @@
 //! Drains that are refused before any change.
 
+use scupper_sdk::http::{Method, Request};
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
@@ -144,4 +145,49 @@ fn the_plan_is_logged_once_by_two_hooks() {
         .collect();
     assert_eq!(plans.len(), 1, "{lines:?}");
     assert_eq!(plans[0].1, "plan for compute-a: 1 of 1 server to leave");
+}
+
+/// Another drain disables the other host at the same moment.
+fn disabled_together(cloud: &Cloud, reason: &'static str) {
+    let other = cloud.clone();
+    let instead = move |request: &Request| {
+        if request.method == Method::Put {
+            other.with(|state| {
+                state.services[1]["status"] = json!("disabled");
+                state.services[1]["disabled_reason"] = json!(reason);
+            });
+        }
+        None
+    };
+    cloud.with(|state| state.instead = Box::new(instead));
+}
+
+#[test]
+fn of_two_drains_that_begin_together_one_gives_its_own_host_back_and_names_the_other() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    let theirs = "scupper: node=node-2 cluster=uid-of-cluster drain=d2";
+    disabled_together(&cloud, theirs);
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    let message = failed(&host, Phase::BeforeDrain);
+    assert_eq!(
+        message,
+        format!(
+            "no other compute host is enabled and up: 1 server on compute-a cannot leave; compute-b is disabled by {theirs}"
+        )
+    );
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+    assert_eq!(cloud.service("compute-b")["disabled_reason"], json!(theirs));
+    assert_eq!(cloud.count("POST /servers"), 0);
+}
+
+#[test]
+fn a_host_without_servers_is_drained_although_no_other_is_enabled_any_more() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_together(&cloud, "ticket 9");
+    pending(&host);
+    assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
 }

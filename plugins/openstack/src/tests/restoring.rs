@@ -38,7 +38,7 @@ fn reasons_of_operators_and_of_the_hypervisor_driver_are_kept() {
 fn a_cancel_keeps_the_service_that_an_earlier_drain_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    let earlier = "scupper: node=node-1 drain=earlier";
+    let earlier = "scupper: node=node-1 cluster=uid-of-cluster drain=earlier";
     disabled_by(&cloud, earlier);
     pending(&host);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -85,7 +85,10 @@ fn the_uncordon_reports_nothing_if_the_host_is_enabled_or_unknown() {
 fn the_uncordon_enables_what_an_earlier_drain_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     host.drain_named("maintenance-complete");
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
@@ -95,7 +98,7 @@ fn the_uncordon_enables_what_an_earlier_drain_disabled() {
 fn the_service_of_another_node_is_not_ours() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-10 drain=x");
+    disabled_by(&cloud, "scupper: node=node-10 cluster=uid-of-cluster drain=x");
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "disabled");
 }
@@ -104,7 +107,7 @@ fn the_service_of_another_node_is_not_ours() {
 fn after_the_uncordon_it_waits_until_nova_compute_is_up() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=x");
+    disabled_by(&cloud, "scupper: node=node-1 cluster=uid-of-cluster drain=x");
     cloud.with(|state| state.services[0]["state"] = json!("down"));
     assert!(matches!(step(&host, Phase::AfterUncordon), Outcome::Pending(_)));
     assert_eq!(cloud.count("PUT"), 0);
@@ -130,7 +133,10 @@ fn cancel_aborts_what_is_under_way_and_enables_again() {
 fn cancel_does_not_touch_migrations_of_other_users() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     cloud.migration(7, "s1", HOST, "compute-b", "running", "live-migration");
     cloud.with(|state| state.migrations[0]["user_id"] = json!("somebody"));
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -142,7 +148,10 @@ fn before_2_65_accepted_and_queued_migrations_are_aborted_once_they_run() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.newest = "2.64");
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     for status in ["accepted", "queued", "preparing", "post-migrating"] {
         cloud.with(|state| state.migrations.clear());
         cloud.migration(7, "s1", HOST, "compute-b", status, "live-migration");
@@ -177,7 +186,10 @@ fn with_keep_a_failed_drain_keeps_the_service_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     host.config("rollback", "stay-disabled");
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "disabled");
 }
@@ -195,7 +207,10 @@ fn the_service_follows_the_cordon_unless_configured_otherwise() {
         let host = Host::new();
         let cloud = Cloud::new(&host);
         host.config("on-failure", choice);
-        disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+        disabled_by(
+            &cloud,
+            "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+        );
         if held {
             host.held();
         }
@@ -234,7 +249,7 @@ fn cancelling_a_drain_that_changed_nothing_does_nothing() {
 fn cancelling_a_second_drain_keeps_the_service_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    let first = "scupper: node=node-1 drain=uid-of-first";
+    let first = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-first";
     disabled_by(&cloud, first);
     host.drain_named("second");
     host.found_drained();
@@ -264,7 +279,7 @@ fn a_service_enabled_since_is_disabled_again_and_enabled_by_a_cancel() {
     pending(&host);
     assert_eq!(
         cloud.service(HOST)["disabled_reason"],
-        json!("scupper: node=node-1 drain=uid-of-second")
+        json!("scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-second")
     );
     cloud.end_all("completed");
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -274,7 +289,10 @@ fn a_service_enabled_since_is_disabled_again_and_enabled_by_a_cancel() {
 /// Nova has accepted the request; its conductor has not recorded the migration.
 fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
     let cloud = Cloud::new(host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     cloud.server("s1", "active");
     cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
     cloud.with(|state| {
@@ -321,7 +339,10 @@ fn a_migration_requested_by_another_user_is_not_ours_before_nova_records_it() {
 fn a_request_with_a_lost_response_may_take_effect_after_the_cancel_began() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, "scupper: node=node-1 drain=uid-of-maintenance");
+    disabled_by(
+        &cloud,
+        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
+    );
     cloud.server("s1", "active");
     assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
     assert_eq!(cloud.service(HOST)["status"], "disabled");
@@ -331,4 +352,63 @@ fn a_request_with_a_lost_response_may_take_effect_after_the_cancel_began() {
     assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+/// Two clusters with one Nova, and a node of the same name in both.
+#[test]
+fn the_host_of_another_clusters_node_of_that_name_is_left_alone() {
+    let theirs = "scupper: node=node-1 cluster=elsewhere drain=d9";
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        state.services[1]["status"] = json!("disabled");
+        state.services[1]["disabled_reason"] = json!(theirs);
+        state.services.push(super::nova::service("compute-c"));
+    });
+    cloud.server("s1", "active");
+    pending(&host);
+    let ours = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
+    assert_eq!(cloud.service(HOST)["disabled_reason"], json!(ours));
+    while step(&host, Phase::OnCancel) != Outcome::Done {
+        cloud.end_all("cancelled");
+    }
+    host.drain_named("maintenance-complete");
+    assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+    assert_eq!(cloud.service("compute-b")["disabled_reason"], json!(theirs));
+}
+
+#[test]
+fn a_configured_name_of_the_cluster_stands_in_the_mark() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("cluster", "east");
+    cloud.server("s1", "active");
+    pending(&host);
+    let mark = "scupper: node=node-1 cluster=east drain=uid-of-maintenance";
+    assert_eq!(cloud.service(HOST)["disabled_reason"], json!(mark));
+}
+
+/// An earlier drain has left its mark on another host, which has the node's name no longer.
+#[test]
+fn a_cancel_looks_at_the_host_that_its_own_drain_has_disabled() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.with(|state| {
+        let earlier = "scupper: node=node-1 cluster=uid-of-cluster drain=earlier";
+        let mut left = super::nova::service("compute-0");
+        left["status"] = json!("disabled");
+        left["disabled_reason"] = json!(earlier);
+        state.services.insert(0, left);
+    });
+    cloud.server("s1", "active");
+    pending(&host);
+    assert!(
+        matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)),
+        "a migration runs"
+    );
+    cloud.end_all("cancelled");
+    while step(&host, Phase::OnCancel) != Outcome::Done {}
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+    assert_eq!(cloud.service("compute-0")["status"], "disabled");
 }

@@ -153,7 +153,7 @@ fn a_host_still_disabled_after_an_uncordon_comes_with_the_command() {
     let cloud = Cloud::new(&host);
     cloud.with(|state| {
         state.services[0]["status"] = json!("disabled");
-        state.services[0]["disabled_reason"] = json!("scupper: node=node-1 drain=d1");
+        state.services[0]["disabled_reason"] = json!("scupper: node=node-1 cluster=uid-of-cluster drain=d1");
     });
     let findings = host.check::<OpenStack>();
     let found = findings.iter().find(|finding| finding.subject == "host").unwrap();
