@@ -1,5 +1,7 @@
 //! Reads what Nova reports about a host.
 
+use std::collections::BTreeSet;
+
 use scupper_sdk::Timestamp;
 use scupper_sdk::http::Method;
 
@@ -91,6 +93,29 @@ pub(crate) fn compute_services(cloud: &mut Cloud<'_>, host: Option<&str>) -> Res
             "Nova's list of compute services cannot be read (a cell may be down): {error}"
         ))
     })
+}
+
+/// Servers that were resized away from the host and may still come back: their disks are here. They are on other hosts now, so no
+/// list of this host contains them. Only the first page is looked at: an empty host is checked record by record.
+pub(crate) fn unconfirmed(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Server>, StepError> {
+    let unreadable = |error| {
+        StepError::retry(format!(
+            "Nova's list of unconfirmed resizes cannot be read: {error}"
+        ))
+    };
+    let (waiting, records) = ask::unconfirmed(host);
+    let mut servers = Servers::default();
+    servers.take(&cloud.get(&waiting)?).map_err(unreadable)?;
+    if servers.0.is_empty() {
+        return Ok(servers.0);
+    }
+    let mut migrations = Migrations::default();
+    migrations.take(&cloud.get(&records)?).map_err(unreadable)?;
+    let from_here = |it: &&Migration| it.is_from(host) && it.is_unconfirmed();
+    let records = migrations.0.iter().filter(from_here);
+    let ids: BTreeSet<&str> = records.map(|it| it.instance_uuid.as_str()).collect();
+    servers.0.retain(|server| ids.contains(server.id.as_str()));
+    Ok(servers.0)
 }
 
 /// All servers on the host, of all tenants and from all pages.

@@ -2,7 +2,7 @@
 
 use scupper_sdk::{Call, count};
 
-use super::observe::{compute_services, servers};
+use super::observe::{compute_services, servers, unconfirmed};
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Server, Service, State, is_of_scupper};
 use crate::settings::{Others, Settings, Stopped};
@@ -64,6 +64,7 @@ pub(super) fn check(
     let leaving = leaving(settings, &servers);
     if settings.moves.others == Others::Fail {
         refuse_immovable(host, &servers)?;
+        refuse_unconfirmed(host, cloud)?;
     }
     if leaving > 0 {
         refuse_dead_end(service, leaving, cloud)?;
@@ -138,6 +139,33 @@ fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), StepError> {
         count(number, "server"),
         named(immovable)
     )))
+}
+
+fn refuse_unconfirmed(host: &str, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
+    match unconfirmed_words(host, cloud)? {
+        Some((words, fix)) => Err(StepError::fatal(format!("{words}; {fix}"))),
+        None => Ok(()),
+    }
+}
+
+/// What to say of resizes away from the host that are not confirmed, and what to do.
+pub(super) fn unconfirmed_words(
+    host: &str,
+    cloud: &mut Cloud<'_>,
+) -> Result<Option<(String, String)>, StepError> {
+    let servers = unconfirmed(cloud, host)?;
+    let Some(first) = servers.first() else {
+        return Ok(None);
+    };
+    let fix = format!(
+        "confirm each (openstack server resize confirm {}), or set `others` to `ignore`",
+        first.id
+    );
+    let number = count(servers.len(), "server");
+    let titles = named(servers.iter().map(Server::title).collect());
+    let words =
+        format!("{number} resized away from {host} may still return, so the disks are there: {titles}");
+    Ok(Some((words, fix)))
 }
 
 /// The first few of them.

@@ -5,7 +5,7 @@ use scupper_sdk::{Finding, Node, count};
 use serde_json::Value;
 
 use super::observe::{compute_services, servers};
-use super::preflight::{immovable, leaving, named};
+use super::preflight::{immovable, leaving, named, unconfirmed_words};
 use crate::cloud::Cloud;
 use crate::nova::{Mark, Service, ask};
 use crate::settings::{Others, Settings};
@@ -227,6 +227,16 @@ fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<
             format!("{number} cannot be migrated: {}", named(stay)),
             "bring them to ACTIVE, or set `others: ignore`",
         ));
+    }
+    if settings.moves.others == Others::Fail {
+        let resized = unconfirmed_words(&host.host, cloud).map_err(|step_error| Obstacle {
+            subject: "servers",
+            message: step_error.message(),
+            fix: "",
+        })?;
+        if let Some((words, fix)) = resized {
+            return Ok(Finding::error("servers", words, fix));
+        }
     }
     let found = format!(
         "{} on {}, {leave} to leave",

@@ -57,6 +57,15 @@ pub(crate) fn migrations_in(status: &str) -> String {
     format!("/os-migrations?status={status}")
 }
 
+/// Servers of all tenants whose resize waits for a confirmation, and the records of such resizes from or to the host.
+pub(crate) fn unconfirmed(host: &str) -> (String, String) {
+    let servers = format!("/servers/detail?all_tenants=1&status=VERIFY_RESIZE&limit={SERVERS}");
+    (
+        servers,
+        format!("/os-migrations?host={}&status=finished", escaped(host)),
+    )
+}
+
 /// The migrations of one server.
 pub(crate) fn migrations_of(id: &str) -> String {
     format!("/os-migrations?instance_uuid={}", escaped(id))

@@ -82,7 +82,7 @@ fn an_attempt_that_fails_between_two_lists_is_counted() {
     let (inner, mut lists) = (cloud.clone(), 0);
     cloud.with(|state| {
         state.instead = Box::new(move |request| {
-            lists += usize::from(request.url.contains("/servers/detail"));
+            lists += usize::from(request.url.contains("/servers/detail?all_tenants=1&host="));
             if lists == 2 {
                 lists += 1;
                 inner.migration(1, "s1", HOST, "compute-b", "error", "live-migration");

@@ -248,7 +248,7 @@ impl Cloud {
 
     fn migrations(&self, query: &str) -> Value {
         let mut migrations = self.with(|state| state.migrations.clone());
-        if let Some(status) = query.strip_prefix("status=") {
+        if let Some((_, status)) = query.split_once("status=") {
             migrations.retain(|migration| migration["status"] == status);
         }
         json!({"migrations": migrations})

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::nova::{Cloud, HOST};
 use super::{failed, pending, step};
+use crate::OpenStack;
 
 #[track_caller]
 fn unchanged(cloud: &Cloud) {
@@ -190,4 +191,38 @@ fn a_host_without_servers_is_drained_although_no_other_is_enabled_any_more() {
     pending(&host);
     assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "disabled");
+}
+
+#[test]
+fn a_server_that_was_resized_away_is_found_before_any_change_and_by_the_check() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    for (id, from) in [("rz-0", HOST), ("rz-1", "compute-b")] {
+        cloud.server(id, "resized");
+        cloud.set(id, "status", json!("VERIFY_RESIZE"));
+        cloud.set(id, "host", json!("compute-c"));
+        cloud.migration(
+            if from == HOST { 8 } else { 9 },
+            id,
+            from,
+            "compute-c",
+            "finished",
+            "resize",
+        );
+    }
+    let words = "1 server resized away from compute-a may still return, so the disks are there: server vm-rz-0 (rz-0)";
+    let fix = "confirm each (openstack server resize confirm rz-0), or set `others` to `ignore`";
+    for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+        assert_eq!(failed(&host, phase), format!("{words}; {fix}"));
+    }
+    unchanged(&cloud);
+    let findings = host.check::<OpenStack>();
+    let found = findings.iter().find(|finding| finding.subject == "servers");
+    assert_eq!(
+        found.map(|found| (&*found.message, &*found.fix)),
+        Some((words, fix))
+    );
+    host.config("others", "ignore");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
 }
