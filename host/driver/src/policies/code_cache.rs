@@ -8,8 +8,7 @@ use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
+use std::time::Duration;
 
 use crate::DriverError;
 
@@ -21,7 +20,26 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct CodeCacheDir {
     path: PathBuf,
-    _own: Option<(TempDir, File)>,
+    _own: Option<(OwnDir, File)>,
+}
+
+/// A compiler that is being killed may still write into it.
+const REMOVE_AGAIN: Duration = Duration::from_millis(20);
+const REMOVALS: u32 = 50;
+
+/// A temporary directory that goes even if somebody still writes into it.
+#[derive(Debug)]
+struct OwnDir(PathBuf);
+
+impl Drop for OwnDir {
+    fn drop(&mut self) {
+        for _ in 0..REMOVALS {
+            match fs::remove_dir_all(&self.0) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(REMOVE_AGAIN),
+                _ => return,
+            }
+        }
+    }
 }
 
 impl CodeCacheDir {
@@ -55,7 +73,7 @@ impl CodeCacheDir {
         sweep(parent, dir.path())?;
         Ok(Self {
             path: dir.path().join("native"),
-            _own: Some((dir, file)),
+            _own: Some((OwnDir(dir.keep()), file)),
         })
     }
 }
@@ -118,7 +136,8 @@ mod tests {
         fs::write(killed.path().join("code"), "native").unwrap();
         let (dir, lock) = killed._own.unwrap();
         drop(lock);
-        let killed = dir.keep();
+        let killed = dir.0.clone();
+        std::mem::forget(dir);
         let beginning = parent.path().join(format!("{PREFIX}beginning"));
         fs::create_dir(&beginning).unwrap();
         let other = parent.path().join("others");
@@ -136,6 +155,20 @@ mod tests {
         drop(next);
         drop(living);
         assert_eq!(names(parent.path()).len(), 3, "each goes with its process");
+    }
+
+    #[test]
+    fn it_goes_although_a_compiler_still_writes() {
+        let parent = tempfile::tempdir().unwrap();
+        let cache = CodeCacheDir::own(parent.path()).unwrap();
+        let native = cache.path().to_owned();
+        fs::create_dir(&native).unwrap();
+        let writer = std::thread::spawn(move || {
+            (0..300).for_each(|number| drop(fs::write(native.join(number.to_string()), "code")));
+        });
+        drop(cache);
+        writer.join().unwrap();
+        assert_eq!(names(parent.path()), [] as [PathBuf; 0]);
     }
 
     #[test]

@@ -58,7 +58,39 @@ pub(crate) async fn before_the_record(bed: &Testbed) {
     assert_eq!(nova.service(A)["status"], "enabled");
 }
 
-/// The same, from the request for a drain to its withdrawal.
+/// Nova calls every nova-compute down while its conductor is silent: nothing can be aborted, and the servers still leave.
+pub(crate) async fn while_silent(bed: &Testbed) {
+    let nova = bed.nova();
+    let ids = bed.boot(1, &["--mode", "stuck"]);
+    let mut drain = Drain::new(bed, &limited(&[])).await;
+    let under_way = drain
+        .run_while(BeforeDrain, |_, waiting| {
+            !waiting.iter().any(|on| on.contains("running"))
+        })
+        .await;
+    assert_eq!(under_way, Ok(false));
+    bed.pause(CONDUCTOR);
+    nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
+        .await;
+    let silent = drain.step(OnCancel).await;
+    let status = nova.service(A)["status"].clone();
+    bed.resume(CONDUCTOR);
+    let StepOutcome::Pending { progress, .. } = silent else {
+        panic!("{silent:?}");
+    };
+    assert!(
+        progress.contains("so 1 migration cannot be aborted; it stays disabled"),
+        "{progress}"
+    );
+    assert_eq!(status, "disabled", "its server may still leave");
+    nova.until("it responds again", |nova| nova.service(A)["state"] == "up")
+        .await;
+    drain.run(OnCancel).await.unwrap();
+    assert_eq!(nova.migrations(&ids[0]), ["cancelled"]);
+    assert_eq!(nova.service(A)["status"], "enabled");
+}
+
+/// As the first one, from the request for a drain to its withdrawal.
 pub(crate) async fn in_driver_mode(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(2, &["--mode", "stuck"]);

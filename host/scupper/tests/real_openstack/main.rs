@@ -132,6 +132,9 @@ const SCENARIOS: &[Scenario] = &[
         "what_is_asked_to_move_and_has_no_record_is_cancelled_as_well",
         |bed| cancelling::before_the_record(bed).boxed(),
     ),
+    ("a_cancel_while_nova_is_silent_keeps_the_host_disabled", |bed| {
+        cancelling::while_silent(bed).boxed()
+    }),
     ("in_driver_mode_what_has_no_record_is_cancelled_as_well", |bed| {
         cancelling::in_driver_mode(bed).boxed()
     }),

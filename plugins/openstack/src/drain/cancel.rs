@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use scupper_sdk::http::Method;
-use scupper_sdk::{Call, Outcome, count, log};
+use scupper_sdk::{Call, Outcome, Pending, count, log};
 
 use super::apply::apply;
 use super::decide::Operation;
 use super::observe::{Snapshot, compute_services};
 use super::{enable, node_events, preflight};
 use crate::cloud::Cloud;
-use crate::nova::{Kind, Mark, Migration, Server, State, Version, ask, asked_to_move, shown};
+use crate::nova::{Kind, Mark, Migration, Server, Service, State, Version, ask, asked_to_move, shown};
 use crate::settings::{Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -59,26 +59,34 @@ pub(crate) fn cancel(
     let down = !compute_services(cloud, Some(&host))?
         .iter()
         .any(|service| service.host == host && service.is_up());
-    if down {
-        under_way.leave(&host);
-    } else if !under_way.is_empty() {
+    if down && !under_way.is_empty() {
+        return Ok(under_way.of_silent_host(&snapshot, hook_state).into());
+    }
+    if !under_way.is_empty() {
         hook_state.cancel_checked = true;
         return stop(settings, hook_state, cloud, &snapshot, &under_way);
-    } else if !hook_state.cancel_checked && snapshot.servers.iter().any(|server| moves(server, settings)) {
+    }
+    if !down && !hook_state.cancel_checked && snapshot.servers.iter().any(|server| moves(server, settings)) {
         hook_state.cancel_checked = true;
         let progress = format!("checking once more that no migration from {host} begins");
         return Ok(Outcome::pending(progress).again_after(LATE).into());
     }
     if settings.on_failure.undoes(call.drain.held) {
-        for service in &ours {
-            if mark.is_of_drain(service.reason()) {
-                enable::put(call, service, cloud)?;
-            } else {
-                node_events::kept_disabled(&service.host, service.reason());
-            }
-        }
+        enable_own(call, &mark, &ours, cloud)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Enables what this drain has disabled.
+fn enable_own(call: &Call, mark: &Mark, ours: &[Service], cloud: &mut Cloud<'_>) -> Result<(), StepError> {
+    for service in ours {
+        if mark.is_of_drain(service.reason()) {
+            enable::put(call, service, cloud)?;
+        } else {
+            node_events::kept_disabled(&service.host, service.reason());
+        }
+    }
+    Ok(())
 }
 
 /// Whether this drain may have requested a migration of the server.
@@ -124,15 +132,31 @@ impl<'p> UnderWay<'p> {
         self.migrations.len() + self.unrecorded.len()
     }
 
-    /// Logs the migrations that cannot be aborted because nova-compute is down.
-    fn leave(&self, host: &str) {
-        let unrecorded = self.unrecorded.iter().map(|server| server.id.as_str());
-        let migrations = self.migrations.iter().map(|one| one.instance_uuid.as_str());
-        for server in migrations.chain(unrecorded) {
-            log::warn!(
-                "nova-compute on {host} is down, so this cannot be aborted: the migration of server {server}"
-            );
+    /// nova-compute may respond again within the time of the cancel. Until then its servers may still leave, so it stays
+    /// disabled, and if the time ends first, until the uncordon.
+    fn of_silent_host(&self, snapshot: &Snapshot, hook_state: &mut HookState) -> Pending {
+        let host = &snapshot.host;
+        let title = |id: &str| {
+            let server = snapshot.server(id);
+            server.map_or_else(|| shown("", id), Server::title)
+        };
+        let migrations = self.migrations.iter().map(|one| title(&one.instance_uuid));
+        let all: Vec<_> = migrations
+            .chain(self.unrecorded.iter().map(|it| it.title()))
+            .collect();
+        if !hook_state.cancel_checked {
+            hook_state.cancel_checked = true;
+            node_events::cannot_abort(host, &all.join(", "));
         }
+        let progress = format!(
+            "nova-compute on {host} does not respond, so {} cannot be aborted; it stays disabled until it does, or until the uncordon",
+            count(all.len(), "migration")
+        );
+        let pending = Outcome::pending(progress).again_after(POLL);
+        let detail = "it may still leave: its migration cannot be aborted while nova-compute is down";
+        all.into_iter().fold(pending, |pending, title| {
+            pending.waiting_for(title, detail.to_owned(), None)
+        })
     }
 }
 

@@ -121,8 +121,16 @@ fn at_deadline(overdue: &Overdue, moves: &Moves) {
 
 /// The drain was cancelled or failed.
 pub(super) fn aborted_after_drain(server: &str, migration: u64) {
-    let note = format!("{server}: migration {migration} is aborted because the drain has ended");
+    let note = format!("{server}: migration {migration} is being aborted because the drain has ended");
     warn("ServerMigrationAborted", &note);
+}
+
+/// The drain was cancelled while nova-compute is silent.
+pub(super) fn cannot_abort(host: &str, servers: &str) {
+    let note = format!(
+        "nova-compute on {host} does not respond, so migrations cannot be aborted and may still end elsewhere: {servers}; it stays disabled until they have ended, or until the uncordon"
+    );
+    warn("ServerMigrationNotAborted", &note);
 }
 
 /// The reason why the hook fails.

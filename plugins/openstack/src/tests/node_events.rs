@@ -243,8 +243,8 @@ fn a_cancel_reports_each_abort_once() {
         host.events(),
         [
             DISABLED,
-            "Warning ServerMigrationAborted of node-1: server vm-s1 (s1): migration 1 is aborted because the drain \
-             has ended",
+            "Warning ServerMigrationAborted of node-1: server vm-s1 (s1): migration 1 is being aborted because the \
+             drain has ended",
             ENABLED,
         ]
     );

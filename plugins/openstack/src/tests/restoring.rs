@@ -167,18 +167,53 @@ fn before_2_65_accepted_and_queued_migrations_are_aborted_once_they_run() {
 }
 
 #[test]
-fn cancel_does_not_wait_for_aborts_on_a_dead_source() {
+fn while_nova_compute_is_silent_a_cancel_keeps_it_disabled_and_names_the_servers() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.server("s1", "active");
     pending(&host);
     cloud.with(|state| state.services[0]["state"] = json!("down"));
+    for _ in 0..3 {
+        let Outcome::Pending(pending) = step(&host, Phase::OnCancel) else {
+            panic!("it does not wait");
+        };
+        assert!(
+            pending
+                .progress
+                .contains("1 migration cannot be aborted; it stays disabled"),
+            "{pending:?}"
+        );
+        assert!(
+            waits(&pending)[0].starts_with("server vm-s1 (s1): it may still leave"),
+            "{pending:?}"
+        );
+    }
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
+    let events = host.events();
+    let told = events
+        .iter()
+        .filter(|event| event.contains("ServerMigrationNotAborted"));
+    assert_eq!(
+        told.filter(|event| event.contains("server vm-s1 (s1)")).count(),
+        1,
+        "{events:?}"
+    );
+    // It responds again.
+    cloud.with(|state| state.services[0]["state"] = json!("up"));
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(cloud.count("DELETE /servers/s1/migrations/1"), 1);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
-    let warned = host
-        .log()
-        .into_iter()
-        .any(|(_, line)| line.contains("cannot be aborted"));
-    assert!(warned);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+#[test]
+fn while_nova_compute_is_silent_a_cancel_of_nothing_enables_it() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    pending(&host);
+    cloud.with(|state| state.services[0]["state"] = json!("down"));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
 }
 
 #[test]
