@@ -238,6 +238,8 @@ pub(crate) struct SurgeRecord {
     pub(crate) chosen: u64,
     /// The drain has an outcome.
     pub(crate) ends: bool,
+    /// Flow control held a pod at the last look.
+    pub(crate) throttled: bool,
 }
 
 impl SurgeRecord {
@@ -379,9 +381,16 @@ impl Invariants {
         };
         // While the API server asks for less, no budget is tried.
         let is_throttled = |(_, reason): &(PodRef, Reason)| matches!(reason, Reason::Throttled { .. });
-        let stands =
-            drain.outcome().is_some() || drain.phase() != Phase::Evicting || waiting.iter().any(is_throttled);
-        if stands || outstanding.values().any(chooses) || !waiting.iter().any(is_held) {
+        let throttled = waiting.iter().any(is_throttled);
+        // Also until just now: nothing is looked at in between.
+        let was_throttled = std::mem::replace(&mut self.surges.throttled, throttled);
+        let stands = drain.outcome().is_some() || drain.phase() != Phase::Evicting;
+        if stands
+            || throttled
+            || was_throttled
+            || outstanding.values().any(chooses)
+            || !waiting.iter().any(is_held)
+        {
             self.surges.chosen = now;
         }
         match now > self.surges.chosen + CHOSEN_WITHIN {
