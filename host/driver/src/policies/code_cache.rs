@@ -27,7 +27,7 @@ pub(crate) struct CodeCacheDir {
 const REMOVE_AGAIN: Duration = Duration::from_millis(20);
 const REMOVALS: u32 = 50;
 
-/// A temporary directory that goes even if somebody still writes into it.
+/// A temporary directory. Dropping it removes it, also while a process still writes into it.
 #[derive(Debug)]
 struct OwnDir(PathBuf);
 

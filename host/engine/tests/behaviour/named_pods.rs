@@ -126,12 +126,7 @@ fn a_node_of_which_named_pods_are_gone_is_not_drained() {
 #[test]
 fn the_cordon_of_a_request_that_was_met_stays_when_a_later_drain_is_cancelled() {
     let mark = done().last_checkpoint();
-    let cordoned = Node {
-        unschedulable: true,
-        checkpoint: Some(mark),
-        resource_version: "200".to_owned(),
-        ..node()
-    };
+    let cordoned = marked(mark, true, "200");
     let mut host = Host::new(Request {
         id: "second".to_owned(),
         ..request()
@@ -141,6 +136,16 @@ fn the_cordon_of_a_request_that_was_met_stays_when_a_later_drain_is_cancelled() 
         reason: "no".to_owned(),
     })
     .does("save finished, ours");
+}
+
+/// A state of the node with this mark.
+fn marked(mark: Checkpoint, unschedulable: bool, version: &str) -> Node {
+    Node {
+        unschedulable,
+        checkpoint: Some(mark),
+        resource_version: version.to_owned(),
+        ..node()
+    }
 }
 
 /// The mark of a drain that reached its deadline and keeps its cordon.
@@ -162,12 +167,7 @@ fn the_cordon_that_a_failed_drain_has_kept_stays_when_a_later_drain_is_cancelled
         mark.own_cordon && !mark.drained && !mark.is_under_way(),
         "{mark:?}"
     );
-    let cordoned = Node {
-        unschedulable: true,
-        checkpoint: Some(mark),
-        resource_version: "200".to_owned(),
-        ..node()
-    };
+    let cordoned = marked(mark, true, "200");
     let mut host = Host::new(request());
     host.begin_with(cordoned, &[pod("a")], &[]).written("save").skip();
     let mark = host.last_checkpoint();
@@ -188,22 +188,12 @@ fn unfinished() -> Checkpoint {
 fn the_cordon_of_a_drain_that_never_ended_is_taken_over_and_lifted_by_a_cancel() {
     let mark = unfinished();
     assert!(mark.own_cordon && mark.is_under_way(), "{mark:?}");
-    let cordoned = Node {
-        unschedulable: true,
-        checkpoint: Some(mark),
-        resource_version: "200".to_owned(),
-        ..node()
-    };
+    let cordoned = marked(mark, true, "200");
     let mut host = Host::new(request());
     host.begin_with(cordoned, &[pod("a")], &[]).written("save").skip();
     let mark = host.last_checkpoint();
     assert!(mark.own_cordon && !mark.inherited, "{mark:?}");
-    let saved = Node {
-        unschedulable: true,
-        checkpoint: Some(mark),
-        resource_version: "201".to_owned(),
-        ..node()
-    };
+    let saved = marked(mark, true, "201");
     host.handle(Event::Node(Some(saved))).handle(Event::Cancel {
         reason: "no".to_owned(),
     });
@@ -212,12 +202,7 @@ fn the_cordon_of_a_drain_that_never_ended_is_taken_over_and_lifted_by_a_cancel()
 
 #[test]
 fn a_cordon_that_others_make_while_a_drain_plans_is_not_that_of_the_drain_before_it() {
-    let state = |unschedulable, version: &str| Node {
-        unschedulable,
-        checkpoint: Some(unfinished()),
-        resource_version: version.to_owned(),
-        ..node()
-    };
+    let state = |unschedulable, version| marked(unfinished(), unschedulable, version);
     let mut host = Host::new(Request {
         policies: Vec::from([planner("first")]),
         ..request()

@@ -63,12 +63,7 @@ pub(crate) async fn while_silent(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(1, &["--mode", "stuck"]);
     let mut drain = Drain::new(bed, &limited(&[])).await;
-    let under_way = drain
-        .run_while(BeforeDrain, |_, waiting| {
-            !waiting.iter().any(|on| on.contains("running"))
-        })
-        .await;
-    assert_eq!(under_way, Ok(false));
+    drain.until_running(1).await;
     bed.pause(CONDUCTOR);
     nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
         .await;

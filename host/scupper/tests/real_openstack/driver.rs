@@ -136,6 +136,16 @@ impl Drain {
         })
     }
 
+    /// Takes steps of emptying the host until this many migrations run.
+    pub(crate) async fn until_running(&mut self, migrations: usize) {
+        let under_way = self
+            .run_while(HookPhase::BeforeDrain, |_, waiting| {
+                waiting.iter().filter(|on| on.contains("running")).count() < migrations
+            })
+            .await;
+        assert_eq!(under_way, Ok(false));
+    }
+
     /// Takes steps as long as this holds for its progress and its blockers.
     pub(crate) async fn run_while(
         &mut self,

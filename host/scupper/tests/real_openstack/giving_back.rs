@@ -31,12 +31,7 @@ pub(crate) async fn cancel(bed: &Testbed) {
     let ids = bed.boot(3, &["--mode", "stuck"]);
     let mut drain = Drain::new(bed, &limited(&[("parallel", "3")])).await;
     // Two run, one is queued behind them.
-    let under_way = drain
-        .run_while(BeforeDrain, |_, waiting| {
-            waiting.iter().filter(|on| on.contains("running")).count() < 2
-        })
-        .await;
-    assert_eq!(under_way, Ok(false));
+    drain.until_running(2).await;
     drain.run(OnCancel).await.unwrap();
     for id in &ids {
         assert_eq!(nova.migrations(id), ["cancelled"]);

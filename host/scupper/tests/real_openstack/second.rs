@@ -45,12 +45,7 @@ pub(crate) async fn marked(bed: &Testbed) {
 
     awake(&nova, &id).await;
     let mut second = Drain::new(bed, &limited(&[])).await;
-    let under_way = second
-        .run_while(BeforeDrain, |_, waiting| {
-            !waiting.iter().any(|on| on.contains("running"))
-        })
-        .await;
-    assert_eq!(under_way, Ok(false));
+    second.until_running(1).await;
     assert_eq!(reason(&nova), mark);
     second.run(OnCancel).await.unwrap();
     assert_eq!(reason(&nova), mark);

@@ -104,8 +104,8 @@ fn disable(
     Ok(())
 }
 
-/// Two drains that begin together both find the other host enabled. Once ours is disabled, one of them no longer does: it
-/// enables its host again and gives up, because servers that nobody can place anywhere are worse than a failed drain.
+/// Checks again after the disable: two drains that begin together both find the other host enabled, and both disable their
+/// own. A drain that now finds no other host enables its own again and fails.
 fn refuse_dead_end(
     call: &Call,
     settings: &Settings,
