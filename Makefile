@@ -67,8 +67,7 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, namespace-mode
 	cargo xtask policies --out "$(POLICIES)"
 
 .PHONY: test
-test: testbeds plugins ## Lint and run all tests, with the real servers.
-	$(call say,tests: engine and simulation$(comma) policies$(comma) SLM$(comma) the program$(comma) the real servers)
+test: tools ## Lint and run all tests, with the real servers.
 	@host/run-tests
 
 .PHONY: test-engine

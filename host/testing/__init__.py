@@ -1,0 +1,1 @@
+"""How host/run-tests starts, measures and reports the parts of a run."""
