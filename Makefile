@@ -70,33 +70,33 @@ plugins: tools ## Build the policies (slurm.wasm, openstack.wasm, namespace-mode
 test: tools ## Lint and run all tests, with the real servers.
 	@host/run-tests
 
+.PHONY: check
+check: tools ## Format, clippy, unit tests and the engine: what to run while you write.
+	@host/run-tests check
+
 .PHONY: test-engine
 test-engine: tools ## Test only the engine: tables, purity, 100,000 simulated drains, mutations.
-	cargo test --locked -p scupper-engine -p scupper-engine-simulation
+	@host/run-tests engine
 
 .PHONY: test-unit
-test-unit: tools plugins ## Test everything except the engine and the real servers.
-	SCUPPER_SKIP=real-apiserver,real-kubelet,real-slurm,real-openstack,grpc,languages cargo test --locked --workspace --exclude scupper-engine --exclude scupper-engine-simulation
+test-unit: tools ## Test everything except the engine and the real servers.
+	@host/run-tests unit waiting rest
 
 .PHONY: test-slm
-test-slm: tools plugins ## Test only the SLM scenarios.
-	cargo test --locked -p scupper --test slm
+test-slm: tools ## Test only the SLM scenarios.
+	@host/run-tests slm
 
 .PHONY: test-real-apiserver
-test-real-apiserver: tools plugins testbeds ## Test only on the real API server. Needs root.
-	cargo test --locked -p scupper-simulator --test semantics_real
-	cargo test --locked -p scupper --test real_apiserver --test real_deploy
+test-real-apiserver: tools ## Test only on the real API server. Needs root.
+	@host/run-tests semantics_real real_apiserver real_deploy
 
 .PHONY: test-real-kubelet
-test-real-kubelet: tools plugins testbeds ## Test only on the real kubelet.
-	cargo test --locked -p scupper --test real_kubelet
+test-real-kubelet: tools ## Test only on the real kubelet.
+	@host/run-tests real_kubelet
 
 .PHONY: test-real-slurm
-test-real-slurm: tools plugins ## Test only on the real Slurm.
-	@host/testbeds/tools slurm
-	@host/testbeds/slurm/slurm-testbed fetch
-	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
-	cargo test --locked -p scupper --test real_slurm
+test-real-slurm: tools ## Test only on the real Slurm.
+	@host/run-tests real_slurm
 
 .PHONY: test-real-slurm-long
 test-real-slurm-long: tools plugins ## Test what takes minutes on the real Slurm: 50,000 jobs.
@@ -105,10 +105,8 @@ test-real-slurm-long: tools plugins ## Test what takes minutes on the real Slurm
 	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_slurm -- --nocapture long_
 
 .PHONY: test-real-openstack
-test-real-openstack: tools plugins ## Test only on the real OpenStack.
-	@host/testbeds/tools openstack
-	@host/testbeds/openstack/openstack-testbed fetch
-	cargo test --locked -p scupper --test real_openstack
+test-real-openstack: tools ## Test only on the real OpenStack.
+	@host/run-tests real_openstack
 
 .PHONY: test-real-openstack-long
 test-real-openstack-long: tools plugins ## Test what takes minutes on the real OpenStack: a full host.
@@ -116,35 +114,9 @@ test-real-openstack-long: tools plugins ## Test what takes minutes on the real O
 	@host/testbeds/openstack/openstack-testbed fetch
 	SCUPPER_LONG=1 cargo test --locked -p scupper --test real_openstack -- long_
 
-.PHONY: testbeds
-testbeds:
-	@host/testbeds/tools kubernetes kubelet slurm image
-	$(call say,the real API server and kubelet (the first time they are built from Go modules$(comma) 5 to 10 minutes))
-	@host/testbeds/kubernetes/kubernetes-testbed build
-	@host/testbeds/tools helm promtool grpc languages
-	@host/testbeds/kubelet/real-kubelet fetch
-	@host/testbeds/tools openstack
-	$(call say,the real OpenStack (the first time its packages are downloaded$(comma) 2 minutes))
-	@host/testbeds/openstack/openstack-testbed fetch
-	$(call say,the real Slurm (from Debian's packages$(comma) which are unpacked but not installed))
-	@host/testbeds/slurm/slurm-testbed fetch
-	@host/testbeds/slurm/slurm-testbed fetch --suite bookworm
-
 .PHONY: lint
 lint: tools ## Check formatting, house rules, clippy, docs and licences.
-	$(call say,formatting)
-	cargo fmt --all --check
-	$(call say,house rules)
-	cargo xtask tidy
-	$(call say,clippy)
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@# The image's program is built alone, without the features that tests and scupper-dev turn on.
-	cargo check --locked -p scupper
-	$(call say,docs)
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
-	$(call say,licences and sources of all dependencies)
-	@host/testbeds/tools deny
-	"$(SCUPPER_CACHE)/tools/bin/cargo-deny" --log-level error --config .cargo/deny.toml check bans licenses sources
+	@host/run-tests lint
 
 .PHONY: cache
 cache:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 class Program:
     """A test target, or the unit tests of a library or a binary."""
     name: str
+    target: str
     is_unit: bool
     folder: str
     # Once it is built.
@@ -34,7 +35,7 @@ class Programs:
                 name += ' (bin)' if target['kind'] == ['bin'] else ' (lib)'
             elif times[name] > 1:
                 name = f'{os.path.basename(folder)} {name}'
-            self.by_source[target['src_path']] = Program(name, is_unit, folder)
+            self.by_source[target['src_path']] = Program(name, target['name'], is_unit, folder)
 
     def all(self):
         return self.by_source.values()
