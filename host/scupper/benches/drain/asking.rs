@@ -18,7 +18,7 @@ const NAMESPACES: usize = 4;
 const MOST: usize = 15;
 
 pub(crate) async fn compare(testbed: &Testbed) {
-    let mut driver = Driver::start(testbed, NODE, None).await;
+    let mut driver = Driver::start(testbed, "bench", NODE, None).await;
     let without = requests(testbed, &driver).await;
     let dir = tempfile::tempdir().unwrap();
     let config = configuration(dir.path());
@@ -68,7 +68,7 @@ async fn requests(testbed: &Testbed, driver: &Driver) -> usize {
     tokio::time::sleep(IDLE).await;
     let mark = testbed.mark();
     driver.drain(testbed).await;
-    let requests = testbed.requests("scupper", &mark);
+    let requests = testbed.requests(&["--user-agent", "scupper"], &mark);
     driver.give_back(testbed).await;
     let namespaces: Vec<String> = (0..NAMESPACES).map(namespace).collect();
     let names = namespaces.iter().map(String::as_str);

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::testbed::Testbed;
 
 const LIMIT: Duration = Duration::from_secs(300);
+const LIFECYCLE_EVENTS: &str = "/apis/lifecycle.k8s.io/v1alpha1/lifecycleevents";
+const TRANSITIONS: &str = "/apis/lifecycle.k8s.io/v1alpha1/lifecycletransitions";
 
 /// The time from its start until the kubelet had registered it, and until `/readyz` reported it as ready.
 #[derive(Clone, Copy)]
@@ -26,6 +28,7 @@ pub(crate) struct Driver {
     child: Child,
     command: Command,
     kubelet: KubeletHandle,
+    name: String,
     node: String,
     story: PathBuf,
     probes: SocketAddr,
@@ -34,7 +37,19 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) async fn start(testbed: &Testbed, node: &str, slurm: Option<&Path>) -> Self {
+    /// `name`: of the driver, which begins the names of its transitions.
+    pub(crate) async fn start(testbed: &Testbed, name: &str, node: &str, slurm: Option<&Path>) -> Self {
+        Self::start_as(testbed, name, node, &testbed.kubeconfig(), slurm).await
+    }
+
+    /// With an account of its own.
+    pub(crate) async fn start_as(
+        testbed: &Testbed,
+        name: &str,
+        node: &str,
+        kubeconfig: &Path,
+        slurm: Option<&Path>,
+    ) -> Self {
         let dir = tempfile::Builder::new().prefix("scupper-k-").tempdir().unwrap();
         let config = kube::config::Kubeconfig::read_from(testbed.kubeconfig()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(config, &Default::default())
@@ -59,7 +74,7 @@ impl Driver {
                 "--output",
                 "json",
                 "--driver-name",
-                "bench",
+                name,
                 "--node-name",
                 node,
             ])
@@ -67,7 +82,7 @@ impl Driver {
             .args(["--force", "--kubelet-root"])
             .arg(dir.path())
             .arg("--kubeconfig")
-            .arg(testbed.kubeconfig())
+            .arg(kubeconfig)
             .env("SCUPPER_CACHE_DIR", dir.path().join("cache"))
             .env("SCUPPER_LOG", "warn")
             .stdin(Stdio::null());
@@ -79,18 +94,15 @@ impl Driver {
         }
         let (child, started) = start(&mut command, &story, &kubelet, probes).await;
         let begin = Instant::now();
-        while testbed
-            .kubectl(&["get", "lifecycletransitions", "-o", "name"])
-            .lines()
-            .count()
-            < 2
-        {
+        while transitions(testbed, name) < 2 {
             assert!(begin.elapsed() < LIMIT, "the driver publishes no transitions");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Self {
             child,
             command,
             kubelet,
+            name: name.to_owned(),
             node: node.to_owned(),
             story,
             probes,
@@ -132,14 +144,14 @@ impl Driver {
 
     /// Drains the node and returns the time from the kubelet's call to the end.
     pub(crate) async fn drain(&self, testbed: &Testbed) -> Duration {
-        let name = self.event(testbed, "bench").await;
+        let name = self.event(testbed, &self.name).await;
         let finished = self.reported(&name);
         assert_eq!(finished["outcome"], "Drained", "{finished}");
         Duration::from_secs_f64(finished["seconds"].as_f64().unwrap())
     }
 
     pub(crate) async fn give_back(&self, testbed: &Testbed) {
-        self.event(testbed, "bench-uncordon").await;
+        self.event(testbed, &format!("{}-uncordon", self.name)).await;
     }
 
     /// Creates an event and waits until the kubelet has finished it with success.
@@ -153,13 +165,11 @@ impl Driver {
     pub(crate) async fn ended_event(&self, testbed: &Testbed, transition: &str) -> (String, String) {
         let finished = self.kubelet.record().finished().len();
         let name = format!("{transition}-{}-{finished}", self.node);
-        let file = self.story.with_file_name("event.json");
         let event = json!({
             "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "LifecycleEvent", "metadata": { "name": name },
             "spec": { "transitionName": transition, "bindingNode": self.node },
         });
-        std::fs::write(&file, event.to_string()).unwrap();
-        testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
+        testbed.post(LIFECYCLE_EVENTS, &event);
         let is_it = |(event, _): &(String, String)| *event == name;
         self.kubelet
             .wait_for(|record| record.finished().iter().any(is_it), LIMIT)
@@ -211,6 +221,13 @@ async fn start(
     }
     let ready = begin.elapsed();
     (child, Started { registered, ready })
+}
+
+/// The number of transitions that this driver has published.
+fn transitions(testbed: &Testbed, driver: &str) -> usize {
+    let all = testbed.get(TRANSITIONS);
+    let all = all["items"].as_array().unwrap().iter();
+    all.filter(|it| it["spec"]["driver"] == driver).count()
 }
 
 fn registrations(record: &Record) -> usize {

@@ -52,7 +52,7 @@ async fn main() {
         "{:<12} {:<10} {:>9} {:>10} {:>13}",
         "pods take", "drained by", "wall", "requests", "beyond pods"
     );
-    let mut driver = Driver::start(&testbed, "node-1", Some(&policies.join("slurm.wasm"))).await;
+    let mut driver = Driver::start(&testbed, "bench", "node-1", Some(&policies.join("slurm.wasm"))).await;
     let first = driver.started();
     driver.restart().await;
     // It publishes its transitions now; its idle memory settles a moment later.
@@ -138,7 +138,7 @@ fn by_kubectl(testbed: &Testbed, takes: u64) -> Drained {
     let begin = Instant::now();
     testbed.kubectl(&["drain", "node-0", "--force", "--ignore-daemonsets"]);
     let wall = begin.elapsed();
-    let requests = testbed.requests("kubectl", &mark);
+    let requests = testbed.requests(&["--user-agent", "kubectl"], &mark);
     testbed.kubectl(&["uncordon", "node-0"]);
     Drained { wall, requests }
 }
@@ -147,8 +147,8 @@ async fn by_scupper(testbed: &Testbed, driver: &Driver, takes: u64, list: &mut S
     testbed.pods("node-1", PODS, takes);
     let mark = testbed.mark();
     let wall = driver.drain(testbed).await;
-    let requests = testbed.requests("scupper", &mark);
-    *list = testbed.list_requests("scupper", &mark);
+    let requests = testbed.requests(&["--user-agent", "scupper"], &mark);
+    *list = testbed.list_requests(&["--user-agent", "scupper"], &mark);
     driver.give_back(testbed).await;
     Drained { wall, requests }
 }

@@ -1,13 +1,28 @@
 //! The real API server, through the testbed's own command.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, OnceLock, mpsc};
+
+use http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use tokio::runtime::Runtime;
 
 /// A running control plane, ended when dropped.
 pub(crate) struct Testbed {
     command: PathBuf,
     dir: tempfile::TempDir,
+    client: OnceLock<kube::Client>,
+    /// Of one that is never dropped: ends it with this process.
+    _guard: Option<Child>,
 }
+
+/// Carries out the requests of tests that are not asynchronous.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+/// Waits until its input is closed, that is, until this process has ended, however it did.
+const GUARD: &str = r#"trap "" INT TERM; cat; exec "$@" >/dev/null 2>&1"#;
 
 impl Testbed {
     /// With the CRDs of SLM as users install them.
@@ -27,9 +42,54 @@ impl Testbed {
         let testbed = Self {
             command: root.join("../testbeds/kubernetes/kubernetes-testbed"),
             dir,
+            client: OnceLock::new(),
+            _guard: None,
         };
         testbed.run(&["up"], options);
         testbed
+    }
+
+    /// Leaves it running until this process ends.
+    pub(crate) fn leak(mut self) -> &'static Self {
+        let mut guard = Command::new("/bin/sh");
+        guard
+            .args(["-c", GUARD, "guard"])
+            .arg(&self.command)
+            .arg("down")
+            .arg(self.dir.path())
+            .arg("--purge")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
+        self._guard = Some(guard.spawn().unwrap());
+        Box::leak(Box::new(self))
+    }
+
+    /// A read of the API server, in a fraction of the time that `kubectl` takes to start.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.send(request)
+    }
+
+    /// A merge patch.
+    pub(crate) fn patch(&self, path: &str, patch: &Value) -> Value {
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+        self.send(request.body(patch.to_string().into_bytes()).unwrap())
+    }
+
+    /// Creates an object at the path of its collection.
+    pub(crate) fn post(&self, path: &str, object: &Value) -> Value {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.send(request.body(object.to_string().into_bytes()).unwrap())
+    }
+
+    fn send(&self, request: Request<Vec<u8>>) -> Value {
+        let what = format!("{} {}", request.method(), request.uri());
+        let client = self
+            .client
+            .get_or_init(|| wait(client(self.kubeconfig())))
+            .clone();
+        let answer = wait(async move { client.request::<Value>(request).await });
+        answer.unwrap_or_else(|error| panic!("{what}: {error}"))
     }
 
     /// Installs a file of `deploy/crds`.
@@ -81,16 +141,17 @@ impl Testbed {
         self.run(&["requests"], &["--mark"]).trim().to_owned()
     }
 
-    /// Requests of a client since a mark, by the audit log. A watch counts once, when it begins.
-    pub(crate) fn requests(&self, agent: &str, mark: &str) -> usize {
-        let counted = self.run(&["requests"], &["--user-agent", agent, "--since", mark, "--json"]);
+    /// Requests since a mark, by the audit log. `of`: whose, `--user U` or `--user-agent A`. A watch counts once, when it
+    /// begins.
+    pub(crate) fn requests(&self, of: &[&str], mark: &str) -> usize {
+        let counted = self.run(&["requests"], &[of, &["--since", mark, "--json"]].concat());
         let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
         usize::try_from(counted["total"].as_u64().unwrap()).unwrap()
     }
 
     /// The same, by verb, resource and answer.
-    pub(crate) fn list_requests(&self, agent: &str, mark: &str) -> String {
-        self.run(&["requests"], &["--user-agent", agent, "--since", mark])
+    pub(crate) fn list_requests(&self, of: &[&str], mark: &str) -> String {
+        self.run(&["requests"], &[of, &["--since", mark]].concat())
     }
 
     /// How many watches of pods the server has ended because their clients were too slow, by its own count.
@@ -119,6 +180,19 @@ impl Testbed {
         assert!(output.status.success(), "{command:?} {args:?}: {}", output.status);
         String::from_utf8(output.stdout).unwrap()
     }
+}
+
+async fn client(kubeconfig: PathBuf) -> kube::Client {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    kube::Client::try_from(config.unwrap()).unwrap()
+}
+
+/// Also from inside another runtime, whose thread it blocks.
+fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let (send, receive) = mpsc::channel();
+    RUNTIME.spawn(async move { send.send(work.await) });
+    receive.recv().unwrap()
 }
 
 impl Drop for Testbed {

@@ -6,55 +6,63 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::area::Area;
 use crate::driver::Driver;
 use crate::limit::LIMIT;
 use crate::testbed::Testbed;
-use crate::{ALONE, condition, node, pods_on, skip};
+use crate::{condition, node, pods_on, skip};
 
 #[test]
 fn kubectl_scupper_drains_past_a_budget_and_restores_the_node() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--nodes", "2"]);
+    let area = Area::with(2);
+    let (name, other, namespace) = (area.node(0), area.node(1), area.namespace("shop"));
     let plugin = Plugin::install();
-    let owned = ["--owner", "deployment", "--pdb", "8", "--takes", "1"];
-    testbed.make_pods(&[&["--node", "node-0", "--count", "10"][..], &owned].concat());
-    testbed.make_pods(&["--node", "node-0", "--count", "1", "--name", "bare"]);
+    let there = ["--node", name, "--namespace", &namespace];
+    let owned = [
+        "--count",
+        "10",
+        "--owner",
+        "deployment",
+        "--pdb",
+        "8",
+        "--takes",
+        "1",
+    ];
+    area.make_pods(&[&there[..], &owned].concat());
+    area.make_pods(&[&there[..], &["--count", "1", "--name", "bare"]].concat());
 
-    let run = plugin.kubectl(&testbed, &["scupper", "drain", "node-0"]);
+    let run = plugin.kubectl(&area, &["scupper", "drain", name]);
     assert_eq!(run.status.code(), Some(5), "{run:?}");
     assert!(
         out(&run).contains("declare no controller (use --force to override)"),
         "{run:?}"
     );
     assert!(
-        node(&testbed, "node-0")["spec"]["unschedulable"].is_null(),
+        node(&area, name)["spec"]["unschedulable"].is_null(),
         "planned before cordoned"
     );
 
-    let run = plugin.kubectl(
-        &testbed,
-        &["scupper", "drain", "node-0", "--force", "--timeout=100s"],
-    );
+    let run = plugin.kubectl(&area, &["scupper", "drain", name, "--force", "--timeout=100s"]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(out(&run).contains("11 pods evicted in 1 wave"), "{run:?}");
-    assert_eq!(pods_on(&testbed, "node-0"), 0);
-    assert_eq!(node(&testbed, "node-0")["spec"]["unschedulable"], true);
-    assert_eq!(condition(&testbed, "node-0", "Drained"), "True");
+    assert_eq!(pods_on(&area, name), 0);
+    assert_eq!(node(&area, name)["spec"]["unschedulable"], true);
+    assert_eq!(condition(&area, name, "Drained"), "True");
 
-    let run = plugin.kubectl(&testbed, &["scupper", "uncordon", "node-0"]);
+    let run = plugin.kubectl(&area, &["scupper", "uncordon", name]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    let given_back = node(&testbed, "node-0");
+    let given_back = node(&area, name);
     assert!(given_back["spec"]["unschedulable"].is_null(), "{given_back}");
     assert!(
         given_back["metadata"]["annotations"]["scupper.dev/drain"].is_null(),
         "{given_back}"
     );
-    assert_eq!(condition(&testbed, "node-0", "Drained"), "False");
-    others_cordon(&testbed);
-    ctrl_c(&testbed);
+    assert_eq!(condition(&area, name, "Drained"), "False");
+    others_cordon(&area, other);
+    ctrl_c(&area, other);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,84 +70,87 @@ async fn the_driver_does_it_where_it_runs_and_a_lease_says_so() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.lock().await;
-    let testbed = Testbed::up();
-    testbed.kubectl(&["create", "namespace", "scupper"]);
-    let _driver = Driver::start(&testbed, "node-1", None).await;
+    let area = Area::with(1);
+    let (name, driver, leases) = (area.node(0), area.driver(), area.namespace("leases"));
+    let of = ["--driver-name", &driver, "--lease-namespace", &leases];
+    let mut with_leases = Driver::start(&area, &driver, name, None).await;
+    with_leases.restart_with(&of[2..]).await;
     let plugin = Plugin::install();
     let ask = |args: &[&str]| {
-        let args = [&["scupper"], args, &["--driver-name", "bench"]].concat();
-        tokio::task::block_in_place(|| plugin.kubectl(&testbed, &args))
+        let args = [&["scupper"], args, &of].concat();
+        tokio::task::block_in_place(|| plugin.kubectl(&area, &args))
     };
-    testbed.pods("node-1", 5, 1);
-    let run = ask(&["drain", "node-1"]);
+    area.pods(name, 5, 1);
+    let run = ask(&["drain", name]);
     assert_eq!(run.status.code(), Some(5), "{run:?}");
     assert!(
         out(&run).contains("declare no controller (use --force to override)"),
         "{run:?}"
     );
-    assert_eq!(pods_on(&testbed, "node-1"), 5);
-    let run = ask(&["drain", "node-1", "--force", "--timeout=100s"]);
+    assert_eq!(pods_on(&area, name), 5);
+    let run = ask(&["drain", name, "--force", "--timeout=100s"]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(out(&run).contains("Drained in"), "{run:?}");
-    assert_eq!(pods_on(&testbed, "node-1"), 0);
-    assert_eq!(node(&testbed, "node-1")["spec"]["unschedulable"], true);
-    let run = ask(&["uncordon", "node-1"]);
+    assert_eq!(pods_on(&area, name), 0);
+    assert_eq!(node(&area, name)["spec"]["unschedulable"], true);
+    let run = ask(&["uncordon", name]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert!(node(&testbed, "node-1")["spec"]["unschedulable"].is_null());
+    assert!(node(&area, name)["spec"]["unschedulable"].is_null());
 
-    let stuck = [
-        "--node", "node-1", "--count", "1", "--name", "stuck", "--stuck", "true",
-    ];
-    testbed.make_pods(&stuck);
-    let mut drain = scupper(
-        &testbed,
-        &["drain", "node-1", "--force", "--driver-name", "bench"],
-    );
+    is_stuck(&area, name);
+    let mut drain = scupper(&area, &[&["drain", name, "--force"][..], &of].concat());
     let mut drain = Killed(drain.stdout(Stdio::null()).spawn().unwrap());
-    let leases = || testbed.kubectl(&["get", "leases", "--namespace", "scupper", "-o", "name"]);
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{leases}/leases");
+    let leases = || {
+        let leases = area.get(&path)["items"].as_array().unwrap().clone();
+        let names = leases.into_iter().map(|lease| lease["metadata"]["name"].clone());
+        names.collect::<Vec<_>>()
+    };
     let begun = Instant::now();
-    while node(&testbed, "node-1")["spec"]["unschedulable"].is_null() {
+    while node(&area, name)["spec"]["unschedulable"].is_null() {
         assert!(begun.elapsed() < LIMIT, "it is not begun");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(leases().trim(), "lease.coordination.k8s.io/node-1");
-    let run = ask(&["cancel", "node-1"]);
+    assert_eq!(leases(), [name]);
+    let run = ask(&["cancel", name]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(
-        out(&run).contains("cancelled: LifecycleEvent drain-node-1-"),
+        out(&run).contains(&format!("cancelled: LifecycleEvent drain-{name}-")),
         "{run:?}"
     );
     assert_eq!(
         tokio::task::block_in_place(|| drain.0.wait()).unwrap().code(),
         Some(5)
     );
-    assert!(node(&testbed, "node-1")["spec"]["unschedulable"].is_null());
+    assert!(node(&area, name)["spec"]["unschedulable"].is_null());
     while !leases().is_empty() {
         assert!(begun.elapsed() < LIMIT, "the lease is not released");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn others_cordon(testbed: &Testbed) {
-    testbed.kubectl(&["cordon", "node-1"]);
-    let run = scupper(testbed, &["uncordon", "node-1"]).output().unwrap();
+fn others_cordon(testbed: &Testbed, name: &str) {
+    testbed.kubectl(&["cordon", name]);
+    let run = scupper(testbed, &["uncordon", name]).output().unwrap();
     assert_eq!(run.status.code(), Some(5), "{run:?}");
-    assert_eq!(node(testbed, "node-1")["spec"]["unschedulable"], true);
-    let run = scupper(testbed, &["uncordon", "node-1", "--force"])
-        .output()
-        .unwrap();
+    assert_eq!(node(testbed, name)["spec"]["unschedulable"], true);
+    let run = scupper(testbed, &["uncordon", name, "--force"]).output().unwrap();
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert!(node(testbed, "node-1")["spec"]["unschedulable"].is_null());
+    assert!(node(testbed, name)["spec"]["unschedulable"].is_null());
+}
+
+/// A pod that does not terminate.
+fn is_stuck(area: &Area, node: &str) {
+    let namespace = area.namespace("stuck");
+    let there = ["--node", node, "--namespace", &namespace, "--count", "1"];
+    area.make_pods(&[&there[..], &["--name", "stuck", "--stuck", "true"]].concat());
 }
 
 /// A pod that does not terminate blocks the drain until the user cancels it.
-fn ctrl_c(testbed: &Testbed) {
-    testbed.make_pods(&[
-        "--node", "node-1", "--count", "1", "--name", "stuck", "--stuck", "true",
-    ]);
+fn ctrl_c(testbed: &Area, name: &str) {
+    is_stuck(testbed, name);
     let story = tempfile::NamedTempFile::new().unwrap();
-    let mut drain = scupper(testbed, &["drain", "node-1", "--force"]);
+    let mut drain = scupper(testbed, &["drain", name, "--force"]);
     let mut drain = Killed(drain.stdout(story.reopen().unwrap()).spawn().unwrap());
     let reported = || std::fs::read_to_string(story.path()).unwrap();
     let begun = Instant::now();
@@ -150,7 +161,7 @@ fn ctrl_c(testbed: &Testbed) {
     kill_process(Pid::from_child(&drain.0), Signal::INT).unwrap();
     assert_eq!(drain.0.wait().unwrap().code(), Some(5), "{}", reported());
     assert!(reported().contains("Cancelled"), "{}", reported());
-    assert!(node(testbed, "node-1")["spec"]["unschedulable"].is_null());
+    assert!(node(testbed, name)["spec"]["unschedulable"].is_null());
 }
 
 fn scupper(testbed: &Testbed, args: &[&str]) -> Command {

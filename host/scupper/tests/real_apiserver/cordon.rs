@@ -1,23 +1,25 @@
 //! `kubectl cordon` as a trigger, on a real API server.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::area::Area;
 use super::self_claim::Claimer;
 use super::testbed::Testbed;
 use super::{node, pods_on, skip};
 use crate::limit::LIMIT;
 
-fn reason(testbed: &Testbed, kind: &str) -> String {
-    let node = node(testbed, "node-2");
+fn reason(testbed: &Testbed, name: &str, kind: &str) -> String {
+    let node = node(testbed, name);
     let conditions = node["status"]["conditions"].as_array().unwrap();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     found.map_or_else(String::new, |found| found["reason"].as_str().unwrap().to_owned())
 }
 
-fn becomes(testbed: &Testbed, claimer: &Claimer, wanted: &str) {
+fn becomes(testbed: &Testbed, node: &str, claimer: &Claimer, wanted: &str) {
     let begun = Instant::now();
-    while reason(testbed, "Drained") != wanted {
+    while reason(testbed, node, "Drained") != wanted {
         assert!(begun.elapsed() < LIMIT, "not {wanted}:\n{}", claimer.log());
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -26,14 +28,15 @@ fn kubectl_cordon_drains_a_labelled_node_and_kubectl_uncordon_restores_it() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let testbed = Testbed::up();
-    testbed.pods("node-2", 5, 1);
-    let claimer = Claimer::start(&testbed, "node-2");
-    testbed.kubectl(&["label", "node", "node-2", "scupper.dev/drain-on-cordon=true"]);
-    testbed.kubectl(&["cordon", "node-2"]);
-    becomes(&testbed, &claimer, "DrainCompleted");
-    assert_eq!(pods_on(&testbed, "node-2"), 0);
-    assert_eq!(node(&testbed, "node-2")["spec"]["unschedulable"], true);
-    testbed.kubectl(&["uncordon", "node-2"]);
-    becomes(&testbed, &claimer, "MaintenanceComplete");
+    let area = Area::with(1);
+    let name = area.node(0);
+    area.pods(name, 5, 1);
+    let claimer = Claimer::start(&area.driver(), name, &area.kubeconfig(), &[]);
+    area.kubectl(&["label", "node", name, "scupper.dev/drain-on-cordon=true"]);
+    area.kubectl(&["cordon", name]);
+    becomes(&area, name, &claimer, "DrainCompleted");
+    assert_eq!(pods_on(&area, name), 0);
+    assert_eq!(node(&area, name)["spec"]["unschedulable"], true);
+    area.kubectl(&["uncordon", name]);
+    becomes(&area, name, &claimer, "MaintenanceComplete");
 }

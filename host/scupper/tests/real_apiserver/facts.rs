@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 use xtask::policies;
 use xtask::workspace::Workspace;
 
+use super::area::Area;
 use super::commands::Killed;
 use super::guests::guest;
-use super::setup::{apply, merge, scupper, until};
+use super::setup::{create, scupper, until};
 use super::testbed::Testbed;
-use super::volumes::{attachments, pod_with_volume};
+use super::volumes::{attachment, is_attached_to, pod_with_volume};
 use super::{ALONE, pods_on, skip};
 
-const NODES: [&str; 2] = ["node-0", "node-1"];
+/// The drained node of the test that has its own control plane.
+const NODE: &str = "node-0";
 
 /// A file with this policy alone.
 fn configuration(folder: &Path, policy: &Value) -> String {
@@ -25,80 +27,65 @@ fn configuration(folder: &Path, policy: &Value) -> String {
 }
 
 /// A device on each node, for claims of the class `gpu.example.com`.
-fn with_devices(testbed: &Testbed) {
+fn with_devices(area: &Area, namespace: &str) {
     let api = "resource.k8s.io/v1";
-    apply(
-        testbed,
+    create(
+        area,
         &json!({"apiVersion": api, "kind": "DeviceClass", "metadata": {"name": "gpu.example.com"},
             "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}}),
     );
     let attributes = json!({"uuid": {"string": "GPU-1"}});
-    for node in NODES {
+    for node in area.nodes() {
         let slice = json!({"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": node},
             "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": [{"name": "gpu-0", "attributes": attributes}],
                 "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}});
-        apply(testbed, &slice);
+        create(area, &slice);
     }
-    apply(
-        testbed,
+    create(
+        area,
         &json!({"apiVersion": api, "kind": "ResourceClaimTemplate",
-            "metadata": {"name": "gpu", "namespace": "default"},
+            "metadata": {"name": "gpu", "namespace": namespace},
             "spec": {"spec": {"devices": {"requests": [{"name": "gpu",
                 "exactly": {"deviceClassName": "gpu.example.com"}}]}}}}),
     );
 }
 
 /// A Deployment with a pod and a device on each node, and a budget that needs both.
-fn with_train(testbed: &Testbed) {
+fn with_train(area: &Area, namespace: &str) {
     let label = json!({"app": "train"});
     let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": label}}]}});
     let container = json!({"name": "main", "image": "none",
         "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}, "claims": [{"name": "gpu"}]}});
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "train", "namespace": "default", "labels": {"tier": "front"}},
+        "metadata": {"name": "train", "namespace": namespace, "labels": {"tier": "front"}},
         "spec": {"replicas": 2, "selector": {"matchLabels": label}, "template": {"metadata": {"labels": label},
             "spec": {"affinity": apart, "containers": [container],
                 "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}}}});
-    apply(testbed, &deployment);
+    create(area, &deployment);
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": {"name": "keep-train", "namespace": "default"},
+        "metadata": {"name": "keep-train", "namespace": namespace},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": label}}});
-    apply(testbed, &budget);
-    let ready = [
-        "get",
-        "deployment",
-        "train",
-        "-o",
-        "jsonpath={.status.readyReplicas}",
-    ];
-    until("both pods are ready", || testbed.kubectl(&ready) == "2");
-    let healthy = [
-        "get",
-        "pdb",
-        "keep-train",
-        "-o",
-        "jsonpath={.status.currentHealthy}",
-    ];
-    until("the budget counts them", || testbed.kubectl(&healthy) == "2");
+    create(area, &budget);
+    let status = |path: String| area.get(&path)["status"].clone();
+    let deployment = || status(format!("/apis/apps/v1/namespaces/{namespace}/deployments/train"));
+    until("both pods are ready", || deployment()["readyReplicas"] == 2);
+    let budgets = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets");
+    let budget = || status(format!("{budgets}/keep-train"));
+    until("the budget counts them", || budget()["currentHealthy"] == 2);
 }
 
 /// A pod with an attached volume. The test plays the volume driver's external-attacher.
-fn with_disk(testbed: &Testbed) {
-    let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
-    testbed.kubectl(&["annotate", "node", NODES[0], managed]);
-    pod_with_volume(
-        testbed,
-        &json!({"csi": {"driver": "csi.example.com", "volumeHandle": "disk-1"}}),
+fn with_disk(area: &Area, namespace: &str) {
+    let node = area.node(0);
+    is_attached_to(area, node);
+    let kind = json!({"csi": {"driver": "csi.example.com", "volumeHandle": "disk-2"}});
+    pod_with_volume(area, node, namespace, &kind);
+    let attachment = attachment(area, node);
+    area.patch(
+        &format!("{attachment}/status"),
+        &json!({"status": {"attached": true}}),
     );
-    until("the controller attaches", || attachments(testbed).len() == 1);
-    let attachment = attachments(testbed).remove(0)["metadata"]["name"].clone();
-    let of = [
-        "volumeattachment",
-        attachment.as_str().unwrap(),
-        "--subresource=status",
-    ];
-    merge(testbed, &of, &json!({"status": {"attached": true}}));
 }
 
 #[test]
@@ -106,12 +93,13 @@ fn policies_learn_what_real_controllers_and_the_real_scheduler_have_written() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--nodes", "2"]);
-    testbed.kubectl(&["label", "namespace", "default", "team=gold"]);
-    with_devices(&testbed);
-    with_train(&testbed);
-    with_disk(&testbed);
+    let area = Area::with(2);
+    let namespace = area.namespace("gold");
+    let label = json!({"metadata": {"labels": {"team": "gold"}}});
+    area.patch(&format!("/api/v1/namespaces/{namespace}"), &label);
+    with_devices(&area, &namespace);
+    with_train(&area, &namespace);
+    with_disk(&area, &namespace);
     let folder = tempfile::tempdir().unwrap();
     let learned = |question: &str| {
         let policy = json!({
@@ -119,12 +107,16 @@ fn policies_learn_what_real_controllers_and_the_real_scheduler_have_written() {
             "grants": {"facts": ["request", "namespaces", "budgets", "owners", "resources", "volumes", "peers"]},
         });
         let config = configuration(folder.path(), &policy);
-        scupper(&testbed, &["plan", NODES[0], "--force", "--config", &config]).1
+        scupper(&area, &["plan", area.node(0), "--force", "--config", &config]).1
     };
+    let of_namespace = format!("namespace {namespace}");
     for (question, answers) in [
         ("request", vec!["command plan None"]),
-        ("namespace default", vec![r#"default Some("gold")"#]),
-        ("budgets", vec!["default/keep-train", " 2 2 2 0 ", " true true"]),
+        (&of_namespace, vec![&format!("{namespace} Some(\"gold\")")[..]]),
+        (
+            "budgets",
+            vec![&format!("{namespace}/keep-train"), " 2 2 2 0 ", " true true"],
+        ),
         (
             "owners",
             vec![
@@ -144,9 +136,12 @@ fn policies_learn_what_real_controllers_and_the_real_scheduler_have_written() {
         ),
         (
             "volumes",
-            vec![r#"data persistentVolumeClaim data="pv-data" "csi"  ReadWriteOnce ["node-0"], "#],
+            vec![&format!(
+                r#"data persistentVolumeClaim data="{namespace}" "csi"  ReadWriteOnce ["{}"], "#,
+                area.node(0)
+            )],
         ),
-        ("peers", vec!["train-", NODES[1], "Running ready"]),
+        ("peers", vec!["train-", area.node(1), "Running ready"]),
     ] {
         let text = learned(question);
         for answer in answers {
@@ -171,36 +166,33 @@ fn pods_of_a_real_scheduling_group_leave_in_one_wave() {
     let gate = ["--apiserver-arg", "--feature-gates=GenericWorkload=true"];
     let testbed = Testbed::bare(&[&["--nodes", "2"][..], &gate].concat());
     for (name, node, group) in [
-        ("ring-0", NODES[0], Some("ring")),
-        ("ring-1", NODES[0], Some("ring")),
-        ("ring-2", NODES[1], Some("ring")),
-        ("cart", NODES[0], None),
+        ("ring-0", NODE, Some("ring")),
+        ("ring-1", NODE, Some("ring")),
+        ("ring-2", "node-1", Some("ring")),
+        ("cart", NODE, None),
     ] {
         let group = group.map(|group| json!({"podGroupName": group}));
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
             "spec": {"nodeName": node, "schedulingGroup": group, "containers": [{"name": "main", "image": "none"}]}});
-        apply(&testbed, &pod);
+        let created = create(&testbed, &pod);
+        let group = &created["spec"]["schedulingGroup"];
+        assert_eq!(
+            *group, pod["spec"]["schedulingGroup"],
+            "the API server drops the field"
+        );
     }
-    let stored = [
-        "get",
-        "pod",
-        "ring-0",
-        "-o",
-        "jsonpath={.spec.schedulingGroup.podGroupName}",
-    ];
-    assert_eq!(testbed.kubectl(&stored), "ring", "the API server drops the field");
     let folder = tempfile::tempdir().unwrap();
     let policy = json!({"name": "gangs", "module": gangs(), "grants": {"facts": ["peers"]},
         "config": {"spanning": "hold 1h"}});
     let config = configuration(folder.path(), &policy);
-    let (code, text) = scupper(&testbed, &["plan", NODES[0], "--force", "--config", &config]);
+    let (code, text) = scupper(&testbed, &["plan", NODE, "--force", "--config", &config]);
     assert_eq!(code, Some(0), "{text}");
     let gang = "gang ring of 2 pods here and 1 more pod on node-1";
     assert_eq!(text.matches(gang).count(), 2, "{text}");
 
     let story = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    command.args(["drain", NODES[0], "--local", "--force", "--config", &config]);
+    command.args(["drain", NODE, "--local", "--force", "--config", &config]);
     command
         .env("KUBECONFIG", testbed.kubeconfig())
         .stdin(Stdio::null());
@@ -208,7 +200,7 @@ fn pods_of_a_real_scheduling_group_leave_in_one_wave() {
     let reported = || std::fs::read_to_string(story.path()).unwrap();
     let waits = "waits for 1 more pod on node-1";
     until("the gang waits", || reported().matches(waits).count() >= 2);
-    assert_eq!(pods_on(&testbed, NODES[0]), 2, "{}", reported());
+    assert_eq!(pods_on(&testbed, NODE), 2, "{}", reported());
     testbed.kubectl(&["delete", "pod", "ring-2", "--grace-period=0", "--force"]);
     assert_eq!(drain.0.wait().unwrap().code(), Some(0), "{}", reported());
     let story = reported();
@@ -219,5 +211,5 @@ fn pods_of_a_real_scheduling_group_leave_in_one_wave() {
         2,
         "{story}"
     );
-    assert_eq!(pods_on(&testbed, NODES[0]), 0, "{story}");
+    assert_eq!(pods_on(&testbed, NODE), 0, "{story}");
 }

@@ -8,6 +8,7 @@
     reason = "helpers of tests, shared with the benchmark"
 )]
 
+mod area;
 mod commands;
 mod cordon;
 #[path = "../../benches/drain/driver.rs"]
@@ -33,14 +34,16 @@ mod surging;
 mod testbed;
 mod volumes;
 
+use area::Area;
 use driver::Driver;
 use serde_json::Value;
+use setup::Account;
 use testbed::Testbed;
 use tokio::sync::Mutex;
 
 const PODS: usize = 110;
 
-/// One control plane at a time: each uses most of a small machine.
+/// One control plane at a time beside the shared one, for tests that kill or change it: each uses most of a small machine.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
@@ -48,21 +51,22 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.lock().await;
-    let testbed = Testbed::up();
-    let driver = Driver::start(&testbed, "node-1", None).await;
+    let area = Area::with(1);
+    let name = area.node(0);
+    let account = Account::admin(&area);
+    let driver = Driver::start_as(&area, &area.driver(), name, &account.kubeconfig, None).await;
     for takes in [0, 2] {
-        testbed.pods("node-1", PODS, takes);
-        let (mark, cut) = (testbed.mark(), testbed.watches_cut());
-        let took = driver.drain(&testbed).await;
+        area.pods(name, PODS, takes);
+        let (mark, cut) = (area.mark(), area.watches_cut());
+        let took = driver.drain(&area).await;
         assert!(
             took > std::time::Duration::from_secs(takes),
             "over before its pods could be gone"
         );
-        let requests = testbed.requests("scupper", &mark);
-        let list = testbed.list_requests("scupper", &mark);
+        let requests = area.requests(&["--user", &account.user], &mark);
+        let list = area.list_requests(&["--user", &account.user], &mark);
         // A server that lacks CPU time ends watches, which then restart: this many may be added.
-        let cut = begun_again(&list).min(testbed.watches_cut() - cut);
+        let cut = begun_again(&list).min(area.watches_cut() - cut);
         // The driver publishes the status of a drain that lasts, once every ten seconds.
         let published = usize::try_from(took.as_secs() / 10).unwrap();
         assert!(
@@ -70,12 +74,12 @@ async fn a_drain_of_110_pods_takes_at_most_11_requests_more_than_pods() {
             "{requests} for {PODS} pods that take {takes} s, {cut} of them for watches that the server ended, in {took:?}:
 {list}"
         );
-        assert_eq!(pods_on(&testbed, "node-1"), 0);
-        assert_eq!(condition(&testbed, "node-1", "Drained"), "True");
-        assert_eq!(condition(&testbed, "node-1", "DrainInProgress"), "False");
-        driver.give_back(&testbed).await;
-        assert_eq!(condition(&testbed, "node-1", "Drained"), "False");
-        assert_eq!(node(&testbed, "node-1")["spec"]["unschedulable"], Value::Null);
+        assert_eq!(pods_on(&area, name), 0);
+        assert_eq!(condition(&area, name, "Drained"), "True");
+        assert_eq!(condition(&area, name, "DrainInProgress"), "False");
+        driver.give_back(&area).await;
+        assert_eq!(condition(&area, name, "Drained"), "False");
+        assert_eq!(node(&area, name)["spec"]["unschedulable"], Value::Null);
     }
 }
 
@@ -89,7 +93,7 @@ fn begun_again(list: &str) -> usize {
 }
 
 fn node(testbed: &Testbed, name: &str) -> Value {
-    serde_json::from_str(&testbed.kubectl(&["get", "node", name, "-o", "json"])).unwrap()
+    testbed.get(&format!("/api/v1/nodes/{name}"))
 }
 
 fn condition(testbed: &Testbed, name: &str, kind: &str) -> String {
@@ -103,7 +107,6 @@ fn condition(testbed: &Testbed, name: &str, kind: &str) -> String {
 }
 
 fn pods_on(testbed: &Testbed, node: &str) -> usize {
-    let selector = format!("--field-selector=spec.nodeName={node}");
-    let pods = testbed.kubectl(&["get", "pods", "--all-namespaces", "-o", "name", &selector]);
-    pods.lines().count()
+    let pods = testbed.get(&format!("/api/v1/pods?fieldSelector=spec.nodeName={node}"));
+    pods["items"].as_array().unwrap().len()
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::setup::{Config, scupper_with_errors, until};
 use super::testbed::Testbed;
-use super::volumes::{attachments, pod_with_volume};
+use super::volumes::{attachment, attachments, is_attached_to, pod_with_volume};
 use super::{ALONE, node, pods_on, skip};
 
 const NODE: &str = "node-0";
@@ -41,13 +41,14 @@ fn the_controllers_empty_a_machine_that_is_off_and_detach_its_volume() {
     let _alone = ALONE.blocking_lock();
     // On a busy machine a kubelet is late: it renews its lease after every quarter of this.
     let testbed = Testbed::bare(&["--nodes", "2", "--node-grace", "24"]);
-    let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
-    testbed.kubectl(&["annotate", "node", NODE, managed]);
+    is_attached_to(&testbed, NODE);
     let kind = json!({"csi": {"driver": "csi.example.com", "volumeHandle": "disk-1"}});
-    pod_with_volume(&testbed, &kind);
-    until("the controller attaches", || attachments(&testbed).len() == 1);
-    let running = ["get", "pod", "db", "-o", "jsonpath={.status.phase}"];
-    until("the pod runs", || testbed.kubectl(&running) == "Running");
+    pod_with_volume(&testbed, NODE, "default", &kind);
+    attachment(&testbed, NODE);
+    let pod = "/api/v1/namespaces/default/pods/db";
+    until("the pod runs", || {
+        testbed.get(pod)["status"]["phase"] == "Running"
+    });
 
     let drain = ["drain", NODE, "--node-is-off", "--force"];
     let (code, text) = scupper(&testbed, &drain);
@@ -74,7 +75,7 @@ fn the_controllers_empty_a_machine_that_is_off_and_detach_its_volume() {
     // Without the taint the controller waits six minutes for a kubelet to unmount the volume.
     assert!(begun.elapsed() < Duration::from_secs(330), "{text}");
     assert_eq!(pods_on(&testbed, NODE), 0, "{text}");
-    assert!(attachments(&testbed).is_empty(), "{text}");
+    assert!(attachments(&testbed, NODE).is_empty(), "{text}");
     assert!(is_out_of_service(&testbed));
 
     testbed.kubectl(&["label", "node", NODE, "testbed/kubelet=running", "--overwrite"]);

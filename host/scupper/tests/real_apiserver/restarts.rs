@@ -1,10 +1,10 @@
 //! The API server is killed and restarted while a drain with hooks is under way. A server that has just started may
 //! answer 401 or 403, as it has not read its roles yet: that ends no drain.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::self_claim::{Claimer, DRIVER, LIMIT, OFFICIAL};
+use super::setup::Account;
 use super::testbed::Testbed;
 use super::{ALONE, node, pods_on, skip};
 use xtask::policies;
@@ -20,22 +20,6 @@ fn restart(testbed: &Testbed) {
     }
 }
 
-/// An account with permissions by RBAC alone, unlike the testbed's admin.
-fn account(testbed: &Testbed) -> PathBuf {
-    testbed.kubectl(&["create", "namespace", "scupper"]);
-    let args = [
-        "--serviceaccount",
-        "scupper/driver",
-        "--seconds",
-        "7200",
-        "--kubeconfig",
-    ];
-    let file = testbed.run(&["token"], &args);
-    let role = ["--clusterrole=cluster-admin", "--serviceaccount=scupper:driver"];
-    testbed.kubectl(&[&["create", "clusterrolebinding", "driver"][..], &role].concat());
-    PathBuf::from(file.trim())
-}
-
 /// A Slurm node whose job is running or has ended.
 fn jobs(testbed: &Testbed, run: bool) {
     let state = |name: &str, status: bool| {
@@ -44,16 +28,8 @@ fn jobs(testbed: &Testbed, run: bool) {
     };
     let states = [state("Drain", true), state("Allocated", run), state("Idle", !run)].join(", ");
     let patch = format!(r#"{{"status": {{"conditions": [{states}]}}}}"#);
-    let pod = testbed.kubectl(&[
-        "get",
-        "pods",
-        "-A",
-        "-l",
-        "app.kubernetes.io/name=slurmd",
-        "-o",
-        "name",
-    ]);
-    testbed.kubectl(&["patch", "--subresource=status", pod.trim(), "-p", &patch]);
+    let slurmd = "pod/slurm-0";
+    testbed.kubectl(&["patch", "--subresource=status", slurmd, "-p", &patch]);
 }
 
 fn until(claimer: &mut Claimer, what: &str, holds: impl Fn() -> bool) {
@@ -91,12 +67,10 @@ fn a_drain_with_hooks_bears_an_api_server_that_is_restarted_ten_times() {
         "--policy-config",
         "slurm.poll-seconds=1",
     ];
-    let mut claimer = Claimer::start_as(NODE, &account(&testbed), &more);
-    until(&mut claimer, "the transition is published", || {
-        let names = testbed.kubectl(&["get", "lifecycletransitions", "-o", "name"]);
-        names.lines().count() == 2
-    });
-    let event = claimer.asks(&testbed, OFFICIAL, DRIVER, NODE);
+    let account = Account::of_namespace(&testbed, "scupper");
+    let mut claimer = Claimer::start(DRIVER, NODE, &account.kubeconfig, &more);
+    claimer.publishes(&testbed);
+    let event = claimer.asks(&testbed, OFFICIAL, DRIVER);
     let is_cordoned = || node(&testbed, NODE)["spec"]["unschedulable"] == true;
     until(&mut claimer, "the hook waits behind the cordon", is_cordoned);
     for _ in 0..RESTARTS {

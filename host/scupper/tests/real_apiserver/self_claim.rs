@@ -2,31 +2,31 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::area::Area;
 use super::testbed::Testbed;
-use super::{condition, node, pods_on, skip};
+use super::{ALONE, condition, pods_on, skip};
 pub(super) use crate::limit::LIMIT;
 
 pub(super) const OFFICIAL: &str = "lifecycle.k8s.io";
 const OWN: &str = "lifecycle.scupper.dev";
+/// The driver of a test that has its own control plane.
 pub(super) const DRIVER: &str = "claims.example";
 
 /// A driver on a node whose kubelet does not look for plugins.
 pub(super) struct Claimer {
     child: Child,
+    name: String,
+    node: String,
     folder: tempfile::TempDir,
 }
 
 impl Claimer {
-    pub(super) fn start(testbed: &Testbed, node: &str) -> Self {
-        Self::start_as(node, &testbed.kubeconfig(), &[])
-    }
-
     /// With an account of its own, and with additional flags.
-    pub(super) fn start_as(node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
+    pub(super) fn start(name: &str, node: &str, kubeconfig: &Path, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["plugins", "plugins_registry"] {
             std::fs::create_dir(folder.path().join(directory)).unwrap();
@@ -34,14 +34,19 @@ impl Claimer {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = scupper(kubeconfig, &["kubelet-plugin", "--claim", "self", "--force"])
             .args(more)
-            .args(["--driver-name", DRIVER, "--node-name", node, "--kubelet-root"])
+            .args(["--driver-name", name, "--node-name", node, "--kubelet-root"])
             .arg(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .unwrap();
-        Self { child, folder }
+        Self {
+            child,
+            name: name.to_owned(),
+            node: node.to_owned(),
+            folder,
+        }
     }
 
     pub(super) fn is_running(&mut self) -> bool {
@@ -53,41 +58,53 @@ impl Claimer {
     }
 
     /// Creates an event and waits until it is gone. The terminal status is visible because a finalizer keeps the event.
-    fn carries_out(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
-        let name = self.asks(testbed, group, transition, node);
+    fn carries_out(&self, testbed: &Testbed, group: &str, transition: &str) -> String {
+        let name = self.asks(testbed, group, transition);
         self.ended(testbed, group, &name)
     }
 
-    /// Creates an event that a finalizer keeps; returns its name.
-    pub(super) fn asks(&self, testbed: &Testbed, group: &str, transition: &str, node: &str) -> String {
+    /// Waits until it has published its transitions.
+    pub(super) fn publishes(&mut self, testbed: &Testbed) {
+        let begun = Instant::now();
+        let count = || {
+            let all = testbed.get(&format!("/apis/{OFFICIAL}/v1alpha1/lifecycletransitions"));
+            let all = all["items"].as_array().unwrap().iter();
+            all.filter(|it| it["spec"]["driver"] == *self.name).count()
+        };
+        while count() < 2 {
+            let running = self.child.try_wait().unwrap().is_none();
+            assert!(running && begun.elapsed() < LIMIT, "{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Creates an event for this transition of its node, which a finalizer keeps; returns the event's name.
+    pub(super) fn asks(&self, testbed: &Testbed, group: &str, transition: &str) -> String {
         let name = format!("{transition}-once");
         let event = json!({
             "apiVersion": format!("{group}/v1alpha1"), "kind": "LifecycleEvent",
             "metadata": {"name": name, "finalizers": ["example.com/hold"]},
-            "spec": {"transitionName": transition, "bindingNode": node},
+            "spec": {"transitionName": transition, "bindingNode": self.node},
         });
-        let file = self.folder.path().join("event.json");
-        std::fs::write(&file, event.to_string()).unwrap();
-        testbed.kubectl(&["create", "-f", file.to_str().unwrap()]);
+        testbed.post(&format!("/apis/{group}/v1alpha1/lifecycleevents"), &event);
         name
     }
 
     /// The terminal status of an event that only its finalizer keeps; then removes the finalizer.
     pub(super) fn ended(&self, testbed: &Testbed, group: &str, name: &str) -> String {
-        let kind = format!("lifecycleevents.{group}");
+        let path = format!("/apis/{group}/v1alpha1/lifecycleevents/{name}");
         let begun = Instant::now();
         let event = loop {
-            let event: Value =
-                serde_json::from_str(&testbed.kubectl(&["get", &kind, name, "-o", "json"])).unwrap();
+            let event = testbed.get(&path);
             let names = event["metadata"]["finalizers"].as_array().unwrap();
             if event["metadata"]["deletionTimestamp"].is_string() && names.len() == 1 {
                 break event;
             }
             assert!(begun.elapsed() < LIMIT, "{event:#}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
         };
-        let free = r#"[{"op": "remove", "path": "/metadata/finalizers"}]"#;
-        testbed.kubectl(&["patch", &kind, name, "--type", "json", "-p", free]);
-        assert_eq!(event["status"]["driver"], DRIVER);
+        testbed.patch(&path, &json!({"metadata": {"finalizers": null}}));
+        assert_eq!(event["status"]["driver"], *self.name);
         event["status"]["claimStatus"].as_str().unwrap().to_owned()
     }
 }
@@ -109,13 +126,13 @@ fn scupper(kubeconfig: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The doctor's findings, and its exit code.
-fn doctor(testbed: &Testbed, kubeconfig: &Path) -> (Vec<Value>, i32) {
+/// The doctor's findings about a driver and its node, and its exit code.
+fn doctor(testbed: &Testbed, driver: &str, node: &str) -> (Vec<Value>, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
     command
-        .args(["doctor", "--node", "node-1", "--driver-name", DRIVER])
+        .args(["doctor", "--node", node, "--driver-name", driver])
         .args(["--output", "json", "--kubeconfig"])
-        .arg(kubeconfig);
+        .arg(testbed.kubeconfig());
     let Output {
         status,
         stdout,
@@ -139,17 +156,17 @@ fn finding<'a>(findings: &'a [Value], subject: &str) -> &'a Value {
 }
 
 /// A drain and an uncordon by events in this group.
-fn drains(testbed: &Testbed, group: &str) {
-    testbed.pods("node-1", 5, 1);
-    let claimer = Claimer::start(testbed, "node-1");
-    let succeeded = claimer.carries_out(testbed, group, DRIVER, "node-1");
+fn drains(testbed: &Testbed, group: &str, driver: &str, node: &str) {
+    testbed.pods(node, 5, 1);
+    let claimer = Claimer::start(driver, node, &testbed.kubeconfig(), &[]);
+    let succeeded = claimer.carries_out(testbed, group, driver);
     assert_eq!(succeeded, "Succeeded", "{}", claimer.log());
-    assert_eq!(pods_on(testbed, "node-1"), 0);
-    assert_eq!(condition(testbed, "node-1", "Drained"), "True");
-    assert_eq!(node(testbed, "node-1")["spec"]["unschedulable"], true);
-    let back = claimer.carries_out(testbed, group, &format!("{DRIVER}-uncordon"), "node-1");
+    assert_eq!(pods_on(testbed, node), 0);
+    assert_eq!(condition(testbed, node, "Drained"), "True");
+    assert_eq!(super::node(testbed, node)["spec"]["unschedulable"], true);
+    let back = claimer.carries_out(testbed, group, &format!("{driver}-uncordon"));
     assert_eq!(back, "Succeeded", "{}", claimer.log());
-    assert_eq!(node(testbed, "node-1")["spec"]["unschedulable"], Value::Null);
+    assert_eq!(super::node(testbed, node)["spec"]["unschedulable"], Value::Null);
 }
 
 #[test]
@@ -157,17 +174,18 @@ fn an_event_of_the_crds_drains_a_node_whose_kubelet_knows_nothing_of_it() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let testbed = Testbed::up();
-    drains(&testbed, OFFICIAL);
-    let findings = doctor_is_content(&testbed, OFFICIAL);
+    let area = Area::with(1);
+    let (driver, node) = (area.driver(), area.node(0));
+    drains(&area, OFFICIAL, &driver, node);
+    let findings = doctor_is_content(&area, OFFICIAL, &driver, node);
     assert_eq!(finding(&findings, "rights")["state"], "ok");
 
-    doctor_tells_the_powerless(&testbed);
+    doctor_tells_the_powerless(&area);
 }
 
 /// The doctor finds no problem, names this group, and has seen a running driver.
-fn doctor_is_content(testbed: &Testbed, group: &str) -> Vec<Value> {
-    let (findings, code) = doctor(testbed, &testbed.kubeconfig());
+fn doctor_is_content(testbed: &Testbed, group: &str, driver: &str, node: &str) -> Vec<Value> {
+    let (findings, code) = doctor(testbed, driver, node);
     assert_eq!(code, 0, "{findings:#?}");
     let text = finding(&findings, "lifecycle API")["text"].as_str().unwrap();
     assert!(text.contains(group), "{text}");
@@ -203,10 +221,11 @@ fn where_the_server_keeps_the_group_for_itself_ours_takes_its_place() {
     if skip::left_out("real-apiserver") {
         return;
     }
+    let _alone = ALONE.blocking_lock();
     let testbed = Testbed::bare(&["--eviction-request"]);
     // Established, and not served.
     testbed.install("lifecycle.yaml");
-    let (findings, code) = doctor(&testbed, &testbed.kubeconfig());
+    let (findings, code) = doctor(&testbed, DRIVER, "node-1");
     assert_eq!(code, 8, "{findings:#?}");
     let found = finding(&findings, "lifecycle API");
     assert_eq!(found["state"], "wrong");
@@ -221,6 +240,6 @@ fn where_the_server_keeps_the_group_for_itself_ours_takes_its_place() {
     );
 
     testbed.install("lifecycle.scupper.dev.yaml");
-    drains(&testbed, OWN);
-    doctor_is_content(&testbed, OWN);
+    drains(&testbed, OWN, DRIVER, "node-1");
+    doctor_is_content(&testbed, OWN, DRIVER, "node-1");
 }

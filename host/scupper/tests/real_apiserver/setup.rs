@@ -1,22 +1,64 @@
 //! What several tests of this folder need: objects on the API server, configuration files, waiting.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::area::Area;
 use super::limit::LIMIT;
 use super::testbed::Testbed;
 
-pub(super) fn apply(testbed: &Testbed, object: &Value) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), object.to_string()).unwrap();
-    testbed.kubectl(&["apply", "-f", file.path().to_str().unwrap()]);
+/// A user of its own, whose requests can be counted.
+pub(super) struct Account {
+    pub(super) user: String,
+    pub(super) kubeconfig: PathBuf,
 }
 
-pub(super) fn merge(testbed: &Testbed, of: &[&str], patch: &Value) {
-    let patch = patch.to_string();
-    testbed.kubectl(&[&["patch"], of, &["--type=merge", "-p", &patch]].concat());
+impl Account {
+    /// With all permissions by RBAC, unlike the testbed's admin, who is in a group that may do everything.
+    pub(super) fn admin(area: &Area) -> Self {
+        Self::of_namespace(area, &area.namespace("account"))
+    }
+
+    pub(super) fn of_namespace(testbed: &Testbed, namespace: &str) -> Self {
+        let account = format!("{namespace}/driver");
+        let args = ["--serviceaccount", &account, "--seconds", "7200", "--kubeconfig"];
+        let kubeconfig = PathBuf::from(testbed.run(&["token"], &args).trim());
+        let api = "rbac.authorization.k8s.io";
+        let binding = json!({"metadata": {"name": namespace},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": namespace}]});
+        testbed.post(&format!("/apis/{api}/v1/clusterrolebindings"), &binding);
+        let user = format!("system:serviceaccount:{namespace}:driver");
+        let review = json!({"spec": {"user": user, "resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}}});
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        until("the binding takes effect", || {
+            testbed.post(reviews, &review)["status"]["allowed"] == true
+        });
+        Self { user, kubeconfig }
+    }
+}
+
+/// Creates an object that names its API version, kind and, if it has one, namespace.
+pub(super) fn create(testbed: &Testbed, object: &Value) -> Value {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let (version, kind) = (
+        text("/apiVersion").unwrap(),
+        text("/kind").unwrap().to_lowercase(),
+    );
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let namespace =
+        text("/metadata/namespace").map_or_else(String::new, |name| format!("namespaces/{name}/"));
+    let ending = if kind.ends_with('s') { "es" } else { "s" };
+    testbed.post(&format!("/{root}/{version}/{namespace}{kind}{ending}"), object)
+}
+
+/// The Events in the namespace about an object with this name.
+pub(super) fn events_of(testbed: &Testbed, namespace: &str, name: &str) -> Vec<Value> {
+    let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}");
+    testbed.get(&path)["items"].as_array().unwrap().clone()
 }
 
 #[track_caller]

@@ -4,24 +4,39 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::self_claim::{Claimer, DRIVER, LIMIT, OFFICIAL};
-use super::setup::{Config, scupper};
+use super::area::Area;
+use super::self_claim::{Claimer, LIMIT, OFFICIAL};
+use super::setup::{self, Account, Config, scupper};
 use super::testbed::Testbed;
-use super::{ALONE, condition, pods_on, skip};
+use super::{condition, pods_on, skip};
 
-const SETTINGS: &str = "{surge: {timeout: 2m, namespaces: [shop]}, pre-flight: refuse}";
-
-/// A Deployment with its only pod on the node, and a budget that needs it.
-pub(super) fn web(testbed: &Testbed, node: &str) {
-    let only = "--namespace shop --name web --count 1 --owner deployment --pdb 1";
-    let only: Vec<&str> = only.split(' ').collect();
-    testbed.make_pods(&[&["--node", node][..], &only].concat());
+/// Surge in a namespace.
+fn settings(shop: &str) -> Config {
+    Config::with(&format!(
+        "{{surge: {{timeout: 2m, namespaces: [{shop}]}}, pre-flight: refuse}}"
+    ))
 }
 
-pub(super) fn deployment(testbed: &Testbed) -> Value {
-    let read = testbed.kubectl(&["get", "deployments", "-n", "shop", "-o", "json"]);
-    let read: Value = serde_json::from_str(&read).unwrap();
-    read["items"][0].clone()
+/// A Deployment with its only pod on the area's first node, and a budget that needs it; its namespace.
+pub(super) fn web(area: &Area) -> String {
+    let shop = area.namespace("shop");
+    let only = [
+        "--name",
+        "web",
+        "--count",
+        "1",
+        "--owner",
+        "deployment",
+        "--pdb",
+        "1",
+    ];
+    let there = ["--node", area.node(0), "--namespace", &shop];
+    area.make_pods(&[&there[..], &only].concat());
+    shop
+}
+
+pub(super) fn deployment(testbed: &Testbed, shop: &str) -> Value {
+    testbed.get(&format!("/apis/apps/v1/namespaces/{shop}/deployments/web"))
 }
 
 /// The number of rollouts there were, by the controller's own count.
@@ -35,11 +50,16 @@ fn is_restarted(deployment: &Value) -> bool {
 }
 
 /// The old ReplicaSet has no pods any more, and the new one has its own ready, elsewhere.
-fn is_replaced(testbed: &Testbed, node: &str) {
-    let rollout = testbed.kubectl(&["rollout", "status", "-n", "shop", "deployment", "--timeout=60s"]);
-    assert!(rollout.contains("successfully rolled out"), "{rollout}");
+fn is_replaced(testbed: &Testbed, node: &str, shop: &str) {
+    setup::until("it is rolled out", || {
+        let web = deployment(testbed, shop);
+        let status = &web["status"];
+        status["observedGeneration"] == web["metadata"]["generation"]
+            && (&status["updatedReplicas"], &status["replicas"]) == (&json!(1), &json!(1))
+            && status["availableReplicas"] == 1
+    });
     assert_eq!(pods_on(testbed, node), 0);
-    let web = deployment(testbed);
+    let web = deployment(testbed, shop);
     assert_eq!(
         (revision(&web), &web["status"]["readyReplicas"]),
         ("2", &json!(1))
@@ -51,27 +71,23 @@ fn the_controller_replaces_the_only_pod_of_a_deployment_on_another_node() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--nodes", "2"]);
-    web(&testbed, "node-0");
-    let config = Config::with(SETTINGS);
-    let plan = well(&testbed, &config, &["plan", "node-0"]);
-    assert!(plan.contains("is restarted to replace shop/web"), "{plan}");
-    assert!(!is_restarted(&deployment(&testbed)));
-    let story = well(
-        &testbed,
-        &config,
-        &["drain", "node-0", "--local", "--timeout", "90s"],
-    );
+    let area = Area::with(2);
+    let (shop, node) = (web(&area), area.node(0));
+    let config = settings(&shop);
+    let plan = well(&area, &config, &["plan", node]);
+    let replaces = format!("is restarted to replace {shop}/web");
+    assert!(plan.contains(&replaces), "{plan}");
+    assert!(!is_restarted(&deployment(&area, &shop)));
+    let story = well(&area, &config, &["drain", node, "--local", "--timeout", "90s"]);
     for line in [
-        "is restarted to replace shop/web",
+        &replaces,
         "is restarting; its rollout has 2m00s to replace the pods on this node",
         "the rollout has replaced its pods on this node",
         "end      Drained in ",
     ] {
         assert!(story.contains(line), "{line}: {story}");
     }
-    is_replaced(&testbed, "node-0");
+    is_replaced(&area, node, &shop);
 }
 
 #[test]
@@ -79,30 +95,31 @@ fn a_driver_that_is_killed_during_the_rollout_begins_no_second_one() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--node-grace", "600"]);
-    testbed.install("lifecycle.yaml");
-    web(&testbed, "node-1");
-    let config = Config::with(SETTINGS);
-    let start = || Claimer::start_as("node-1", &testbed.kubeconfig(), &["--config", config.path()]);
+    let area = Area::with(2);
+    let (shop, name, node) = (web(&area), area.driver(), area.node(0));
+    let config = settings(&shop);
+    let account = Account::admin(&area);
+    let start = || Claimer::start(&name, node, &account.kubeconfig, &["--config", config.path()]);
     let mut driver = start();
-    has_published(&mut driver, &testbed);
+    driver.publishes(&area);
     // No replacement becomes ready meanwhile.
-    testbed.run(&["daemon"], &["kwok", "pause"]);
-    let event = driver.asks(&testbed, OFFICIAL, DRIVER, "node-1");
-    until(&mut driver, || is_restarted(&deployment(&testbed)));
+    area.kubectl(&["cordon", area.node(1)]);
+    let event = driver.asks(&area, OFFICIAL, &name);
+    until(&mut driver, || is_restarted(&deployment(&area, &shop)));
     drop(driver);
-    let mark = testbed.mark();
+    let mark = area.mark();
     let mut driver = start();
     // The first driver did not live long enough to report what it waits for.
-    until(&mut driver, || in_progress(&testbed).contains("is waiting for: "));
-    assert_eq!(pods_on(&testbed, "node-1"), 1, "{}", driver.log());
-    testbed.run(&["daemon"], &["kwok", "resume"]);
-    let status = driver.ended(&testbed, OFFICIAL, &event);
+    until(&mut driver, || {
+        in_progress(&area, node).contains("is waiting for: ")
+    });
+    assert_eq!(pods_on(&area, node), 1, "{}", driver.log());
+    area.kubectl(&["uncordon", area.node(1)]);
+    let status = driver.ended(&area, OFFICIAL, &event);
     assert_eq!(status, "Succeeded", "{}", driver.log());
-    assert_eq!(condition(&testbed, "node-1", "Drained"), "True");
-    is_replaced(&testbed, "node-1");
-    let requests = testbed.list_requests("scupper", &mark);
+    assert_eq!(condition(&area, node, "Drained"), "True");
+    is_replaced(&area, node, &shop);
+    let requests = area.list_requests(&["--user", &account.user], &mark);
     assert!(requests.contains("nodes"), "{requests}");
     let is_patch = |line: &&str| line.contains("patch") && line.contains("deployments");
     assert_eq!(requests.lines().find(is_patch), None, "{requests}");
@@ -115,17 +132,9 @@ pub(super) fn well(testbed: &Testbed, config: &Config, args: &[&str]) -> String 
     text
 }
 
-/// Waits until the driver has published its transitions.
-pub(super) fn has_published(driver: &mut Claimer, testbed: &Testbed) {
-    until(driver, || {
-        let names = testbed.kubectl(&["get", "lifecycletransitions", "-o", "name"]);
-        names.lines().count() == 2
-    });
-}
-
 /// The message of the condition `DrainInProgress`.
-pub(super) fn in_progress(testbed: &Testbed) -> String {
-    let node = super::node(testbed, "node-1");
+pub(super) fn in_progress(testbed: &Testbed, node: &str) -> String {
+    let node = super::node(testbed, node);
     let mut conditions = node["status"]["conditions"].as_array().unwrap().iter();
     let found = conditions.find(|condition| condition["type"] == "DrainInProgress");
     found.map_or_else(String::new, |found| found["message"].as_str().unwrap().to_owned())

@@ -5,43 +5,67 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::area::Area;
 use super::commands::Killed;
-use super::setup::{Config, apply, merge, until};
+use super::setup::{Config, create, until};
 use super::testbed::Testbed;
-use super::{ALONE, pods_on, skip};
+use super::{pods_on, skip};
 
-const NODE: &str = "node-0";
 const ATTACHER: &str = "csi.example.com";
 
-/// A bound claim with a volume of this kind, and a pod that uses it.
-pub(super) fn pod_with_volume(testbed: &Testbed, kind: &Value) {
+/// A bound claim with a volume of this kind, and a pod `db` on the node that uses it. The volume's name is that of the
+/// namespace.
+pub(super) fn pod_with_volume(testbed: &Testbed, node: &str, namespace: &str, kind: &Value) {
     let amount = json!({"storage": "1Gi"});
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": amount}, "volumeName": "pv-data",
+        "metadata": {"name": "data", "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": amount}, "volumeName": namespace,
             "storageClassName": ""}});
-    apply(testbed, &claim);
-    let claim = testbed.kubectl(&["get", "pvc", "data", "-o", "json"]);
-    let claim: Value = serde_json::from_str(&claim).unwrap();
-    let bound = json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data",
+    let claim = create(testbed, &claim);
+    let bound = json!({"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "data",
         "uid": claim["metadata"]["uid"]});
-    let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-data"},
+    let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
         "spec": {"accessModes": ["ReadWriteOnce"], "capacity": amount, "claimRef": bound}});
     let spec = volume["spec"].as_object_mut().unwrap();
     spec.extend(kind.as_object().unwrap().clone());
-    apply(testbed, &volume);
-    let is_bound = json!({"status": {"phase": "Bound"}});
-    merge(testbed, &["pvc", "data", "--subresource=status"], &is_bound);
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db", "namespace": "default"},
-        "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "none"}],
+    create(testbed, &volume);
+    let claims = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
+    testbed.patch(
+        &format!("{claims}/data/status"),
+        &json!({"status": {"phase": "Bound"}}),
+    );
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db", "namespace": namespace},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none"}],
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
-    apply(testbed, &pod);
+    create(testbed, &pod);
 }
 
-pub(super) fn attachments(testbed: &Testbed) -> Vec<Value> {
-    let listed = testbed.kubectl(&["get", "volumeattachments", "-o", "json"]);
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    listed["items"].as_array().unwrap().clone()
+/// The controller attaches volumes to the node, as a kubelet asks it to.
+pub(super) fn is_attached_to(testbed: &Testbed, node: &str) {
+    let notes = json!({"volumes.kubernetes.io/controller-managed-attach-detach": "true"});
+    testbed.patch(
+        &format!("/api/v1/nodes/{node}"),
+        &json!({"metadata": {"annotations": notes}}),
+    );
+}
+
+const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
+
+/// Of the node.
+pub(super) fn attachments(testbed: &Testbed, node: &str) -> Vec<Value> {
+    let all = testbed.get(ATTACHMENTS)["items"].as_array().unwrap().clone();
+    all.into_iter()
+        .filter(|it| it["spec"]["nodeName"] == node)
+        .collect()
+}
+
+/// Waits until the controller has created the node's only attachment, and returns its path.
+pub(super) fn attachment(testbed: &Testbed, node: &str) -> String {
+    until("the controller attaches", || {
+        attachments(testbed, node).len() == 1
+    });
+    let name = attachments(testbed, node).remove(0)["metadata"]["name"].clone();
+    format!("{ATTACHMENTS}/{}", name.as_str().unwrap())
 }
 
 #[test]
@@ -49,55 +73,47 @@ fn a_drain_waits_until_the_real_controllers_have_detached_the_volume() {
     if skip::left_out("real-apiserver") {
         return;
     }
-    let _alone = ALONE.blocking_lock();
-    let testbed = Testbed::bare(&["--nodes", "2"]);
-    let managed = "volumes.kubernetes.io/controller-managed-attach-detach=true";
-    testbed.kubectl(&["annotate", "node", NODE, managed]);
+    let area = Area::with(2);
+    let (node, namespace) = (area.node(0), area.namespace("db"));
+    is_attached_to(&area, node);
     let kind = json!({"csi": {"driver": ATTACHER, "volumeHandle": "disk-1"}});
-    pod_with_volume(&testbed, &kind);
-    until("the controller attaches", || attachments(&testbed).len() == 1);
-    let attachment = attachments(&testbed).remove(0)["metadata"]["name"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    pod_with_volume(&area, node, &namespace, &kind);
+    let attachment = attachment(&area, node);
     let finalizer = json!({"metadata": {"finalizers": ["external-attacher/csi-example-com"]}});
-    merge(&testbed, &["volumeattachment", &attachment], &finalizer);
-    let attached = json!({"status": {"attached": true}});
-    merge(
-        &testbed,
-        &["volumeattachment", &attachment, "--subresource=status"],
-        &attached,
+    area.patch(&attachment, &finalizer);
+    area.patch(
+        &format!("{attachment}/status"),
+        &json!({"status": {"attached": true}}),
     );
-    let volumes = || testbed.kubectl(&["get", "node", NODE, "-o", "jsonpath={.status.volumesAttached}"]);
+    let volumes = || super::node(&area, node)["status"]["volumesAttached"].to_string();
     until("the node shows it", || volumes().contains("disk-1"));
 
     let config = Config::with("{wait-for-volumes: {at-most: 10m}}");
     let story = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    command.args(["drain", NODE, "--local", "--force", "--config", config.path()]);
-    command
-        .env("KUBECONFIG", testbed.kubeconfig())
-        .stdin(Stdio::null());
+    command.args(["drain", node, "--local", "--force", "--config", config.path()]);
+    command.env("KUBECONFIG", area.kubeconfig()).stdin(Stdio::null());
     let mut drain = Killed(command.stdout(story.reopen().unwrap()).spawn().unwrap());
     let reported = || std::fs::read_to_string(story.path()).unwrap();
     until("the drain waits", || reported().contains("volumes  waits"));
     assert!(
-        reported().contains("1 volume still attached: pv-data (claim default/data)"),
+        reported().contains(&format!(
+            "1 volume still attached: {namespace} (claim {namespace}/data)"
+        )),
         "{}",
         reported()
     );
-    assert_eq!(pods_on(&testbed, NODE), 0, "{}", reported());
+    assert_eq!(pods_on(&area, node), 0, "{}", reported());
     until("the controller detaches", || {
-        !attachments(&testbed)[0]["metadata"]["deletionTimestamp"].is_null()
+        !area.get(&attachment)["metadata"]["deletionTimestamp"].is_null()
     });
     assert!(
         drain.0.try_wait().unwrap().is_none(),
         "the driver has not detached it: {}",
         reported()
     );
-    let done = json!({"metadata": {"finalizers": null}});
-    merge(&testbed, &["volumeattachment", &attachment], &done);
+    area.patch(&attachment, &json!({"metadata": {"finalizers": null}}));
     assert_eq!(drain.0.wait().unwrap().code(), Some(0), "{}", reported());
     assert!(reported().contains("volumes  all are detached"), "{}", reported());
-    assert!(attachments(&testbed).is_empty());
+    assert!(attachments(&area, node).is_empty());
 }
