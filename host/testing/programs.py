@@ -48,6 +48,9 @@ class Programs:
             return []
         if message['reason'] != 'compiler-artifact' or not message['profile']['test'] or not message['executable']:
             return []
-        program = self.by_source[message['target']['src_path']]
+        # `--lib` also builds libraries that have no tests.
+        program = self.by_source.get(message['target']['src_path'])
+        if not program:
+            return []
         program.file = message['executable']
         return [f'program {program.name}']
