@@ -155,7 +155,7 @@ class Schedule:
             self.there.add(job.name)
         if result.state == 'passed' and job.passed:
             job.passed()
-        words = f'{result.state}: {result.why}' if result.why else f'{result.state} after {result.wall:.1f} s'
+        words = f'{result.state}: {result.why}' if result.why else f'{result.state} after {result.wall:.1f} s, {result.cpu:.1f} s of CPU'
         print(f'\n== {job.name}: {words}\n{output}', end='', flush=True)
 
     def _end(self):
