@@ -1,4 +1,4 @@
-"""Starts jobs as soon as what they need is there and their lane is free, and prints the output of each that has ended."""
+"""Starts jobs as soon as what they need is there and their lane is free, and prints the output of each that ends."""
 
 import os
 import selectors
@@ -24,7 +24,8 @@ class Job:
     folder: str = '.'
     variables: dict = field(default_factory=dict)
     nice: int = 0
-    # Gets each line of its standard output, and returns the names of what is there from then on. They begin with `makes`.
+    # Gets each line of its standard output, and returns the names of what is there from then on. They begin with
+    # `makes`.
     reads: Callable | None = None
     makes: str = ''
     # Why it need not run, if so; called when it could start.
@@ -155,7 +156,8 @@ class Schedule:
             self.there.add(job.name)
         if result.state == 'passed' and job.passed:
             job.passed()
-        words = f'{result.state}: {result.why}' if result.why else f'{result.state} after {result.wall:.1f} s, {result.cpu:.1f} s of CPU'
+        took = f' after {result.wall:.1f} s, {result.cpu:.1f} s of CPU'
+        words = f'{result.state}: {result.why}' if result.why else result.state + took
         print(f'\n== {job.name}: {words}\n{output}', end='', flush=True)
 
     def _end(self):

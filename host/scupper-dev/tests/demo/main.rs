@@ -28,8 +28,8 @@ fn play(arguments: &[&str]) -> String {
     let log = String::from_utf8(demo.stderr).unwrap();
     assert!(demo.status.success(), "{text}\n{log}");
     assert!(
-        took < Duration::from_secs(120),
-        "it took {took:?} on a busy machine"
+        took < Duration::from_secs(300),
+        "a demo takes seconds, and on a busy machine not {took:?}"
     );
     text
 }
