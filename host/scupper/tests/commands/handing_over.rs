@@ -360,7 +360,10 @@ fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
     );
     assert!(rig.is_cordoned("worker-1"), "it is not ours to lift");
     rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&asks("drain", &["--timeout", "1s", "--pod-selector", "app=none"]));
+    let run = rig.run(&asks(
+        "drain",
+        &["--timeout", "100s", "--pod-selector", "app=none"],
+    ));
     assert_eq!(run.code, Some(0), "the next request is carried out: {run:#?}");
     assert_eq!(
         (evicts(), rig.pods()),
