@@ -89,7 +89,7 @@ impl Testbed {
             .get_or_init(|| wait(client(self.kubeconfig())))
             .clone();
         let answer = wait(async move { client.request::<Value>(request).await });
-        answer.unwrap_or_else(|error| panic!("{what}: {error}"))
+        answer.map_err(|error| format!("{what}: {error}")).unwrap()
     }
 
     /// Installs a file of `deploy/crds`.
@@ -101,7 +101,7 @@ impl Testbed {
 
     pub(crate) fn version(&self) -> String {
         let facts = std::fs::read_to_string(self.dir.path().join("testbed.json")).unwrap();
-        let facts: serde_json::Value = serde_json::from_str(&facts).unwrap();
+        let facts: Value = serde_json::from_str(&facts).unwrap();
         facts["version"].as_str().unwrap().to_owned()
     }
 
@@ -145,7 +145,7 @@ impl Testbed {
     /// begins.
     pub(crate) fn requests(&self, of: &[&str], mark: &str) -> usize {
         let counted = self.run(&["requests"], &[of, &["--since", mark, "--json"]].concat());
-        let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+        let counted: Value = serde_json::from_str(&counted).unwrap();
         usize::try_from(counted["total"].as_u64().unwrap()).unwrap()
     }
 
