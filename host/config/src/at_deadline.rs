@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::document::Node;
-use super::place::Way;
+use super::place::FieldPath;
 use super::problem::Problems;
 use super::rules;
 use super::shape::{Field, Object, Shape};
@@ -96,7 +96,7 @@ static DELETE: Object = Object {
 /// The settings under `drain.at-deadline`, if they are consistent.
 pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile> {
     let node = root.get("drain")?.get("at-deadline")?;
-    let way = Way::default().key("drain").key("at-deadline");
+    let path = FieldPath::default().key("drain").key("at-deadline");
     let grace_period = node.get("grace-period").and_then(Node::duration).unwrap_or(GRACE);
     // Deletions have whole seconds.
     if let Some(field) = node
@@ -104,7 +104,7 @@ pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile>
         .filter(|_| grace_period.subsec_nanos() > 0)
     {
         let message = "must be in whole seconds, as the API server counts grace periods";
-        problems.add(field.at, &way.key("grace-period"), message);
+        problems.add(field.at, &path.key("grace-period"), message);
     }
     let within = node.get("within")?;
     let span = within.duration()?;
@@ -113,10 +113,10 @@ pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile>
             "must be more than {}s, which is grace-period and 10 seconds: else deleted pods remain at the deadline",
             (grace_period + RESERVE).as_secs()
         );
-        problems.add(within.at, &way.key("within"), message);
+        problems.add(within.at, &path.key("within"), message);
     }
     let delete = node.get("delete")?;
-    check_restrictions(delete, &way.key("delete"), problems);
+    check_restrictions(delete, &path.key("delete"), problems);
     Some(AtDeadlineFile {
         namespaces: delete.get("namespaces").map(|_| delete.texts_of("namespaces")),
         priority_below: delete
@@ -133,7 +133,7 @@ pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile>
 }
 
 /// Pods are deleted past their budgets only where the operator says which.
-fn check_restrictions(delete: &Node, way: &Way, problems: &mut Problems) {
+fn check_restrictions(delete: &Node, path: &FieldPath, problems: &mut Problems) {
     let everything = delete
         .get("everything")
         .and_then(Node::boolean)
@@ -141,18 +141,18 @@ fn check_restrictions(delete: &Node, way: &Way, problems: &mut Problems) {
     let (namespaces, priority) = (delete.get("namespaces"), delete.get("priority-below"));
     if let Some(named) = namespaces.filter(|_| delete.texts_of("namespaces").is_empty()) {
         let message = "names no namespace: no pod would be deleted; leave at-deadline out for that";
-        problems.add(named.at, &way.key("namespaces"), message);
+        problems.add(named.at, &path.key("namespaces"), message);
     }
     let restriction = namespaces.or(priority);
     match restriction {
         None if !everything => problems.add(
             delete.at,
-            way,
+            path,
             "names no pods: give namespaces or priority-below, or everything: true for all pods",
         ),
         Some(restriction) if everything => problems.add(
             restriction.at,
-            way,
+            path,
             "has a restriction and everything: true: leave one of the two out",
         ),
         _ => {}

@@ -1,7 +1,7 @@
 //! Checks a document against the table of shapes, and reports for every error what would be valid.
 
 use super::document::{Entry, Node, Value};
-use super::place::Way;
+use super::place::FieldPath;
 use super::problem::Problems;
 use super::scalar::{Kind, kind, whole};
 use super::shape::{Field, Object, Shape};
@@ -12,38 +12,38 @@ use scupper_common::text::one_line;
 const SHOWN_BYTES: usize = 60;
 
 /// Checks a value and everything below it.
-pub(super) fn check(node: &Node, shape: &Shape, way: &Way, problems: &mut Problems) {
+pub(super) fn check(node: &Node, shape: &Shape, path: &FieldPath, problems: &mut Problems) {
     match (&node.value, shape) {
         (Value::Broken, _) => {}
-        (Value::Map(entries), Shape::Object(object)) => check_object(node, entries, object, way, problems),
-        (Value::Map(entries), Shape::Labels) => check_labels(entries, way, problems),
-        (Value::Map(entries), Shape::Anything) => check_anything(entries, way, problems),
+        (Value::Map(entries), Shape::Object(object)) => check_object(node, entries, object, path, problems),
+        (Value::Map(entries), Shape::Labels) => check_labels(entries, path, problems),
+        (Value::Map(entries), Shape::Anything) => check_anything(entries, path, problems),
         (Value::List(items), Shape::List { of, most }) => {
             if items.len() > *most {
                 let message = format!("has {} entries, and {most} are the most", items.len());
-                problems.add(node.at, way, message);
+                problems.add(node.at, path, message);
             }
             for (index, item) in items.iter().enumerate() {
-                check(item, of, &way.item(index), problems);
+                check(item, of, &path.item(index), problems);
             }
         }
         (Value::Scalar { text, plain }, shape) if shape.is_scalar() => {
             if let Err(message) = check_scalar(text, *plain, shape) {
-                problems.add(node.at, way, message);
+                problems.add(node.at, path, message);
             }
         }
         (value, shape) => {
             let message = format!("must be {}, and this is {}", shape.what(), value.what());
-            problems.add(node.at, way, message);
+            problems.add(node.at, path, message);
         }
     }
 }
 
-fn check_object(node: &Node, entries: &[Entry], object: &Object, way: &Way, problems: &mut Problems) {
+fn check_object(node: &Node, entries: &[Entry], object: &Object, path: &FieldPath, problems: &mut Problems) {
     for entry in entries {
         match object.field(&entry.key) {
-            Some(field) => check(&entry.value, &field.shape, &way.key(&entry.key), problems),
-            None => problems.add(entry.at, &way.key(&entry.key), unknown(&entry.key, object)),
+            Some(field) => check(&entry.value, &field.shape, &path.key(&entry.key), problems),
+            None => problems.add(entry.at, &path.key(&entry.key), unknown(&entry.key, object)),
         }
     }
     let has = |name: &str| entries.iter().any(|entry| entry.key == name);
@@ -54,7 +54,7 @@ fn check_object(node: &Node, entries: &[Entry], object: &Object, way: &Way, prob
     {
         problems.add(
             node.at,
-            way,
+            path,
             format!("`{}` is missing: {}", field.name, lowered(field.doc)),
         );
     }
@@ -64,39 +64,39 @@ fn check_object(node: &Node, entries: &[Entry], object: &Object, way: &Way, prob
             0 => format!("one of {} is missing", listed(object.one_of)),
             _ => format!("only one of {} may be given", listed(object.one_of)),
         };
-        problems.add(node.at, way, message);
+        problems.add(node.at, path, message);
     }
 }
 
-fn check_labels(entries: &[Entry], way: &Way, problems: &mut Problems) {
+fn check_labels(entries: &[Entry], path: &FieldPath, problems: &mut Problems) {
     for entry in entries {
-        let way = way.key(&entry.key);
+        let path = path.key(&entry.key);
         match &entry.value.value {
             Value::Broken => {}
             Value::Scalar { text, plain } if !(*plain && kind(text) != Kind::Text) => {
                 if let Err(message) = rules::label(&entry.key, text) {
-                    problems.add(entry.at, &way, message);
+                    problems.add(entry.at, &path, message);
                 }
             }
             Value::Scalar { text, .. } => {
-                problems.add(entry.value.at, &way, quote(text));
+                problems.add(entry.value.at, &path, quote(text));
             }
             other => {
                 let message = format!(
                     "must be the label's value, as node-selector is a plain map of labels, and this is {}",
                     other.what()
                 );
-                problems.add(entry.value.at, &way, message);
+                problems.add(entry.value.at, &path, message);
             }
         }
     }
 }
 
-fn check_anything(entries: &[Entry], way: &Way, problems: &mut Problems) {
+fn check_anything(entries: &[Entry], path: &FieldPath, problems: &mut Problems) {
     for entry in entries {
         if entry.value.is_nothing() {
             let message = "there is no value: write \"\" for an empty text, or leave the key out";
-            problems.add(entry.value.at, &way.key(&entry.key), message);
+            problems.add(entry.value.at, &path.key(&entry.key), message);
         }
     }
 }

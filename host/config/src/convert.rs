@@ -17,30 +17,30 @@ use scupper_policy_spec::{
 
 use super::document::{Entry, Node, Value};
 use super::limits::{LimitField, slots};
-use super::place::Way;
+use super::place::FieldPath;
 use super::problem::Problems;
 use super::read::{DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile};
 use super::{Override, at_deadline, scalar, surge, units};
 
 /// Creates the policies. `folder`: the base of relative paths.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
-    let way = Way::default().key("policies");
+    let path = FieldPath::default().key("policies");
     let Some(policies) = root.get("policies") else {
         return Vec::new();
     };
     let mut names = BTreeMap::new();
     let mut specs = Vec::new();
     for (index, node) in policies.items().iter().enumerate() {
-        let way = way.item(index);
+        let path = path.item(index);
         if let Some(name) = node.get("name")
             && let Some(text) = name.text()
             && let Some(first) = names.insert(text, index)
         {
             let message = format!("policies[{first}] has this name already; names are unique");
-            problems.add(name.at, &way.key("name"), message);
+            problems.add(name.at, &path.key("name"), message);
         }
         let mut policy = Policy { folder, problems };
-        specs.push(policy.spec(node, &way));
+        specs.push(policy.spec(node, &path));
     }
     specs
 }
@@ -107,15 +107,15 @@ struct Policy<'a> {
 }
 
 impl Policy<'_> {
-    fn spec(&mut self, node: &Node, way: &Way) -> PolicySpec {
+    fn spec(&mut self, node: &Node, path: &FieldPath) -> PolicySpec {
         let grants = node.get("grants");
         let grant = |key: &str| grants.and_then(|grants| grants.get(key));
         let http: Vec<HttpGrant> = grant("http")
-            .map(|http| self.http(http, &way.key("grants").key("http")))
+            .map(|http| self.http(http, &path.key("grants").key("http")))
             .unwrap_or_default();
         let secrets = grant("secrets").map(|secrets| {
-            let way = way.key("grants").key("secrets");
-            self.secrets(secrets, &way, &http)
+            let path = path.key("grants").key("secrets");
+            self.secrets(secrets, &path, &http)
         });
         PolicySpec {
             name: node.text_of("name"),
@@ -140,7 +140,7 @@ impl Policy<'_> {
         self.folder.join(node.text().unwrap_or_default())
     }
 
-    fn http(&mut self, list: &Node, way: &Way) -> Vec<HttpGrant> {
+    fn http(&mut self, list: &Node, path: &FieldPath) -> Vec<HttpGrant> {
         let mut grants = Vec::new();
         for (index, node) in list.items().iter().enumerate() {
             let ca = node.get("ca");
@@ -156,37 +156,37 @@ impl Policy<'_> {
                 && let Err(error @ HttpGrantError::CaWithoutTls) = grant.check()
             {
                 self.problems
-                    .add(ca.at, &way.item(index).key("ca"), error.to_string());
+                    .add(ca.at, &path.item(index).key("ca"), error.to_string());
             }
             grants.push(grant);
         }
         grants
     }
 
-    fn secrets(&mut self, list: &Node, way: &Way, http: &[HttpGrant]) -> Vec<SecretGrant> {
+    fn secrets(&mut self, list: &Node, path: &FieldPath, http: &[HttpGrant]) -> Vec<SecretGrant> {
         let mut names = BTreeSet::new();
         let mut secrets = Vec::new();
         for (index, node) in list.items().iter().enumerate() {
-            let way = way.item(index);
+            let path = path.item(index);
             if let Some(name) = node.get("name")
                 && let Some(text) = name.text()
                 && !names.insert(text)
             {
                 self.problems.add(
                     name.at,
-                    &way.key("name"),
+                    &path.key("name"),
                     "another secret of this policy has this name",
                 );
             }
             let origins = node.get("origins");
             for (index, item) in origins.map(Node::items).unwrap_or_default().iter().enumerate() {
-                self.granted(item, &way.key("origins").item(index), http);
+                self.granted(item, &path.key("origins").item(index), http);
             }
             if let Some(from) = node
                 .get("captured-from")
                 .and_then(|captured| captured.get("origin"))
             {
-                self.granted(from, &way.key("captured-from").key("origin"), http);
+                self.granted(from, &path.key("captured-from").key("origin"), http);
             }
             let Some(source) = self.source(node) else {
                 continue;
@@ -224,13 +224,13 @@ impl Policy<'_> {
     }
 
     /// A secret for an origin without granted requests is a mistake.
-    fn granted(&mut self, node: &Node, way: &Way, http: &[HttpGrant]) {
+    fn granted(&mut self, node: &Node, path: &FieldPath, http: &[HttpGrant]) {
         let Some(Ok(origin)) = node.text().map(read_http_origin) else {
             return;
         };
         if http.iter().all(|grant| grant.origin != origin) {
             let message = format!("no request may go to {origin}: also grant it under http");
-            self.problems.add(node.at, way, message);
+            self.problems.add(node.at, path, message);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::place::{At, Way};
+use super::place::{FieldPath, Position};
 use super::problem::Problems;
 use super::scalar::{Kind, kind};
 use scupper_common::text::one_line;
@@ -20,7 +20,7 @@ const KEY_BYTES: usize = 80;
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) value: Value,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Value {
 /// A key and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) key: String,
     pub(super) value: Node,
 }
@@ -67,8 +67,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
             Ok((event, span)) => builder.take(event, span)?,
             Err(error) => {
                 let (at, message) = reported(text, &error);
-                let way = builder.way();
-                builder.problems.add(at, &way, message);
+                let path = builder.path();
+                builder.problems.add(at, &path, message);
                 return None;
             }
         }
@@ -76,8 +76,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
 }
 
 /// A syntax error in our own words where the parser's would not help.
-fn reported(text: &str, error: &ScanError) -> (At, String) {
-    let at = At {
+fn reported(text: &str, error: &ScanError) -> (Position, String) {
+    let at = Position {
         line: error.marker().line(),
         column: error.marker().col() + 1,
     };
@@ -86,7 +86,7 @@ fn reported(text: &str, error: &ScanError) -> (At, String) {
         let line = text.lines().nth(number.checked_sub(1)?)?;
         let indent = line.len() - line.trim_start().len();
         let tab = line.get(..indent)?.find('\t')?;
-        Some(At {
+        Some(Position {
             line: number,
             column: tab + 1,
         })
@@ -109,7 +109,7 @@ struct Builder<'a> {
 }
 
 struct Open {
-    at: At,
+    at: Position,
     body: Body,
 }
 
@@ -124,7 +124,7 @@ enum Body {
 }
 
 struct Key {
-    at: At,
+    at: Position,
     /// `None`: the problem is already reported, and the value is dropped.
     text: Option<String>,
 }
@@ -132,7 +132,7 @@ struct Key {
 impl Builder<'_> {
     /// `None`: the parser cannot continue.
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
-        let at = At {
+        let at = Position {
             line: span.start.line(),
             column: span.start.col() + 1,
         };
@@ -179,7 +179,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    fn refuse_extras(&mut self, at: At, anchor: usize, tag: Option<&Tag>) {
+    fn refuse_extras(&mut self, at: Position, anchor: usize, tag: Option<&Tag>) {
         if anchor > 0 {
             self.problem(at, "anchors are not supported: write each value where it belongs");
         }
@@ -193,7 +193,7 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, at: At, body: Body) -> Option<()> {
+    fn open(&mut self, at: Position, body: Body) -> Option<()> {
         if self.open.len() == DEPTH {
             self.problem(at, format!("maps and lists are nested more than {DEPTH} deep"));
             return None;
@@ -215,53 +215,58 @@ impl Builder<'_> {
 
     /// Adds a finished value to the open map or list: as an element, a key, or the value of a key.
     fn place(&mut self, node: Node) {
-        let way = self.way();
+        let path = self.path();
         match self.open.last_mut().map(|open| &mut open.body) {
             None => self.root = Some(node),
             Some(Body::List(items)) => items.push(node),
             Some(Body::Map { entries, seen, key }) => match key.take() {
-                None => *key = Some(read_key(node, &way, seen, self.problems)),
+                None => *key = Some(read_key(node, &path, seen, self.problems)),
                 Some(Key { at, text: Some(key) }) => entries.push(Entry { at, key, value: node }),
                 Some(Key { text: None, .. }) => {}
             },
         }
     }
 
-    fn problem(&mut self, at: At, message: impl Into<String>) {
-        let way = self.way();
-        self.problems.add(at, &way, message);
+    fn problem(&mut self, at: Position, message: impl Into<String>) {
+        let path = self.path();
+        self.problems.add(at, &path, message);
     }
 
-    fn way(&self) -> Way {
+    fn path(&self) -> FieldPath {
         self.open
             .iter()
-            .fold(Way::default(), |way, open| match &open.body {
-                Body::List(items) => way.item(items.len()),
+            .fold(FieldPath::default(), |path, open| match &open.body {
+                Body::List(items) => path.item(items.len()),
                 Body::Map { key, .. } => match key.as_ref().and_then(|key| key.text.as_ref()) {
-                    Some(key) => way.key(key),
-                    None => way,
+                    Some(key) => path.key(key),
+                    None => path,
                 },
             })
     }
 }
 
-fn read_key(node: Node, way: &Way, seen: &mut BTreeMap<String, usize>, problems: &mut Problems) -> Key {
+fn read_key(
+    node: Node,
+    path: &FieldPath,
+    seen: &mut BTreeMap<String, usize>,
+    problems: &mut Problems,
+) -> Key {
     let at = node.at;
     let text = match node.value {
         Value::Scalar { text, plain } if plain && text == "<<" => {
-            problems.add(at, way, "merge keys are not supported: write the values out");
+            problems.add(at, path, "merge keys are not supported: write the values out");
             None
         }
         Value::Scalar { text, plain } if plain && text.is_empty() => {
-            problems.add(at, way, "a key is missing before the colon");
+            problems.add(at, path, "a key is missing before the colon");
             None
         }
         Value::Scalar { text, .. } => match seen.get(&text) {
             Some(line) => {
-                let way = way.key(&text);
+                let path = path.key(&text);
                 problems.add(
                     at,
-                    &way,
+                    &path,
                     format!("this key is given twice; the first is in line {line}"),
                 );
                 None
@@ -273,7 +278,7 @@ fn read_key(node: Node, way: &Way, seen: &mut BTreeMap<String, usize>, problems:
         },
         Value::Broken => None,
         Value::List(_) | Value::Map(_) => {
-            problems.add(at, way, "a key must be text, not a map or a list");
+            problems.add(at, path, "a key must be text, not a map or a list");
             None
         }
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::document::Node;
-use super::place::Way;
+use super::place::FieldPath;
 use super::problem::Problems;
 
 const KEY: &str = "drain-requests";
@@ -78,22 +78,22 @@ pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<DrainRequestsFi
         },
         partial: node.get("partial").and_then(Node::boolean).unwrap_or_default(),
     };
-    let way = Way::default().key(KEY);
+    let path = FieldPath::default().key(KEY);
     if let Some(namespaces) = node.get("namespaces").filter(|_| read.namespaces.is_empty()) {
         let message = "names no namespace; leave the key out to serve those of nvsentinel";
-        problems.add(namespaces.at, &way.key("namespaces"), message);
+        problems.add(namespaces.at, &path.key("namespaces"), message);
     }
     check_distinct(
         &read,
         conditions.unwrap_or(node),
-        &way.key("conditions"),
+        &path.key("conditions"),
         problems,
     );
     Some(read)
 }
 
 /// One condition cannot say two things.
-fn check_distinct(read: &DrainRequestsFile, node: &Node, way: &Way, problems: &mut Problems) {
+fn check_distinct(read: &DrainRequestsFile, node: &Node, path: &FieldPath, problems: &mut Problems) {
     let mut seen = BTreeMap::new();
     for (key, kind) in [
         ("complete", &read.complete),
@@ -103,7 +103,7 @@ fn check_distinct(read: &DrainRequestsFile, node: &Node, way: &Way, problems: &m
     ] {
         if let Some(first) = seen.insert(kind, key) {
             let message = format!("{first} and {key} have the same type {kind}; each needs its own");
-            problems.add(node.at, way, message);
+            problems.add(node.at, path, message);
         }
     }
 }

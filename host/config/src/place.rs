@@ -9,30 +9,30 @@ const KEY_BYTES: usize = 80;
 
 /// A place in the file. Both count from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
 /// The path from the root to a field: `policies[0].grants.http`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way(String);
+pub(super) struct FieldPath(String);
 
-impl Way {
+impl FieldPath {
     /// The field below this one.
     pub(super) fn key(&self, key: &str) -> Self {
-        let mut way = self.0.clone();
+        let mut path = self.0.clone();
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !key.is_empty() && key.len() <= KEY_BYTES && key.chars().all(plain) {
-            if !way.is_empty() {
-                way.push('.');
+            if !path.is_empty() {
+                path.push('.');
             }
-            way.push_str(key);
+            path.push_str(key);
         } else {
             // Writing to a string cannot fail.
-            let _written = write!(way, "[\"{}\"]", one_line(key, KEY_BYTES)).is_ok();
+            let _written = write!(path, "[\"{}\"]", one_line(key, KEY_BYTES)).is_ok();
         }
-        Self(way)
+        Self(path)
     }
 
     /// The element of the list.
@@ -41,7 +41,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::place::{At, Way};
+use super::place::{FieldPath, Position};
 use super::read::MOST_BYTES;
 
 /// The most problems reported at once; a user with more fixes these first.
@@ -80,11 +80,11 @@ fn reported(file: &Path, problems: &[Problem]) -> String {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    pub(super) fn add(&mut self, at: At, way: &Way, message: impl Into<String>) {
+    pub(super) fn add(&mut self, at: Position, path: &FieldPath, message: impl Into<String>) {
         self.0.push(Problem {
             line: at.line,
             column: at.column,
-            field: way.to_string(),
+            field: path.to_string(),
             message: message.into(),
         });
     }

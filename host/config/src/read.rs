@@ -12,7 +12,7 @@ use scupper_policy_spec::PolicySpec;
 use sha2::{Digest, Sha256};
 
 use super::document::Node;
-use super::place::{At, Way};
+use super::place::{FieldPath, Position};
 use super::problem::Problems;
 use super::shape::Shape;
 use super::{
@@ -143,7 +143,7 @@ pub fn read(file: &Path) -> Result<Configuration, ConfigError> {
         Err(error) => {
             let mut problems = Problems::default();
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            problems.add(end_of(good), &Way::default(), "this byte is not UTF-8");
+            problems.add(end_of(good), &FieldPath::default(), "this byte is not UTF-8");
             problems.end(file, Configuration::default())
         }
     }
@@ -168,7 +168,7 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
             shapes::VERSION,
             shapes::KIND
         );
-        problems.add(At { line: 1, column: 1 }, &Way::default(), message);
+        problems.add(Position { line: 1, column: 1 }, &FieldPath::default(), message);
     }
     problems.end(file, configuration)
 }
@@ -178,7 +178,7 @@ fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Pr
     check::check(
         root,
         &Shape::Object(&shapes::CONFIGURATION),
-        &Way::default(),
+        &FieldPath::default(),
         problems,
     );
     configuration.policies = convert::policies(root, folder, problems);
@@ -212,10 +212,10 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 /// The place after the last character.
-fn end_of(bytes: &[u8]) -> At {
+fn end_of(bytes: &[u8]) -> Position {
     let text = String::from_utf8_lossy(bytes);
     let last = text.rsplit('\n').next().unwrap_or_default();
-    At {
+    Position {
         line: text.matches('\n').count() + 1,
         column: last.chars().count() + 1,
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::document::Node;
-use super::place::Way;
+use super::place::FieldPath;
 use super::problem::Problems;
 use super::rules;
 use super::shape::{Field, Object, Shape};
@@ -68,9 +68,9 @@ pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<SurgeFile> {
     let node = root.get("drain")?.get("surge")?;
     let namespaces = node.texts_of("namespaces");
     if let Some(named) = node.get("namespaces").filter(|_| namespaces.is_empty()) {
-        let way = Way::default().key("drain").key("surge").key("namespaces");
+        let path = FieldPath::default().key("drain").key("surge").key("namespaces");
         let message = "names no namespace: no Deployment would be surged; leave surge out for that";
-        problems.add(named.at, &way, message);
+        problems.add(named.at, &path, message);
     }
     Some(SurgeFile {
         method: match node.get("method").and_then(Node::text) {

@@ -42,7 +42,7 @@ impl Problems {
 /// The plugin's options.
 pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsError> {
     let mut problems = Problems::default();
-    let (mut policies, file, _) = policies(&mut problems, &args.policies, When::AgainAndAgain);
+    let (mut policies, file, _) = policies(&mut problems, &args.policies, ConfigMode::Watched);
     policies.source = args.policies.config.as_deref().map(source);
     let flags = DrainFile {
         sla: duration_flag(&mut problems, "--sla", args.sla.as_ref()),
@@ -183,20 +183,20 @@ pub fn desired_policies(read: Configuration) -> DesiredPolicies {
 
 /// How often a configuration file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
-    Once,
+pub(super) enum ConfigMode {
+    OneShot,
     /// A driver keeps the last good one, and starts on it while the file is broken.
-    AgainAndAgain,
+    Watched,
 }
 
 /// The policies of the file, or else those of the flags, and what else the file says.
 pub(super) fn policies(
     problems: &mut Problems,
     args: &PolicyArgs,
-    when: When,
+    mode: ConfigMode,
 ) -> (PoliciesOptions, DrainFile, Option<DrainRequestsFile>) {
     let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
-    let is_kept = || when == When::AgainAndAgain && state.as_deref().is_some_and(has_saved_configuration);
+    let is_kept = || mode == ConfigMode::Watched && state.as_deref().is_some_and(has_saved_configuration);
     let configuration = match args.config.as_deref().map(scupper_config::read) {
         // The driver says what is wrong with the file when it takes the one that it kept.
         Some(Err(_)) if is_kept() => None,

@@ -6,7 +6,7 @@ use scupper_engine::{Filters, Selector, Settings};
 
 use super::args::{KubectlArgs, LocalDataArg, NodesArgs};
 use crate::args::PolicyArgs;
-use crate::options::{self, OptionsError, Problems, When};
+use crate::options::{self, ConfigMode, OptionsError, Problems};
 use scupper_config::{DrainFile, DrainRequestsFile, PreFlight};
 use scupper_driver::{NodeSelection, PoliciesOptions};
 
@@ -48,7 +48,7 @@ pub(super) fn draining(
     defaults: &Filters,
 ) -> Result<Draining, OptionsError> {
     let mut problems = Problems::default();
-    let (policies, file, drain_requests) = options::policies(&mut problems, chosen, When::Once);
+    let (policies, file, drain_requests) = options::policies(&mut problems, chosen, ConfigMode::OneShot);
     let flags = DrainFile {
         eviction_timeout: options::duration_flag(
             &mut problems,
