@@ -8,6 +8,7 @@ pub mod drain_request;
 pub mod error;
 pub mod go_duration;
 pub mod in_flight;
+pub mod label_selector;
 pub mod quantity;
 #[cfg(feature = "samples")]
 pub mod samples;

@@ -15,11 +15,9 @@ mod error;
 #[cfg(test)]
 mod error_texts;
 pub mod handover;
-mod label_selector;
 mod lease;
 mod local;
 mod manager;
-mod nodes;
 mod occupancy;
 mod options;
 mod plugin;
@@ -34,11 +32,10 @@ pub use adapters::policy_facts::{
     volume_claim_fact, volume_fact,
 };
 pub use error::DriverError;
-pub use label_selector::parse as parse_selector;
 pub use lease::{LeaseReader, ObservedLease};
+pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};
 pub use local::{LocalOptions, NodeDrainResult, RollBack, back_in_service, run as run_locally};
 pub use manager::drain_settings::{eviction_timeout, settings, sla};
-pub use nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 pub use options::{KubeletPluginOptions, PoliciesOptions};
 pub use plugin::KubeletPlugin;

@@ -13,7 +13,7 @@ fn the_folders_of_the_driver_import_each_other_in_one_direction() {
     let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../driver/src"));
     assert!(arrows["manager"].contains("lease"), "{arrows:#?}");
     assert!(
-        arrows["nodes"].contains("error"),
+        arrows["local"].contains("error"),
         "by a name of the root: {arrows:#?}"
     );
     let in_circles = without_leaves(arrows);

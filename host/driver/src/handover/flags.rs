@@ -7,8 +7,8 @@ use std::time::Duration;
 use scupper_engine::{Filters, LocalData};
 use serde::{Deserialize, Serialize};
 
-use crate::label_selector;
 use scupper_cluster::FLAGS_ANNOTATION;
+use scupper_common::label_selector;
 use scupper_triggers::RequestedSettings;
 
 /// The longest text that is read.

@@ -3,8 +3,9 @@
 
 use scupper_engine::Checkpoint;
 
+use super::nodes;
 use crate::runner::out_of_service;
-use crate::{DriverError, NodeSelection, nodes};
+use crate::{DriverError, NodeSelection};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 
 /// Removes the taint from these nodes, unless a drain is under way there. Returns the nodes that had it.

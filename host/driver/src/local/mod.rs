@@ -2,6 +2,7 @@
 
 mod back_in_service;
 mod begin;
+pub(crate) mod nodes;
 mod options;
 mod run;
 

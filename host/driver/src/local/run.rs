@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::begin::{self, NodeAtDrainStart};
+use super::nodes;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::occupancy::LocalError;
@@ -20,7 +21,7 @@ use crate::reporter::{Output, Reporter};
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service;
 use crate::runner::{EngineRunner, RunnerDeps};
-use crate::{DriverError, nodes, policies};
+use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;

@@ -7,6 +7,7 @@ use scupper_engine::{Filters, Selector, Settings};
 use super::args::{KubectlArgs, LocalDataArg, NodesArgs};
 use crate::args::PolicyArgs;
 use crate::options::{self, ConfigMode, OptionsError, Problems};
+use scupper_common::label_selector;
 use scupper_config::{DrainFile, DrainRequestsFile, PreFlight};
 use scupper_driver::{NodeSelection, PoliciesOptions};
 
@@ -108,7 +109,7 @@ fn settings(
 ) -> Option<Settings> {
     let own_pod = options::own_pod(problems);
     let wrong = || "--pod-selector=<pod_selector> must be a valid label selector".to_owned();
-    let pod_selector = problems.check(scupper_driver::parse_selector(&args.pod_selector).ok_or_else(wrong));
+    let pod_selector = problems.check(label_selector::parse(&args.pod_selector).ok_or_else(wrong));
     let skip = u64::try_from(args.skip_wait_for_delete_timeout).unwrap_or(0);
     // What no file can say, and then what it can.
     let usual = Filters {
@@ -136,9 +137,7 @@ impl From<LocalDataArg> for PreFlight {
 pub(super) fn nodes(args: &NodesArgs) -> Result<NodeSelection, OptionsError> {
     match &args.selector {
         None => Ok(NodeSelection::Named(args.names.clone())),
-        Some(text) if scupper_driver::parse_selector(text).is_some() => {
-            Ok(NodeSelection::Selected(text.clone()))
-        }
+        Some(text) if label_selector::parse(text).is_some() => Ok(NodeSelection::Selected(text.clone())),
         Some(text) => Err(OptionsError(vec![format!(
             "--selector {text}: must be a label selector such as pool=gpu,zone!=b"
         )])),

@@ -1,6 +1,6 @@
 //! Label selectors as `kubectl` takes them: `app=web,tier!=db,env in (a, b),gpu,!spot,cores>8`.
 //!
-//! The only parser of them in the driver and its commands. It is our own: the kube client and the API's types read the
+//! The only parser of them in the host. It is our own: the kube client and the API's types read the
 //! object form only, which has neither this notation nor `>` and `<`.
 
 use std::str::Chars;
