@@ -4,18 +4,22 @@ use super::document::{Entry, Node, Value};
 use super::place::FieldPath;
 use super::problem::Problems;
 use super::scalar::{Kind, kind, whole};
-use super::shape::{Field, Object, Shape};
+use super::shape::{Field, Keys, Shape};
 use super::{rules, units};
 use scupper_common::text::one_line;
 
 /// Bytes of a wrong value that are shown.
 const SHOWN_BYTES: usize = 60;
+/// After "must be".
+pub(super) const DURATION: &str = "a duration such as 90s, 30m or 1h30m";
 
 /// Checks a value and everything below it.
 pub(super) fn check(node: &Node, shape: &Shape, path: &FieldPath, problems: &mut Problems) {
     match (&node.value, shape) {
         (Value::Broken, _) => {}
-        (Value::Map(entries), Shape::Object(object)) => check_object(node, entries, object, path, problems),
+        (Value::Map(entries), Shape::Object(_) | Shape::Drain) => {
+            check_object(node, entries, shape, path, problems)
+        }
         (Value::Map(entries), Shape::Labels) => check_labels(entries, path, problems),
         (Value::Map(entries), Shape::Anything) => check_anything(entries, path, problems),
         (Value::List(items), Shape::List { of, most }) => {
@@ -39,15 +43,16 @@ pub(super) fn check(node: &Node, shape: &Shape, path: &FieldPath, problems: &mut
     }
 }
 
-fn check_object(node: &Node, entries: &[Entry], object: &Object, path: &FieldPath, problems: &mut Problems) {
+fn check_object(node: &Node, entries: &[Entry], shape: &Shape, path: &FieldPath, problems: &mut Problems) {
+    let Some(keys) = shape.keys() else { return };
     for entry in entries {
-        match object.field(&entry.key) {
+        match keys.field(&entry.key) {
             Some(field) => check(&entry.value, &field.shape, &path.key(&entry.key), problems),
-            None => problems.add(entry.at, &path.key(&entry.key), unknown(&entry.key, object)),
+            None => problems.add(entry.at, &path.key(&entry.key), unknown(&entry.key, &keys)),
         }
     }
     let has = |name: &str| entries.iter().any(|entry| entry.key == name);
-    for field in object
+    for field in keys
         .fields
         .iter()
         .filter(|field| field.required && !has(field.name))
@@ -58,11 +63,11 @@ fn check_object(node: &Node, entries: &[Entry], object: &Object, path: &FieldPat
             format!("`{}` is missing: {}", field.name, lowered(field.doc)),
         );
     }
-    let chosen: Vec<_> = object.one_of.iter().filter(|name| has(name)).collect();
-    if !object.one_of.is_empty() && chosen.len() != 1 {
+    let chosen: Vec<_> = keys.one_of.iter().filter(|name| has(name)).collect();
+    if !keys.one_of.is_empty() && chosen.len() != 1 {
         let message = match chosen.len() {
-            0 => format!("one of {} is missing", listed(object.one_of)),
-            _ => format!("only one of {} may be given", listed(object.one_of)),
+            0 => format!("one of {} is missing", listed(keys.one_of)),
+            _ => format!("only one of {} may be given", listed(keys.one_of)),
         };
         problems.add(node.at, path, message);
     }
@@ -101,7 +106,8 @@ fn check_anything(entries: &[Entry], path: &FieldPath, problems: &mut Problems) 
     }
 }
 
-fn check_scalar(text: &str, plain: bool, shape: &Shape) -> Result<(), String> {
+/// Checks a scalar; `plain`: it is written without quotes.
+pub(super) fn check_scalar(text: &str, plain: bool, shape: &Shape) -> Result<(), String> {
     let kind = if plain { kind(text) } else { Kind::Text };
     let wrong = || format!("must be {}, not `{}`", shape.what(), one_line(text, SHOWN_BYTES));
     if kind == Kind::Nothing {
@@ -134,14 +140,14 @@ fn check_scalar(text: &str, plain: bool, shape: &Shape) -> Result<(), String> {
 }
 
 /// The error for an unknown key, with the most similar known key.
-fn unknown(key: &str, object: &Object) -> String {
-    let below = || object.fields.iter().find(|field| field.holds(key));
-    let suggestion = match nearest(key, object.fields.iter().map(|field| field.name)) {
+fn unknown(key: &str, keys: &Keys) -> String {
+    let below = || keys.fields.iter().find(|field| field.holds(key));
+    let suggestion = match nearest(key, keys.fields.iter().map(|field| field.name)) {
         Some(name) => format!("did you mean {name}?"),
         None => match below() {
             Some(field) => format!("it belongs under {}", field.name),
             None => {
-                let names: Vec<_> = object.fields.iter().map(|field| field.name).collect();
+                let names: Vec<_> = keys.fields.iter().map(|field| field.name).collect();
                 format!("there are {}", names.join(", "))
             }
         },
@@ -151,7 +157,7 @@ fn unknown(key: &str, object: &Object) -> String {
 
 impl Field {
     fn holds(&self, key: &str) -> bool {
-        matches!(&self.shape, Shape::Object(object) if object.field(key).is_some())
+        self.shape.keys().is_some_and(|keys| keys.field(key).is_some())
     }
 }
 
@@ -179,14 +185,18 @@ impl Shape {
     fn is_scalar(&self) -> bool {
         !matches!(
             self,
-            Self::Object(_) | Self::Labels | Self::Anything | Self::List { .. }
+            Self::Object(_) | Self::Drain | Self::Labels | Self::Anything | Self::List { .. }
         )
     }
 
     /// After "must be".
-    fn what(&self) -> String {
+    pub(super) fn what(&self) -> String {
         match self {
             Self::Text(rule) => rule.what.to_owned(),
+            Self::Whole {
+                least,
+                most: i64::MAX,
+            } => format!("{least} or more"),
             Self::Whole { least, most } => format!("a whole number from {least} to {most}"),
             Self::Bool => "true or false".to_owned(),
             Self::Quantity { least, most } => format!(
@@ -195,14 +205,14 @@ impl Shape {
                 units::bytes(*most)
             ),
             Self::Duration { least_ms, most_ms } => format!(
-                "a duration such as 90s, 30m or 1h30m, from {} to {}",
+                "{DURATION}, from {} to {}",
                 units::millis(*least_ms),
                 units::millis(*most_ms)
             ),
             Self::OneOf(words) => listed(words),
             Self::List { .. } => "a list".to_owned(),
             Self::Labels => "a map of labels".to_owned(),
-            Self::Anything | Self::Object(_) => "a map".to_owned(),
+            Self::Anything | Self::Object(_) | Self::Drain => "a map".to_owned(),
         }
     }
 }

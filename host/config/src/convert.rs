@@ -19,8 +19,7 @@ use super::document::{Entry, Node, Value};
 use super::limits::{LimitField, slots};
 use super::place::FieldPath;
 use super::problem::Problems;
-use super::read::{DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile};
-use super::{Override, at_deadline, scalar, surge, units};
+use super::{scalar, units};
 
 /// Creates the policies. `folder`: the base of relative paths.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
@@ -43,62 +42,6 @@ pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> V
         specs.push(policy.spec(node, &path));
     }
     specs
-}
-
-/// The settings under `drain`.
-pub(super) fn drain(root: &Node, problems: &mut Problems) -> DrainFile {
-    let Some(node) = root.get("drain") else {
-        return DrainFile::default();
-    };
-    DrainFile {
-        sla: node.get("sla").and_then(Node::duration),
-        eviction_timeout: node.get("eviction-timeout").and_then(Node::duration),
-        forbidden_timeout: node.get("forbidden-timeout").and_then(Node::duration),
-        grace_period: node.get("grace-period").and_then(Node::whole),
-        force: node.get("force").and_then(Node::boolean),
-        delete_emptydir_data: node.get("delete-emptydir-data").and_then(Node::boolean),
-        ignore_daemonsets: node.get("ignore-daemonsets").and_then(Node::boolean),
-        returning_pod_evictions: node
-            .get("returning-pod-evictions")
-            .and_then(Node::whole)
-            .and_then(|times| u32::try_from(times).ok()),
-        on_failure: node
-            .get("on-failure")
-            .and_then(Node::text)
-            .map(|word| match word {
-                "rollback" => OwnCordon::Rollback,
-                _ => OwnCordon::Keep,
-            }),
-        pre_flight: node.get("pre-flight").and_then(warn_or_refuse),
-        local_data: node.get("local-data").and_then(warn_or_refuse),
-        wait_for_volumes: node.get("wait-for-volumes").and_then(volume_wait),
-        at_deadline: at_deadline::of(root, problems),
-        surge: surge::of(root, problems),
-        allow_overrides: node
-            .get("allow-overrides")
-            .map(|_| overrides(&node.texts_of("allow-overrides"))),
-    }
-}
-
-fn warn_or_refuse(node: &Node) -> Option<PreFlight> {
-    node.text().map(|word| match word {
-        "refuse" => PreFlight::Refuse,
-        _ => PreFlight::Warn,
-    })
-}
-
-fn volume_wait(node: &Node) -> Option<VolumeWaitFile> {
-    Some(VolumeWaitFile {
-        at_most: node.get("at-most").and_then(Node::duration)?,
-        otherwise: match node.get("otherwise").and_then(Node::text) {
-            Some("fail") => StillAttached::Fail,
-            _ => StillAttached::Warn,
-        },
-    })
-}
-
-fn overrides(names: &[String]) -> Vec<Override> {
-    names.iter().filter_map(|name| Override::of(name)).collect()
 }
 
 struct Policy<'a> {
@@ -354,9 +297,13 @@ impl Node {
         self.get(key).and_then(Self::text).unwrap_or_default().to_owned()
     }
 
+    pub(super) fn texts(&self) -> Vec<String> {
+        let items = self.items().iter();
+        items.filter_map(Self::text).map(str::to_owned).collect()
+    }
+
     pub(super) fn texts_of(&self, key: &str) -> Vec<String> {
-        let items = self.get(key).map(Self::items).unwrap_or_default();
-        items.iter().filter_map(Self::text).map(str::to_owned).collect()
+        self.get(key).map(Self::texts).unwrap_or_default()
     }
 
     pub(super) fn whole(&self) -> Option<i64> {

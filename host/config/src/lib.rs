@@ -9,15 +9,14 @@
 //! out. It must not know how the configuration is used: what loads the policies, and when it is read again.
 #![deny(missing_docs)]
 
-mod at_deadline;
 mod check;
 mod convert;
 mod document;
+mod drain;
 mod drain_requests;
 #[cfg(test)]
 mod error_texts;
 mod limits;
-mod overrides;
 mod place;
 mod problem;
 mod read;
@@ -26,16 +25,13 @@ mod scalar;
 mod schema;
 mod shape;
 mod shapes;
-mod surge;
 mod units;
 
-pub use at_deadline::AtDeadlineFile;
-pub use drain_requests::DrainRequestsFile;
-pub use overrides::Override;
-pub use problem::{ConfigError, Problem};
-pub use read::{
-    Configuration, DrainFile, OwnCordon, PreFlight, StillAttached, VolumeWaitFile, read, read_text,
+pub use drain::{
+    DrainSettings, Flag, FlagValues, GivenSettings, RequestFlags, SETTINGS, Setting, read_request,
 };
+pub use drain_requests::DrainRequestsFile;
+pub use problem::{ConfigError, Problem};
+pub use read::{Configuration, read, read_text};
 pub use schema::schema;
-pub use surge::{SurgeBy, SurgeFile};
 pub use units::duration;

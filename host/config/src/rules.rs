@@ -1,12 +1,14 @@
 //! Rules for texts: names, origins, prefixes. Each has a description for users, a check, and a pattern for the schema
 //! that accepts everything the check accepts.
 
+use scupper_common::label_selector;
 use scupper_policy_spec::{
     HTTP_PATH_RULE, NameError, POLICY_NAME_PATTERN, POLICY_NAME_RULE, SECRET_NAME_PATTERN, SECRET_NAME_RULE,
     check_policy_name, check_prefix, is_http_path, is_secret_name, read_http_origin,
 };
 
 /// A rule that a text must follow.
+#[derive(Debug)]
 pub(super) struct Rule {
     /// The required form, after "must be".
     pub(super) what: &'static str,
@@ -92,6 +94,13 @@ pub(super) static OBJECT_NAME: Rule = Rule {
         let fits = (1..=253).contains(&text.len()) && text.bytes().all(inner);
         require(fits && text.starts_with(edges) && text.ends_with(edges))
     },
+};
+
+/// A label selector, as kubectl takes it.
+pub(super) static LABEL_SELECTOR: Rule = Rule {
+    what: "a valid label selector",
+    pattern: "",
+    check: |text| require(label_selector::parse(text).is_some()),
 };
 
 /// The version of an API.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Field, Object, Shape};
+use super::shape::{Field, Keys, Shape};
 use super::shapes::CONFIGURATION;
 
 /// The schema of a configuration file: JSON Schema, draft 2020-12.
@@ -16,13 +16,13 @@ pub fn schema() -> Value {
         "title".to_owned(),
         "The configuration of Scupper, scupper.yaml".into(),
     );
-    if let Value::Object(rest) = object(&CONFIGURATION) {
+    if let Value::Object(rest) = shaped(&Shape::Object(&CONFIGURATION)) {
         schema.extend(rest);
     }
     Value::Object(schema)
 }
 
-fn object(object: &Object) -> Value {
+fn object(object: &Keys) -> Value {
     let property = |field: &Field| {
         let mut property = shaped(&field.shape);
         if let Some(property) = property.as_object_mut() {
@@ -30,7 +30,7 @@ fn object(object: &Object) -> Value {
         }
         (field.name.to_owned(), property)
     };
-    let properties: Map<String, Value> = object.fields.iter().map(property).collect();
+    let properties: Map<String, Value> = object.fields.iter().copied().map(property).collect();
     let required: Vec<_> = object.fields.iter().filter(|field| field.required).collect();
     let mut schema = json!({ "type": "object", "additionalProperties": false, "properties": properties });
     if let Some(schema) = schema.as_object_mut() {
@@ -75,6 +75,6 @@ fn shaped(shape: &Shape) -> Value {
             "type": "object",
             "additionalProperties": { "type": ["string", "number", "boolean", "array", "object"] },
         }),
-        Shape::Object(inner) => object(inner),
+        Shape::Object(_) | Shape::Drain => shape.keys().as_ref().map_or(Value::Null, object),
     }
 }

@@ -1,8 +1,10 @@
 //! The shapes of fields. Both the check and the published JSON Schema are made of them, so they agree.
 
+use super::drain;
 use super::rules::Rule;
 
 /// The shape of a value.
+#[derive(Debug)]
 pub(super) enum Shape {
     /// Text that follows a rule.
     Text(&'static Rule),
@@ -24,9 +26,19 @@ pub(super) enum Shape {
     Anything,
     /// A map with known keys.
     Object(&'static Object),
+    /// The settings of drains.
+    Drain,
+}
+
+/// The keys of a map.
+pub(super) struct Keys {
+    pub(super) fields: Vec<&'static Field>,
+    /// Exactly one of these keys is required.
+    pub(super) one_of: &'static [&'static str],
 }
 
 /// A map with known keys.
+#[derive(Debug)]
 pub(super) struct Object {
     pub(super) fields: &'static [Field],
     /// Exactly one of these keys is required.
@@ -34,6 +46,7 @@ pub(super) struct Object {
 }
 
 /// A key of a map.
+#[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
@@ -42,9 +55,26 @@ pub(super) struct Field {
     pub(super) doc: &'static str,
 }
 
-impl Object {
+impl Shape {
+    /// The known keys of a map; `None`: it is no such map.
+    pub(super) fn keys(&self) -> Option<Keys> {
+        match self {
+            Self::Object(object) => Some(Keys {
+                fields: object.fields.iter().collect(),
+                one_of: object.one_of,
+            }),
+            Self::Drain => Some(Keys {
+                fields: drain::fields().collect(),
+                one_of: &[],
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Keys {
     pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.name == name)
+        self.fields.iter().copied().find(|field| field.name == name)
     }
 }
 

@@ -2,11 +2,9 @@
 
 use scupper_policy_spec::{FACTS, HTTP_METHODS};
 
-use super::at_deadline::AT_DEADLINE;
 use super::limits::LIMITS;
+use super::rules;
 use super::shape::{Field, Object, Shape};
-use super::surge::SURGE;
-use super::{overrides, rules};
 
 /// The required version and kind.
 pub(super) const VERSION: &str = "scupper.dev/v1alpha1";
@@ -40,7 +38,7 @@ pub(super) static CONFIGURATION: Object = Object {
         ),
         Field::new(
             "drain",
-            Shape::Object(&DRAIN),
+            Shape::Drain,
             "Which pods are evicted, and how; the flags of the same names override it. A change applies from the next \
              drain on; a change of `sla`, which is published, when the driver restarts.",
         ),
@@ -352,145 +350,6 @@ static ON_FAILURE: Object = Object {
             "refuse: the drain fails. ignore: the hook counts as done. hold: the hook is called again until it \
              succeeds or the drain's deadline passes. Default: hold if it traps or overruns its limits, refuse if it \
              reports a permanent failure.",
-        ),
-    ],
-    one_of: &[],
-};
-
-static DRAIN: Object = Object {
-    fields: &[
-        Field::new(
-            "sla",
-            Shape::Duration {
-                least_ms: 0,
-                most_ms: 30 * DAY_MS,
-            },
-            "Time limit of a drain, counted from the kubelet's claim; 0: no limit. Default 5m.",
-        ),
-        Field::new(
-            "eviction-timeout",
-            Shape::Duration {
-                least_ms: 1,
-                most_ms: DAY_MS,
-            },
-            "Timeout of one eviction request, after which it is retried. Default 30s.",
-        ),
-        Field::new(
-            "forbidden-timeout",
-            Shape::Duration {
-                least_ms: 0,
-                most_ms: DAY_MS,
-            },
-            "How long to retry while the API server refuses (401, 403) writes of the node, its lease or its \
-             LifecycleEvents, as it does for seconds after a restart; then the drain fails, or continues without the \
-             lease. 0: no retry. Default 2m.",
-        ),
-        Field::new(
-            "grace-period",
-            Shape::Whole {
-                least: -1,
-                most: 30 * 24 * 3600,
-            },
-            "Overrides the pods' own grace period, in seconds; -1: their own. Default -1.",
-        ),
-        Field::new(
-            "force",
-            Shape::Bool,
-            "Also evict pods without a controller. Default false.",
-        ),
-        Field::new(
-            "delete-emptydir-data",
-            Shape::Bool,
-            "Also evict pods with an emptyDir volume; its contents are lost. Default true.",
-        ),
-        Field::new(
-            "ignore-daemonsets",
-            Shape::Bool,
-            "Keep DaemonSet pods instead of refusing the drain. Default true.",
-        ),
-        Field::new(
-            "returning-pod-evictions",
-            Shape::Whole { least: 1, most: 100 },
-            "How often to evict pods of one controller that return to the cordoned node, for example because they \
-             tolerate the cordon; after that they are kept, and the drain ends without them and names them. Default \
-             1, as for kubectl drain.",
-        ),
-        Field::new(
-            "on-failure",
-            Shape::OneOf(&["keep", "rollback"]),
-            "Whether a drain that fails, passes its deadline or is lost keeps its own cordon. The changes of policies \
-             follow the cordon: keep leaves both until an uncordon, rollback reverts both at once. Default keep.",
-        ),
-        Field::new(
-            "pre-flight",
-            Shape::OneOf(&["warn", "refuse"]),
-            "What follows if it is certain that pods cannot leave as things stand, for example because their budget \
-             allows no eviction even when all its pods are healthy: warn reports it and drains, refuse ends the drain \
-             before anything changes. The driver's account needs the rights to read namespaces and the owners of \
-             pods to be certain. Default warn.",
-        ),
-        Field::new(
-            "local-data",
-            Shape::OneOf(&["warn", "refuse"]),
-            "What a drain does if a pod that is to leave has volumes that only this node can use, such as local \
-             PersistentVolumes: warn reports each pod with its claims and drains, refuse ends the drain before anything \
-             changes. A drain that lacks the rights of deploy/components/local-data reports that; it then begins with \
-             warn and ends as Blocked with refuse. Default: drains do not read volumes; scupper plan and scupper doctor \
-             --node do.",
-        ),
-        Field::new(
-            "wait-for-volumes",
-            Shape::Object(&WAIT_FOR_VOLUMES),
-            "After the last pod, waits until the node's VolumeAttachments are gone, before the after-drain hooks. It does \
-             not wait for volumes of pods that stay. The driver's account needs the rights of \
-             deploy/components/wait-for-volumes. Default: no wait.",
-        ),
-        Field::new(
-            "at-deadline",
-            Shape::Object(&AT_DEADLINE),
-            "Shortly before its deadline the drain deletes pods that remain, without asking their disruption budgets and \
-             whatever their wave, with a short grace period. It bypasses no hook. A drain without a deadline deletes \
-             nothing. The driver's account needs the right of deploy/components/pods/delete. Default: the drain deletes \
-             nothing early.",
-        ),
-        Field::new(
-            "surge",
-            Shape::Object(&SURGE),
-            "If a budget never lets the pods of a Deployment go, for example because it needs the only replica, the drain \
-             surges the Deployment: it has Kubernetes create replacements on other nodes before the pods leave. The plan \
-             names the Deployments. The driver's account needs the rights of deploy/components/surge (with `method: \
-             scale`, of surge-scale instead), facts/namespaces and facts/owners. Default: drains surge nothing.",
-        ),
-        Field::new(
-            "allow-overrides",
-            Shape::List {
-                of: &Shape::OneOf(overrides::NAMES),
-                most: overrides::NAMES.len(),
-            },
-            "Flags of `scupper drain` that the driver accepts although they allow more than this file. Anyone with \
-             permission to create LifecycleEvents can set them. Flags that allow less are always accepted: a longer \
-             grace period, a shorter timeout, a pod selector. With a shorter timeout, `at-deadline` deletes nothing unless \
-             it is listed here. Default: none.",
-        ),
-    ],
-    one_of: &[],
-};
-
-static WAIT_FOR_VOLUMES: Object = Object {
-    fields: &[
-        Field::required(
-            "at-most",
-            Shape::Duration {
-                least_ms: 1_000,
-                most_ms: DAY_MS,
-            },
-            "The longest wait. It also ends 10 seconds before the drain's deadline.",
-        ),
-        Field::new(
-            "otherwise",
-            Shape::OneOf(&["warn", "fail"]),
-            "What follows if volumes are still attached then: warn ends the drain as Drained and names them, fail ends it \
-             as Failed. Default warn.",
         ),
     ],
     one_of: &[],

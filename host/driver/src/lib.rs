@@ -2,19 +2,18 @@
 //!
 //! ```text
 //!  plugin ─┬─► policies ─┐
-//!          └─────────────┴─► adapters ─► handover ─► manager ─┬─► lease ─► runner ─► reporter
-//!  local ───► policies                                       └─► occupancy
+//!          └─────────────┴─► adapters ─► manager ─┬─► lease ─► runner ─► reporter
+//!  local ───► policies                            └─► occupancy
 //! ```
 //!
 //! Folders import each other only in the direction of these arrows, over any distance. `local` runs the same engine for
-//! a command in a terminal; `handover` is what commands write for the driver.
+//! a command in a terminal.
 #![deny(missing_docs)]
 
 mod adapters;
 mod error;
 #[cfg(test)]
 mod error_texts;
-pub mod handover;
 mod lease;
 mod local;
 mod manager;
@@ -35,7 +34,6 @@ pub use error::DriverError;
 pub use lease::{LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};
 pub use local::{LocalOptions, NodeDrainResult, RollBack, back_in_service, run as run_locally};
-pub use manager::drain_settings::{eviction_timeout, settings, sla};
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 pub use options::{KubeletPluginOptions, PoliciesOptions};
 pub use plugin::KubeletPlugin;

@@ -4,11 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use scupper_engine::Settings;
-
 use scupper_cluster::{Connection, LEASE_NAMESPACE};
 use scupper_common::clock::Clock;
-use scupper_config::{DrainFile, Override};
+use scupper_config::{DrainSettings, GivenSettings};
 use scupper_policy_reload::{PolicySource, ReloadOptions};
 use scupper_policy_spec::PolicySpec;
 use scupper_report::Format;
@@ -33,16 +31,12 @@ pub struct PoliciesOptions {
 pub struct KubeletPluginOptions {
     /// How to reach the API server.
     pub connection: Connection,
-    /// How long one eviction request may take.
-    pub eviction_timeout: Duration,
     /// The driver's name.
     pub driver_name: String,
     /// Our node.
     pub node_name: String,
     /// The kubelet's root directory.
     pub kubelet_root: PathBuf,
-    /// The time limit of a drain; `None`: none.
-    pub sla: Option<Duration>,
     /// Publish transitions for this node only.
     pub node_scope: bool,
     /// Who claims LifecycleEvents.
@@ -51,13 +45,11 @@ pub struct KubeletPluginOptions {
     pub evict_as_node: bool,
     /// How long finished LifecycleEvents that the driver claimed are kept.
     pub keep_finished: Duration,
-    /// How pods are chosen and evicted.
-    pub settings: Settings,
-    /// Flags of a LifecycleEvent that may widen what `settings` and `sla` allow.
-    pub allow_overrides: Vec<Override>,
-    /// The command line's settings of drains, if a configuration file has the rest: the file is read again for each
-    /// drain. `None`: `settings`, `eviction_timeout`, `sla` and `allow_overrides` say it all.
-    pub drain_flags: Option<DrainFile>,
+    /// The settings of drains.
+    pub drain: DrainSettings,
+    /// What the command line gives of them, if a configuration file has the rest and can change. `None`: `drain` says it
+    /// all.
+    pub drain_flags: Option<GivenSettings>,
     /// What to load.
     pub policies: PoliciesOptions,
     /// Where metrics are served; `None`: nowhere.
@@ -79,7 +71,12 @@ pub struct KubeletPluginOptions {
 impl KubeletPluginOptions {
     /// Where the leases of nodes are.
     pub fn lease_namespace(&self) -> String {
-        let own = self.settings.own_pod.as_ref().map(|pod| pod.namespace.clone());
+        let own = self
+            .drain
+            .engine
+            .own_pod
+            .as_ref()
+            .map(|pod| pod.namespace.clone());
         let named = self.lease_namespace.clone().or(own);
         named.unwrap_or_else(|| LEASE_NAMESPACE.to_owned())
     }
@@ -89,17 +86,14 @@ impl Default for KubeletPluginOptions {
     fn default() -> Self {
         Self {
             connection: Connection::default(),
-            eviction_timeout: Duration::from_secs(30),
             driver_name: "drain.slm.k8s.io".to_owned(),
             node_name: String::new(),
             kubelet_root: "/var/lib/kubelet".into(),
-            sla: Some(Duration::from_secs(300)),
             node_scope: false,
             claimant: Claimant::default(),
             evict_as_node: false,
             keep_finished: Duration::ZERO,
-            settings: Settings::default(),
-            allow_overrides: Vec::new(),
+            drain: DrainSettings::default(),
             drain_flags: None,
             policies: PoliciesOptions::default(),
             metrics: None,

@@ -18,6 +18,7 @@ use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, Unco
 use crate::output::OutputArgs;
 use crate::policy::PolicyCommand;
 use crate::precompile::PrecompileArgs;
+use crate::setting_flags::{Driver, SettingFlags};
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
 #[derive(Debug, Parser)]
@@ -226,35 +227,6 @@ pub struct PolicyArgs {
     pub state_dir: Option<PathBuf>,
 }
 
-/// How the driver chooses and evicts pods. The flags mean what they mean for `kubectl drain`. What is not given is as
-/// the configuration file says, or else the default.
-#[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = EVICTIONS)]
-pub struct DrainArgs {
-    /// Evict pods without a controller [default: false]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub force: Option<bool>,
-    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: true]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub ignore_daemonsets: Option<bool>,
-    /// Evict pods with emptyDir volumes; their data is lost [default: true]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub delete_emptydir_data: Option<bool>,
-    /// Grace period of the pods in seconds; negative: their own [default: -1]
-    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
-    pub grace_period: Option<i64>,
-    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
-    /// [default: 1]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES")]
-    pub returning_pod_evictions: Option<u32>,
-    /// Limit for one eviction request before it is sent again [default: 30s]
-    #[arg(long, value_name = "DURATION")]
-    pub eviction_timeout: Option<String>,
-    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
-    #[arg(long, value_name = "DURATION")]
-    pub forbidden_timeout: Option<String>,
-}
-
 /// `scupper kubelet-plugin`
 #[derive(Debug, clap::Args)]
 pub struct PluginArgs {
@@ -264,12 +236,8 @@ pub struct PluginArgs {
     /// Name of the driver, to which LifecycleTransitions refer
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// Limit for a drain, from the claim on; 0: none [default: 5m]
-    #[arg(long, value_name = "DURATION")]
-    pub sla: Option<String>,
-    /// Scupper's cordon after a drain that failed, passed its deadline or was lost: keep or rollback [default: keep]
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "keep|rollback")]
-    pub on_failure: Option<OnFailure>,
+    #[command(flatten)]
+    pub drain: SettingFlags<Driver>,
     /// Who claims LifecycleEvents: kubelet; self (the driver, unless the kubelet registers it); auto (the driver once
     /// the kubelet has said that it cannot)
     #[arg(long, value_enum, default_value_t = Claim::Auto, hide_possible_values = true, value_name = "auto|kubelet|self")]
@@ -301,8 +269,6 @@ pub struct PluginArgs {
     /// (OTEL_EXPORTER_OTLP_ENDPOINT, ...) also count [default: none]
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
-    #[command(flatten)]
-    pub drain: DrainArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]
@@ -337,15 +303,6 @@ pub enum Claim {
     /// This driver, unless the kubelet registers it.
     #[value(name = "self")]
     Driver,
-}
-
-/// What becomes of our own cordon when a drain does not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnFailure {
-    /// It stays, as `kubectl drain` leaves it.
-    Keep,
-    /// It is lifted.
-    Rollback,
 }
 
 /// `scupper cleanup`

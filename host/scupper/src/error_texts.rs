@@ -20,7 +20,7 @@ use crate::precompile::PrecompileError;
 use crate::{CommandError, HandOverError};
 
 variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
-variants!(HandOverError: Discover OwnFlag Flags Ask Follow TakeBack);
+variants!(HandOverError: Discover OwnFlag Ask Follow TakeBack);
 variants!(AskError: Where Ask);
 variants!(SaveError: Configuration Changed Create);
 variants!(PrecompileError: Runtime Policy);
@@ -54,9 +54,8 @@ fn handing_over() -> Vec<HandOverError> {
         },
         HandOverError::OwnFlag {
             driver: driver(),
-            flag: "--disable-eviction",
+            flag: "--disable-eviction".to_owned(),
         },
-        HandOverError::Flags(serde_json::from_str::<u32>("\"one\"").unwrap_err()),
         HandOverError::Ask(writing("create a LifecycleEvent")),
         HandOverError::Follow {
             event: "drain-worker-1-x7d2p".to_owned(),

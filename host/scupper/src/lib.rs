@@ -22,6 +22,7 @@ mod output;
 mod policy;
 mod precompile;
 mod process;
+mod setting_flags;
 mod signals;
 mod use_cases;
 mod version;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Filters, PodRef};
+use scupper_engine::PodRef;
 
-use scupper_config::{Configuration, DrainFile, DrainRequestsFile, Override, OwnCordon};
+use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings};
 use scupper_driver::{KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
@@ -15,7 +15,7 @@ use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_traces::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
 
-use super::args::{Claim, DrainArgs, EvictAs, OnFailure, PluginArgs, PolicyArgs, ScopeArg};
+use super::args::{Claim, EvictAs, PluginArgs, PolicyArgs, ScopeArg};
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -44,66 +44,36 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsE
     let mut problems = Problems::default();
     let (mut policies, file, _) = policies(&mut problems, &args.policies, ConfigMode::Watched);
     policies.source = args.policies.config.as_deref().map(source);
-    let flags = DrainFile {
-        sla: duration_flag(&mut problems, "--sla", args.sla.as_ref()),
-        on_failure: args.on_failure.map(OwnCordon::from),
-        allow_overrides: overrides(&mut problems, args.allow_overrides.as_deref()),
-        ..drain_flags(&mut problems, &args.drain)
-    };
+    let mut flags = args.drain.given(&mut problems);
+    if let Some(names) = &args.allow_overrides {
+        problems.check(flags.allow_overrides(names));
+    }
     if args.evict_as == EvictAs::Node && args.cluster.as_user.is_some() {
         let clash = "--evict-as node already impersonates the node; remove --as";
         problems.check::<()>(Err(clash.to_owned()));
     }
     let keep_finished = problems.check(duration("--keep-finished", &args.keep_finished));
-    let own_pod = own_pod(&mut problems);
-    let drain = flags.clone().or(file);
+    let mut drain = DrainSettings::default().with(&file).with(&flags);
+    drain.engine.own_pod = own_pod(&mut problems).flatten();
     let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
-    let options = own_pod.map(|own_pod| KubeletPluginOptions {
+    let options = KubeletPluginOptions {
         connection: args.cluster.connection(),
-        eviction_timeout: scupper_driver::eviction_timeout(&drain),
         driver_name: args.driver_name.clone(),
         node_name: args.node_name.clone(),
         kubelet_root: args.kubelet_root.clone(),
-        sla: scupper_driver::sla(&drain),
         node_scope: args.scope == ScopeArg::Node,
         claimant: args.claim.into(),
         evict_as_node: args.evict_as == EvictAs::Node,
         keep_finished: keep_finished.unwrap_or_default(),
-        settings: scupper_driver::settings(&drain, own_pod, Filters::default()),
-        allow_overrides: drain.allow_overrides.unwrap_or_default(),
+        drain,
         drain_flags: args.policies.config.as_ref().map(|_| flags),
         policies,
         metrics: args.metrics_address,
         traces,
         lease_namespace: args.lease_namespace.clone(),
         ..KubeletPluginOptions::default()
-    });
-    problems.end(options)
-}
-
-/// `--allow-overrides`: names separated by commas.
-fn overrides(problems: &mut Problems, given: Option<&str>) -> Option<Vec<Override>> {
-    let wrong = |name: &str| {
-        let known = Override::ALL.map(Override::name).join(", ");
-        format!("--allow-overrides {name}: unknown flag; known are {known}")
     };
-    let names = given?.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let flags = names.map(|name| Override::of(name).ok_or_else(|| wrong(name)));
-    problems.check(flags.collect())
-}
-
-/// What the flags say of drains; each wins over the file.
-fn drain_flags(problems: &mut Problems, args: &DrainArgs) -> DrainFile {
-    DrainFile {
-        eviction_timeout: duration_flag(problems, "--eviction-timeout", args.eviction_timeout.as_ref()),
-        forbidden_timeout: duration_flag(problems, "--forbidden-timeout", args.forbidden_timeout.as_ref()),
-        grace_period: args.grace_period,
-        force: args.force,
-        delete_emptydir_data: args.delete_emptydir_data,
-        ignore_daemonsets: args.ignore_daemonsets,
-        returning_pod_evictions: args.returning_pod_evictions,
-        ..DrainFile::default()
-    }
+    problems.end(Some(options))
 }
 
 pub(super) fn own_pod(problems: &mut Problems) -> Option<Option<PodRef>> {
@@ -125,20 +95,6 @@ pub fn traces_from_env() -> Result<Option<TraceSettings>, OptionsError> {
     let mut problems = Problems::default();
     let traces = traces(&mut problems, None);
     problems.end(Some(traces))
-}
-
-/// A flag's duration.
-pub(super) fn duration_flag(problems: &mut Problems, flag: &str, given: Option<&String>) -> Option<Duration> {
-    given.and_then(|text| problems.check(duration(flag, text)))
-}
-
-impl From<OnFailure> for OwnCordon {
-    fn from(flag: OnFailure) -> Self {
-        match flag {
-            OnFailure::Keep => Self::Keep,
-            OnFailure::Rollback => Self::Rollback,
-        }
-    }
 }
 
 impl From<Claim> for Claimant {
@@ -194,7 +150,7 @@ pub(super) fn policies(
     problems: &mut Problems,
     args: &PolicyArgs,
     mode: ConfigMode,
-) -> (PoliciesOptions, DrainFile, Option<DrainRequestsFile>) {
+) -> (PoliciesOptions, GivenSettings, Option<DrainRequestsFile>) {
     let state = state_dir(args.state_dir.as_deref(), args.policy_cache.as_deref());
     let is_kept = || mode == ConfigMode::Watched && state.as_deref().is_some_and(has_saved_configuration);
     let configuration = match args.config.as_deref().map(scupper_config::read) {

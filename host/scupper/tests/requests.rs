@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use scupper_config::DrainSettings;
 use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_spec::{FACTS, PolicySpec};
 use scupper_simulator::api::{ApiServer, Options, RequestRecord, objects};
@@ -50,19 +51,15 @@ impl Rig {
         .unwrap();
         let kubeconfig = dir.path().join("kubeconfig");
         std::fs::write(&kubeconfig, api.kubeconfig()).unwrap();
+        let mut drain = DrainSettings::default();
+        drain.engine.filters.force = true;
         let options = KubeletPluginOptions {
             connection: kubeconfig.into(),
             driver_name: DRIVER.to_owned(),
             node_name: NODE.to_owned(),
             kubelet_root: dir.path().to_owned(),
             compiler: Some(PathBuf::from(env!("CARGO_BIN_EXE_scupper"))),
-            settings: scupper_engine::Settings {
-                filters: scupper_engine::Filters {
-                    force: true,
-                    ..Default::default()
-                },
-                ..Default::default()
-            },
+            drain,
             policies: PoliciesOptions {
                 policies,
                 ..PoliciesOptions::default()

@@ -1,9 +1,10 @@
 //! The types that triggers and the rest of the driver exchange. They must not depend on a particular trigger.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use scupper_engine::NamedPods;
-use scupper_engine::{Filters, Intent, LocalData, Outcome, Time};
+use scupper_engine::{Intent, Outcome, Time};
 
 /// A request to drain or uncordon this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,29 +20,18 @@ pub struct DrainRequest {
     /// The request must have ended by this time; `None` sets no limit.
     pub deadline: Option<Time>,
     /// Settings that the request overrides; `None` uses the driver's own.
-    pub flags: Option<Box<RequestedSettings>>,
+    pub flags: Option<RequestedSettings>,
     /// The only pods to evict, among those that the settings choose; `None`: all of them.
     pub only_pods: Option<NamedPods>,
 }
 
-/// How a request wants pods to be chosen and evicted, within the operator's limits. These settings take precedence over
-/// the driver's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Settings of a request, within the operator's limits. They take precedence over the driver's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedSettings {
-    /// How pods are chosen.
-    pub filters: Filters,
-    /// Overrides the pods' own grace period; `None`: their own.
-    pub grace_seconds: Option<u64>,
-    /// `grace_seconds` may not shorten a pod's own grace period.
-    pub grace_only_longer: bool,
-    /// How often a pod that returns to the cordoned node is evicted again; `None` uses the driver's setting.
-    pub returning_pod_evictions: Option<u32>,
-    /// What follows from pods whose volumes only the node can use; `None` uses the driver's setting.
-    pub local_data: Option<LocalData>,
-    /// Time limit of one eviction request.
-    pub eviction_timeout: Duration,
     /// Time limit of the whole request; `None` uses that of its transition.
     pub timeout: Option<Duration>,
+    /// All of them, by the names of their flags. A trigger does not know what they mean.
+    pub flags: BTreeMap<String, String>,
 }
 
 /// A trigger's command to the driver. Commands are idempotent.

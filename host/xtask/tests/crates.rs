@@ -40,7 +40,10 @@ const ARROWS: [(&str, &[&str]); 18] = [
         "scupper-triggers",
         &["scupper-common", "scupper-contract", "scupper-engine"],
     ),
-    ("scupper-config", &["scupper-common", "scupper-policy-spec"]),
+    (
+        "scupper-config",
+        &["scupper-common", "scupper-engine", "scupper-policy-spec"],
+    ),
     (
         "scupper-driver",
         &[

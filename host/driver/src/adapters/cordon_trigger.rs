@@ -63,7 +63,7 @@ where
     };
     let options = CordonOptions {
         node: name,
-        sla: options.sla,
+        sla: options.drain.time_limit,
         uncordon_sla: UNCORDON_WITHIN,
         clock,
     };

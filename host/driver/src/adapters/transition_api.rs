@@ -6,10 +6,10 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use scupper_engine::Uid;
 
-use crate::handover;
 use crate::manager::drain_settings::DrainSettingsSource;
-use scupper_cluster::{Change, Cluster, KubernetesEvent, Severity, WriteError};
-use scupper_triggers::slm;
+use scupper_cluster::{Change, Cluster, FLAGS_ANNOTATION, KubernetesEvent, Severity, WriteError};
+use scupper_config::read_request;
+use scupper_triggers::{RequestedSettings, slm};
 
 /// The cluster edge, as the SLM trigger uses it.
 pub(crate) struct LifecycleTransitionApi {
@@ -97,14 +97,16 @@ pub(crate) fn transitions(
     })
 }
 
-/// `terms`: what flags of the event the driver obeys.
+/// `drain_settings`: decide which flags of the event the driver obeys.
 pub(crate) fn event(
     event: scupper_cluster::LifecycleEvent,
     drain_settings: &DrainSettingsSource,
 ) -> slm::LifecycleEvent {
     let flags = |text: String| {
-        let given = handover::read_flags(&text)?;
-        handover::permit(given, &drain_settings.now())
+        let wrong = |problem| format!("annotation {FLAGS_ANNOTATION}: {problem}");
+        let flags = read_request(&text).map_err(wrong)?;
+        let timeout = drain_settings.now().permit(&flags)?;
+        Ok(RequestedSettings { timeout, flags })
     };
     slm::LifecycleEvent {
         uid: event.uid.0,
@@ -116,7 +118,7 @@ pub(crate) fn event(
         claim: slm::ClaimStatus::parse(&event.claim_status),
         driver: Some(event.driver).filter(|driver| !driver.is_empty()),
         sla: event.sla,
-        flags: event.flags.map(|text| Box::new(flags(text))),
+        flags: event.flags.map(flags),
     }
 }
 

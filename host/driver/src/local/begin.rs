@@ -46,7 +46,7 @@ fn starting_point(
 ) -> Result<NodeAtDrainStart, DriverError> {
     let allowed = OccupancyOverrides {
         take_over: options.take_over,
-        node_is_off: options.settings.machine_is_off,
+        node_is_off: options.drain.engine.machine_is_off,
         any_cordon: options.any_cordon,
     };
     let occupancy = NodeOccupancy::of(own, options.intent, found.as_ref());
@@ -107,7 +107,7 @@ pub(super) async fn look_again(
     }
     // The user vouches for a command of their own, and a silent kubelet for the driver on its machine.
     let is_vouched = |mark: &&Checkpoint| {
-        options.settings.machine_is_off || Trigger::of(&mark.trigger) == Trigger::Command
+        options.drain.engine.machine_is_off || Trigger::of(&mark.trigger) == Trigger::Command
     };
     match start.resume.as_ref().filter(|mark| !is_held && !is_vouched(mark)) {
         Some(mark) => Err(LocalError::unproven(name, mark).into()),
@@ -121,7 +121,7 @@ impl NodeAtDrainStart {
     async fn check_kubelet(&self, cluster: &Cluster, options: &LocalOptions) -> Result<(), DriverError> {
         let mark = self.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
         let is_under_way = mark.is_some_and(Checkpoint::is_under_way);
-        if !options.settings.machine_is_off || !is_under_way {
+        if !options.drain.engine.machine_is_off || !is_under_way {
             return Ok(());
         }
         let shown = cluster.kubelet(&self.node, None).await;

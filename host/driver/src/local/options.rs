@@ -1,14 +1,14 @@
 //! Options of a drain or uncordon from the command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use scupper_engine::{Intent, Settings};
+use scupper_engine::Intent;
 
 use crate::lease::ObservedLease;
 use crate::{NodeSelection, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
+use scupper_config::DrainSettings;
 use scupper_report::{Format, ProgressBoard};
 use scupper_traces::TraceSettings;
 
@@ -30,16 +30,10 @@ pub struct LocalOptions {
     pub nodes: NodeSelection,
     /// Drain or uncordon.
     pub intent: Intent,
-    /// How pods are chosen and evicted.
-    pub settings: Settings,
+    /// The settings of the drain of each node.
+    pub drain: DrainSettings,
     /// What to load.
     pub policies: PoliciesOptions,
-    /// How long one eviction request may take.
-    pub eviction_timeout: Duration,
-    /// Objects a page of a list.
-    pub page_size: u32,
-    /// For each node; `None`: as long as it takes.
-    pub timeout: Option<Duration>,
     /// How many nodes at once.
     pub parallel: usize,
     /// Continue where another process stopped.

@@ -52,8 +52,8 @@ pub async fn run(
 ) -> Result<Vec<NodeDrainResult>, DriverError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
-        eviction_timeout: options.eviction_timeout,
-        page_size: options.page_size,
+        eviction_timeout: options.drain.eviction_timeout,
+        page_size: options.drain.page_size,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -76,8 +76,8 @@ pub async fn run(
         leases: NodeLeases {
             cluster: cluster.clone(),
             namespace: options.lease_namespace.clone(),
-            own: HolderIdentity::own(options.settings.own_pod.as_ref()),
-            forbidden_timeout: LEASE_FORBIDDEN.min(options.settings.forbidden_timeout),
+            own: HolderIdentity::own(options.drain.engine.own_pod.as_ref()),
+            forbidden_timeout: LEASE_FORBIDDEN.min(options.drain.engine.forbidden_timeout),
             observed: options.roll_back.as_ref().and_then(|it| it.lease.clone()),
         },
         cluster,
@@ -176,8 +176,8 @@ impl LocalDrains {
             trigger: Trigger::Command.name().to_owned(),
             intent: self.options.intent,
             node: start.node.clone(),
-            deadline: self.options.timeout.map(|timeout| now + timeout),
-            settings: self.options.settings.clone(),
+            deadline: self.options.drain.time_limit.map(|timeout| now + timeout),
+            settings: self.options.drain.engine.clone(),
             policies: self.session.infos(),
         }
     }

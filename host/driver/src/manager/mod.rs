@@ -261,10 +261,17 @@ impl DrainManager {
 
     /// `end`: the request has ended already, and these orders complete what it left on the node.
     fn start(&mut self, drain_request: &DrainRequest, end: Option<DrainOrders>) {
-        let begun = self.drain_settings.now().with(drain_request.flags.as_deref());
-        let begun = begun.for_pods(drain_request.only_pods.clone());
+        let mut settings = self.drain_settings.now();
+        if let Some(requested) = &drain_request.flags {
+            settings = settings.with_request(&requested.flags);
+        }
+        settings
+            .engine
+            .filters
+            .only_pods
+            .clone_from(&drain_request.only_pods);
         let leases = NodeLeases {
-            forbidden_timeout: begun.settings.forbidden_timeout,
+            forbidden_timeout: settings.engine.forbidden_timeout,
             ..self.leases.clone()
         };
         let clock = self.deps.clock.anchored();
@@ -275,14 +282,14 @@ impl DrainManager {
             intent: drain_request.intent,
             node: self.node.clone(),
             deadline: self.on_line_of(&clock, drain_request.deadline),
-            settings: begun.settings,
+            settings: settings.engine,
             policies: Vec::new(),
         };
         let only_end = end.is_some();
         let (orders, current_orders) = watch::channel(end.unwrap_or_default());
         let mut deps = self.deps.clone();
         deps.clock = clock;
-        deps.cluster = deps.cluster.with_eviction_timeout(begun.eviction_timeout);
+        deps.cluster = deps.cluster.with_eviction_timeout(settings.eviction_timeout);
         let runner = LeasedRunner {
             leases,
             node: self.node.clone(),

@@ -67,7 +67,8 @@ impl KubeletPlugin {
         let traces = traces.transpose().map_err(DriverError::Traces)?;
         let connect = ConnectOptions {
             connection: options.connection.clone(),
-            eviction_timeout: options.eviction_timeout,
+            eviction_timeout: options.drain.eviction_timeout,
+            page_size: options.drain.page_size,
             evict_as: options
                 .evict_as_node
                 .then(|| format!("system:node:{}", options.node_name)),
@@ -75,7 +76,7 @@ impl KubeletPlugin {
             ..ConnectOptions::default()
         };
         let node = options.node_name.clone();
-        let patience = options.settings.forbidden_timeout;
+        let patience = options.drain.engine.forbidden_timeout;
         let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
         let (served, is_served) = watch::channel(None);
@@ -92,7 +93,7 @@ impl KubeletPlugin {
         let (driver_state, state) = watch::channel(DriverState::Idle);
         let (registration, registration_state) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(DrainSettingsSource::new(&options, Arc::clone(&kept.catalogue)));
-        let sla = drain_settings.now().sla;
+        let sla = drain_settings.now().time_limit;
         let (node_watch, nodes) = watch_node(&cluster, &node);
         let (reports, drain_reports) = mpsc::unbounded_channel();
         let deps = RunnerDeps {
@@ -106,8 +107,8 @@ impl KubeletPlugin {
         let leases = NodeLeases {
             cluster: cluster.clone(),
             namespace: options.lease_namespace(),
-            own: HolderIdentity::own(options.settings.own_pod.as_ref()),
-            forbidden_timeout: options.settings.forbidden_timeout,
+            own: HolderIdentity::own(options.drain.engine.own_pod.as_ref()),
+            forbidden_timeout: options.drain.engine.forbidden_timeout,
             observed: None,
         };
         let left = LeftDrain::new();
@@ -288,7 +289,7 @@ fn slm_options(options: &KubeletPluginOptions, sla: Option<Duration>) -> SlmOpti
         stop_grace: options.stop_grace,
         claimant: options.claimant,
         keep_finished: options.keep_finished,
-        forbidden_timeout: options.settings.forbidden_timeout,
+        forbidden_timeout: options.drain.engine.forbidden_timeout,
         ..SlmOptions::new(&options.driver_name, &options.node_name, instance)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_engine::{Filters, HumanDuration, Intent, PodRef, Request, Time, whole_millis};
+use scupper_engine::{HumanDuration, Intent, PodRef, Request, Time, whole_millis};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::runner::{ScenarioRunner, Stop, Until};
 use super::shorthand::{PodFields, RequestForm, plain_node};
 use super::snapshot::{Snapshot, SnapshotError};
-use scupper_config::{ConfigError, Configuration};
+use scupper_config::{ConfigError, Configuration, DrainSettings};
 use scupper_policy::Policies;
 use scupper_policy_reload::Session;
 
@@ -231,7 +231,8 @@ fn request(
     own_pod: Option<PodRef>,
     policies: &Policies,
 ) -> Request {
-    let sla = configuration.drain.sla.filter(|sla| !sla.is_zero());
+    let mut settings = DrainSettings::without_limit().with(&configuration.drain);
+    settings.engine.own_pod = own_pod;
     let cluster = cluster.lock();
     Request {
         id: "uid-of-maintenance".to_owned(),
@@ -239,8 +240,8 @@ fn request(
         trigger: form.trigger.clone().unwrap_or_else(|| cluster.trigger_or("test")),
         intent: Intent::Drain,
         node: cluster.node.name.clone(),
-        deadline: sla.map(|sla| cluster.now + sla),
-        settings: scupper_driver::settings(&configuration.drain, own_pod, Filters::default()),
+        deadline: settings.time_limit.map(|limit| cluster.now + limit),
+        settings: settings.engine,
         policies: policies.infos(),
     }
 }

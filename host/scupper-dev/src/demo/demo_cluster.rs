@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
-use scupper_config::DrainFile;
+use scupper_config::GivenSettings;
 use scupper_driver::{DriverError, KubeletPlugin, KubeletPluginOptions, Output, PoliciesOptions};
 use scupper_report::Format;
 
@@ -105,7 +105,7 @@ impl DemoCluster {
             node_name: node.to_owned(),
             kubelet_root: folder.path().to_owned(),
             // The section `drain` of the file.
-            drain_flags: policies.source.is_some().then(DrainFile::default),
+            drain_flags: policies.source.is_some().then(GivenSettings::default),
             policies,
             traces: traces_from_env().map_err(DemoError::Environment)?,
             format,

@@ -7,8 +7,9 @@ use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::args::{ClusterArgs, DRIVER, EVICTIONS, PolicyArgs};
+use crate::args::{ClusterArgs, DRIVER, PolicyArgs};
 use crate::completion;
+use crate::setting_flags::{SettingFlags, Terminal};
 use scupper_cluster::LEASE_NAMESPACE;
 
 /// `scupper plan`
@@ -26,7 +27,7 @@ pub struct PlanArgs {
         value_name = "NAMESPACE/NAME",
         value_parser = DrainRequestName::parse,
         requires = "config",
-        conflicts_with_all = ["names", "selector", "node_is_off"]
+        conflicts_with_all = ["names", "selector", "node-is-off"]
     )]
     pub drain_request: Option<DrainRequestName>,
     /// Also save the plan, and the objects that were read for it, as a scenario for `scupper policy test`. Environment
@@ -36,16 +37,16 @@ pub struct PlanArgs {
         value_name = "DIR",
         requires = "config",
         conflicts_with_all = [
-            "pod_selector",
-            "disable_eviction",
-            "skip_wait_for_delete_timeout",
-            "node_is_off",
-            "local_data"
+            "pod-selector",
+            "disable-eviction",
+            "skip-wait-for-delete-timeout",
+            "node-is-off",
+            "local-data"
         ]
     )]
     pub save_scenario: Option<PathBuf>,
     #[command(flatten)]
-    pub drain: KubectlArgs,
+    pub drain: SettingFlags<Terminal>,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]
@@ -95,7 +96,7 @@ pub struct DrainNodesArgs {
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
     #[command(flatten)]
-    pub drain: KubectlArgs,
+    pub drain: SettingFlags<Terminal>,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
     /// Continue a drain whose process is gone, whatever had started it; waits while that process holds the node's Lease
@@ -229,87 +230,4 @@ pub struct NodesArgs {
     /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
     #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
     pub selector: Option<String>,
-}
-
-/// `kubectl drain`'s flags, which mean what they mean there. What is not given is as the configuration file says, or
-/// else as for `kubectl drain`.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct KubectlArgs {
-    /// Evict pods without a controller, and those whose DaemonSet is gone [default: false]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub force: Option<bool>,
-    /// Keep DaemonSet pods; false: refuse to drain a node that has some [default: false]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub ignore_daemonsets: Option<bool>,
-    /// Evict pods with emptyDir volumes; their data is lost [default: false]
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_possible_values = true)]
-    pub delete_emptydir_data: Option<bool>,
-    /// Grace period of the pods in seconds; negative: their own [default: -1]
-    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS")]
-    pub grace_period: Option<i64>,
-    /// Limit for the drain of one node; 0: none, or the driver's drain.sla [default: 0]
-    #[arg(long, value_name = "DURATION")]
-    pub timeout: Option<String>,
-    /// Label selector of pods to evict; the others stay [default: all pods]
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, help_heading = EVICTIONS)]
-    pub pod_selector: String,
-    /// Delete pods instead of evicting them, which ignores disruption budgets [default: false]
-    #[arg(
-        long,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true",
-        value_name = "BOOL",
-        hide_default_value = true,
-        hide_possible_values = true,
-        help_heading = EVICTIONS
-    )]
-    pub disable_eviction: bool,
-    /// Do not wait for pods that have been terminating for longer than this; 0: wait for all
-    #[arg(
-        long,
-        allow_negative_numbers = true,
-        default_value_t = 0,
-        value_name = "SECONDS",
-        help_heading = EVICTIONS
-    )]
-    pub skip_wait_for_delete_timeout: i64,
-    /// Number of objects in one page of a list; 0: all
-    #[arg(
-        long,
-        allow_negative_numbers = true,
-        default_value_t = 500,
-        value_name = "NUMBER",
-        help_heading = EVICTIONS
-    )]
-    pub chunk_size: i64,
-    /// How often, from 1 to 100, to evict pods of one controller that return to the cordoned node, before they stay
-    /// [default: 1]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "TIMES", help_heading = EVICTIONS)]
-    pub returning_pod_evictions: Option<u32>,
-    /// The machine is off: taint the node as out of service and delete its pods without asking budgets, so that Kubernetes
-    /// removes them and detaches their volumes without a kubelet. Implies --local. Use it only if the machine is certainly
-    /// off: otherwise two nodes may write to one volume and destroy its data
-    #[arg(long, help_heading = EVICTIONS)]
-    pub node_is_off: bool,
-    /// What to do about pods with volumes that only this node can use, such as local PersistentVolumes: warn or refuse the
-    /// drain [default: volumes are not read]
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "warn|refuse", help_heading = EVICTIONS)]
-    pub local_data: Option<LocalDataArg>,
-    /// Limit for one eviction request before it is sent again [default: 30s]
-    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
-    pub eviction_timeout: Option<String>,
-    /// How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]
-    #[arg(long, value_name = "DURATION", help_heading = EVICTIONS)]
-    pub forbidden_timeout: Option<String>,
-}
-
-/// What follows from pods whose volumes only the node can use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum LocalDataArg {
-    /// The drain names them and begins.
-    Warn,
-    /// The drain is refused.
-    Refuse,
 }

@@ -106,7 +106,6 @@ fn options_of(args: &CancelArgs) -> Result<CancelOptions, OptionsError> {
         lease_namespace: args.lease_namespace.clone(),
         policies: undoing.policies,
         settings: undoing.settings,
-        eviction_timeout: undoing.eviction_timeout,
         clock: Clock::System,
     })
 }

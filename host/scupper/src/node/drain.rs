@@ -18,14 +18,14 @@ use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_option
 use crate::signals::Signals;
 use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
-use scupper_driver::handover::HandoverFlags;
+use scupper_config::GivenSettings;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
 use scupper_report::{Format, Screen};
 use scupper_traces::TraceSettings;
 
 /// Drains nodes.
 pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
-    let draining = options::draining(&args.drain, &args.policies, &options::KUBECTL);
+    let draining = options::draining(&args.drain, &args.policies, &GivenSettings::of_kubectl());
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     let (nodes, draining) = match options {
         Ok(options) => options,
@@ -48,13 +48,13 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
     }
     let job = NodesJob {
         intent: Intent::Drain,
-        flags: Some(handover::typed(&draining)),
-        own_flags: handover::own_flags(Some(&args.drain), &args.policies),
+        flags: Some(draining.flags.to_request()),
+        own_flag: handover::own_flag(&draining.flags, &args.policies),
         nodes,
-        draining,
         cluster: &args.cluster,
         hand_over: &args.hand_over,
-        is_local: args.hand_over.local || args.take_over || args.drain.node_is_off,
+        is_local: args.hand_over.local || args.take_over || draining.settings.engine.machine_is_off,
+        draining,
         parallel: usize::from(args.parallel.get()),
         take_over: args.take_over,
         any_cordon: false,
@@ -74,7 +74,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
     let job = NodesJob {
         intent: Intent::Uncordon,
         flags: None,
-        own_flags: handover::own_flags(None, &args.policies),
+        own_flag: handover::own_flag(&draining.flags, &args.policies),
         nodes,
         draining,
         cluster: &args.cluster,
@@ -92,10 +92,10 @@ struct NodesJob<'a> {
     intent: Intent,
     nodes: NodeSelection,
     draining: Draining,
-    /// Flags for the driver.
-    flags: Option<HandoverFlags>,
-    /// Flags that only this process obeys.
-    own_flags: Vec<&'static str>,
+    /// Flags for the driver, as a request carries them.
+    flags: Option<String>,
+    /// A flag that only this process obeys.
+    own_flag: Option<String>,
     cluster: &'a ClusterArgs,
     hand_over: &'a HandOverArgs,
     /// No driver is asked.
@@ -129,9 +129,10 @@ impl NodesJob<'_> {
         if !self.is_local {
             let options = HandOverOptions {
                 flags: self.flags.clone(),
-                own_flags: self.own_flags.clone(),
+                timeout: self.draining.settings.time_limit,
+                own_flag: self.own_flag.clone(),
                 parallel: self.parallel,
-                page_size: self.draining.page_size,
+                page_size: self.draining.settings.page_size,
                 board: shown.board.clone(),
                 ..handover::options_of(self.hand_over, &self.nodes, self.cluster, self.intent)?
             };
@@ -149,11 +150,8 @@ impl NodesJob<'_> {
             connection: self.cluster.connection(),
             nodes: self.nodes,
             intent: self.intent,
-            settings: self.draining.settings,
+            drain: self.draining.settings,
             policies: self.draining.policies,
-            eviction_timeout: self.draining.eviction_timeout,
-            page_size: self.draining.page_size,
-            timeout: self.draining.timeout,
             parallel: self.parallel,
             take_over: self.take_over,
             roll_back: None,

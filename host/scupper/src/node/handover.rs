@@ -6,9 +6,8 @@ use std::process::ExitCode;
 
 use scupper_engine::Intent;
 
-use super::args::{HandOverArgs, KubectlArgs};
+use super::args::HandOverArgs;
 use super::drain::summed_up;
-use super::options::Draining;
 use super::shown::Shown;
 use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
@@ -17,8 +16,8 @@ use crate::output::{complain, exit_of, failed};
 use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
+use scupper_config::GivenSettings;
 use scupper_driver::NodeSelection;
-use scupper_driver::handover::HandoverFlags;
 use scupper_report::{FollowEvent, FollowOutput, Format};
 
 /// Hands over and follows; `None`: there is no driver, so the command drains itself.
@@ -102,7 +101,8 @@ pub(super) fn options_of(
         intent,
         driver: args.driver_name.clone(),
         flags: None,
-        own_flags: Vec::new(),
+        timeout: None,
+        own_flag: None,
         claim_timeout: duration("--claim-timeout", &args.claim_timeout).map_err(wrong)?,
         parallel: 1,
         page_size: 500,
@@ -111,35 +111,12 @@ pub(super) fn options_of(
     })
 }
 
-/// The flags for the driver.
-pub(super) fn typed(draining: &Draining) -> HandoverFlags {
-    HandoverFlags {
-        filters: draining.settings.filters.clone(),
-        pod_selector: draining.pod_selector.clone(),
-        grace_seconds: draining.settings.grace_seconds,
-        returning_pod_evictions: draining.returning_pod_evictions,
-        local_data: draining.has_local_data.then_some(draining.settings.local_data),
-        eviction_timeout: draining.eviction_timeout,
-        timeout: draining.timeout,
-    }
-}
-
-/// Flags that were given and that only a drain from here obeys.
-pub(super) fn own_flags(drain: Option<&KubectlArgs>, policies: &PolicyArgs) -> Vec<&'static str> {
+/// A flag that was given and that only a drain from here obeys.
+pub(super) fn own_flag(flags: &GivenSettings, policies: &PolicyArgs) -> Option<String> {
     let given = [
-        (
-            "--disable-eviction",
-            drain.is_some_and(|drain| drain.disable_eviction),
-        ),
-        (
-            "--forbidden-timeout",
-            drain.is_some_and(|drain| drain.forbidden_timeout.is_some()),
-        ),
         ("--config", policies.config.is_some()),
         ("--policy", !policies.policies.is_empty()),
     ];
-    given
-        .into_iter()
-        .filter_map(|(flag, given)| given.then_some(flag))
-        .collect()
+    let given = given.into_iter().find(|(_, given)| *given);
+    flags.only_local().or(given.map(|(flag, _)| flag.to_owned()))
 }

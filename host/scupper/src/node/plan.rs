@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use scupper_engine::{
-    Blocker, EvictAnswer, Filters, HumanDuration, Outcome, Plan, PodRef, Trigger, Uid, Verdict,
-};
+use scupper_engine::{Blocker, EvictAnswer, HumanDuration, Outcome, Plan, PodRef, Trigger, Uid, Verdict};
 use serde_json::Value;
 
 use super::args::{DrainRequestName, PlanArgs};
@@ -20,6 +18,7 @@ use crate::output::{complain, fail, failed, inform, print, wrong_options};
 use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
+use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
     finding_lines, findings_to_json, loosened_lines, loosened_to_json, plan_budget_lines,
@@ -30,9 +29,9 @@ use scupper_report::{
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     let defaults = if args.as_driver || args.drain_request.is_some() {
-        Filters::default()
+        GivenSettings::default()
     } else {
-        options::KUBECTL
+        GivenSettings::of_kubectl()
     };
     let draining = options::draining(&args.drain, &args.policies, &defaults);
     let options = draining.and_then(|draining| with_target(args, draining));
@@ -48,7 +47,7 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
 }
 
 /// What to plan. A DrainRequest has a time limit of its own.
-fn with_target(args: &PlanArgs, draining: Draining) -> Result<(PlanTarget, Draining), OptionsError> {
+fn with_target(args: &PlanArgs, mut draining: Draining) -> Result<(PlanTarget, Draining), OptionsError> {
     let Some((request, file)) = args.drain_request.as_ref().zip(args.policies.config.as_ref()) else {
         return Ok((PlanTarget::Nodes(options::nodes(&args.nodes)?), draining));
     };
@@ -57,10 +56,9 @@ fn with_target(args: &PlanArgs, draining: Draining) -> Result<(PlanTarget, Drain
             "--drain-request: the driver serves none, because the section drain-requests is missing";
         OptionsError(vec![format!("{problem} from {}", file.display())])
     })?;
-    let timeout = match args.drain.timeout {
-        Some(_) => draining.timeout,
-        None => config.timeout,
-    };
+    if !draining.flags.has("sla") {
+        draining.settings.time_limit = config.timeout;
+    }
     let DrainRequestName { namespace, name } = request.clone();
     let wanted = DrainRequestToPlan {
         namespace,
@@ -68,7 +66,7 @@ fn with_target(args: &PlanArgs, draining: Draining) -> Result<(PlanTarget, Drain
         config,
     };
     let target = PlanTarget::DrainRequest(Box::new(wanted));
-    Ok((target, Draining { timeout, ..draining }))
+    Ok((target, draining))
 }
 
 /// Shows what drains would do, and saves each as a scenario in the folder. The policies are those of the configuration.
@@ -98,7 +96,6 @@ async fn show_and_save(
         config,
         policies: &draining.policies,
         settings: &draining.settings,
-        timeout: draining.timeout,
     };
     match plan_scenario::save(folder, &made, &plans, &recorder.snapshot()) {
         Ok(scenarios) => {
@@ -135,9 +132,6 @@ fn plan_options(target: PlanTarget, draining: Draining, cluster: &ClusterArgs) -
         target,
         settings: draining.settings,
         policies: draining.policies,
-        eviction_timeout: draining.eviction_timeout,
-        page_size: draining.page_size,
-        timeout: draining.timeout,
         ask_server: false,
         clock: Clock::System,
         recorder: None,

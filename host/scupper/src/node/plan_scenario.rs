@@ -5,12 +5,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_engine::{Blocker, Decision, Outcome, Plan, PodRef, Settings, Uid, Verdict, Wave};
+use scupper_engine::{Blocker, Decision, Outcome, Plan, PodRef, Uid, Verdict, Wave};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::use_cases::Planned;
 use crate::yaml;
+use scupper_config::DrainSettings;
 use scupper_driver::{PoliciesOptions, pre_flight};
 
 /// The file with the objects; a scenario is named after its node.
@@ -51,8 +52,7 @@ pub(crate) enum SaveError {
 pub(super) struct Made<'a> {
     pub(super) config: &'a Path,
     pub(super) policies: &'a PoliciesOptions,
-    pub(super) settings: &'a Settings,
-    pub(super) timeout: Option<Duration>,
+    pub(super) settings: &'a DrainSettings,
 }
 
 /// Creates one scenario for each plan, and one file with all objects. Returns the scenarios. Blocks.
@@ -133,7 +133,7 @@ fn configuration(made: &Made<'_>) -> Result<(Value, Value), SaveError> {
 
 /// Writes flags into the settings: flags override the file, and a scenario has only the file.
 fn drain_section(mut drain: Map<String, Value>, made: &Made<'_>) -> Value {
-    let filters = &made.settings.filters;
+    let filters = &made.settings.engine.filters;
     for (key, value) in [
         ("force", filters.force),
         ("ignore-daemonsets", filters.ignore_daemonsets),
@@ -141,10 +141,10 @@ fn drain_section(mut drain: Map<String, Value>, made: &Made<'_>) -> Value {
     ] {
         drain.insert(key.to_owned(), value.into());
     }
-    if let Some(seconds) = made.settings.grace_seconds {
+    if let Some(seconds) = made.settings.engine.grace_seconds {
         drain.insert("grace-period".to_owned(), seconds.into());
     }
-    match made.timeout {
+    match made.settings.time_limit {
         Some(timeout) => drain.insert("sla".to_owned(), milliseconds(timeout).into()),
         None => drain.remove("sla"),
     };

@@ -22,7 +22,7 @@ use scupper_cluster::{
     needed_for_pod_annotations, needed_for_surge, needed_for_volumes, surge_purpose,
 };
 use scupper_common::clock::Clock;
-use scupper_config::Override;
+use scupper_config::DrainSettings;
 use scupper_driver::DriverError;
 use scupper_triggers::slm::{self, Registration};
 
@@ -318,9 +318,8 @@ fn overrides(file: Option<&Path>) -> Finding {
     let shown = file.display();
     match scupper_config::read(file) {
         Ok(read) => {
-            let flags = read.drain.allow_overrides.unwrap_or_default();
-            let names: Vec<_> = flags.into_iter().map(Override::name).collect();
-            let besides = match names.as_slice() {
+            let drain = DrainSettings::default().with(&read.drain);
+            let besides = match drain.allowed_overrides.as_slice() {
                 [] => "and none may widen it".to_owned(),
                 names => format!("and these flags may widen it: {}", names.join(", ")),
             };

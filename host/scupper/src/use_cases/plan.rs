@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, Recorder};
 use scupper_common::clock::Clock;
+use scupper_config::DrainSettings;
 use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
@@ -38,16 +39,10 @@ pub(crate) struct PlanOptions {
     pub connection: Connection,
     /// The drains.
     pub target: PlanTarget,
-    /// How pods are chosen.
-    pub settings: Settings,
+    /// The settings of the drains.
+    pub settings: DrainSettings,
     /// What to load.
     pub policies: PoliciesOptions,
-    /// How long one request may take.
-    pub eviction_timeout: Duration,
-    /// Objects a page of a list.
-    pub page_size: u32,
-    /// How long the drain would be given.
-    pub timeout: Option<Duration>,
     /// Ask the API server for every eviction, without carrying it out.
     pub ask_server: bool,
     /// What time it is.
@@ -93,8 +88,8 @@ pub struct Planned {
 pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
-        eviction_timeout: options.eviction_timeout,
-        page_size: options.page_size,
+        eviction_timeout: options.settings.eviction_timeout,
+        page_size: options.settings.page_size,
         recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };
@@ -119,13 +114,13 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         let now = options.clock.now();
         let request = Request {
             node,
-            deadline: options.timeout.map(|timeout| now + timeout),
+            deadline: options.settings.time_limit.map(|timeout| now + timeout),
             policies: session.infos(),
             ..template.clone()
         };
         let mut planned = dry_run(&cluster, &session, options.clock, request, &asked_by).await?;
         if options.ask_server {
-            planned.answers = ask(&cluster, &planned, options.settings.grace_seconds).await;
+            planned.answers = ask(&cluster, &planned, options.settings.engine.grace_seconds).await;
         }
         plans.push(planned);
     }

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
-use scupper_engine::{Filters, Plan, Settings, SurgePlan, Verdict, draft};
+use scupper_engine::{Plan, Settings, SurgePlan, Verdict, draft};
 
 use super::doctor::Finding;
 use scupper_cluster::{Cluster, ReadError};
 use scupper_common::clock::Clock;
-use scupper_config::DrainFile;
+use scupper_config::DrainSettings;
 use scupper_driver::pre_flight::{read_local_volumes, read_namespaces};
 use scupper_report::{finding_text, surge_texts};
 
@@ -18,8 +18,8 @@ const SUBJECT: &str = "pre-flight";
 /// The driver's settings, from its configuration file if that can be read.
 pub(super) fn settings(file: Option<&Path>) -> Settings {
     let drain = file.and_then(|file| scupper_config::read(file).ok());
-    let drain = drain.map_or_else(DrainFile::default, |read| read.drain);
-    scupper_driver::settings(&drain, None, Filters::default())
+    let drain = drain.map(|read| read.drain).unwrap_or_default();
+    DrainSettings::default().with(&drain).engine
 }
 
 /// What is found on the node.

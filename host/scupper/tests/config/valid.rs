@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scupper_config::{
-    AtDeadlineFile, ConfigError, Configuration, DrainRequestsFile, Override, OwnCordon, PreFlight,
-    StillAttached, SurgeBy, SurgeFile, VolumeWaitFile, read,
-};
+use scupper_config::{ConfigError, Configuration, DrainRequestsFile, DrainSettings, read};
+use scupper_engine::{ForceAtDeadline, ForcedPods, LocalData, SurgeMethod, SurgeSettings, VolumeWait};
 use scupper_policy_spec::{
     FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
 };
@@ -153,57 +151,90 @@ fn unset_limits_keep_their_defaults() {
     assert_eq!(limits, expected);
 }
 
+/// What the settings of this file are for a driver without flags.
+fn settings(drain: &str) -> DrainSettings {
+    let given = good(&format!("policies: []\ndrain: {drain}\n")).drain;
+    DrainSettings::default().with(&given)
+}
+
 #[test]
 fn the_drain() {
-    let drain = all().drain;
-    assert_eq!(drain.sla, Some(Duration::from_secs(5400)));
-    assert_eq!(drain.eviction_timeout, Some(Duration::from_secs(10)));
-    assert_eq!(drain.forbidden_timeout, Some(Duration::from_secs(45)));
-    assert_eq!(drain.grace_period, Some(-1));
-    assert_eq!(drain.force, Some(true));
-    assert_eq!(drain.delete_emptydir_data, Some(false));
-    assert_eq!(drain.ignore_daemonsets, Some(false));
-    assert_eq!(drain.returning_pod_evictions, Some(3));
-    assert_eq!(drain.on_failure, Some(OwnCordon::Rollback));
-    assert_eq!(drain.pre_flight, Some(PreFlight::Refuse));
-    assert_eq!(drain.local_data, Some(PreFlight::Refuse));
-    let volumes = VolumeWaitFile {
-        at_most: Duration::from_secs(300),
-        otherwise: StillAttached::Fail,
+    let drain = DrainSettings::default().with(&all().drain);
+    let engine = drain.engine;
+    assert_eq!(drain.time_limit, Some(Duration::from_secs(5400)));
+    assert_eq!(drain.eviction_timeout, Duration::from_secs(10));
+    assert_eq!(engine.forbidden_timeout, Duration::from_secs(45));
+    assert_eq!(engine.grace_seconds, None);
+    assert!(engine.filters.force);
+    assert!(!engine.filters.delete_emptydir_data);
+    assert!(!engine.filters.ignore_daemonsets);
+    assert_eq!(engine.returning_pod_evictions, 3);
+    assert!(engine.uncordon_on_failure);
+    assert!(engine.refuse_certain);
+    assert_eq!(engine.local_data, LocalData::Refuse);
+    let volumes = |seconds, or_fail| VolumeWait {
+        at_most: Duration::from_secs(seconds),
+        or_fail,
     };
-    assert_eq!(drain.wait_for_volumes, Some(volumes));
-    let short = good("policies: []\ndrain: {wait-for-volumes: {at-most: 10s}}\n").drain;
-    let otherwise = short.wait_for_volumes.map(|wait| wait.otherwise);
-    assert_eq!(otherwise, Some(StillAttached::Warn));
-    let force = AtDeadlineFile {
-        namespaces: Some(vec!["batch".to_owned(), "shop".to_owned()]),
-        priority_below: Some(1_000_000),
-        await_completion: true,
-        grace_period: Duration::from_secs(20),
+    assert_eq!(engine.wait_for_volumes, Some(volumes(300, true)));
+    let short = settings("{wait-for-volumes: {at-most: 10s}}").engine;
+    assert_eq!(short.wait_for_volumes, Some(volumes(10, false)));
+    let force = ForceAtDeadline {
+        pods: ForcedPods {
+            namespaces: Some(["batch".to_owned(), "shop".to_owned()].into()),
+            priority_below: Some(1_000_000),
+            await_completion: true,
+        },
+        grace_seconds: 20,
         within: Duration::from_secs(90),
     };
-    assert_eq!(drain.at_deadline, Some(force));
-    let short = good("policies: []\ndrain: {at-deadline: {delete: {everything: true}, within: 41s}}\n").drain;
-    let all = AtDeadlineFile {
-        namespaces: None,
-        priority_below: None,
-        await_completion: false,
-        grace_period: Duration::from_secs(30),
+    assert_eq!(engine.at_deadline, Some(force));
+    let short = settings("{at-deadline: {delete: {everything: true}, within: 41s}}").engine;
+    let all = ForceAtDeadline {
+        pods: ForcedPods::default(),
+        grace_seconds: 30,
         within: Duration::from_secs(41),
     };
     assert_eq!(short.at_deadline, Some(all));
-    let surge = |method, namespaces: &[&str], timeout| SurgeFile {
+    let surge = |method, namespaces: &[&str], timeout| SurgeSettings {
         method,
         namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(),
         timeout: Duration::from_secs(timeout),
     };
-    assert_eq!(drain.surge, Some(surge(SurgeBy::Scale, &["shop", "web"], 600)));
-    let short = good("policies: []\ndrain: {surge: {timeout: 5m}}\n").drain;
-    assert_eq!(short.surge, Some(surge(SurgeBy::Restart, &[], 300)));
-    let named = good("policies: []\ndrain: {surge: {timeout: 5m, method: restart}}\n").drain;
-    assert_eq!(named.surge, short.surge);
-    assert_eq!(drain.allow_overrides, Some(Override::ALL.to_vec()));
-    assert_eq!(good("policies: []\n").drain.sla, None);
+    assert_eq!(
+        engine.surge,
+        Some(surge(SurgeMethod::Scale, &["shop", "web"], 600))
+    );
+    let short = settings("{surge: {timeout: 5m}}").engine.surge;
+    assert_eq!(short, Some(surge(SurgeMethod::Restart, &[], 300)));
+    let named = settings("{surge: {timeout: 5m, method: restart}}").engine.surge;
+    assert_eq!(named, short);
+    assert_eq!(
+        drain.allowed_overrides,
+        [
+            "force",
+            "delete-emptydir-data",
+            "ignore-daemonsets",
+            "local-data",
+            "grace-period",
+            "timeout",
+            "at-deadline"
+        ]
+    );
+}
+
+#[test]
+fn what_the_file_does_not_give_is_as_without_a_file() {
+    let (read, usual) = (settings("{}"), DrainSettings::default());
+    assert_eq!(read.engine, usual.engine);
+    assert_eq!(read.time_limit, Some(Duration::from_secs(300)));
+    assert_eq!(settings("{sla: 0}").time_limit, None);
+    let warns = settings("{pre-flight: warn, on-failure: keep, local-data: warn, grace-period: 7}").engine;
+    assert!(!warns.refuse_certain && !warns.uncordon_on_failure);
+    assert_eq!(
+        (warns.local_data, warns.grace_seconds),
+        (LocalData::Warn, Some(7))
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use scupper_config::DrainSettings;
 use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_spec::PolicySpec;
 use scupper_simulator::api::{ApiServer, objects};
@@ -123,7 +124,10 @@ fn options_of(policy: PolicySpec, kubeconfig: &Path, root: &Path, sla: Duration)
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),
         kubelet_root: root.to_owned(),
-        sla: Some(sla),
+        drain: DrainSettings {
+            time_limit: Some(sla),
+            ..DrainSettings::default()
+        },
         policies: PoliciesOptions {
             policies: vec![policy],
             cache: Some(scratch().join("compiled")),

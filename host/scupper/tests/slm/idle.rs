@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kube::Client;
 use scupper_common::clock::Clock;
-use scupper_config::DrainFile;
+use scupper_config::GivenSettings;
 use scupper_driver::{KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_engine::Time;
 use scupper_policy_reload::PolicySource;
@@ -55,7 +55,7 @@ fn plugin_options(kubeconfig: &Path, root: &Path, scans: &Arc<AtomicU32>) -> Kub
             source: Some(PolicySource::of(Vec::new(), none)),
             ..PoliciesOptions::default()
         },
-        drain_flags: Some(DrainFile::default()),
+        drain_flags: Some(GivenSettings::default()),
         connection: kubeconfig.to_owned().into(),
         driver_name: DRIVER.to_owned(),
         node_name: NODE.to_owned(),

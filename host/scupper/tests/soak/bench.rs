@@ -79,10 +79,10 @@ impl Bench {
 
     /// Requests a drain with this time limit.
     pub(crate) fn ask(&self, event: &str, timeout: Duration) {
+        let timeout = format!("{}ms", timeout.as_millis());
         let flags = json!({
-            "force": false, "ignoreDaemonsets": true, "deleteEmptydirData": true, "podSelector": "",
-            "skipWaitForDeleteTimeoutSeconds": 0, "evictionTimeoutMilliseconds": 1000,
-            "timeoutMilliseconds": timeout.as_millis() as u64,
+            "force": "false", "ignore-daemonsets": "true", "delete-emptydir-data": "true", "pod-selector": "",
+            "skip-wait-for-delete-timeout": "0", "eviction-timeout": "1s", "timeout": timeout,
         });
         let event = objects::lifecycle_event(event, DRIVER, NODE);
         let event = event.annotation("scupper.dev/drain-flags", &flags.to_string());

@@ -209,7 +209,7 @@ fn decide_claimed(
             Method::End { expired: false } => answer(Reply::Empty),
             Method::End { expired: true } => CallDecision::Answer(Reply::Empty, Some(CallEffect::Expire)),
         },
-        EventProgress::NotBegun => match (event.flags.as_deref(), call.method) {
+        EventProgress::NotBegun => match (event.flags.as_ref(), call.method) {
             (Some(Err(problem)), _) => answer(Reply::Error(problem.clone())),
             (_, method) => begin(call, intent, method),
         },

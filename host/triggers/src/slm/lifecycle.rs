@@ -29,13 +29,13 @@ pub struct LifecycleEvent {
     /// `status.sla`.
     pub sla: Option<Time>,
     /// The drain settings on the event, or the problem with them.
-    pub flags: Option<Box<Result<RequestedSettings, String>>>,
+    pub flags: Option<Result<RequestedSettings, String>>,
 }
 
 impl LifecycleEvent {
     /// The drain settings on the event, if they are valid.
     pub(super) fn flags(&self) -> Option<&RequestedSettings> {
-        self.flags.as_deref()?.as_ref().ok()
+        self.flags.as_ref()?.as_ref().ok()
     }
 }
 

@@ -360,7 +360,7 @@ impl SlmState {
             trigger: TRIGGER.to_owned(),
             intent,
             deadline,
-            flags: known.event.flags().cloned().map(Box::new),
+            flags: known.event.flags().cloned(),
             only_pods: None,
         };
         let accepted = matches!(&self.driver_state, DriverState::Running { id, .. } if id == uid);
@@ -377,7 +377,7 @@ impl SlmState {
 
 /// Returns the problem with the event's flags that the decision reports.
 fn flags_problem(event: &LifecycleEvent, decision: &CallDecision) -> Option<String> {
-    let Some(Err(problem)) = event.flags.as_deref() else {
+    let Some(Err(problem)) = event.flags.as_ref() else {
         return None;
     };
     let reported = matches!(decision, CallDecision::Answer(Reply::Error(why), _) if why == problem);

@@ -23,7 +23,6 @@ use scupper_triggers::slm::ClaimStatus;
 const LOOK: Duration = Duration::from_secs(1);
 /// Why a drain ends whose process is gone.
 const REASON: &str = "cancelled by scupper cancel, because the process that drained is gone";
-const PAGE: u32 = 500;
 
 /// What was cancelled at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,11 +252,8 @@ async fn roll_back(
         connection: options.connection.clone(),
         nodes: NodeSelection::Named(vec![node.to_owned()]),
         intent: Intent::Drain,
-        settings: options.settings.clone(),
+        drain: options.settings.clone(),
         policies: options.policies.clone(),
-        eviction_timeout: options.eviction_timeout,
-        page_size: PAGE,
-        timeout: None,
         parallel: 1,
         take_over: true,
         roll_back: Some(RollBack {

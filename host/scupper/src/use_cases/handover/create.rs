@@ -10,7 +10,7 @@ use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, TransitionNodes};
-use scupper_driver::{DriverError, LocalError, NodeOccupancy, OccupancyOverrides, handover, resolve_nodes};
+use scupper_driver::{DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes};
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -40,7 +40,7 @@ pub(crate) async fn run(
     if !names.iter().any(is_served) {
         return Ok(None);
     }
-    if let Some(flag) = options.own_flags.first() {
+    if let Some(flag) = options.own_flag.clone() {
         let driver = options.driver.clone();
         return Err(HandOverError::OwnFlag { driver, flag }.into());
     }
@@ -140,12 +140,11 @@ impl HandOver<'_> {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
         };
-        let flags = self.options.flags.as_ref().map(handover::write_flags).transpose();
         let new = NewLifecycleEvent {
             begins: format!("{what}-{node}-"),
             transition: transition.name.clone(),
             node: node.to_owned(),
-            flags: flags.map_err(HandOverError::Flags)?,
+            flags: self.options.flags.clone(),
         };
         let event = self
             .cluster

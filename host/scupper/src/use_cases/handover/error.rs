@@ -20,11 +20,8 @@ pub enum HandOverError {
         /// The driver.
         driver: String,
         /// The flag.
-        flag: &'static str,
+        flag: String,
     },
-    /// The flags could not be written down.
-    #[error("could not encode the flags")]
-    Flags(#[source] serde_json::Error),
     /// The LifecycleEvent could not be created.
     #[error("could not create the LifecycleEvent; --local drains from here without the driver")]
     Ask(#[source] WriteError),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
+use scupper_engine::Intent;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::create::HandOver;
@@ -65,11 +66,12 @@ impl<'a> Follower<'a> {
         first: Option<NodeStatus>,
     ) -> Self {
         let mut diff = StatusDiff::default();
-        let flags = hand_over.options.flags.as_ref();
+        let options = hand_over.options;
+        let is_drain = options.intent == Intent::Drain;
         let limit = DeadlineLimit::of(
             transition,
-            flags.map(|flags| flags.timeout),
-            hand_over.options.clock.now(),
+            is_drain.then_some(options.timeout),
+            options.clock.now(),
         );
         if let Some(first) = first {
             // The first status is not reported, except for what will block the pods.
@@ -222,8 +224,7 @@ impl<'a> Follower<'a> {
             match &mut self.stage {
                 stage @ ClaimStage::Requested => {
                     *stage = ClaimStage::Taken;
-                    let flags = self.hand_over.options.flags.as_ref();
-                    let wanted = flags.and_then(|flags| flags.timeout);
+                    let wanted = self.hand_over.options.timeout;
                     self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
                 }
                 ClaimStage::TakenBack { was_taken, .. } => *was_taken = true,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Intent, Settings};
+use scupper_engine::Intent;
 
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
-use scupper_driver::{NodeSelection, PoliciesOptions, handover::HandoverFlags};
+use scupper_config::DrainSettings;
+use scupper_driver::{NodeSelection, PoliciesOptions};
 use scupper_report::ProgressBoard;
 
 /// What is handed over.
@@ -20,10 +21,12 @@ pub(crate) struct HandOverOptions {
     pub intent: Intent,
     /// The driver's name.
     pub driver: String,
-    /// What a drain is to be like.
-    pub flags: Option<HandoverFlags>,
-    /// Flags that were given and that only a drain from here obeys.
-    pub own_flags: Vec<&'static str>,
+    /// What a drain is to be like, as the event carries it.
+    pub flags: Option<String>,
+    /// The time limit among these flags; `None`: none.
+    pub timeout: Option<Duration>,
+    /// A flag that was given and that only a drain from here obeys.
+    pub own_flag: Option<String>,
     /// How long a LifecycleEvent may wait for the driver before the command deletes it.
     pub claim_timeout: Duration,
     /// How many nodes at once.
@@ -52,9 +55,7 @@ pub(crate) struct CancelOptions {
     /// What to load to undo a drain whose process is gone.
     pub policies: PoliciesOptions,
     /// How such a drain is undone.
-    pub settings: Settings,
-    /// How long one eviction request may take.
-    pub eviction_timeout: Duration,
+    pub settings: DrainSettings,
     /// What time it is.
     pub clock: Clock,
 }

@@ -97,7 +97,7 @@ pub(super) fn by_command(settings: &Settings) -> Request {
 
 /// Who is to be drained, and for whom: of a DrainRequest what the driver would do.
 pub(super) async fn drains(cluster: &Cluster, options: &PlanOptions) -> Result<Drains, CommandError> {
-    let by_command = by_command(&options.settings);
+    let by_command = by_command(&options.settings.engine);
     let wanted = match &options.target {
         PlanTarget::Nodes(nodes) => {
             return Ok(Drains {
@@ -111,7 +111,7 @@ pub(super) async fn drains(cluster: &Cluster, options: &PlanOptions) -> Result<D
     let named = (wanted.namespace.as_str(), wanted.name.as_str());
     let (node, planned) = plan_drain_request(cluster, &wanted.config, named, options.clock).await?;
     let PlannedDrain { drain, served } = planned;
-    let mut settings = options.settings.clone();
+    let mut settings = options.settings.engine.clone();
     settings.filters.only_pods = drain.only_pods;
     let template = Request {
         id: drain.id,

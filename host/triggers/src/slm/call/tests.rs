@@ -443,7 +443,7 @@ fn pod(name: &str) -> PodRef {
 #[test]
 fn invalid_flags_fail_the_event_before_any_work_begins() {
     let odd = LifecycleEvent {
-        flags: Some(Box::new(Err("unknown field".to_owned()))),
+        flags: Some(Err("unknown field".to_owned())),
         ..event()
     };
     for method in [Method::Start, END, EXPIRED] {
@@ -455,16 +455,11 @@ fn invalid_flags_fail_the_event_before_any_work_begins() {
 #[test]
 fn an_event_does_not_wait_past_its_own_deadline() {
     let flags = RequestedSettings {
-        filters: scupper_engine::Filters::default(),
-        grace_seconds: None,
-        grace_only_longer: false,
-        returning_pod_evictions: None,
-        local_data: None,
-        eviction_timeout: std::time::Duration::from_secs(30),
         timeout: Some(std::time::Duration::from_secs(1)),
+        ..RequestedSettings::default()
     };
     let own = LifecycleEvent {
-        flags: Some(Box::new(Ok(flags))),
+        flags: Some(Ok(flags)),
         ..event()
     };
     let outcome = Outcome::DeadlineExceeded {

@@ -318,16 +318,11 @@ fn an_ended_event_is_released_and_then_deleted() {
 fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_limit_counts() {
     let says = |timeout| {
         let flags = RequestedSettings {
-            filters: scupper_engine::Filters::default(),
-            grace_seconds: None,
-            grace_only_longer: false,
-            returning_pod_evictions: None,
-            local_data: None,
-            eviction_timeout: Duration::from_secs(30),
             timeout,
+            ..RequestedSettings::default()
         };
         let mut event = pending();
-        event.event.flags = Some(Box::new(Ok(flags)));
+        event.event.flags = Some(Ok(flags));
         let claim = next(&snapshot(&event, ""));
         let NextStep::Do(ClaimAction::Write(_, EventUpdate::Claim { sla, .. })) = claim else {
             panic!("no claim: {claim:?}")
@@ -340,7 +335,7 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
     let least = NOW + Duration::from_secs(615);
     assert!(sla >= least && sla < least + Duration::from_secs(1), "{sla:?}");
     let mut odd = pending();
-    odd.event.flags = Some(Box::new(Err("no".to_owned())));
+    odd.event.flags = Some(Err("no".to_owned()));
     let claim = next(&snapshot(&odd, ""));
     assert!(
         matches!(

@@ -2,34 +2,19 @@
 
 use std::time::Duration;
 
-use super::document::Node;
-use super::place::FieldPath;
-use super::problem::Problems;
-use super::rules;
-use super::shape::{Field, Object, Shape};
+use scupper_engine::{ForceAtDeadline, ForcedPods};
 
-const DAY_MS: u64 = 24 * 3600 * 1000;
+use super::table::DAY_MS;
+use crate::document::Node;
+use crate::place::FieldPath;
+use crate::problem::Problems;
+use crate::rules;
+use crate::shape::{Field, Object, Shape};
+
 /// More than an operator can review.
 const NAMESPACES: usize = 256;
 /// The longest grace period of a deleted pod if the file does not set it.
 const GRACE: Duration = Duration::from_secs(30);
-/// The grace period of a deleted pod ends this long before the deadline.
-const RESERVE: Duration = Duration::from_secs(10);
-
-/// Which pods a drain deletes shortly before the deadline, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtDeadlineFile {
-    /// Only pods in these namespaces; `None`: in all.
-    pub namespaces: Option<Vec<String>>,
-    /// Only pods whose priority is lower; `None`: of any priority.
-    pub priority_below: Option<i32>,
-    /// Also pods that the plan lets finish.
-    pub await_completion: bool,
-    /// The longest grace period that a deleted pod gets.
-    pub grace_period: Duration,
-    /// How long before the deadline the drain begins to delete them.
-    pub within: Duration,
-}
 
 pub(super) static AT_DEADLINE: Object = Object {
     fields: &[
@@ -93,43 +78,48 @@ static DELETE: Object = Object {
     one_of: &[],
 };
 
-/// The settings under `drain.at-deadline`, if they are consistent.
-pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<AtDeadlineFile> {
-    let node = root.get("drain")?.get("at-deadline")?;
-    let path = FieldPath::default().key("drain").key("at-deadline");
-    let grace_period = node.get("grace-period").and_then(Node::duration).unwrap_or(GRACE);
+/// Finds contradictions.
+pub(super) fn check(node: &Node, path: &FieldPath, problems: &mut Problems) {
+    let grace = grace_period(node);
     // Deletions have whole seconds.
-    if let Some(field) = node
-        .get("grace-period")
-        .filter(|_| grace_period.subsec_nanos() > 0)
-    {
+    if let Some(field) = node.get("grace-period").filter(|_| grace.subsec_nanos() > 0) {
         let message = "must be in whole seconds, as the API server counts grace periods";
         problems.add(field.at, &path.key("grace-period"), message);
     }
-    let within = node.get("within")?;
-    let span = within.duration()?;
-    if span <= grace_period + RESERVE {
+    let shortest = grace + ForceAtDeadline::RESERVE;
+    if let Some(within) = node.get("within")
+        && within.duration().is_some_and(|span| span <= shortest)
+    {
         let message = format!(
             "must be more than {}s, which is grace-period and 10 seconds: else deleted pods remain at the deadline",
-            (grace_period + RESERVE).as_secs()
+            shortest.as_secs()
         );
         problems.add(within.at, &path.key("within"), message);
     }
+    if let Some(delete) = node.get("delete") {
+        check_restrictions(delete, &path.key("delete"), problems);
+    }
+}
+
+/// The engine's settings.
+pub(super) fn read(node: &Node) -> Option<ForceAtDeadline> {
     let delete = node.get("delete")?;
-    check_restrictions(delete, &path.key("delete"), problems);
-    Some(AtDeadlineFile {
-        namespaces: delete.get("namespaces").map(|_| delete.texts_of("namespaces")),
-        priority_below: delete
-            .get("priority-below")
-            .and_then(Node::whole)
-            .and_then(|priority| i32::try_from(priority).ok()),
-        await_completion: delete
-            .get("await-completion")
-            .and_then(Node::boolean)
-            .unwrap_or_default(),
-        grace_period,
-        within: span,
+    let flag = |name: &str| delete.get(name).and_then(Node::boolean).unwrap_or_default();
+    let priority = delete.get("priority-below").and_then(Node::whole);
+    let namespaces = delete.get("namespaces");
+    Some(ForceAtDeadline {
+        pods: ForcedPods {
+            namespaces: namespaces.map(|_| delete.texts_of("namespaces").into_iter().collect()),
+            priority_below: priority.and_then(|priority| i32::try_from(priority).ok()),
+            await_completion: flag("await-completion"),
+        },
+        grace_seconds: grace_period(node).as_secs(),
+        within: node.get("within").and_then(Node::duration)?,
     })
+}
+
+fn grace_period(node: &Node) -> Duration {
+    node.get("grace-period").and_then(Node::duration).unwrap_or(GRACE)
 }
 
 /// Pods are deleted past their budgets only where the operator says which.

@@ -1,36 +1,16 @@
 //! Surge: which Deployments get replacements on other nodes first, because a budget never lets their pods go, and how.
 
-use std::time::Duration;
+use scupper_engine::{SurgeMethod, SurgeSettings};
 
-use super::document::Node;
-use super::place::FieldPath;
-use super::problem::Problems;
-use super::rules;
-use super::shape::{Field, Object, Shape};
+use super::table::DAY_MS;
+use crate::document::Node;
+use crate::place::FieldPath;
+use crate::problem::Problems;
+use crate::rules;
+use crate::shape::{Field, Object, Shape};
 
-const DAY_MS: u64 = 24 * 3600 * 1000;
 /// More than an operator can review.
 const NAMESPACES: usize = 256;
-
-/// Which Deployments a drain surges, how, and how long that may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SurgeFile {
-    /// How.
-    pub method: SurgeBy,
-    /// Only Deployments in these namespaces; empty: in all.
-    pub namespaces: Vec<String>,
-    /// How long a surge may take.
-    pub timeout: Duration,
-}
-
-/// How a Deployment gets replacements for its pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SurgeBy {
-    /// It is restarted.
-    Restart,
-    /// It gets one replica more, which is taken back.
-    Scale,
-}
 
 pub(super) static SURGE: Object = Object {
     fields: &[
@@ -63,21 +43,23 @@ pub(super) static SURGE: Object = Object {
     one_of: &[],
 };
 
-/// The settings under `drain.surge`, if they are consistent.
-pub(super) fn of(root: &Node, problems: &mut Problems) -> Option<SurgeFile> {
-    let node = root.get("drain")?.get("surge")?;
-    let namespaces = node.texts_of("namespaces");
-    if let Some(named) = node.get("namespaces").filter(|_| namespaces.is_empty()) {
-        let path = FieldPath::default().key("drain").key("surge").key("namespaces");
+/// Finds contradictions.
+pub(super) fn check(node: &Node, path: &FieldPath, problems: &mut Problems) {
+    let is_empty = node.texts_of("namespaces").is_empty();
+    if let Some(named) = node.get("namespaces").filter(|_| is_empty) {
         let message = "names no namespace: no Deployment would be surged; leave surge out for that";
-        problems.add(named.at, &path, message);
+        problems.add(named.at, &path.key("namespaces"), message);
     }
-    Some(SurgeFile {
+}
+
+/// The engine's settings.
+pub(super) fn read(node: &Node) -> Option<SurgeSettings> {
+    Some(SurgeSettings {
         method: match node.get("method").and_then(Node::text) {
-            Some("scale") => SurgeBy::Scale,
-            _ => SurgeBy::Restart,
+            Some("scale") => SurgeMethod::Scale,
+            _ => SurgeMethod::Restart,
         },
-        namespaces,
+        namespaces: node.texts_of("namespaces").into_iter().collect(),
         timeout: node.get("timeout").and_then(Node::duration)?,
     })
 }
