@@ -209,26 +209,12 @@ fn networks(words: &[String]) -> Networks {
 fn config(node: &Node) -> BTreeMap<String, String> {
     let text = |node: &Node| match &node.value {
         Value::Scalar { text, .. } => text.clone(),
-        _ => json(node).to_string(),
+        _ => node.to_json().to_string(),
     };
     let entries = node.entries().iter();
     entries
         .map(|entry| (entry.key.clone(), text(&entry.value)))
         .collect()
-}
-
-/// No deeper than a document may be.
-fn json(node: &Node) -> serde_json::Value {
-    match &node.value {
-        Value::Scalar { text, plain: true } => scalar::to_json(text),
-        Value::Scalar { text, plain: false } => text.as_str().into(),
-        Value::List(items) => items.iter().map(json).collect(),
-        Value::Map(entries) => entries
-            .iter()
-            .map(|entry| (entry.key.clone(), json(&entry.value)))
-            .collect(),
-        Value::Broken => serde_json::Value::Null,
-    }
 }
 
 fn limits(node: Option<&Node>) -> Limits {
@@ -267,6 +253,20 @@ fn labels(node: &Node) -> BTreeMap<String, String> {
 }
 
 impl Node {
+    /// No deeper than a document may be.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Scalar { text, plain: true } => scalar::to_json(text),
+            Value::Scalar { text, plain: false } => text.as_str().into(),
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => entries
+                .iter()
+                .map(|entry| (entry.key.clone(), entry.value.to_json()))
+                .collect(),
+            Value::Broken => serde_json::Value::Null,
+        }
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let entry = self.entries().iter().find(|entry| entry.key == key)?;
         Some(&entry.value)

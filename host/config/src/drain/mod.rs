@@ -256,6 +256,15 @@ impl GivenSettings {
         Ok(())
     }
 
+    /// What a file would say to give the same, by its keys. Without settings that no file has.
+    pub fn file_values(&self) -> serde_json::Map<String, serde_json::Value> {
+        let values = fields().filter_map(|field| {
+            let value = self.0.get(field.name)?;
+            Some((field.name.to_owned(), value.to_json()))
+        });
+        values.collect()
+    }
+
     /// The setting is given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)

@@ -415,3 +415,15 @@ fn names_of_overrides_are_separated_by_commas() {
         ))
     );
 }
+
+#[test]
+fn flags_can_be_written_into_a_file() {
+    let given = typed(&[
+        ("force", "true"),
+        ("grace-period", "-7"),
+        ("sla", "90s"),
+        ("node-is-off", "true"),
+    ]);
+    let values = serde_json::json!({"force": true, "grace-period": -1, "sla": "90s"});
+    assert_eq!(serde_json::Value::Object(given.file_values()), values);
+}

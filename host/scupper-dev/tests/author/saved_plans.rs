@@ -132,12 +132,18 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_saved_plan_is_replayed_with_all_that_its_policies_learned() {
     let rig = rig();
-    let saved = rig.plan(&rig.folder(), &["--force"]);
+    let saved = rig.plan(&rig.folder(), &["--force", "--returning-pod-evictions=3"]);
     assert_eq!(saved.status.code(), Some(0), "{saved:?}");
     let scenario = rig.folder().join("worker-1.yaml");
     assert_eq!(text(&saved.stderr), format!("saved {}\n", scenario.display()));
     let written = fs::read_to_string(&scenario).unwrap();
-    for learned in ["gold", "keep-web", "web-2"] {
+    for learned in [
+        "gold",
+        "keep-web",
+        "web-2",
+        "returning-pod-evictions: 3",
+        "force: true",
+    ] {
         assert!(written.contains(learned), "{learned}: {written}");
     }
     drop(rig.api);

@@ -25,7 +25,7 @@ use scupper_traces::TraceSettings;
 
 /// Drains nodes.
 pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
-    let draining = options::draining(&args.drain, &args.policies, &GivenSettings::of_kubectl());
+    let draining = options::draining(&args.drain, &args.policies, GivenSettings::of_kubectl());
     let options = options::nodes(&args.nodes).and_then(|nodes| Ok((nodes, draining?)));
     let (nodes, draining) = match options {
         Ok(options) => options,

@@ -12,6 +12,8 @@ use scupper_driver::{NodeSelection, PoliciesOptions};
 #[derive(Clone, Debug)]
 pub(super) struct Draining {
     pub(super) settings: DrainSettings,
+    /// What the command's own defaults give of them.
+    pub(super) defaults: GivenSettings,
     /// What the flags give of them.
     pub(super) flags: GivenSettings,
     pub(super) policies: PoliciesOptions,
@@ -23,16 +25,17 @@ pub(super) struct Draining {
 pub(super) fn draining(
     args: &SettingFlags<Terminal>,
     chosen: &PolicyArgs,
-    defaults: &GivenSettings,
+    defaults: GivenSettings,
 ) -> Result<Draining, OptionsError> {
     let mut problems = Problems::default();
     let (policies, file, drain_requests) = options::policies(&mut problems, chosen, ConfigMode::OneShot);
     let flags = args.given(&mut problems);
-    let settings = DrainSettings::without_limit().with(defaults);
+    let settings = DrainSettings::without_limit().with(&defaults);
     let mut settings = settings.with(&file).with(&flags);
     settings.engine.own_pod = options::own_pod(&mut problems).flatten();
     problems.end(Some(Draining {
         settings,
+        defaults,
         flags,
         policies,
         drain_requests,
@@ -41,7 +44,7 @@ pub(super) fn draining(
 
 /// An uncordon chooses no pods.
 pub(super) fn uncordoning(chosen: &PolicyArgs) -> Result<Draining, OptionsError> {
-    let mut draining = draining(&SettingFlags::default(), chosen, &GivenSettings::of_kubectl())?;
+    let mut draining = draining(&SettingFlags::default(), chosen, GivenSettings::of_kubectl())?;
     draining.settings.time_limit = None;
     Ok(draining)
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     } else {
         GivenSettings::of_kubectl()
     };
-    let draining = options::draining(&args.drain, &args.policies, &defaults);
+    let draining = options::draining(&args.drain, &args.policies, defaults);
     let options = draining.and_then(|draining| with_target(args, draining));
     match options {
         Ok((target, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
@@ -94,8 +94,7 @@ async fn show_and_save(
     let exit = report(&plans, output);
     let made = Made {
         config,
-        policies: &draining.policies,
-        settings: &draining.settings,
+        draining: &draining,
     };
     match plan_scenario::save(folder, &made, &plans, &recorder.snapshot()) {
         Ok(scenarios) => {

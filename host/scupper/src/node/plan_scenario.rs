@@ -9,10 +9,10 @@ use scupper_engine::{Blocker, Decision, Outcome, Plan, PodRef, Uid, Verdict, Wav
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use super::options::Draining;
 use crate::use_cases::Planned;
 use crate::yaml;
-use scupper_config::DrainSettings;
-use scupper_driver::{PoliciesOptions, pre_flight};
+use scupper_driver::pre_flight;
 
 /// The file with the objects; a scenario is named after its node.
 const SNAPSHOT: &str = "cluster.json";
@@ -51,8 +51,7 @@ pub(crate) enum SaveError {
 /// The inputs of the plans.
 pub(super) struct Made<'a> {
     pub(super) config: &'a Path,
-    pub(super) policies: &'a PoliciesOptions,
-    pub(super) settings: &'a DrainSettings,
+    pub(super) draining: &'a Draining,
 }
 
 /// Creates one scenario for each plan, and one file with all objects. Returns the scenarios. Blocks.
@@ -116,10 +115,10 @@ fn configuration(made: &Made<'_>) -> Result<(Value, Value), SaveError> {
     let mut whole: Map<String, Value> = serde_saphyr::from_str(&text).map_err(|_| changed())?;
     let mut policies = whole.remove("policies").unwrap_or_default();
     let entries = policies.as_array_mut().ok_or_else(changed)?;
-    if entries.len() != made.policies.policies.len() {
+    if entries.len() != made.draining.policies.policies.len() {
         return Err(changed());
     }
-    for (entry, policy) in entries.iter_mut().zip(&made.policies.policies) {
+    for (entry, policy) in entries.iter_mut().zip(&made.draining.policies.policies) {
         let file = std::path::absolute(&policy.file).unwrap_or_else(|_| policy.file.clone());
         let fields = entry.as_object_mut().ok_or_else(changed)?;
         fields.insert("module".to_owned(), file.display().to_string().into());
@@ -131,20 +130,13 @@ fn configuration(made: &Made<'_>) -> Result<(Value, Value), SaveError> {
     Ok((policies, drain_section(drain, made)))
 }
 
-/// Writes flags into the settings: flags override the file, and a scenario has only the file.
+/// Writes flags into the settings, and the command's defaults where the file says nothing: a scenario has only the file.
 fn drain_section(mut drain: Map<String, Value>, made: &Made<'_>) -> Value {
-    let filters = &made.settings.engine.filters;
-    for (key, value) in [
-        ("force", filters.force),
-        ("ignore-daemonsets", filters.ignore_daemonsets),
-        ("delete-emptydir-data", filters.delete_emptydir_data),
-    ] {
-        drain.insert(key.to_owned(), value.into());
+    for (key, value) in made.draining.defaults.file_values() {
+        drain.entry(key).or_insert(value);
     }
-    if let Some(seconds) = made.settings.engine.grace_seconds {
-        drain.insert("grace-period".to_owned(), seconds.into());
-    }
-    match made.settings.time_limit {
+    drain.extend(made.draining.flags.file_values());
+    match made.draining.settings.time_limit {
         Some(timeout) => drain.insert("sla".to_owned(), milliseconds(timeout).into()),
         None => drain.remove("sla"),
     };
