@@ -9,5 +9,5 @@ mod request;
 pub mod slm;
 
 pub use request::{
-    DrainCommand, DrainReport, DrainRequest, DriverState, NamedPods, RequestedSettings, ResumePoint,
+    DrainCommand, DrainReport, DriverState, NamedPods, RequestedSettings, ResumePoint, TriggerRequest,
 };

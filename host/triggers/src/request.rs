@@ -8,7 +8,7 @@ use scupper_engine::{Intent, Outcome, Time};
 
 /// A request to drain or uncordon this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainRequest {
+pub struct TriggerRequest {
     /// Identifies the request, for example by the UID of the LifecycleEvent.
     pub id: String,
     /// The name shown to users, for example that of the LifecycleEvent.
@@ -38,7 +38,7 @@ pub struct RequestedSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainCommand {
     /// Begin, or resume from the checkpoint with the request's id.
-    Begin(DrainRequest),
+    Begin(TriggerRequest),
     /// Change the deadline.
     Deadline {
         /// The request's id.

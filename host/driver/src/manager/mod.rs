@@ -28,7 +28,7 @@ use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
-use scupper_triggers::{DrainCommand, DrainReport, DrainRequest, DriverState};
+use scupper_triggers::{DrainCommand, DrainReport, DriverState, TriggerRequest};
 
 /// How long a drain may take to release its Lease when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -115,7 +115,7 @@ impl DrainManager {
     /// Carries out a trigger's command.
     pub(crate) fn execute(&mut self, command: DrainCommand) {
         match command {
-            DrainCommand::Begin(drain_request) => self.begin(drain_request),
+            DrainCommand::Begin(trigger_request) => self.begin(trigger_request),
             DrainCommand::Deadline { id, deadline } => {
                 self.waiting.move_deadline(&id, deadline);
                 self.move_deadline(&id, deadline);
@@ -188,18 +188,18 @@ impl DrainManager {
         }
     }
 
-    fn begin(&mut self, drain_request: DrainRequest) {
+    fn begin(&mut self, trigger_request: TriggerRequest) {
         if self.stopping {
             return;
         }
-        let name = drain_request.name.clone();
+        let name = trigger_request.name.clone();
         let left = self.left_first();
         let current = self.current.as_ref().map(|current| current.id.as_str());
-        match self.waiting.admit(drain_request, current, left.as_deref()) {
-            Turn::Now(drain_request) => self.start(&drain_request, None),
+        match self.waiting.admit(trigger_request, current, left.as_deref()) {
+            Turn::Now(trigger_request) => self.start(&trigger_request, None),
             Turn::Known => {}
             Turn::Later => tracing::info!(
-                drain_request = name,
+                request = name,
                 "another drain of this node is under way; this one waits"
             ),
         }
@@ -218,7 +218,7 @@ impl DrainManager {
         let left = self.left_first();
         self.waiting.settle(&id, left.as_deref());
         if self.current.is_none() && self.ended.as_ref() != Some(&id) {
-            let drain_request = DrainRequest {
+            let trigger_request = TriggerRequest {
                 name: id.clone(),
                 id,
                 trigger: String::new(),
@@ -227,7 +227,7 @@ impl DrainManager {
                 flags: None,
                 only_pods: None,
             };
-            self.start(&drain_request, Some(DrainOrders::ended_elsewhere(reason)));
+            self.start(&trigger_request, Some(DrainOrders::ended_elsewhere(reason)));
         } else {
             self.order(&id, |orders| orders.lose(reason));
         }
@@ -260,28 +260,28 @@ impl DrainManager {
     }
 
     /// `end`: the request has ended already, and these orders complete what it left on the node.
-    fn start(&mut self, drain_request: &DrainRequest, end: Option<DrainOrders>) {
+    fn start(&mut self, trigger_request: &TriggerRequest, end: Option<DrainOrders>) {
         let mut settings = self.drain_settings.now();
-        if let Some(requested) = &drain_request.flags {
+        if let Some(requested) = &trigger_request.flags {
             settings = settings.with_request(&requested.flags);
         }
         settings
             .engine
             .filters
             .only_pods
-            .clone_from(&drain_request.only_pods);
+            .clone_from(&trigger_request.only_pods);
         let leases = NodeLeases {
             forbidden_timeout: settings.engine.forbidden_timeout,
             ..self.leases.clone()
         };
         let clock = self.deps.clock.anchored();
         let request = Request {
-            id: drain_request.id.clone(),
-            name: drain_request.name.clone(),
-            trigger: drain_request.trigger.clone(),
-            intent: drain_request.intent,
+            id: trigger_request.id.clone(),
+            name: trigger_request.name.clone(),
+            trigger: trigger_request.trigger.clone(),
+            intent: trigger_request.intent,
             node: self.node.clone(),
-            deadline: self.on_line_of(&clock, drain_request.deadline),
+            deadline: self.on_line_of(&clock, trigger_request.deadline),
             settings: settings.engine,
             policies: Vec::new(),
         };
@@ -303,7 +303,7 @@ impl DrainManager {
                 output: Arc::clone(&self.output),
                 metrics: self.metrics.clone(),
                 reports: self.reports.clone(),
-                followed: drain_request.flags.is_some(),
+                followed: trigger_request.flags.is_some(),
                 is_started: false,
             },
         };
@@ -318,12 +318,12 @@ impl DrainManager {
             }
         });
         self.driver_state.send_replace(DriverState::Running {
-            id: drain_request.id.clone(),
-            what: resume_point::what(&drain_request.trigger, &drain_request.name),
+            id: trigger_request.id.clone(),
+            what: resume_point::what(&trigger_request.trigger, &trigger_request.name),
         });
         self.current = Some(RunningDrain {
-            id: drain_request.id.clone(),
-            partial: drain_request.only_pods.is_some(),
+            id: trigger_request.id.clone(),
+            partial: trigger_request.only_pods.is_some(),
             clock,
             orders,
             task,

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use scupper_engine::Time;
-use scupper_triggers::DrainRequest;
+use scupper_triggers::TriggerRequest;
 
 /// The requests that wait, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRequests {
-    queue: VecDeque<DrainRequest>,
+    queue: VecDeque<TriggerRequest>,
     /// The drain that a former process left was continued or dropped by its trigger, or there is none.
     is_left_settled: bool,
 }
@@ -17,7 +17,7 @@ pub(super) struct WaitingRequests {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Nothing is before it.
-    Now(DrainRequest),
+    Now(TriggerRequest),
     /// It waits.
     Later,
     /// It runs or waits already.
@@ -28,7 +28,12 @@ impl WaitingRequests {
     /// A trigger asks for a drain. `current`: the drain that runs. `left`: the drain that a former process left on the node
     /// and that its trigger continues or drops. It goes first, whichever trigger is quicker: the mark of another drain
     /// would replace its own, and with it what its hooks have done and whose the cordon is.
-    pub(super) fn admit(&mut self, request: DrainRequest, current: Option<&str>, left: Option<&str>) -> Turn {
+    pub(super) fn admit(
+        &mut self,
+        request: TriggerRequest,
+        current: Option<&str>,
+        left: Option<&str>,
+    ) -> Turn {
         if current == Some(&request.id) {
             return Turn::Known;
         }
@@ -67,7 +72,7 @@ impl WaitingRequests {
     }
 
     /// The next request.
-    pub(super) fn next(&mut self) -> Option<DrainRequest> {
+    pub(super) fn next(&mut self) -> Option<TriggerRequest> {
         self.queue.pop_front()
     }
 }
@@ -78,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    fn request(id: &str) -> DrainRequest {
-        DrainRequest {
+    fn request(id: &str) -> TriggerRequest {
+        TriggerRequest {
             id: id.to_owned(),
             name: id.to_owned(),
             trigger: "LifecycleEvent".to_owned(),

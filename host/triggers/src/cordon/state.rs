@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Time};
 
-use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
+use crate::{DrainCommand, DriverState, ResumePoint, TriggerRequest};
 
 /// The label with which a cordon requests a drain, and an uncordon the return to service: its value must be `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
@@ -223,7 +223,7 @@ impl CordonState {
             Intent::Drain => ("cordon", self.limits.drain),
             Intent::Uncordon => ("uncordon", Some(self.limits.uncordon)),
         };
-        self.send_request(DrainRequest {
+        self.send_request(TriggerRequest {
             id: format!("{verb}-{}-{}", node.uid, now.as_millis()),
             name: format!("{verb}-{}", self.name),
             trigger: TRIGGER.to_owned(),
@@ -248,7 +248,7 @@ impl CordonState {
             Intent::Uncordon => !node.cordoned,
         };
         if wanted {
-            self.send_request(DrainRequest {
+            self.send_request(TriggerRequest {
                 id,
                 name,
                 trigger: TRIGGER.to_owned(),
@@ -269,7 +269,7 @@ impl CordonState {
         });
     }
 
-    fn send_request(&mut self, request: DrainRequest) {
+    fn send_request(&mut self, request: TriggerRequest) {
         if request.intent == Intent::Uncordon {
             self.uncordon_handled = true;
         }

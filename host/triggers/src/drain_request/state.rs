@@ -11,7 +11,7 @@ use scupper_engine::{Intent, Outcome, Time};
 use super::TRIGGER;
 use super::conditions::{ConditionNames, RequestAnswer, RequestStage};
 use super::request::{ObservedRequest, RequestChange, ServedRequests};
-use crate::{DrainCommand, DrainReport, DrainRequest, NamedPods};
+use crate::{DrainCommand, DrainReport, NamedPods, TriggerRequest};
 use departed::DepartedRequest;
 use resuming::Resuming;
 use writes::WriteSlot;
@@ -345,7 +345,7 @@ impl RequestState {
     }
 
     /// The drain for a request, and all open requests that mean the same pods.
-    fn drain_for(&self, request: &ObservedRequest) -> (DrainRequest, BTreeMap<String, DrainMember>) {
+    fn drain_for(&self, request: &ObservedRequest) -> (TriggerRequest, BTreeMap<String, DrainMember>) {
         let ObservedRequest {
             reference, only_pods, ..
         } = request;
@@ -353,7 +353,7 @@ impl RequestState {
         (drain, self.open_for(only_pods.as_ref()))
     }
 
-    fn send(&mut self, request: DrainRequest, members: BTreeMap<String, DrainMember>) {
+    fn send(&mut self, request: TriggerRequest, members: BTreeMap<String, DrainMember>) {
         self.drain = Some(ActiveDrain {
             id: request.id.clone(),
             name: request.name.clone(),
@@ -447,8 +447,8 @@ fn new_id(uid: &str, now: Time) -> String {
     format!("{uid}.{:x}", now.as_millis())
 }
 
-fn new_request(id: String, name: String, only_pods: Option<NamedPods>) -> DrainRequest {
-    DrainRequest {
+fn new_request(id: String, name: String, only_pods: Option<NamedPods>) -> TriggerRequest {
+    TriggerRequest {
         id,
         name,
         trigger: TRIGGER.to_owned(),

@@ -13,7 +13,7 @@ use scupper_engine::{Intent, Outcome, Time};
 use super::call::{Call, CallDecision, CallEffect, EventProgress, Identity, Reply, decide};
 use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
-use crate::{DrainCommand, DrainRequest, DriverState, ResumePoint};
+use crate::{DrainCommand, DriverState, ResumePoint, TriggerRequest};
 
 /// The trigger's name in reports.
 const TRIGGER: &str = scupper_engine::Trigger::LifecycleEvent.name();
@@ -354,7 +354,7 @@ impl SlmState {
         let Some(known) = self.events.get(uid) else {
             return;
         };
-        let request = DrainRequest {
+        let request = TriggerRequest {
             id: uid.to_owned(),
             name: known.event.name.clone(),
             trigger: TRIGGER.to_owned(),

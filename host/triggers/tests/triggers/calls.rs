@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_contract::slm::LifecycleTransitionResponse;
 use scupper_engine::{Intent, Outcome, Time};
 use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
-use scupper_triggers::{DrainCommand, DrainRequest, ResumePoint};
+use scupper_triggers::{DrainCommand, ResumePoint, TriggerRequest};
 use tonic::client::Grpc;
 use tonic_prost::ProstCodec;
 
@@ -13,8 +13,8 @@ use crate::fixture::{
     Answer, ApiCall, Kubelet, Root, SlmTrigger, claimed, dial, start_request, wait_for_socket,
 };
 
-fn drain_request(id: &str, name: &str) -> DrainRequest {
-    DrainRequest {
+fn request(id: &str, name: &str) -> TriggerRequest {
+    TriggerRequest {
         id: id.to_owned(),
         name: name.to_owned(),
         trigger: "LifecycleEvent".to_owned(),
@@ -34,7 +34,7 @@ async fn a_drain_from_start_to_end() {
     assert_eq!(kubelet.start("drain-1").await, Answer::condition("drain-started"));
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u1", "drain-1"))
+        DrainCommand::Begin(request("u1", "drain-1"))
     );
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
     trigger.working("u1");
@@ -61,7 +61,7 @@ async fn the_short_path_is_also_served() {
     assert_eq!(answer.lifecycle_condition, "drain-started");
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u1", "drain-1"))
+        DrainCommand::Begin(request("u1", "drain-1"))
     );
 }
 
@@ -75,7 +75,7 @@ async fn a_call_waits_briefly_until_its_event_is_visible() {
     assert_eq!(call.await.unwrap(), Answer::Empty);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u1", "drain-1"))
+        DrainCommand::Begin(request("u1", "drain-1"))
     );
 }
 
@@ -114,7 +114,7 @@ async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
     kubelet.start("drain-1").await;
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u1", "drain-1"))
+        DrainCommand::Begin(request("u1", "drain-1"))
     );
     trigger.working("u1");
 
@@ -149,7 +149,7 @@ async fn a_deleted_event_cancels_and_ends_when_the_cordon_is_rolled_back() {
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u2", "drain-1"))
+        DrainCommand::Begin(request("u2", "drain-1"))
     );
 }
 
@@ -208,7 +208,7 @@ async fn a_checkpoint_is_resumed_or_lost() {
     trigger.list(vec![claimed("u1", "drain-1")]);
     assert_eq!(
         trigger.command().await,
-        DrainCommand::Begin(drain_request("u1", "drain-1"))
+        DrainCommand::Begin(request("u1", "drain-1"))
     );
     let mut kubelet = Kubelet::meet(&wait_for_socket(&root).await).await;
     assert_eq!(kubelet.end("drain-1").await, Answer::Empty);

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::super::conditions::{ConditionNames, RequestAnswer};
 use super::super::request::{ObservedRequest, RequestChange, ServedRequests};
 use super::{RequestState, TrackedRequest};
-use crate::DrainRequest;
+use crate::TriggerRequest;
 
 /// Why a request would get no drain.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum NoDrain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedDrain {
     /// The drain, without a deadline.
-    pub drain: DrainRequest,
+    pub drain: TriggerRequest,
     /// Its requests.
     pub served: ServedRequests,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_engine::{Time, digest_of_pods};
 
 use super::{DrainMember, RequestState, new_request};
-use crate::{DrainRequest, ResumePoint};
+use crate::{ResumePoint, TriggerRequest};
 
 /// How long the first drain waits for the lists of all namespaces: requests of several become one drain.
 const LISTED_WITHIN: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ impl RequestState {
         let only_pods = requests
             .next()
             .and_then(|tracked| tracked.observed.only_pods.clone());
-        let request = DrainRequest {
+        let request = TriggerRequest {
             deadline: left.deadline,
             ..new_request(left.id.clone(), left.name.clone(), only_pods)
         };

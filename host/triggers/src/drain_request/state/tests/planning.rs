@@ -26,7 +26,7 @@ fn it_is_the_drain_that_the_driver_would_begin() {
     assert_eq!(request_of(&id), planned.drain.id);
     assert_eq!(
         begun,
-        DrainRequest {
+        TriggerRequest {
             id: id.clone(),
             ..planned.drain
         }
