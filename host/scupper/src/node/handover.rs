@@ -117,6 +117,7 @@ pub(super) fn own_flag(flags: &GivenSettings, policies: &PolicyArgs) -> Option<S
         ("--config", policies.config.is_some()),
         ("--policy", !policies.policies.is_empty()),
     ];
-    let given = given.into_iter().find(|(_, given)| *given);
-    flags.only_local().or(given.map(|(flag, _)| flag.to_owned()))
+    let mut given = given.into_iter().filter(|(_, given)| *given);
+    let of_policies = given.next().map(|(flag, _)| flag.to_owned());
+    flags.only_local().or(of_policies)
 }

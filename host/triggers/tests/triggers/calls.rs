@@ -55,8 +55,8 @@ async fn the_short_path_is_also_served() {
     let mut client = Grpc::new(dial(kubelet.info.endpoint.as_ref()).await);
     client.ready().await.unwrap();
     let path = "/v1alpha1.SLMPlugin/StartLifecycleTransition".parse().unwrap();
-    let request = tonic::Request::new(start_request("drain-1"));
-    let answer = client.unary(request, path, ProstCodec::default()).await.unwrap();
+    let call = tonic::Request::new(start_request("drain-1"));
+    let answer = client.unary(call, path, ProstCodec::default()).await.unwrap();
     let answer: LifecycleTransitionResponse = answer.into_inner();
     assert_eq!(answer.lifecycle_condition, "drain-started");
     assert_eq!(
