@@ -13,7 +13,7 @@ mod wire;
 use std::sync::Arc;
 
 use futures::stream::{BoxStream, StreamExt as _};
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::{Change, DrainRequestFields, DrainRequestRef, RequestCondition};
 use scupper_engine::{Condition, NamedPods, Time};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -24,15 +24,11 @@ use super::transport::{Fault, escaped};
 use super::watch::watch_through;
 use super::wire::{MetaOnly, Page};
 use super::write::Merge;
-use super::{Change, Cluster, ReadError, WriteError};
+use super::{Cluster, ReadError, WriteError};
 use conditions::WithConditions;
 use node_requests::NodeRequests;
 
-pub use conditions::RequestCondition;
 pub(super) use wire::WireRequest;
-
-/// A change in the stream of DrainRequests.
-pub type DrainRequestChange = Change<DrainRequestObject>;
 
 /// Where the API serves DrainRequests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,17 +39,6 @@ pub struct DrainRequestKind {
     pub version: String,
     /// The resource's plural name.
     pub plural: String,
-}
-
-/// Identifies one request.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DrainRequestRef {
-    /// `metadata.namespace`
-    pub namespace: String,
-    /// `metadata.name`
-    pub name: String,
-    /// `metadata.uid`
-    pub uid: String,
 }
 
 /// A request as read.
@@ -107,7 +92,7 @@ impl Cluster {
         kind: &DrainRequestKind,
         namespace: &str,
         node: &str,
-    ) -> BoxStream<'static, DrainRequestChange> {
+    ) -> BoxStream<'static, Change<DrainRequestObject>> {
         let source = Source {
             path: kind.path(namespace, None),
             selector: Some(format!("fieldSelector=spec.nodeName={}", escaped(node))),

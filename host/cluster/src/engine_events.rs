@@ -2,6 +2,7 @@
 
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt as _};
+use scupper_api::Change;
 use scupper_engine::{Budget, Event, Node};
 
 use super::Cluster;
@@ -11,7 +12,7 @@ use super::listing::Source;
 use super::node::WireNode;
 use super::pod::WirePod;
 use super::read::{nodes, pods_of};
-use super::watch::{Change, watch};
+use super::watch::watch;
 
 impl Cluster {
     /// Streams changes of the node, its pods and the budgets, starting with a full list of each. The stream never ends;

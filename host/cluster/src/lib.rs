@@ -42,7 +42,6 @@ mod http_client;
 mod kubeconfig;
 mod kubelet;
 mod leases;
-mod lifecycle;
 mod lifecycle_claims;
 mod lifecycle_requests;
 mod lifecycle_wire;
@@ -86,9 +85,7 @@ pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use devices::{ClaimedDevice, DeviceId, DeviceSlice, ResourceClaim};
-pub use drain_requests::{
-    DrainRequestChange, DrainRequestKind, DrainRequestObject, DrainRequestRef, RequestCondition,
-};
+pub use drain_requests::{DrainRequestKind, DrainRequestObject};
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};
 pub use facts::{BudgetCounts, ObjectMeta};
@@ -96,12 +93,9 @@ pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
 pub use kubelet::{KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, SeenAt, SignOfLife};
 pub use leases::{LEASE_NAMESPACE, Lease};
-pub use lifecycle::{
-    FLAGS_ANNOTATION, LifecycleChange, LifecycleEvent, LifecycleTransition, Published, TransitionChange,
-    TransitionNodes,
-};
-pub use lifecycle_claims::{EventStatus, StoredEvent, TRANSITION_CONDITION};
+pub use lifecycle_claims::{EventStatus, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
+pub use lifecycle_wire::FLAGS_ANNOTATION;
 pub use node::CANCEL_ANNOTATION;
 pub use optional_reads::OPTIONAL_READ_PATIENCE;
 pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
@@ -118,4 +112,4 @@ pub use rights::{
 };
 pub use scupper_common::quantity::quantity;
 pub use storage::{PersistentVolume, VolumeAttachment, VolumeClaim};
-pub use watch::Change;
+pub use transitions::Published;

@@ -2,6 +2,7 @@
 //!
 //! Every write names the object's UID and version, so that the slower of two writers gets a conflict.
 
+use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition, VersionedEvent};
 use scupper_engine::Time;
 use serde_json::{Map, Value, json};
 
@@ -10,27 +11,16 @@ use super::node::WireNode;
 use super::transport::{Fault, escaped};
 use super::wire::{Object as _, seconds};
 use super::write::Merge;
-use super::{Cluster, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
+use super::{Cluster, ReadError, WriteError};
 
 /// The type of the node condition whose reason is the state of a transition.
 pub const TRANSITION_CONDITION: &str = "LifecycleTransition";
-
-/// One version of a LifecycleEvent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredEvent {
-    /// Its content.
-    pub event: LifecycleEvent,
-    /// `metadata.resourceVersion`
-    pub version: String,
-    /// `metadata.finalizers`
-    pub finalizers: Vec<String>,
-}
 
 /// The status fields to write. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventStatus {
     /// `status.claimStatus`
-    pub claim_status: String,
+    pub claim: ClaimStatus,
     /// `status.driver`
     pub driver: Option<String>,
     /// `status.sla`, written in whole seconds.
@@ -39,7 +29,7 @@ pub struct EventStatus {
 
 impl Cluster {
     /// Reads one LifecycleEvent with the version that a write must name.
-    pub async fn stored_event(&self, name: &str) -> Result<Option<StoredEvent>, ReadError> {
+    pub async fn stored_event(&self, name: &str) -> Result<Option<VersionedEvent>, ReadError> {
         let path = self.lifecycle_path("lifecycleevents", Some(name));
         let found = self.find(&path, &format!("lifecycleevent {name}")).await?;
         Ok(found.map(stored))
@@ -53,11 +43,11 @@ impl Cluster {
     }
 
     /// Sets the finalizers of an event.
-    pub async fn set_event_finalizers(
+    pub async fn set_event_finalizers<F: Sync>(
         &self,
-        seen: &StoredEvent,
+        seen: &VersionedEvent<F>,
         finalizers: &[String],
-    ) -> Result<StoredEvent, WriteError> {
+    ) -> Result<VersionedEvent, WriteError> {
         let path = self.lifecycle_path("lifecycleevents", Some(&seen.event.name));
         let more = json!({ "finalizers": finalizers });
         let what = format!("set the finalizers of lifecycleevent {}", seen.event.name);
@@ -65,14 +55,14 @@ impl Cluster {
     }
 
     /// Writes fields of an event's status.
-    pub async fn set_event_status(
+    pub async fn set_event_status<F: Sync>(
         &self,
-        seen: &StoredEvent,
+        seen: &VersionedEvent<F>,
         status: &EventStatus,
-    ) -> Result<StoredEvent, WriteError> {
+    ) -> Result<VersionedEvent, WriteError> {
         let path = self.lifecycle_path("lifecycleevents", Some(&seen.event.name));
         let mut fields = Map::new();
-        fields.insert("claimStatus".to_owned(), json!(status.claim_status));
+        fields.insert("claimStatus".to_owned(), json!(status.claim.as_str()));
         if let Some(driver) = &status.driver {
             fields.insert("driver".to_owned(), json!(driver));
         }
@@ -85,16 +75,16 @@ impl Cluster {
             .await
     }
 
-    async fn write_event(
+    async fn write_event<F: Sync>(
         &self,
         path: &str,
-        seen: &StoredEvent,
+        seen: &VersionedEvent<F>,
         mut metadata: Value,
         mut body: Map<String, Value>,
         what: &str,
-    ) -> Result<StoredEvent, WriteError> {
+    ) -> Result<VersionedEvent, WriteError> {
         if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("uid".to_owned(), json!(seen.event.uid.0));
+            metadata.insert("uid".to_owned(), json!(seen.event.uid));
             metadata.insert("resourceVersion".to_owned(), json!(seen.version));
         }
         body.insert("metadata".to_owned(), metadata);
@@ -105,10 +95,10 @@ impl Cluster {
     }
 
     /// Deletes an event that still has this UID. A missing one is no error.
-    pub async fn delete_event(&self, seen: &LifecycleEvent) -> Result<(), WriteError> {
+    pub async fn delete_event<F: Sync>(&self, seen: &LifecycleEvent<F>) -> Result<(), WriteError> {
         let path = self.lifecycle_path("lifecycleevents", Some(&seen.name));
         let what = format!("lifecycleevent {}", seen.name);
-        self.delete_object(&path, Some(&seen.uid.0), &what).await
+        self.delete_object(&path, Some(&seen.uid), &what).await
     }
 
     /// Writes the reason of the node's condition. As with a kubelet, both timestamps become the present.
@@ -136,9 +126,9 @@ impl Cluster {
     }
 }
 
-fn stored(event: WireEvent) -> StoredEvent {
+fn stored(event: WireEvent) -> VersionedEvent {
     let meta = event.meta();
-    StoredEvent {
+    VersionedEvent {
         version: meta.resource_version.clone(),
         finalizers: meta.finalizers.clone(),
         event: event.into_event(),

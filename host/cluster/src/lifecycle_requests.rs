@@ -1,5 +1,6 @@
 //! Creates LifecycleEvents: lists the available transitions, creates a request, and reads the reports of its end.
 
+use scupper_api::{LifecycleEvent, LifecycleTransition};
 use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::json;
@@ -8,7 +9,7 @@ use super::lifecycle_wire::{VERSION, WireEvent, WireTransition};
 use super::listing::Source;
 use super::transport::escaped;
 use super::wire::{moment, nullable};
-use super::{Cluster, FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, ReadError, WriteError};
+use super::{Cluster, FLAGS_ANNOTATION, ReadError, WriteError};
 
 /// A LifecycleEvent to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Cluster {
             .read_list::<WireEvent>(&source, "list lifecycleevents")
             .await?;
         let events = listed.into_iter().map(WireEvent::into_event);
-        Ok(events.filter(|event| event.binding_node == node).collect())
+        Ok(events.filter(|event| event.node == node).collect())
     }
 
     /// Creates a LifecycleEvent.

@@ -1,12 +1,14 @@
 //! Converts LifecycleEvents and LifecycleTransitions between the API's form and ours.
 
-use scupper_engine::Uid;
+use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition, TransitionNodes};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::wire::{Meta, Object, nullable, parse_moment};
-use super::{FLAGS_ANNOTATION, LifecycleEvent, LifecycleTransition, TransitionNodes};
 use scupper_common::go_duration;
+
+/// The annotation with the drain settings of a LifecycleEvent.
+pub const FLAGS_ANNOTATION: &str = "scupper.dev/drain-flags";
 
 /// The supported version.
 pub(super) const VERSION: &str = "v1alpha1";
@@ -123,14 +125,14 @@ impl WireEvent {
         };
         LifecycleEvent {
             name: meta.name,
-            uid: Uid(meta.uid),
+            uid: meta.uid,
             created: meta.creation_timestamp,
-            transition_name: spec.transition_name,
-            binding_node: spec.binding_node,
-            claim_status: status.claim_status,
-            driver: status.driver,
-            sla,
             deleting: meta.deletion_timestamp.is_some(),
+            transition: spec.transition_name,
+            node: spec.binding_node,
+            claim: ClaimStatus::parse(&status.claim_status),
+            driver: Some(status.driver).filter(|driver| !driver.is_empty()),
+            sla,
             flags: meta.annotations.remove(FLAGS_ANNOTATION),
         }
     }
@@ -145,7 +147,7 @@ impl WireTransition {
     /// Converts to the edge's type. An unreadable time limit counts as none.
     pub(super) fn into_transition(self) -> LifecycleTransition {
         let Self { metadata: meta, spec } = self;
-        let scope = match (spec.all_nodes, spec.node_name) {
+        let nodes = match (spec.all_nodes, spec.node_name) {
             (Some(true), _) => TransitionNodes::AllNodes,
             (_, Some(node)) => TransitionNodes::Node(node),
             (_, None) => TransitionNodes::Selector,
@@ -159,11 +161,11 @@ impl WireTransition {
         });
         LifecycleTransition {
             name: meta.name,
+            driver: spec.driver,
             start: spec.start,
             end: spec.end,
-            scope,
+            nodes,
             sla,
-            driver: spec.driver,
         }
     }
 }
@@ -193,7 +195,7 @@ fn text_of(value: Value) -> String {
 pub(super) fn to_create(transition: &LifecycleTransition, group: &str) -> Option<Value> {
     let mut spec = mutable(transition);
     let fields = spec.as_object_mut()?;
-    match &transition.scope {
+    match &transition.nodes {
         TransitionNodes::AllNodes => fields.insert("allNodes".to_owned(), json!(true)),
         TransitionNodes::Node(node) => fields.insert("nodeName".to_owned(), json!(node)),
         TransitionNodes::Selector => return None,

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use futures::Stream;
+use scupper_api::Change;
 use scupper_engine::{PodPhase, PodRef, Time, Uid};
 use serde::Deserialize;
 
 use super::listing::Source;
 use super::pod::{controller, phase};
 use super::transport::escaped;
-use super::watch::{Change, watch};
+use super::watch::watch;
 use super::wire::{Condition, Meta, Object, Texts, nullable};
 use super::{Cluster, ReadError};
 

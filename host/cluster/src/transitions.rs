@@ -1,6 +1,7 @@
 //! Follows the lifecycle objects on the API server, and publishes transitions.
 
 use futures::stream::{BoxStream, StreamExt as _};
+use scupper_api::{Change, LifecycleEvent, LifecycleTransition};
 use serde_json::json;
 
 use super::lifecycle_wire::{VERSION, WireEvent, WireTransition, mutable, to_create};
@@ -10,10 +11,23 @@ use super::transport::escaped;
 use super::watch::watch_through;
 use super::wire::Object as _;
 use super::write::Merge;
-use super::{Cluster, LifecycleChange, LifecycleTransition, Published, TransitionChange, WriteError};
+use super::{Cluster, WriteError};
 
 /// Maximum number of tries if another writer creates or deletes the transition meanwhile.
 const TRIES: usize = 3;
+
+/// The result of publishing a transition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It did not exist and was created.
+    Created,
+    /// Its mutable fields were changed.
+    Updated,
+    /// It already was as wanted.
+    Unchanged,
+    /// Its immutable node selection differed, so it was deleted and created.
+    Recreated,
+}
 
 /// Keeps the LifecycleEvents of a node. A server whose CRD cannot select by this field sends those of all nodes.
 struct NodeEvents(String);
@@ -41,7 +55,7 @@ impl Sieve<WireTransition> for DriverTransitions {
 
 impl Cluster {
     /// Streams the LifecycleEvents bound to the node. Never ends.
-    pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, LifecycleChange> {
+    pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, Change<LifecycleEvent>> {
         let selector = format!("fieldSelector=spec.bindingNode={}", escaped(node));
         let source = Source {
             path: self.lifecycle_path("lifecycleevents", None),
@@ -52,7 +66,7 @@ impl Cluster {
     }
 
     /// Streams the LifecycleTransitions of a driver. Never ends.
-    pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, TransitionChange> {
+    pub fn lifecycle_transitions(&self, driver: &str) -> BoxStream<'static, Change<LifecycleTransition>> {
         let source = Source::all(self.lifecycle_path("lifecycletransitions", None));
         let sieve = DriverTransitions(driver.to_owned());
         watch_through(self, source, sieve, WireTransition::into_transition).boxed()
@@ -106,7 +120,7 @@ impl Cluster {
                 message,
             });
         }
-        if found.scope != wanted.scope {
+        if found.nodes != wanted.nodes {
             self.remove_transition(&wanted.name, Some(&uid)).await?;
             *recreated = true;
             self.create_transition(wanted, what).await?;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, Stream, StreamExt as _};
+use scupper_api::Change;
 use scupper_engine::{Answer, AttachedVolume, Event, VolumeClaim};
 use tokio::time::timeout;
 
@@ -15,7 +16,7 @@ use super::listing;
 use super::sieve::Sieve;
 use super::storage::{WireAttachment, attachments};
 use super::tasks;
-use super::watch::{Change, watch_through};
+use super::watch::watch_through;
 
 /// The claims of PersistentVolumes that were read. A claim does not change while its volume is attached.
 type Claims = BTreeMap<String, Option<VolumeClaim>>;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
 use kube::core::WatchEvent;
+use scupper_api::Change;
 use scupper_common::error::chain;
 use tokio::time::{sleep, timeout};
 
@@ -29,17 +30,6 @@ const MOST_SOON: u32 = 3;
 /// The pause between tries to read what the drain does without. It doubles, because rights are granted by people.
 const FIRST_BARRED_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_BARRED_PAUSE: Duration = Duration::from_secs(60);
-
-/// A change in a stream of objects. Watches recover from breaks and then send a fresh `Listed`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<T> {
-    /// All objects, as one consistent list.
-    Listed(Vec<T>),
-    /// An object that is new or has changed.
-    Applied(T),
-    /// An object was deleted; its last state.
-    Deleted(T),
-}
 
 enum State<T> {
     /// A full list is needed.

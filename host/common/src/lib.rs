@@ -1,10 +1,8 @@
-//! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, the limit of
-//! concurrent evictions, and what a DrainRequest says. It
-//! knows nothing of how drains run.
+//! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, and the
+//! limit of concurrent evictions. It knows nothing of how drains run.
 #![deny(missing_docs)]
 
 pub mod clock;
-pub mod drain_request;
 pub mod error;
 pub mod go_duration;
 pub mod in_flight;

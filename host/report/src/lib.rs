@@ -66,7 +66,7 @@ pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_js
 pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{
-    BudgetDetails, LeaseHolder, LeasedDrain, LifecycleEventStatus, NodeStatus, StatusDetails,
-    UnreadyPodDetails, WorkloadDetails, status_lines, status_table, status_to_json,
+    BudgetDetails, LeaseHolder, LeasedDrain, NodeStatus, StatusDetails, UnreadyPodDetails, WorkloadDetails,
+    status_lines, status_table, status_to_json,
 };
 pub use surge::{surge_lines, surge_texts};

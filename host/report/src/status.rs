@@ -14,6 +14,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scupper_api::LifecycleEvent;
 use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
@@ -42,28 +43,13 @@ pub struct NodeStatus {
     /// All budgets that the caller may read.
     pub budgets: Vec<Budget>,
     /// The LifecycleEvents of the node.
-    pub lifecycle_events: Vec<LifecycleEventStatus>,
+    pub lifecycle_events: Vec<LifecycleEvent>,
     /// The holder of its Lease, if a drain has not ended.
     pub lease_holder: LeaseHolder,
     /// The drain of that holder.
     pub leased_drain: Option<LeasedDrain>,
     /// Additional facts about blocked pods.
     pub details: StatusDetails,
-}
-
-/// A LifecycleEvent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LifecycleEventStatus {
-    /// Its name.
-    pub name: String,
-    /// The transition that it requests.
-    pub transition: String,
-    /// Its state, as the API names it.
-    pub state: String,
-    /// Its deadline.
-    pub deadline: Option<Time>,
-    /// Whether it is being deleted.
-    pub deleting: bool,
 }
 
 /// A pod on the node, and why it is still there.

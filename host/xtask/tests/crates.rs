@@ -9,16 +9,21 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("scupper-engine", &[]),
+    ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
-    ("scupper-cluster", &["scupper-common", "scupper-engine"]),
+    (
+        "scupper-cluster",
+        &["scupper-api", "scupper-common", "scupper-engine"],
+    ),
     ("scupper-policy-spec", &["scupper-common"]),
     ("scupper-policy-compile", &["scupper-common"]),
     (
         "scupper-policy",
         &[
+            "scupper-api",
             "scupper-common",
             "scupper-engine",
             "scupper-policy-compile",
@@ -38,7 +43,12 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
         "scupper-triggers",
-        &["scupper-common", "scupper-contract", "scupper-engine"],
+        &[
+            "scupper-api",
+            "scupper-common",
+            "scupper-contract",
+            "scupper-engine",
+        ],
     ),
     (
         "scupper-config",
@@ -47,6 +57,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
     (
         "scupper-driver",
         &[
+            "scupper-api",
             "scupper-cluster",
             "scupper-common",
             "scupper-config",
@@ -62,6 +73,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
     (
         "scupper",
         &[
+            "scupper-api",
             "scupper-cluster",
             "scupper-common",
             "scupper-config",
@@ -79,6 +91,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
         "scupper-dev",
         &[
             "scupper",
+            "scupper-api",
             "scupper-builder",
             "scupper-cluster",
             "scupper-common",

@@ -1,30 +1,11 @@
 //! Merges our conditions into those of a request.
 
+use scupper_api::RequestCondition;
 use scupper_engine::Time;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::wire::{nullable, seconds};
-
-/// One condition to set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestCondition {
-    /// `type`
-    pub kind: String,
-    /// `status`: `True` or `False`.
-    pub status: bool,
-    /// `reason`: one CamelCase word.
-    pub reason: String,
-    /// `message`, for people.
-    pub message: String,
-}
-
-impl RequestCondition {
-    /// `True` or `False`.
-    pub const fn status_text(&self) -> &'static str {
-        if self.status { "True" } else { "False" }
-    }
-}
 
 /// What a write reads of a request: the rest may be large.
 #[derive(Debug, Default, Deserialize)]

@@ -1,6 +1,6 @@
 //! The fields of a request, whatever types they have.
 
-use scupper_common::drain_request::{DrainRequestFields, Entity};
+use scupper_api::{DrainRequestFields, Entity};
 use scupper_engine::NamedPods;
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! Requests of every form, and conditions beside those of others.
 
-use scupper_common::drain_request::Entity;
+use scupper_api::Entity;
 use serde_json::{Value, json};
 
 use super::wire::WireRequest;

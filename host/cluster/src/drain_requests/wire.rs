@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use scupper_api::DrainRequestRef;
 use scupper_engine::{Condition, NamedPods};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -11,9 +12,9 @@ use serde_json::Value;
 
 use super::super::bounded::{Bounded, Budget};
 use super::super::wire::{Meta, Object, parse_moment};
+use super::DrainRequestObject;
 use super::fields::fields;
 use super::lean_meta::LeanMeta;
-use super::{DrainRequestObject, DrainRequestRef};
 
 /// The label by which node-drainer finds its requests.
 pub(super) const NODE_LABEL: &str = "nvsentinel.nvidia.com/node-name";

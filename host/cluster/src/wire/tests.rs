@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use scupper_api::{ClaimStatus, TransitionNodes};
 use scupper_engine::{
     Amount, Budget, BudgetLimit, Controller, Deletion, Operator, PodPhase, PodRef, Requirement, Selector,
     Time, Uid, UnhealthyPods,
 };
 use serde_json::{Value, json};
 
-use super::super::TransitionNodes;
 use super::super::budget::WireBudget;
 use super::super::lifecycle_wire::{WireEvent, WireTransition};
 use super::super::node::WireNode;
@@ -319,15 +319,19 @@ fn lifecycle_events() {
     };
     let plain = event(json!({"claimStatus": "Claimed", "driver": "d", "sla": "2026-09-01T10:00:00Z"}));
     assert_eq!(
-        (plain.driver.as_str(), plain.sla),
-        ("d", Some(Time::from_millis(TEN)))
+        (plain.driver.as_deref(), plain.sla),
+        (Some("d"), Some(Time::from_millis(TEN)))
     );
-    assert!(plain.is("claimed") && plain.is("Claimed") && !plain.is("Pending"));
-    assert_eq!(event(json!({"driver": {"name": "d", "start": "s"}})).driver, "d");
-    assert_eq!(event(json!({"driver": {"start": "s"}})).driver, "");
+    let claim = |text: &str| event(json!({ "claimStatus": text })).claim;
+    assert_eq!(plain.claim, ClaimStatus::Claimed);
+    assert_eq!(claim("claimed"), ClaimStatus::Claimed);
+    let named = event(json!({"driver": {"name": "d", "start": "s"}}));
+    assert_eq!(named.driver.as_deref(), Some("d"));
+    assert_eq!(event(json!({"driver": {"start": "s"}})).driver, None);
     let empty = event(json!(null));
-    assert!(empty.is("pending") && empty.driver.is_empty() && empty.sla.is_none() && !empty.deleting);
-    assert!(event(json!({"claimStatus": "SLAExpired"})).is("SlaExpired"));
+    assert_eq!((empty.claim, empty.driver), (ClaimStatus::Pending, None));
+    assert!(empty.sla.is_none() && !empty.deleting);
+    assert_eq!(claim("SLAExpired"), ClaimStatus::SlaExpired);
 }
 
 #[test]
@@ -338,16 +342,17 @@ fn a_lifecycle_event_with_fields_of_wrong_types_is_read_all_the_same() {
         (json!({"name": 7}), "7"),
         (json!(null), ""),
     ] {
+        let name = Some(name).filter(|name| !name.is_empty());
         let status = json!({"claimStatus": {"x": 1}, "driver": driver, "sla": "tomorrow"});
         let odd = json!({"metadata": {"name": "e"}, "spec": {"transitionName": 1, "bindingNode": ["n"]},
             "status": status});
         let event = read::<WireEvent>(odd).into_event();
-        assert_eq!((event.driver.as_str(), event.sla), (name, None));
+        assert_eq!((event.driver.as_deref(), event.sla), (name, None));
         assert_eq!(
-            (event.transition_name.as_str(), event.binding_node.as_str()),
+            (event.transition.as_str(), event.node.as_str()),
             ("1", r#"["n"]"#)
         );
-        assert_eq!(event.claim_status, r#"{"x":1}"#);
+        assert_eq!(event.claim.as_str(), r#"{"x":1}"#);
     }
 }
 
@@ -361,7 +366,7 @@ fn lifecycle_transitions() {
         let transition =
             read::<WireTransition>(json!({"metadata": {"name": "t"}, "spec": spec})).into_transition();
         assert_eq!(transition.sla, Some(Duration::from_secs(90)));
-        transition.scope
+        transition.nodes
     };
     assert_eq!(scope(json!({"allNodes": true})), TransitionNodes::AllNodes);
     assert_eq!(scope(json!({"nodeName": "n"})), TransitionNodes::Node("n".into()));

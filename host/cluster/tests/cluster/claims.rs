@@ -1,6 +1,7 @@
 //! A claimant's writes of LifecycleEvents: each write names the version that it was decided on.
 
-use scupper_cluster::{EventStatus, OFFICIAL_GROUP, OWN_GROUP, StoredEvent, WriteError, needed};
+use scupper_api::{ClaimStatus, VersionedEvent};
+use scupper_cluster::{EventStatus, OFFICIAL_GROUP, OWN_GROUP, WriteError, needed};
 use scupper_engine::Time;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ fn event(version: &str, finalizers: &[&str]) -> Value {
     })
 }
 
-async fn seen(finalizers: &[&str]) -> StoredEvent {
+async fn seen(finalizers: &[&str]) -> VersionedEvent {
     let (cluster, mut server) = cluster();
     let (seen, ()) = tokio::join!(cluster.stored_event("e"), async {
         server
@@ -64,7 +65,7 @@ async fn writes_name_the_uid_and_the_version() {
     assert_eq!(written.unwrap().version, "8");
 
     let status = EventStatus {
-        claim_status: "Claimed".to_owned(),
+        claim: ClaimStatus::Claimed,
         driver: Some("d".to_owned()),
         sla: Some(Time::from_millis(61_999)),
     };
@@ -76,7 +77,7 @@ async fn writes_name_the_uid_and_the_version() {
     });
     assert!(written.is_ok());
     let status = EventStatus {
-        claim_status: "Succeeded".to_owned(),
+        claim: ClaimStatus::Succeeded,
         ..EventStatus::default()
     };
     let (written, ()) = tokio::join!(cluster.set_event_status(&seen, &status), async {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use scupper_cluster::{
-    Change, Cluster, LifecycleTransition, Published, ReadError, TransitionNodes, WriteError,
-};
+use scupper_api::{Change, ClaimStatus, LifecycleTransition, TransitionNodes};
+use scupper_cluster::{Cluster, Published, ReadError, WriteError};
 use serde_json::{Value, json};
 
 use crate::script::{Feed, Script, cluster, not_found, status};
@@ -17,7 +16,7 @@ fn drain() -> LifecycleTransition {
         name: "drain".into(),
         start: "drain-started".into(),
         end: "drain-complete".into(),
-        scope: TransitionNodes::AllNodes,
+        nodes: TransitionNodes::AllNodes,
         sla: Some(Duration::from_secs(300)),
         driver: "d".into(),
     }
@@ -132,7 +131,7 @@ async fn publishing_changes_only_fields_that_differ() {
 #[tokio::test]
 async fn other_nodes_need_a_new_object() {
     let here = LifecycleTransition {
-        scope: TransitionNodes::Node("n1".into()),
+        nodes: TransitionNodes::Node("n1".into()),
         ..drain()
     };
     let published = publish(here, async |mut server: Script| {
@@ -232,7 +231,9 @@ async fn events_of_the_node_also_where_the_server_cannot_select_them() {
         matches!(feed.next().await, Change::Listed(events) if events.len() == 1 && events[0].name == "a")
     );
     lines.send("ADDED", &event("c", "n1"));
-    assert!(matches!(feed.next().await, Change::Applied(event) if event.name == "c" && event.is("pending")));
+    assert!(
+        matches!(feed.next().await, Change::Applied(event) if event.name == "c" && event.claim == ClaimStatus::Pending)
+    );
     lines.send("DELETED", &event("a", "n1"));
     assert!(matches!(feed.next().await, Change::Deleted(event) if event.name == "a"));
     feed.stop().await;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_api::ClaimStatus;
 
-use crate::adapters::transition_api;
+use crate::adapters::transition_api::flags;
 use crate::manager::drain_settings::DrainSettingsSource;
-use scupper_cluster::{Cluster, EventStatus, ReadError, StoredEvent, TRANSITION_CONDITION, WriteError};
-use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent};
+use scupper_cluster::{Cluster, EventStatus, ReadError, TRANSITION_CONDITION, WriteError};
+use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent, has_finalizer};
 
 /// The cluster edge, as self-claim uses it.
 pub(crate) struct LifecycleEventClaimApi {
@@ -28,26 +29,25 @@ impl slm::ClaimApi for LifecycleEventClaimApi {
         change: &'a slm::EventUpdate,
     ) -> BoxFuture<'a, Result<VersionedEvent, ClaimError>> {
         async move {
-            let stored = to_cluster(seen);
             let written = match change {
                 slm::EventUpdate::Finalizers(finalizers) => {
-                    self.cluster.set_event_finalizers(&stored, finalizers).await
+                    self.cluster.set_event_finalizers(seen, finalizers).await
                 }
                 slm::EventUpdate::Claim { driver, sla } => {
                     let status = EventStatus {
-                        claim_status: slm::ClaimStatus::Claimed.as_str().to_owned(),
+                        claim: ClaimStatus::Claimed,
                         driver: Some(driver.clone()),
                         sla: *sla,
                     };
-                    self.cluster.set_event_status(&stored, &status).await
+                    self.cluster.set_event_status(seen, &status).await
                 }
                 slm::EventUpdate::Finish { status, driver } => {
                     let status = EventStatus {
-                        claim_status: status.as_str().to_owned(),
+                        claim: status.clone(),
                         driver: driver.clone(),
                         sla: None,
                     };
-                    self.cluster.set_event_status(&stored, &status).await
+                    self.cluster.set_event_status(seen, &status).await
                 }
             };
             written.map(|stored| self.claimable(stored)).map_err(unwritten)
@@ -56,11 +56,7 @@ impl slm::ClaimApi for LifecycleEventClaimApi {
     }
 
     fn delete<'a>(&'a self, seen: &'a VersionedEvent) -> BoxFuture<'a, Result<(), ClaimError>> {
-        async move {
-            let stored = to_cluster(seen);
-            self.cluster.delete_event(&stored.event).await.map_err(unwritten)
-        }
-        .boxed()
+        async move { self.cluster.delete_event(&seen.event).await.map_err(unwritten) }.boxed()
     }
 
     fn set_condition<'a>(
@@ -77,12 +73,8 @@ impl slm::ClaimApi for LifecycleEventClaimApi {
 }
 
 impl LifecycleEventClaimApi {
-    fn claimable(&self, stored: StoredEvent) -> VersionedEvent {
-        VersionedEvent {
-            event: transition_api::event(stored.event, &self.drain_settings),
-            version: stored.version,
-            finalizers: stored.finalizers,
-        }
+    fn claimable(&self, stored: scupper_api::VersionedEvent) -> VersionedEvent {
+        stored.map_flags(|text| flags(&text, &self.drain_settings))
     }
 
     async fn see(&self, name: &str) -> Result<EventSnapshot, ClaimError> {
@@ -92,7 +84,7 @@ impl LifecycleEventClaimApi {
         let event = self.claimable(stored);
         // One that has failed and is still held may have left its mark in the condition.
         let is_over = event.event.claim.is_terminal();
-        if is_over && (event.event.claim == slm::ClaimStatus::Succeeded || !event.has_finalizer()) {
+        if is_over && (event.event.claim == ClaimStatus::Succeeded || !has_finalizer(&event)) {
             let event = Some(event);
             return Ok(EventSnapshot {
                 event,
@@ -107,7 +99,7 @@ impl LifecycleEventClaimApi {
         let condition = conditions.find(|condition| condition.kind == TRANSITION_CONDITION);
         Ok(EventSnapshot {
             event: Some(event),
-            transition: transition.map_err(unread)?.map(transition_api::transition),
+            transition: transition.map_err(unread)?,
             condition: condition.map_or_else(slm::TransitionCondition::default, |condition| {
                 slm::TransitionCondition {
                     reason: condition.reason,
@@ -115,15 +107,6 @@ impl LifecycleEventClaimApi {
                 }
             }),
         })
-    }
-}
-
-/// What a write names of an event.
-fn to_cluster(seen: &VersionedEvent) -> StoredEvent {
-    StoredEvent {
-        event: transition_api::event_to_cluster(&seen.event),
-        version: seen.version.clone(),
-        finalizers: seen.finalizers.clone(),
     }
 }
 

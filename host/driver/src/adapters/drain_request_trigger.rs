@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, select_all};
 use futures::{FutureExt as _, StreamExt as _};
+use scupper_api::Change;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
-use scupper_cluster::{Change, Cluster, DrainRequestKind, DrainRequestObject, DrainRequestRef, WriteError};
+use scupper_cluster::{Cluster, DrainRequestKind, DrainRequestObject, WriteError};
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
 use scupper_engine::Condition;
 use scupper_report::Metrics;
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
-    RequestChange, RequestCondition, RequestRef, ServedRequests, SetConditions,
+    RequestChange, ServedRequests, SetConditions,
 };
 use scupper_triggers::{DrainCommand, DrainReport};
 
@@ -140,11 +141,7 @@ pub(super) fn observed(object: DrainRequestObject, partial: bool, clock: Clock) 
         ..condition
     };
     ObservedRequest {
-        reference: RequestRef {
-            namespace: reference.namespace,
-            name: reference.name,
-            uid: reference.uid,
-        },
+        reference,
         created,
         deleting,
         problem: problem.or(wrong_pods),
@@ -168,12 +165,6 @@ fn set_conditions(cluster: Cluster, config: &DrainRequestsFile, metrics: Metrics
         let (cluster, kind) = (cluster.clone(), Arc::clone(&kind));
         let (metrics, answers) = (metrics.clone(), Arc::clone(&answers));
         async move {
-            let request = DrainRequestRef {
-                namespace: request.namespace,
-                name: request.name,
-                uid: request.uid,
-            };
-            let conditions: Vec<_> = conditions.into_iter().map(to_cluster).collect();
             let set = cluster.set_drain_request_conditions(&kind, &request, &conditions);
             let is_new = match set.await {
                 Ok(is_new) => is_new,
@@ -191,13 +182,4 @@ fn set_conditions(cluster: Cluster, config: &DrainRequestsFile, metrics: Metrics
         }
         .boxed()
     })
-}
-
-fn to_cluster(condition: RequestCondition) -> scupper_cluster::RequestCondition {
-    scupper_cluster::RequestCondition {
-        kind: condition.kind,
-        status: condition.status,
-        reason: condition.reason,
-        message: condition.message,
-    }
 }

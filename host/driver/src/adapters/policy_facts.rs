@@ -8,11 +8,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::adapters::policy_access::PolicyClusterAccess;
+use scupper_api::DrainRequestFields;
 use scupper_cluster::{
     BudgetCounts, ClaimedDevice, ObjectMeta, PeerPod, PeerSelection, PersistentVolume, PodClaim, PodOwner,
     PodSpec, PodVolume, ReadError, ResourceClaim, VolumeAttachment, VolumeClaim,
 };
-use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Listed, Marks, NamespaceFact,

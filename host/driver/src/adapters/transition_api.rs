@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use scupper_engine::Uid;
+use scupper_api::LifecycleTransition;
 
 use crate::manager::drain_settings::DrainSettingsSource;
-use scupper_cluster::{Change, Cluster, FLAGS_ANNOTATION, KubernetesEvent, Severity, WriteError};
+use scupper_cluster::{Cluster, FLAGS_ANNOTATION, KubernetesEvent, Severity, WriteError};
 use scupper_config::read_request;
-use scupper_triggers::{RequestedSettings, slm};
+use scupper_triggers::RequestedSettings;
+use scupper_triggers::slm::{self, EventFlags};
 
 /// The cluster edge, as the SLM trigger uses it.
 pub(crate) struct LifecycleTransitionApi {
@@ -20,10 +21,10 @@ pub(crate) struct LifecycleTransitionApi {
 impl slm::TransitionApi for LifecycleTransitionApi {
     fn publish<'a>(
         &'a self,
-        transition: &'a slm::Transition,
+        transition: &'a LifecycleTransition,
     ) -> BoxFuture<'a, Result<(), slm::TransitionApiError>> {
         async move {
-            let published = self.cluster.publish_transition(&to_cluster(transition)).await;
+            let published = self.cluster.publish_transition(transition).await;
             let published =
                 published.map_err(|error| failed("publish lifecycletransition", &transition.name, error))?;
             tracing::debug!(transition = transition.name, ?published, "transition");
@@ -69,102 +70,34 @@ fn failed(step: &str, what: &str, error: WriteError) -> slm::TransitionApiError 
     }
 }
 
-/// The LifecycleEvents of a node, as the SLM trigger's type.
+/// The LifecycleEvents of a node, with parsed drain settings.
 pub(crate) fn events(
     cluster: &Cluster,
     node: &str,
     drain_settings: Arc<DrainSettingsSource>,
 ) -> impl Stream<Item = slm::LifecycleChange> + Send + Unpin + use<> {
-    cluster.lifecycle_events(node).map(move |change| match change {
-        Change::Listed(events) => {
-            let events = events.into_iter().map(|found| event(found, &drain_settings));
-            slm::LifecycleChange::Listed(events.collect())
-        }
-        Change::Applied(changed) => slm::LifecycleChange::Applied(event(changed, &drain_settings)),
-        Change::Deleted(gone) => slm::LifecycleChange::Gone { uid: gone.uid.0 },
+    let changes = cluster.lifecycle_events(node);
+    changes.map(move |change| {
+        change.map(
+            |event| event.map_flags(|text| flags(&text, &drain_settings)),
+            |gone| gone.uid,
+        )
     })
 }
 
-/// The LifecycleTransitions of a driver, as the SLM trigger's type.
+/// The LifecycleTransitions of a driver.
 pub(crate) fn transitions(
     cluster: &Cluster,
     driver: &str,
 ) -> impl Stream<Item = slm::TransitionChange> + Send + Unpin + use<> {
-    cluster.lifecycle_transitions(driver).map(|change| match change {
-        Change::Listed(all) => slm::TransitionChange::Listed(all.into_iter().map(transition).collect()),
-        Change::Applied(changed) => slm::TransitionChange::Applied(transition(changed)),
-        Change::Deleted(gone) => slm::TransitionChange::Gone { name: gone.name },
-    })
+    let changes = cluster.lifecycle_transitions(driver);
+    changes.map(|change| change.map(|transition| transition, |gone| gone.name))
 }
 
-/// `drain_settings`: decide which flags of the event the driver obeys.
-pub(crate) fn event(
-    event: scupper_cluster::LifecycleEvent,
-    drain_settings: &DrainSettingsSource,
-) -> slm::LifecycleEvent {
-    let flags = |text: String| {
-        let wrong = |problem| format!("annotation {FLAGS_ANNOTATION}: {problem}");
-        let flags = read_request(&text).map_err(wrong)?;
-        let timeout = drain_settings.now().permit(&flags)?;
-        Ok(RequestedSettings { timeout, flags })
-    };
-    slm::LifecycleEvent {
-        uid: event.uid.0,
-        name: event.name,
-        created: event.created,
-        deleting: event.deleting,
-        transition: event.transition_name,
-        node: event.binding_node,
-        claim: slm::ClaimStatus::parse(&event.claim_status),
-        driver: Some(event.driver).filter(|driver| !driver.is_empty()),
-        sla: event.sla,
-        flags: event.flags.map(flags),
-    }
-}
-
-/// The reverse of [`event`].
-pub(crate) fn event_to_cluster(event: &slm::LifecycleEvent) -> scupper_cluster::LifecycleEvent {
-    scupper_cluster::LifecycleEvent {
-        name: event.name.clone(),
-        uid: Uid(event.uid.clone()),
-        created: event.created,
-        transition_name: event.transition.clone(),
-        binding_node: event.node.clone(),
-        claim_status: event.claim.as_str().to_owned(),
-        driver: event.driver.clone().unwrap_or_default(),
-        sla: event.sla,
-        deleting: event.deleting,
-        // The driver never writes flags.
-        flags: None,
-    }
-}
-
-pub(crate) fn transition(transition: scupper_cluster::LifecycleTransition) -> slm::Transition {
-    slm::Transition {
-        name: transition.name,
-        driver: transition.driver,
-        start: transition.start,
-        end: transition.end,
-        nodes: match transition.scope {
-            scupper_cluster::TransitionNodes::AllNodes => slm::NodeSelection::AllNodes,
-            scupper_cluster::TransitionNodes::Node(name) => slm::NodeSelection::Node(name),
-            scupper_cluster::TransitionNodes::Selector => slm::NodeSelection::Selector,
-        },
-        sla: transition.sla,
-    }
-}
-
-fn to_cluster(transition: &slm::Transition) -> scupper_cluster::LifecycleTransition {
-    scupper_cluster::LifecycleTransition {
-        name: transition.name.clone(),
-        start: transition.start.clone(),
-        end: transition.end.clone(),
-        scope: match &transition.nodes {
-            slm::NodeSelection::AllNodes => scupper_cluster::TransitionNodes::AllNodes,
-            slm::NodeSelection::Node(name) => scupper_cluster::TransitionNodes::Node(name.clone()),
-            slm::NodeSelection::Selector => scupper_cluster::TransitionNodes::Selector,
-        },
-        sla: transition.sla,
-        driver: transition.driver.clone(),
-    }
+/// The drain settings of an event, as far as the driver obeys them.
+pub(crate) fn flags(text: &str, drain_settings: &DrainSettingsSource) -> EventFlags {
+    let wrong = |problem| format!("annotation {FLAGS_ANNOTATION}: {problem}");
+    let flags = read_request(text).map_err(wrong)?;
+    let timeout = drain_settings.now().permit(&flags)?;
+    Ok(RequestedSettings { timeout, flags })
 }

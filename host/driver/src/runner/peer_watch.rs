@@ -6,7 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, SelectAll, StreamExt as _};
-use scupper_cluster::{Change, Cluster, PeerPod, PeerSelection};
+use scupper_api::Change;
+use scupper_cluster::{Cluster, PeerPod, PeerSelection};
 use scupper_engine::{Event, Uid};
 use scupper_policy::{KnownPeers, WantedPeers};
 use tokio::time::{Instant, sleep_until};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::DrainRequestFields;
 use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
 
 use crate::{

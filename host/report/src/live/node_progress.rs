@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 
 use crate::drain_status::{
@@ -148,13 +149,12 @@ impl NodeProgress {
 
     fn of_status(&mut self, now: Time, event: &str, uid: &Uid, status: &NodeStatus) -> NodeSnapshot {
         let found = status.lifecycle_events.iter().find(|known| known.name == event);
-        let state = found.map_or("", |found| found.state.as_str());
+        let is_claimed = found.is_some_and(|found| found.claim != ClaimStatus::Pending);
         // A checkpoint of another drain does not apply to this one.
         let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| mark.id == uid.0) else {
-            let asked = matches!(state, "" | "Pending");
             return NodeSnapshot {
-                deadline: found.and_then(|found| found.deadline),
-                ..self.without_facts(if asked { "requested" } else { "claimed" }.to_owned())
+                deadline: found.and_then(LifecycleEvent::deadline),
+                ..self.without_facts(if is_claimed { "claimed" } else { "requested" }.to_owned())
             };
         };
         let (view, phase) = (status.current_driver_status(now), status.phase(mark, now));
@@ -179,7 +179,7 @@ impl NodeProgress {
             Some(WaitsFor::Pod(held.pod.id.clone(), reason))
         }));
         NodeSnapshot {
-            deadline: mark.deadline.or_else(|| found.and_then(|found| found.deadline)),
+            deadline: mark.deadline.or_else(|| found.and_then(LifecycleEvent::deadline)),
             pods,
             wave: view
                 .and_then(|view| view.wave.clone())

@@ -1,11 +1,12 @@
 //! Formats the state of a node as one JSON object.
 
+use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, Phase, Reason, Time};
 use serde_json::{Value, json};
 
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
-use super::{LeasedDrain, LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
 
 /// The state of a node as one object.
@@ -57,10 +58,10 @@ fn condition(condition: &Condition) -> Value {
     })
 }
 
-fn event(event: &LifecycleEventStatus) -> Value {
+fn event(event: &LifecycleEvent) -> Value {
     json!({
-        "name": event.name, "transition": event.transition, "state": event.state,
-        "deadline": event.deadline.map(Time::as_millis), "deleting": event.deleting,
+        "name": event.name, "transition": event.transition, "state": event.claim.as_str(),
+        "deadline": event.deadline().map(Time::as_millis), "deleting": event.deleting,
     })
 }
 

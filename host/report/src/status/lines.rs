@@ -1,9 +1,10 @@
 //! Formats the state of a node as lines for people.
 
+use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
 use super::budgets::{blocking, groups};
-use super::{LeaseHolder, LifecycleEventStatus, NodeStatus, RemainingPod, advice};
+use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
 use crate::not_ready;
@@ -47,7 +48,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         lines.push(format!(
             "  event      {}: {}{deleting}, transition {}{}",
             event.name,
-            event.state,
+            event.claim.as_str(),
             event.transition,
             event_deadline(status, event, now)
         ));
@@ -120,11 +121,11 @@ pub(super) fn name_width(held: &[RemainingPod<'_>]) -> usize {
 
 /// The text of the event's own deadline. It leaves time to roll back, so it is later than the drain's deadline; showing
 /// one of the two is enough.
-fn event_deadline(status: &NodeStatus, event: &LifecycleEventStatus, now: Time) -> String {
+fn event_deadline(status: &NodeStatus, event: &LifecycleEvent, now: Time) -> String {
     let mark = status.node.checkpoint.as_ref();
     let mark = mark.filter(|mark| mark.name == event.name && mark.phase != Phase::Finished);
     let own = mark.and_then(|mark| mark.deadline);
-    match (own, event.deadline) {
+    match (own, event.deadline()) {
         (Some(own), Some(last)) if last > own => {
             format!(
                 ", expires {} after the drain's deadline",

@@ -3,6 +3,7 @@
 mod lookups;
 mod table;
 
+use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{
     Checkpoint, Deletion, HookPhase, Phase, SavedHook, Selector, Subject, UnhealthyPods, WaitingOn,
 };
@@ -129,12 +130,12 @@ fn hooks_hold_the_node_or_one_pod() {
 #[test]
 fn the_text_names_the_next_step() {
     let mut status = blocked();
-    status.lifecycle_events = vec![LifecycleEventStatus {
+    status.lifecycle_events = vec![LifecycleEvent {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
-        state: "InProgress".into(),
-        deadline: Some(Time::from_millis(990_000)),
-        deleting: false,
+        claim: ClaimStatus::parse("InProgress"),
+        sla: Some(Time::from_millis(990_000)),
+        ..LifecycleEvent::default()
     }];
     let lines = status_lines(&status, NOW);
     let expected = [

@@ -4,14 +4,15 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Condition, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
 
 use super::super::conditions::{COMPLETED, STARTED};
 use super::super::fixture::{mark, node, request, status};
 use super::super::{
-    BlockedCondition, ConditionChange, DrainOutput, DrainStatus, Format, HookStatus, LifecycleEventStatus,
-    NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Size, StatusBuilder, conditions_for,
-    conditions_of_abandoned, conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
+    BlockedCondition, ConditionChange, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents,
+    PolicyMessage, ProgressBoard, Size, StatusBuilder, conditions_for, conditions_of_abandoned,
+    conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
 use super::samples::{NOW, ago, endings, pods, raising_plan, story, waiting};
@@ -149,12 +150,11 @@ fn the_live_display() {
     });
     shown.pods = pods();
     shown.driver = Some(driver_status());
-    shown.lifecycle_events = vec![LifecycleEventStatus {
+    shown.lifecycle_events = vec![LifecycleEvent {
         name: "drain-worker-1".to_owned(),
         transition: "drain.slm.k8s.io".to_owned(),
-        state: "Claimed".to_owned(),
-        deadline: None,
-        deleting: false,
+        claim: ClaimStatus::Claimed,
+        ..LifecycleEvent::default()
     }];
     board.observe("drain-worker-1", &Uid("u-1".to_owned()), &shown);
     let mut text = String::new();

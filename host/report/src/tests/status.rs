@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{
     Budget, Checkpoint, Condition, Controller, Deletion, HookPhase, Node, Phase, Pod, SavedHook, Selector,
     Subject, Time, Uid,
@@ -10,9 +11,9 @@ use scupper_engine::{
 use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
-    BudgetDetails, DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, LifecycleEventStatus,
-    NodeStatus, Size, StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails,
-    status_lines, status_table, status_to_json,
+    BudgetDetails, DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, Size,
+    StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails, status_lines, status_table,
+    status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
@@ -177,13 +178,14 @@ fn conditions() -> Vec<Condition> {
     ]
 }
 
-fn events() -> Vec<LifecycleEventStatus> {
-    let event = |name: &str, deadline: u64, deleting| LifecycleEventStatus {
+fn events() -> Vec<LifecycleEvent> {
+    let event = |name: &str, deadline: u64, deleting| LifecycleEvent {
         name: name.to_owned(),
         transition: "drain.slm.k8s.io".to_owned(),
-        state: "Claimed".to_owned(),
-        deadline: Some(Time::from_millis(deadline)),
+        claim: ClaimStatus::Claimed,
+        sla: Some(Time::from_millis(deadline)),
         deleting,
+        ..LifecycleEvent::default()
     };
     vec![
         event("drain-worker-1", 1_075_000, false),

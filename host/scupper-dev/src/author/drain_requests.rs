@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use scupper_api::DrainRequestFields;
 use scupper_cluster::{DrainRequestObject, Object, decode};
-use scupper_common::drain_request::DrainRequestFields;
 use serde_json::{Map, Value, json};
 
 /// `spec.*` as in the API, so that a scenario may copy it from there.

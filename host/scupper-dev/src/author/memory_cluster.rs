@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::DrainRequestFields;
 use scupper_engine::{
     Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task,
     Time, Trigger, Uid,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::DrainRequestFields;
 use scupper_engine::{Budget, Node, Pod};
 use serde_json::Value;
 use thiserror::Error;

@@ -2,10 +2,11 @@
 //! is taken back as well, or named: nothing else remembers it.
 
 use futures::StreamExt;
+use scupper_api::{Change, TransitionNodes};
 use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, Uid};
 
 use crate::use_cases::CommandError;
-use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, TransitionNodes, WriteError};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
 use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT, set_conditions};
 use scupper_report::conditions_of_abandoned;
 
@@ -65,7 +66,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         };
         for transition in listed
             .into_iter()
-            .filter(|known| known.scope == TransitionNodes::Node(options.node.clone()))
+            .filter(|known| known.nodes == TransitionNodes::Node(options.node.clone()))
         {
             cluster
                 .delete_transition(&transition.name)

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use scupper_api::Change;
 use scupper_engine::{LocalData, Node, SurgeMethod};
 
 use self::drain_requests::DrainRequestsFound;
@@ -16,10 +17,10 @@ use crate::use_cases::CommandError;
 use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use crate::use_cases::pre_flight;
 use scupper_cluster::{
-    ANNOTATE_PURPOSE, Change, Cluster, ConnectOptions, Connection, FACT_PURPOSE, FORCE_PURPOSE,
-    LOCAL_DATA_PURPOSE, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, REQUEST_PURPOSE, Right, VOLUME_PURPOSE,
-    evicting_as_node, needed, needed_at_deadline, needed_for_fact, needed_for_local_data,
-    needed_for_pod_annotations, needed_for_surge, needed_for_volumes, surge_purpose,
+    ANNOTATE_PURPOSE, Cluster, ConnectOptions, Connection, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE,
+    LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node,
+    needed, needed_at_deadline, needed_for_fact, needed_for_local_data, needed_for_pod_annotations,
+    needed_for_surge, needed_for_volumes, surge_purpose,
 };
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;

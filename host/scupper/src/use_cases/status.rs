@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
+use scupper_api::{Change, LifecycleEvent};
 use scupper_engine::{Budget, Event, Node, Pod, Uid};
 use tokio::time::timeout;
 
 use crate::use_cases::CommandError;
 use crate::use_cases::details::DetailReader;
-use scupper_cluster::{Change, Cluster, ConnectOptions, Connection, LifecycleEvent};
+use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_nodes};
-use scupper_report::{
-    LeaseHolder, LifecycleEventStatus, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text,
-};
-use scupper_triggers::slm::ClaimStatus;
+use scupper_report::{LeaseHolder, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text};
 
 /// How often to check the process that drains while nothing changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -205,28 +203,10 @@ impl KnownState {
             driver,
             pods: pods.values().cloned().collect(),
             budgets: budgets.clone(),
-            lifecycle_events: lifecycle_events.iter().map(event_status).collect(),
+            lifecycle_events: lifecycle_events.clone(),
             lease_holder: LeaseHolder::Unknown,
             leased_drain: None,
             details: StatusDetails::default(),
         })
-    }
-}
-
-fn event_status(event: &LifecycleEvent) -> LifecycleEventStatus {
-    let state = if event.claim_status.is_empty() {
-        "Pending"
-    } else {
-        &event.claim_status
-    };
-    LifecycleEventStatus {
-        name: event.name.clone(),
-        transition: event.transition_name.clone(),
-        state: state.to_owned(),
-        // What is over ends at no time to come.
-        deadline: event
-            .sla
-            .filter(|_| !ClaimStatus::parse(&event.claim_status).is_terminal()),
-        deleting: event.deleting,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use scupper_common::drain_request::{DrainRequestFields, Entity};
+use scupper_api::{DrainRequestFields, Entity};
 use scupper_engine::{PlanAnswer, Time};
 use scupper_policy::{DrainInfo, Facts, PlanCall, Policies};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending};
+use scupper_api::DrainRequestFields;
 use scupper_common::clock::Clock;
-use scupper_common::drain_request::DrainRequestFields;
 use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
     AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Listed,

@@ -1,6 +1,7 @@
 //! What the status of a request should say. `DrainComplete` and `DrainFailed` are only ever written as True, and once:
 //! a request that has either is over.
 
+use scupper_api::RequestCondition;
 use scupper_engine::{Outcome, Time};
 
 use super::request::ObservedRequest;
@@ -8,19 +9,6 @@ use scupper_common::text::one_line;
 
 /// The most bytes of a message.
 const MESSAGE_BYTES: usize = 1024;
-
-/// One condition to set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestCondition {
-    /// `type`
-    pub kind: String,
-    /// `True` or `False`
-    pub status: bool,
-    /// `reason`: one CamelCase word.
-    pub reason: String,
-    /// `message`, for people.
-    pub message: String,
-}
 
 /// The types of the conditions, and the node for which they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]

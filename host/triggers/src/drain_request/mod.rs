@@ -9,8 +9,8 @@ mod request;
 mod run;
 mod state;
 
-pub use conditions::{ConditionNames, RequestCondition};
-pub use request::{ObservedRequest, RequestChange, RequestRef, ServedRequests};
+pub use conditions::ConditionNames;
+pub use request::{ObservedRequest, RequestChange, ServedRequests};
 pub use run::{DrainRequestDeps, DrainRequestOptions, FindResumePoint, SetConditions, run};
 pub use state::{NoDrain, PlannedDrain, planned_drain};
 

@@ -2,27 +2,16 @@
 
 use std::sync::Arc;
 
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::{DrainRequestFields, DrainRequestRef};
 use scupper_engine::{Condition, Time};
 
 use crate::NamedPods;
-
-/// Identifies one request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestRef {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its UID.
-    pub uid: String,
-}
 
 /// A request that names this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedRequest {
     /// Which one.
-    pub reference: RequestRef,
+    pub reference: DrainRequestRef,
     /// When it was created.
     pub created: Option<Time>,
     /// It is being deleted.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream, StreamExt as _};
+use scupper_api::{DrainRequestRef, RequestCondition};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::conditions::{ConditionNames, RequestCondition};
-use super::request::{RequestChange, RequestRef, ServedRequests};
+use super::conditions::ConditionNames;
+use super::request::{RequestChange, ServedRequests};
 use super::state::{ConditionWrite, RequestState};
 use crate::{DrainCommand, DrainReport, ResumePoint};
 use scupper_common::clock::Clock;
@@ -38,8 +39,9 @@ pub struct DrainRequestOptions {
 pub type FindResumePoint = Arc<dyn Fn() -> BoxFuture<'static, Option<ResumePoint>> + Send + Sync>;
 
 /// Writes conditions of a request; an error is logged and retried.
-pub type SetConditions =
-    Arc<dyn Fn(RequestRef, Vec<RequestCondition>) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+pub type SetConditions = Arc<
+    dyn Fn(DrainRequestRef, Vec<RequestCondition>) -> BoxFuture<'static, Result<(), String>> + Send + Sync,
+>;
 
 /// Connects the trigger with the rest of the driver.
 pub struct DrainRequestDeps<R> {

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use scupper_api::ClaimStatus;
 use scupper_common::text::one_line;
 use scupper_engine::{Intent, Outcome};
 
-use super::lifecycle::{ClaimStatus, LifecycleEvent};
+use super::lifecycle::{LifecycleEvent, valid_flags};
 
 /// A condition reason that graceful node shutdown reserves for itself.
 const SHUTDOWN_REASON: &str = "shutdown-drain-started";
@@ -230,7 +231,7 @@ fn begin(call: &Call, intent: Intent, method: Method) -> CallDecision {
 
 /// True if the deadline that passed is the event's own, not an earlier one from its flags.
 fn is_event_deadline(event: &LifecycleEvent) -> bool {
-    let own = event.flags().and_then(|flags| flags.timeout);
+    let own = valid_flags(event).and_then(|flags| flags.timeout);
     event.sla.is_some() && own.is_none() && !event.deleting
 }
 

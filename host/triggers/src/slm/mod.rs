@@ -39,14 +39,12 @@ mod transition_sync;
 pub use ask_kubelet::ask_kubelet;
 pub use call::OUTCOME_PREFIXES;
 pub use error::SlmError;
-pub use lifecycle::{
-    ClaimStatus, LifecycleChange, LifecycleEvent, NodeSelection, Transition, TransitionChange,
-};
+pub use lifecycle::{EventFlags, LifecycleChange, LifecycleEvent, TransitionChange, VersionedEvent};
 pub use options::{OptionsError, SlmOptions, TransitionScope, unique_instance};
 pub use registration::Registration;
 pub use run::{FindResumePoint, SlmDeps, run};
 pub use scupper_contract::{GROUP as API_GROUP, PLUGIN_VERSION, VERSION as API_VERSION};
 pub use self_claim::{
-    ClaimApi, ClaimError, Claimant, EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent,
+    ClaimApi, ClaimError, Claimant, EventSnapshot, EventUpdate, TransitionCondition, has_finalizer,
 };
 pub use transition_api::{TransitionApi, TransitionApiError};

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use scupper_engine::Time;
 
-use super::self_claim::{ActionResult, ClaimAction, EventUpdate, VersionedEvent};
+use super::lifecycle::VersionedEvent;
+use super::self_claim::{ActionResult, ClaimAction, EventUpdate};
 use super::{LifecycleChange, LifecycleEvent};
 use scupper_common::clock::Clock;
 
@@ -30,9 +31,9 @@ impl MonotonicDeadlines {
     pub(super) fn change(&mut self, change: LifecycleChange) -> LifecycleChange {
         match change {
             LifecycleChange::Applied(event) => LifecycleChange::Applied(self.event(event)),
-            LifecycleChange::Gone { uid } => {
+            LifecycleChange::Deleted(uid) => {
                 self.known.remove(&uid);
-                LifecycleChange::Gone { uid }
+                LifecycleChange::Deleted(uid)
             }
             LifecycleChange::Listed(events) => {
                 self.known
@@ -90,8 +91,8 @@ impl MonotonicDeadlines {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ClaimStatus;
     use super::*;
+    use scupper_api::ClaimStatus;
 
     fn event(sla_secs: u64) -> LifecycleEvent {
         LifecycleEvent {
@@ -131,9 +132,7 @@ mod tests {
             100_060,
             "another deadline, by the clock as it is"
         );
-        monotonic_deadlines.change(LifecycleChange::Gone {
-            uid: "u-1".to_owned(),
-        });
+        monotonic_deadlines.change(LifecycleChange::Deleted("u-1".to_owned()));
         assert_eq!(translated(&mut monotonic_deadlines, 103_661), 100_061);
     }
 

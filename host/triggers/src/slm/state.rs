@@ -8,11 +8,12 @@ mod stale_end;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use scupper_api::ClaimStatus;
 use scupper_engine::{Intent, Outcome, Time};
 
 use super::call::{Call, CallDecision, CallEffect, EventProgress, Identity, Reply, decide};
 use super::deadline::{own_deadline, with_margin};
-use super::lifecycle::{ClaimStatus, LifecycleChange, LifecycleEvent};
+use super::lifecycle::{LifecycleChange, LifecycleEvent, valid_flags};
 use crate::{DrainCommand, DriverState, ResumePoint, TriggerRequest};
 
 /// The trigger's name in reports.
@@ -173,7 +174,7 @@ impl SlmState {
     pub(super) fn handle_change(&mut self, change: LifecycleChange, now: Time) {
         match change {
             LifecycleChange::Applied(event) => self.apply(event, now),
-            LifecycleChange::Gone { uid } => self.forget(&uid),
+            LifecycleChange::Deleted(uid) => self.forget(&uid),
             LifecycleChange::Listed(events) => {
                 let gone = |uid: &&String| events.iter().all(|event| event.uid != **uid);
                 let gone: Vec<_> = self.events.keys().filter(gone).cloned().collect();
@@ -327,7 +328,7 @@ impl SlmState {
     fn deadline_of(&self, uid: &str) -> Option<Time> {
         let known = self.events.get(uid)?;
         let claimed = known.claimed?;
-        let wanted = known.event.flags().and_then(|flags| flags.timeout);
+        let wanted = valid_flags(&known.event).and_then(|flags| flags.timeout);
         let length = match wanted {
             Some(wanted) => Some(with_margin(wanted)),
             None => self.slas.get(&known.event.transition).copied(),
@@ -360,7 +361,7 @@ impl SlmState {
             trigger: TRIGGER.to_owned(),
             intent,
             deadline,
-            flags: known.event.flags().cloned(),
+            flags: valid_flags(&known.event).cloned(),
             only_pods: None,
         };
         let accepted = matches!(&self.driver_state, DriverState::Running { id, .. } if id == uid);

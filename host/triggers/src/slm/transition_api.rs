@@ -1,17 +1,19 @@
 //! The API server operations that the trigger needs. Another edge implements them; the trigger only awaits their
 //! completion.
 
+use scupper_api::LifecycleTransition;
 use std::error::Error;
 
 use futures::future::BoxFuture;
-
-use super::Transition;
 
 /// Writes the API objects that users see.
 pub trait TransitionApi: Send + Sync {
     /// Creates or updates the LifecycleTransition. The trigger first withdraws one whose node selection differs,
     /// because that field is immutable.
-    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), TransitionApiError>>;
+    fn publish<'a>(
+        &'a self,
+        transition: &'a LifecycleTransition,
+    ) -> BoxFuture<'a, Result<(), TransitionApiError>>;
 
     /// Deletes the LifecycleTransition of this name. A missing one is no error.
     fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), TransitionApiError>>;

@@ -72,7 +72,7 @@ fn names(change: &TransitionChange) -> Vec<String> {
     match change {
         TransitionChange::Listed(all) => all.iter().map(|transition| transition.name.clone()).collect(),
         TransitionChange::Applied(transition) => vec![transition.name.clone()],
-        TransitionChange::Gone { name } => vec![name.clone()],
+        TransitionChange::Deleted(name) => vec![name.clone()],
     }
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scupper_api::{LifecycleTransition, TransitionNodes};
 use scupper_engine::Intent;
 use tokio::time::Instant;
 
 use super::call::Identity;
-use super::lifecycle::{NodeSelection, Transition, TransitionChange};
+use super::lifecycle::TransitionChange;
 use super::options::{SlmOptions, TransitionScope};
 
 /// Delay before a deleted transition is restored, unless the kubelet registers the driver again: a starting kubelet
@@ -24,17 +25,17 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TransitionAction {
-    Publish(Transition),
+    Publish(LifecycleTransition),
     Withdraw(String),
 }
 
 /// The published transitions, and the wanted ones.
 #[derive(Debug)]
 pub(super) struct TransitionSync {
-    wanted: Vec<Transition>,
+    wanted: Vec<LifecycleTransition>,
     /// Names of this node's own transitions that this scope does not want.
     leftovers: Vec<String>,
-    seen: BTreeMap<String, Transition>,
+    seen: BTreeMap<String, LifecycleTransition>,
     /// The watch has delivered its first full list.
     listed: bool,
     /// The kubelet has registered the driver at least once.
@@ -94,19 +95,19 @@ fn length(options: &SlmOptions, intent: Intent) -> Option<Duration> {
     }
 }
 
-fn wanted(options: &SlmOptions, name: String, intent: Intent) -> Transition {
+fn wanted(options: &SlmOptions, name: String, intent: Intent) -> LifecycleTransition {
     let (start, end) = match intent {
         Intent::Drain => ("drain-started", "drain-complete"),
         Intent::Uncordon => ("uncordoning", "maintenance-complete"),
     };
-    Transition {
+    LifecycleTransition {
         name,
         driver: options.driver_name.clone(),
         start: start.to_owned(),
         end: end.to_owned(),
         nodes: match options.scope {
-            TransitionScope::AllNodes => NodeSelection::AllNodes,
-            TransitionScope::Node => NodeSelection::Node(options.node_name.clone()),
+            TransitionScope::AllNodes => TransitionNodes::AllNodes,
+            TransitionScope::Node => TransitionNodes::Node(options.node_name.clone()),
         },
         sla: length(options, intent),
     }
@@ -152,7 +153,7 @@ impl TransitionSync {
             TransitionChange::Applied(seen) => {
                 self.seen.insert(seen.name.clone(), seen);
             }
-            TransitionChange::Gone { name } => {
+            TransitionChange::Deleted(name) => {
                 if self.seen.remove(&name).is_some() {
                     self.vanished(name, now);
                 }
@@ -226,9 +227,8 @@ impl TransitionSync {
     /// Handles a failed action.
     pub(super) fn handle_failed(&mut self, action: &TransitionAction, now: Instant) {
         match action {
-            TransitionAction::Publish(Transition { name, .. }) | TransitionAction::Withdraw(name) => {
-                self.back_off(name, now, LONGEST_RETRY)
-            }
+            TransitionAction::Publish(LifecycleTransition { name, .. })
+            | TransitionAction::Withdraw(name) => self.back_off(name, now, LONGEST_RETRY),
         }
     }
 

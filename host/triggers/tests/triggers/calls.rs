@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use scupper_api::ClaimStatus;
 use scupper_contract::slm::LifecycleTransitionResponse;
 use scupper_engine::{Intent, Outcome, Time};
-use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
+use scupper_triggers::slm::LifecycleEvent;
 use scupper_triggers::{DrainCommand, ResumePoint, TriggerRequest};
 use tonic::client::Grpc;
 use tonic_prost::ProstCodec;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::limit::LIMIT;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_api::{ClaimStatus, LifecycleTransition};
 use scupper_common::clock::Clock;
 use scupper_contract::registration::registration_client::RegistrationClient;
 use scupper_contract::registration::{InfoRequest, PluginInfo, RegistrationStatus};
@@ -17,9 +18,9 @@ use scupper_contract::slm::{
 };
 use scupper_engine::{Outcome, Time};
 use scupper_triggers::slm::{
-    ClaimApi, ClaimError, ClaimStatus, EventSnapshot, EventUpdate, LifecycleChange, LifecycleEvent,
-    Registration, SlmDeps, SlmError, SlmOptions, Transition, TransitionApi, TransitionApiError,
-    TransitionChange, TransitionCondition, VersionedEvent, run,
+    ClaimApi, ClaimError, EventSnapshot, EventUpdate, LifecycleChange, LifecycleEvent, Registration, SlmDeps,
+    SlmError, SlmOptions, TransitionApi, TransitionApiError, TransitionChange, TransitionCondition,
+    VersionedEvent, run,
 };
 use scupper_triggers::{DrainCommand, DriverState, ResumePoint};
 use tempfile::TempDir;
@@ -35,7 +36,7 @@ pub(crate) const NODE: &str = "worker-1";
 /// The requests to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ApiCall {
-    Publish(Transition),
+    Publish(LifecycleTransition),
     Withdraw(String),
     Warn(String, String),
 }
@@ -89,7 +90,10 @@ impl ClaimApi for NoClaims {
 }
 
 impl TransitionApi for Api {
-    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), TransitionApiError>> {
+    fn publish<'a>(
+        &'a self,
+        transition: &'a LifecycleTransition,
+    ) -> BoxFuture<'a, Result<(), TransitionApiError>> {
         self.note(
             ApiCall::Publish(transition.clone()),
             Some(TransitionChange::Applied(transition.clone())),
@@ -97,9 +101,7 @@ impl TransitionApi for Api {
     }
 
     fn withdraw<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), TransitionApiError>> {
-        let gone = TransitionChange::Gone {
-            name: name.to_owned(),
-        };
+        let gone = TransitionChange::Deleted(name.to_owned());
         self.note(ApiCall::Withdraw(name.to_owned()), Some(gone))
     }
 
@@ -242,7 +244,7 @@ impl SlmTrigger {
 
     pub(crate) fn gone(&self, uid: &str) {
         self.events
-            .send(LifecycleChange::Gone { uid: uid.to_owned() })
+            .send(LifecycleChange::Deleted(uid.to_owned()))
             .unwrap();
     }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use scupper_triggers::slm::{NodeSelection, SlmOptions, Transition, TransitionChange, TransitionScope};
+use scupper_api::{LifecycleTransition, TransitionNodes};
+use scupper_triggers::slm::{SlmOptions, TransitionChange, TransitionScope};
 
 use crate::fixture::{
     ApiCall, DRIVER, Kubelet, NODE, Root, SlmTrigger, claimed, eventually, still, wait_for_socket,
 };
 
-fn published(trigger: &SlmTrigger) -> Vec<Transition> {
+fn published(trigger: &SlmTrigger) -> Vec<LifecycleTransition> {
     let calls = trigger.api.calls.lock().unwrap();
     let publish = |calls: &ApiCall| match calls {
         ApiCall::Publish(transition) => Some(transition.clone()),
@@ -17,7 +18,7 @@ fn published(trigger: &SlmTrigger) -> Vec<Transition> {
     calls.iter().filter_map(publish).collect()
 }
 
-async fn count(trigger: &SlmTrigger, wanted: usize) -> Vec<Transition> {
+async fn count(trigger: &SlmTrigger, wanted: usize) -> Vec<LifecycleTransition> {
     eventually("transitions", || {
         Some(published(trigger)).filter(|all| all.len() >= wanted)
     })
@@ -58,15 +59,15 @@ async fn for_a_kubelet_that_does_not_know_slm_they_are_published_because_we_clai
 
 async fn is_published(trigger: &SlmTrigger) {
     let all = count(trigger, 2).await;
-    let drain = Transition {
+    let drain = LifecycleTransition {
         name: DRIVER.to_owned(),
         driver: DRIVER.to_owned(),
         start: "drain-started".to_owned(),
         end: "drain-complete".to_owned(),
-        nodes: NodeSelection::AllNodes,
+        nodes: TransitionNodes::AllNodes,
         sla: Some(Duration::from_secs(300)),
     };
-    let uncordon = Transition {
+    let uncordon = LifecycleTransition {
         name: format!("{DRIVER}-uncordon"),
         start: "uncordoning".to_owned(),
         end: "maintenance-complete".to_owned(),
@@ -99,7 +100,7 @@ async fn transitions_that_a_starting_kubelet_deletes_are_restored_after_registra
 
     let _stopped = still();
     for name in names {
-        trigger.transitions.send(TransitionChange::Gone { name }).unwrap();
+        trigger.transitions.send(TransitionChange::Deleted(name)).unwrap();
     }
     trigger.settle().await;
     assert_eq!(
@@ -119,14 +120,12 @@ async fn deleted_or_changed_transitions_are_restored() {
     let _stopped = still();
     trigger
         .transitions
-        .send(TransitionChange::Gone {
-            name: DRIVER.to_owned(),
-        })
+        .send(TransitionChange::Deleted(DRIVER.to_owned()))
         .unwrap();
     trigger.settle().await;
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(count(&trigger, 3).await[2], first[0]);
-    let edited = Transition {
+    let edited = LifecycleTransition {
         sla: None,
         ..first[1].clone()
     };
@@ -148,8 +147,8 @@ async fn the_node_selection_changes_by_deleting_and_not_while_an_event_is_claime
     trigger.settle().await;
     let _stopped = still();
     tokio::time::advance(Duration::from_secs(20)).await;
-    let narrowed = Transition {
-        nodes: NodeSelection::Selector,
+    let narrowed = LifecycleTransition {
+        nodes: TransitionNodes::Selector,
         ..first[0].clone()
     };
     trigger
@@ -173,12 +172,12 @@ async fn a_former_scope_of_this_node_is_withdrawn() {
     let root = Root::new();
     let (trigger, _kubelet) = SlmTrigger::registered(&root).await;
     let first = count(&trigger, 2).await;
-    let former = Transition {
+    let former = LifecycleTransition {
         name: format!("{DRIVER}.{NODE}"),
-        nodes: NodeSelection::Node(NODE.to_owned()),
+        nodes: TransitionNodes::Node(NODE.to_owned()),
         ..first[0].clone()
     };
-    let foreign = Transition {
+    let foreign = LifecycleTransition {
         name: format!("{DRIVER}.worker-2"),
         ..former.clone()
     };

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use scupper_api::ClaimStatus;
 use scupper_engine::Outcome;
-use scupper_triggers::slm::{ClaimStatus, LifecycleEvent};
+use scupper_triggers::slm::LifecycleEvent;
 
 use crate::fixture::{Answer, Kubelet, Root, SlmTrigger, claimed, eventually, still};
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use scupper_common::drain_request::DrainRequestFields;
+use scupper_api::DrainRequestFields;
 use scupper_engine::{Budget, Controller, Pod, PodRef, Time, Trigger};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;

@@ -1,6 +1,6 @@
 //! Facts as WIT's records.
 
-use scupper_common::drain_request::{DrainRequestFields, Entity};
+use scupper_api::{DrainRequestFields, Entity};
 use scupper_engine::UnhealthyPods;
 
 use super::answers::Asker;

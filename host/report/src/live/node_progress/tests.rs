@@ -5,7 +5,6 @@ use scupper_engine::{HookPhase, SavedHook, Subject};
 use super::*;
 use crate::drain_status::{PlanSummary, PodStatus};
 use crate::fixture;
-use crate::status::LifecycleEventStatus;
 
 const NOW: Time = Time::from_millis(1_000_000);
 
@@ -34,12 +33,12 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
     NodeStatus {
         driver: leaving.map(view),
         pods: here.iter().map(|name| fixture::running(name)).collect(),
-        lifecycle_events: vec![LifecycleEventStatus {
+        lifecycle_events: vec![LifecycleEvent {
             name: "drain-1".into(),
             transition: "drain.slm.k8s.io".into(),
-            state: "Claimed".into(),
-            deadline: Some(Time::from_millis(1_060_000)),
-            deleting: false,
+            claim: ClaimStatus::Claimed,
+            sla: Some(Time::from_millis(1_060_000)),
+            ..LifecycleEvent::default()
         }],
         ..fixture::status(fixture::mark("LifecycleEvent", Phase::Holding))
     }

@@ -6,12 +6,12 @@ use super::*;
 #[test]
 fn one_deadline_is_shown_and_the_other_relative_to_it() {
     let mut status = blocked();
-    let event = |deadline| LifecycleEventStatus {
+    let event = |deadline| LifecycleEvent {
         name: "drain-worker-1".into(),
         transition: "drain.slm.k8s.io".into(),
-        state: "Claimed".into(),
-        deadline: Some(Time::from_millis(deadline)),
-        deleting: false,
+        claim: ClaimStatus::Claimed,
+        sla: Some(Time::from_millis(deadline)),
+        ..LifecycleEvent::default()
     };
     let events = |status: &NodeStatus| -> Vec<String> {
         let lines = status_lines(status, NOW).into_iter();
@@ -81,12 +81,11 @@ fn a_transition_without_an_event_is_reported_as_left_over() {
         "  condition  LifecycleTransition=True: Lifecycle Transition 'drain' (reason drain-started, left by a \
          LifecycleEvent that has ended)"
     );
-    status.lifecycle_events = vec![LifecycleEventStatus {
+    status.lifecycle_events = vec![LifecycleEvent {
         name: "drain-worker-1".into(),
         transition: "drain".into(),
-        state: "Claimed".into(),
-        deadline: None,
-        deleting: false,
+        claim: ClaimStatus::Claimed,
+        ..LifecycleEvent::default()
     }];
     assert!(line(&status).ends_with("'drain'"), "{}", line(&status));
 }

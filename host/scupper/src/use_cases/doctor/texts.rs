@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use scupper_api::DrainRequestRef;
 use scupper_engine::{Checkpoint, Condition, NamedPods, Phase, SurgeSettings};
 
 use super::*;
 use scupper_cluster::{
-    DrainRequestKind, DrainRequestObject, DrainRequestRef, needed_for_drain_requests, needed_for_local_data,
+    DrainRequestKind, DrainRequestObject, needed_for_drain_requests, needed_for_local_data,
     needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge, needed_for_volumes,
 };
 use scupper_config::DrainRequestsFile;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Intent, Node, Outcome};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::create::{offered, offered_for};
 use super::{CancelOptions, HandOverError};
 use crate::use_cases::{CommandError, status};
-use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions, LifecycleEvent};
+use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions};
 use scupper_driver::{
     DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack, resolve_nodes,
     run_locally,
 };
 use scupper_report::{Format, LeasedDrain, NodeStatus};
-use scupper_triggers::slm::ClaimStatus;
 
 /// How often the node's Lease is read while the end is waited for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -105,9 +105,8 @@ async fn ask(
     if let Some((cluster, offered)) = offered(cluster.clone(), &options.driver, Intent::Drain).await?
         && let Some(transition) = offered_for(&offered, node)
     {
-        let is_over = |event: &LifecycleEvent| ClaimStatus::parse(&event.claim_status).is_terminal();
         for event in cluster.events_of(node).await.map_err(&unseen)? {
-            if event.transition_name == transition.name && !is_over(&event) {
+            if event.transition == transition.name && !event.claim.is_terminal() {
                 cluster
                     .delete_event(&event)
                     .await
@@ -118,7 +117,7 @@ async fn ask(
     }
     let found = cluster.node(node).await.map_err(unseen)?;
     let at_work = at_work(found.as_ref(), leases, node).await;
-    let annotated = at_work.filter(|drain| !events.iter().any(|event| event.uid.0 == drain.id));
+    let annotated = at_work.filter(|drain| !events.iter().any(|event| event.uid == drain.id));
     if let Some(drain) = &annotated {
         let set = cluster
             .set_node_annotation(node, CANCEL_ANNOTATION, &drain.id)
@@ -225,7 +224,7 @@ impl CancelRequest {
     }
 
     fn is_over(&self, status: &NodeStatus) -> bool {
-        let ids = self.events.iter().map(|event| &event.uid.0);
+        let ids = self.events.iter().map(|event| &event.uid);
         let ids: Vec<_> = ids.chain(self.annotated.iter().map(|drain| &drain.id)).collect();
         let at_work = status
             .node

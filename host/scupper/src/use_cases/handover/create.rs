@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
+use scupper_api::{ClaimStatus, LifecycleTransition, TransitionNodes};
 use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
-use scupper_cluster::{Cluster, ConnectOptions, LifecycleTransition, NewLifecycleEvent, TransitionNodes};
+use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes};
 use scupper_report::FollowEvent;
 
@@ -85,7 +86,7 @@ pub(super) async fn offered(
         Intent::Drain => driver.to_owned(),
         Intent::Uncordon => format!("{driver}-uncordon"),
     };
-    offered.retain(|transition| match &transition.scope {
+    offered.retain(|transition| match &transition.nodes {
         TransitionNodes::AllNodes => transition.name == name,
         TransitionNodes::Node(node) => transition.name == format!("{name}.{node}"),
         TransitionNodes::Selector => false,
@@ -98,8 +99,8 @@ pub(super) fn offered_for<'a>(
     offered: &'a [LifecycleTransition],
     node: &str,
 ) -> Option<&'a LifecycleTransition> {
-    let own = |transition: &&LifecycleTransition| transition.scope == TransitionNodes::Node(node.to_owned());
-    let shared = |transition: &&LifecycleTransition| transition.scope == TransitionNodes::AllNodes;
+    let own = |transition: &&LifecycleTransition| transition.nodes == TransitionNodes::Node(node.to_owned());
+    let shared = |transition: &&LifecycleTransition| transition.nodes == TransitionNodes::AllNodes;
     offered.iter().find(own).or_else(|| offered.iter().find(shared))
 }
 
@@ -171,7 +172,9 @@ impl HandOver<'_> {
         let intent = self.options.intent;
         let occupancy = NodeOccupancy::of(None, intent, found.as_ref());
         let events = self.cluster.events_of(node).await.map_err(unseen)?;
-        let claimed = events.into_iter().find(|event| event.is("Claimed"));
+        let claimed = events
+            .into_iter()
+            .find(|event| event.claim == ClaimStatus::Claimed);
         occupancy
             .and_claimed(claimed.map(|event| event.name))
             .for_command(node, intent, OccupancyOverrides::default())

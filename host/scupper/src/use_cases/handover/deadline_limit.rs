@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use scupper_api::{LifecycleEvent, LifecycleTransition};
 use scupper_engine::Time;
 
-use scupper_cluster::LifecycleTransition;
-use scupper_report::{FollowEvent, LifecycleEventStatus};
+use scupper_report::FollowEvent;
 
 /// What bounds a drain that was handed over.
 pub(super) struct DeadlineLimit<'a> {
@@ -27,8 +27,8 @@ impl<'a> DeadlineLimit<'a> {
     }
 
     /// Told once, when the event has a deadline that comes too early.
-    pub(super) fn observe(&mut self, event: &LifecycleEventStatus) -> Option<FollowEvent> {
-        let deadline = event.deadline?;
+    pub(super) fn observe(&mut self, event: &LifecycleEvent) -> Option<FollowEvent> {
+        let deadline = event.deadline()?;
         let (asked, timeout) = self.given?;
         if timeout.is_some_and(|timeout| deadline >= asked + timeout) {
             return None;
@@ -44,7 +44,7 @@ impl<'a> DeadlineLimit<'a> {
 
 #[cfg(test)]
 mod tests {
-    use scupper_cluster::TransitionNodes;
+    use scupper_api::{ClaimStatus, TransitionNodes};
 
     use super::*;
 
@@ -54,19 +54,19 @@ mod tests {
             name: "drain.slm.k8s.io".to_owned(),
             start: "drain-started".to_owned(),
             end: "drain-complete".to_owned(),
-            scope: TransitionNodes::AllNodes,
+            nodes: TransitionNodes::AllNodes,
             sla: Some(Duration::from_secs(300)),
             driver: "drain.slm.k8s.io".to_owned(),
         };
         let reported = |given: Option<Option<u64>>, deadline: Option<u64>| {
             let given = given.map(|given| given.map(Duration::from_secs));
             let mut limit = DeadlineLimit::of(&transition, given, Time::from_millis(1_000_000));
-            let event = LifecycleEventStatus {
+            let event = LifecycleEvent {
                 name: "drain-a".to_owned(),
                 transition: transition.name.clone(),
-                state: "Claimed".to_owned(),
-                deadline: deadline.map(|seconds| Time::from_millis(1_000_000 + 1000 * seconds)),
-                deleting: false,
+                claim: ClaimStatus::Claimed,
+                sla: deadline.map(|seconds| Time::from_millis(1_000_000 + 1000 * seconds)),
+                ..LifecycleEvent::default()
             };
             let first = limit.observe(&event);
             assert!(first.is_none() || limit.observe(&event).is_none());

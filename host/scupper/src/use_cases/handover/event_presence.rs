@@ -1,6 +1,7 @@
 //! What a watch shows of a LifecycleEvent that was made a moment ago. It must not know what follows from that.
 
-use scupper_report::{LifecycleEventStatus, NodeStatus};
+use scupper_api::LifecycleEvent;
+use scupper_report::NodeStatus;
 
 /// One LifecycleEvent, as far as the watch has shown it.
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(super) enum Presence<'a> {
     /// Nothing so far. The node's own watch may be ahead of that of LifecycleEvents.
     NotYet,
     /// It is there.
-    Here(&'a LifecycleEventStatus),
+    Here(&'a LifecycleEvent),
     /// It was seen, and then deleted.
     Gone,
 }
@@ -34,18 +35,18 @@ impl EventPresence {
 
 #[cfg(test)]
 mod tests {
+    use scupper_api::ClaimStatus;
     use scupper_engine::Phase;
 
     use super::*;
     use scupper_report::fixture;
 
     fn status(names: &[&str]) -> NodeStatus {
-        let event = |name: &&str| LifecycleEventStatus {
+        let event = |name: &&str| LifecycleEvent {
             name: (*name).to_owned(),
             transition: "drain".into(),
-            state: "Pending".into(),
-            deadline: None,
-            deleting: false,
+            claim: ClaimStatus::Pending,
+            ..LifecycleEvent::default()
         };
         NodeStatus {
             lifecycle_events: names.iter().map(event).collect(),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use scupper_engine::Intent;
+use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition};
+use scupper_engine::{Intent, Uid};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::create::HandOver;
@@ -12,10 +13,9 @@ use super::event_presence::{EventPresence, Presence};
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
-use scupper_cluster::{LifecycleEvent, LifecycleTransition, ObservedEvent};
+use scupper_cluster::ObservedEvent;
 use scupper_driver::POLICY_ACTION;
 use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
-use scupper_triggers::slm::ClaimStatus;
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
@@ -182,15 +182,15 @@ impl<'a> Follower<'a> {
             self.timer = Some(Instant::now() + self.hand_over.options.claim_timeout);
         }
         if let Some(board) = &self.hand_over.options.board {
-            board.observe(&self.event.name, &self.event.uid, status);
+            board.observe(&self.event.name, &Uid(self.event.uid.clone()), status);
         }
         match self.presence.observe(&self.event.name, status) {
             Presence::Here(event) => {
                 if let Some(seen) = self.limit.observe(event) {
                     self.report(&seen);
                 }
-                let state = event.state.clone();
-                self.is(&state)
+                let claim = event.claim.clone();
+                self.is(&claim)
             }
             Presence::NotYet => None,
             Presence::Gone => Some(None),
@@ -200,7 +200,7 @@ impl<'a> Follower<'a> {
     async fn read_event(&mut self) -> Result<Option<Option<String>>, HandOverError> {
         let found = self.hand_over.cluster.stored_event(&self.event.name).await;
         match found {
-            Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim_status)),
+            Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim)),
             Ok(_) => Ok(Some(None)),
             // A server that does not answer may answer another time.
             Err(error @ scupper_cluster::ReadError::Unavailable { .. }) => {
@@ -215,12 +215,11 @@ impl<'a> Follower<'a> {
     }
 
     /// It is in this state.
-    fn is(&mut self, state: &str) -> Option<Option<String>> {
-        let status = ClaimStatus::parse(state);
+    fn is(&mut self, status: &ClaimStatus) -> Option<Option<String>> {
         if status.is_terminal() {
             return Some(Some(status.as_str().to_owned()));
         }
-        if status != ClaimStatus::Pending {
+        if *status != ClaimStatus::Pending {
             match &mut self.stage {
                 stage @ ClaimStage::Requested => {
                     *stage = ClaimStage::Taken;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
 
-use scupper_cluster::LifecycleEvent;
 use scupper_report::{
     DrainStatus, FollowEvent, ForcedNames, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus,
     WaveStatus, not_ready, open_hooks, subject_text,
@@ -32,7 +32,7 @@ pub(super) struct StatusDiff {
     lifted: bool,
     conditions: Option<BTreeMap<String, (String, String)>>,
     not_ready: bool,
-    state: String,
+    claim: Option<ClaimStatus>,
     deadline: Option<Time>,
     /// What is done at the node before this one may begin.
     behind: Option<String>,
@@ -60,8 +60,8 @@ impl StatusDiff {
         let mut of_node = self.of_conditions(status);
         // The status of another drain says nothing about this one.
         let mark = status.node.checkpoint.as_ref();
-        if let Some(mark) = mark.filter(|mark| mark.id == event.uid.0) {
-            let view = status.driver.as_ref().filter(|view| view.drain == event.uid.0);
+        if let Some(mark) = mark.filter(|mark| mark.id == event.uid) {
+            let view = status.driver.as_ref().filter(|view| view.drain == event.uid);
             if let Some(view) = view {
                 of_node.extend(self.of_view(view));
             }
@@ -110,12 +110,12 @@ impl StatusDiff {
 
     fn of_event(&mut self, name: &str, status: &NodeStatus) -> Option<FollowEvent> {
         let event = status.lifecycle_events.iter().find(|event| event.name == name)?;
-        let known = self.state == event.state && self.deadline == event.deadline;
-        self.state.clone_from(&event.state);
-        self.deadline = event.deadline;
-        (!known && event.state != "Pending").then(|| FollowEvent::State {
-            state: event.state.clone(),
-            deadline: event.deadline,
+        let (claim, deadline) = (Some(&event.claim), event.deadline());
+        let known = self.claim.as_ref() == claim && self.deadline == deadline;
+        (self.claim, self.deadline) = (claim.cloned(), deadline);
+        (!known && event.claim != ClaimStatus::Pending).then(|| FollowEvent::State {
+            state: event.claim.as_str().to_owned(),
+            deadline,
         })
     }
 
@@ -260,14 +260,14 @@ impl StatusDiff {
 fn ahead_of(event: &LifecycleEvent, status: &NodeStatus) -> Option<String> {
     let mark = status.node.checkpoint.as_ref();
     let mark = mark.filter(|mark| mark.is_under_way());
-    if mark.is_some_and(|mark| mark.id == event.uid.0) {
+    if mark.is_some_and(|mark| mark.id == event.uid) {
         return None;
     }
     let mut others = status
         .lifecycle_events
         .iter()
         .filter(|other| other.name != event.name);
-    match (others.find(|other| other.state == "Claimed"), mark) {
+    match (others.find(|other| other.claim == ClaimStatus::Claimed), mark) {
         (Some(other), _) => Some(format!("LifecycleEvent {}", other.name)),
         (None, Some(mark)) => Some(format!("{} {}", mark.trigger, mark.name)),
         (None, None) => None,

@@ -1,10 +1,8 @@
 //! Requests in, commands and conditions out.
 
-use scupper_common::drain_request::Entity;
+use scupper_api::{DrainRequestRef, Entity, RequestCondition};
 use scupper_engine::{Condition, PodRef};
 
-use super::super::conditions::RequestCondition;
-use super::super::request::RequestRef;
 use super::*;
 use crate::ResumePoint;
 
@@ -29,7 +27,7 @@ struct Rig {
 
 fn request(uid: &str) -> ObservedRequest {
     ObservedRequest {
-        reference: RequestRef {
+        reference: DrainRequestRef {
             namespace: NAMESPACE.to_owned(),
             name: format!("drain-{uid}"),
             uid: uid.to_owned(),

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use scupper_api::{DrainRequestRef, RequestCondition};
 use scupper_engine::{Condition, Time};
 
-use super::super::conditions::{Difference, RequestCondition, RequestStage};
-use super::super::request::RequestRef;
+use super::super::conditions::{Difference, RequestStage};
 use super::{RequestState, TrackedRequest};
 
 /// The shortest pause between writes that change only a text.
@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Conditions to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct ConditionWrite {
-    pub(in super::super) reference: RequestRef,
+    pub(in super::super) reference: DrainRequestRef,
     pub(in super::super) conditions: Vec<RequestCondition>,
 }
 

@@ -1,10 +1,11 @@
 //! The API server operations that self-claim needs. Another edge implements them.
 
 use futures::future::BoxFuture;
+use scupper_api::{ClaimStatus, LifecycleTransition};
 use scupper_contract::FINALIZER;
 use scupper_engine::Time;
 
-use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
+use crate::slm::VersionedEvent;
 
 /// Reads and writes the same objects as a kubelet.
 pub trait ClaimApi: Send + Sync {
@@ -28,34 +29,21 @@ pub trait ClaimApi: Send + Sync {
     ) -> BoxFuture<'a, Result<(), ClaimError>>;
 }
 
-/// One version of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionedEvent {
-    /// The event's content.
-    pub event: LifecycleEvent,
-    /// The resource version.
-    pub version: String,
-    /// All its finalizers.
-    pub finalizers: Vec<String>,
+/// True if the event has the claimant's finalizer.
+pub fn has_finalizer<F>(event: &scupper_api::VersionedEvent<F>) -> bool {
+    event.finalizers.iter().any(|name| name == FINALIZER)
 }
 
-impl VersionedEvent {
-    /// True if the event has the claimant's finalizer.
-    pub fn has_finalizer(&self) -> bool {
-        self.finalizers.iter().any(|name| name == FINALIZER)
-    }
+/// Adds that finalizer.
+pub(super) fn add_finalizer(event: &VersionedEvent) -> EventUpdate {
+    let more = [FINALIZER.to_owned()];
+    EventUpdate::Finalizers(event.finalizers.iter().cloned().chain(more).collect())
+}
 
-    /// Adds that finalizer.
-    pub(super) fn add_finalizer(&self) -> EventUpdate {
-        let more = [FINALIZER.to_owned()];
-        EventUpdate::Finalizers(self.finalizers.iter().cloned().chain(more).collect())
-    }
-
-    /// Removes that finalizer.
-    pub(super) fn remove_finalizer(&self) -> EventUpdate {
-        let others = self.finalizers.iter().filter(|name| *name != FINALIZER);
-        EventUpdate::Finalizers(others.cloned().collect())
-    }
+/// Removes that finalizer.
+pub(super) fn remove_finalizer(event: &VersionedEvent) -> EventUpdate {
+    let others = event.finalizers.iter().filter(|name| *name != FINALIZER);
+    EventUpdate::Finalizers(others.cloned().collect())
 }
 
 /// A consistent read of an event and what belongs to it.
@@ -64,7 +52,7 @@ pub struct EventSnapshot {
     /// The event; `None` if it is gone.
     pub event: Option<VersionedEvent>,
     /// The transition that it names; `None` if there is none.
-    pub transition: Option<Transition>,
+    pub transition: Option<LifecycleTransition>,
     /// The node's condition.
     pub condition: TransitionCondition,
 }

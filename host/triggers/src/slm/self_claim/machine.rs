@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use scupper_api::ClaimStatus;
 use scupper_engine::{Settings, Time};
 
-use super::api::{ClaimError, EventSnapshot, VersionedEvent};
+use super::api::{ClaimError, EventSnapshot};
 use super::rules::{ClaimAction, ClaimRules};
 use crate::DriverState;
 use crate::slm::call::Reply;
-use crate::slm::{ClaimStatus, LifecycleChange, LifecycleEvent};
+use crate::slm::{LifecycleChange, LifecycleEvent, VersionedEvent};
 
 /// Interval at which an unchanged event is read again, as a kubelet does.
 const RECHECK_AFTER: Duration = Duration::from_secs(10);
@@ -157,7 +158,7 @@ impl ClaimMachine {
                 self.events.insert(uid.clone(), event);
                 self.wake(&uid);
             }
-            LifecycleChange::Gone { uid } => self.forget(&uid),
+            LifecycleChange::Deleted(uid) => self.forget(&uid),
             LifecycleChange::Listed(events) => {
                 self.events = events
                     .into_iter()

@@ -15,7 +15,7 @@ mod machine;
 mod rules;
 mod task;
 
-pub use api::{ClaimApi, ClaimError, EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent};
+pub use api::{ClaimApi, ClaimError, EventSnapshot, EventUpdate, TransitionCondition, has_finalizer};
 pub use claimant::Claimant;
 pub(super) use machine::{ActionResult, ClaimMachine};
 pub(super) use rules::ClaimAction;

@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use scupper_api::{ClaimStatus, LifecycleTransition};
 use scupper_engine::Time;
 
-use super::api::{EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent};
+use super::api::{
+    EventSnapshot, EventUpdate, TransitionCondition, add_finalizer, has_finalizer, remove_finalizer,
+};
 use crate::slm::call::{Call, Method, Reply};
 use crate::slm::deadline::with_margin;
-use crate::slm::{ClaimStatus, LifecycleEvent, Transition};
+use crate::slm::lifecycle::valid_flags;
+use crate::slm::{LifecycleEvent, VersionedEvent};
 
 /// The loss from cutting a moment to whole seconds.
 const ROUNDING: Duration = Duration::from_millis(999);
@@ -72,7 +76,7 @@ impl ClaimRules {
 
     fn claim(&self, seen: &VersionedEvent, snapshot: &EventSnapshot, now: Time) -> NextStep {
         let event = &seen.event;
-        if event.deleting && !seen.has_finalizer() {
+        if event.deleting && !has_finalizer(seen) {
             return NextStep::Wait("it is being deleted".to_owned());
         }
         let Some(transition) = &snapshot.transition else {
@@ -81,8 +85,8 @@ impl ClaimRules {
         if transition.driver != self.driver || event.node != self.node {
             return NextStep::NotOurs;
         }
-        if !seen.has_finalizer() {
-            return write(seen, seen.add_finalizer());
+        if !has_finalizer(seen) {
+            return write(seen, add_finalizer(seen));
         }
         if is_of(transition, &snapshot.condition.reason) {
             // The condition of an earlier event must not end this one before it began.
@@ -90,7 +94,7 @@ impl ClaimRules {
         }
         let driver = self.driver.clone();
         // The drain settings on the event may limit the drain's time; otherwise the transition limits it.
-        let sla = match event.flags().and_then(|flags| flags.timeout) {
+        let sla = match valid_flags(event).and_then(|flags| flags.timeout) {
             Some(wanted) => Some(now + with_margin(wanted).saturating_add(ROUNDING)),
             None => transition.sla.map(|sla| now + sla),
         };
@@ -110,8 +114,8 @@ impl ClaimRules {
             return NextStep::NotOurs;
         }
         // An object being deleted cannot receive a finalizer; the event is driven to its end without it.
-        if !seen.has_finalizer() && !event.deleting {
-            return write(seen, seen.add_finalizer());
+        if !has_finalizer(seen) && !event.deleting {
+            return write(seen, add_finalizer(seen));
         }
         if event.sla.is_some_and(|sla| now >= sla) {
             return self.finish(seen, ClaimStatus::SlaExpired);
@@ -150,7 +154,7 @@ impl ClaimRules {
         foreign_condition: bool,
     ) -> NextStep {
         let is_ours =
-            seen.event.driver.as_ref() == Some(&self.driver) && seen.has_finalizer() && !foreign_condition;
+            seen.event.driver.as_ref() == Some(&self.driver) && has_finalizer(seen) && !foreign_condition;
         let transition = snapshot.transition.as_ref().filter(|_| is_ours);
         let stale = transition.filter(|it| reason_for(&it.name, &snapshot.condition) == it.start);
         match stale.filter(|it| !it.start.is_empty()) {
@@ -163,8 +167,8 @@ impl ClaimRules {
     fn clean_up(&self, seen: &VersionedEvent) -> NextStep {
         if seen.event.driver.as_ref() != Some(&self.driver) {
             NextStep::NotOurs
-        } else if seen.has_finalizer() {
-            write(seen, seen.remove_finalizer())
+        } else if has_finalizer(seen) {
+            write(seen, remove_finalizer(seen))
         } else if seen.event.deleting && seen.finalizers.is_empty() {
             NextStep::Gone
         } else if seen.event.deleting {
@@ -223,12 +227,12 @@ fn condition(reason: &str, transition: &str) -> TransitionCondition {
     }
 }
 
-fn is_of(transition: &Transition, reason: &str) -> bool {
+fn is_of(transition: &LifecycleTransition, reason: &str) -> bool {
     !reason.is_empty() && (reason == transition.start || reason == transition.end)
 }
 
 /// Resets the condition to neither begun nor ended.
-fn reset(transition: &Transition) -> NextStep {
+fn reset(transition: &LifecycleTransition) -> NextStep {
     NextStep::Do(ClaimAction::SetCondition(condition("", &transition.name)))
 }
 

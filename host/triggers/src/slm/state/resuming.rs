@@ -2,8 +2,8 @@
 //! only after that process has ended; until then it continues the request itself.
 
 use super::{SlmOutput, SlmState};
-use crate::slm::lifecycle::ClaimStatus;
 use crate::{DrainCommand, ResumePoint};
+use scupper_api::ClaimStatus;
 
 impl SlmState {
     /// Begins nothing until released. `has_predecessor`: another instance of this driver exists.

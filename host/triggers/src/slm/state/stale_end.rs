@@ -1,9 +1,9 @@
 //! Events that ended before they began.
 
+use scupper_api::ClaimStatus;
 use scupper_engine::Intent;
 
 use super::{SlmOutput, SlmState, TrackedEvent};
-use crate::slm::lifecycle::ClaimStatus;
 
 impl SlmState {
     /// Warns of an event of ours that succeeded without a call: the node condition already read as done.

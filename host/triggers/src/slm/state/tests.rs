@@ -207,7 +207,7 @@ fn an_event_that_is_over_ends_the_work_once() {
         for change in changes {
             apply(&mut state, change);
         }
-        state.handle_change(LifecycleChange::Gone { uid: "u1".to_owned() }, NOW);
+        state.handle_change(LifecycleChange::Deleted("u1".to_owned()), NOW);
         assert_eq!(outputs(&mut state), [expected]);
         assert!(state.is_busy(), "until the driver shows that it has stopped");
         ended(
@@ -363,7 +363,7 @@ fn a_stopping_slm_begins_nothing_and_still_cancels() {
     apply(&mut state, claimed("u2", "f"));
     assert_eq!(end(&mut state, "e"), CallDecision::Answer(Reply::Empty, None));
     assert_eq!(end(&mut state, "f"), CallDecision::Answer(Reply::Empty, None));
-    state.handle_change(LifecycleChange::Gone { uid: "u1".to_owned() }, NOW);
+    state.handle_change(LifecycleChange::Deleted("u1".to_owned()), NOW);
     assert_eq!(outputs(&mut state), ["begin u1", "cancel u1"]);
 }
 

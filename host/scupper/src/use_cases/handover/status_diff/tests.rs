@@ -10,12 +10,12 @@ const NOW: Time = Time::from_millis(1_000_000);
 fn event() -> LifecycleEvent {
     LifecycleEvent {
         name: "drain-worker-1-x".into(),
-        uid: Uid("id".into()),
+        uid: "id".into(),
         created: Some(NOW),
-        transition_name: "drain".into(),
-        binding_node: "worker-1".into(),
-        claim_status: "Claimed".into(),
-        driver: "drain".into(),
+        transition: "drain".into(),
+        node: "worker-1".into(),
+        claim: ClaimStatus::Claimed,
+        driver: Some("drain".into()),
         sla: None,
         deleting: false,
         flags: None,
@@ -91,12 +91,11 @@ fn another_drains_progress_is_not_reported_as_this_ones() {
 
 #[test]
 fn a_queued_drain_names_the_one_before_it_and_reports_nothing_of_it() {
-    let lifecycle_event = |name: &str, state: &str| scupper_report::LifecycleEventStatus {
+    let lifecycle_event = |name: &str, state: &str| LifecycleEvent {
         name: name.into(),
         transition: "drain".into(),
-        state: state.into(),
-        deadline: None,
-        deleting: false,
+        claim: ClaimStatus::parse(state),
+        ..LifecycleEvent::default()
     };
     let own = event().name;
     let mut diff = StatusDiff::default();

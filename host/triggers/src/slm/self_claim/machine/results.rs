@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use scupper_api::ClaimStatus;
 use scupper_engine::Time;
 
 use super::{
     ActionResult, Backoff, ClaimMachine, ClaimNotice, CurrentEvent, FIRST_BACKOFF, LONGEST_BACKOFF,
     RECHECK_AFTER, RECHECK_OTHERS_AFTER,
 };
-use crate::slm::ClaimStatus;
+use crate::slm::VersionedEvent;
 use crate::slm::call::Reply;
-use crate::slm::self_claim::api::{ClaimError, EventUpdate, VersionedEvent};
+use crate::slm::self_claim::api::{ClaimError, EventUpdate};
 use crate::slm::self_claim::rules::{ClaimAction, NextStep};
 
 impl ClaimMachine {

@@ -1,12 +1,12 @@
 //! Whole lives of events, action by action; which event is worked on, and when.
 
+use scupper_api::{LifecycleTransition, TransitionNodes};
 use scupper_contract::FINALIZER;
 use scupper_engine::whole_millis;
 
 use super::*;
 use crate::slm::call::Method;
 use crate::slm::self_claim::api::{EventUpdate, TransitionCondition};
-use crate::slm::{NodeSelection, Transition};
 
 mod keeping;
 
@@ -43,12 +43,12 @@ fn versioned(event: &LifecycleEvent, held: bool) -> VersionedEvent {
 fn snapshot(event: &LifecycleEvent, held: bool, reason: &str) -> EventSnapshot {
     EventSnapshot {
         event: Some(versioned(event, held)),
-        transition: Some(Transition {
+        transition: Some(LifecycleTransition {
             name: "t".to_owned(),
             driver: "drain".to_owned(),
             start: "s".to_owned(),
             end: "x".to_owned(),
-            nodes: NodeSelection::AllNodes,
+            nodes: TransitionNodes::AllNodes,
             sla: None,
         }),
         condition: TransitionCondition {
@@ -334,14 +334,12 @@ fn claimed_events_come_first_and_block_the_others() {
         Some(after(10_000)),
         "no other is waited for"
     );
-    machine.handle_change(LifecycleChange::Gone {
-        uid: claimed.uid.clone(),
-    });
+    machine.handle_change(LifecycleChange::Deleted(claimed.uid.clone()));
     looks_at(&mut machine, "b", START);
-    machine.handle_change(LifecycleChange::Gone { uid: older.uid });
+    machine.handle_change(LifecycleChange::Deleted(older.uid));
     machine.handle_done(ActionResult::Read(Ok(EventSnapshot::default())), START);
     looks_at(&mut machine, "a", START);
-    machine.handle_change(LifecycleChange::Gone { uid: younger.uid });
+    machine.handle_change(LifecycleChange::Deleted(younger.uid));
     machine.handle_done(ActionResult::Read(Ok(EventSnapshot::default())), START);
     looks_at(&mut machine, "c", START);
 }
@@ -379,7 +377,7 @@ fn of_two_claimed_ones_the_second_does_not_end_by_the_end_of_the_first() {
         machine.poll_action(START),
         Some(ClaimAction::Write(_, EventUpdate::Finish { .. }))
     ));
-    machine.handle_change(LifecycleChange::Gone { uid: first.uid });
+    machine.handle_change(LifecycleChange::Deleted(first.uid));
     machine.handle_done(ActionResult::Written(Err(unavailable())), START);
     looks_at(&mut machine, "b", START);
     machine.handle_done(ActionResult::Read(Ok(snapshot(&second, true, "x"))), START);

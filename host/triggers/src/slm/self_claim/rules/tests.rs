@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use scupper_api::TransitionNodes;
 use scupper_contract::FINALIZER;
 
 use super::*;
 use crate::RequestedSettings;
-use crate::slm::NodeSelection;
 
 const NOW: Time = Time::from_millis(1_000_000_999);
 
@@ -45,13 +45,13 @@ fn claimed() -> VersionedEvent {
     versioned(ClaimStatus::Claimed, &[FINALIZER])
 }
 
-fn transition() -> Transition {
-    Transition {
+fn transition() -> LifecycleTransition {
+    LifecycleTransition {
         name: "t".to_owned(),
         driver: "drain".to_owned(),
         start: "s".to_owned(),
         end: "x".to_owned(),
-        nodes: NodeSelection::AllNodes,
+        nodes: TransitionNodes::AllNodes,
         sla: Some(Duration::from_secs(30)),
     }
 }
@@ -117,7 +117,7 @@ fn claims_after_the_finalizer_with_a_deadline_in_whole_seconds() {
         write(&pending(), claim(Some(deadline)))
     );
     let endless = EventSnapshot {
-        transition: Some(Transition {
+        transition: Some(LifecycleTransition {
             sla: None,
             ..transition()
         }),
@@ -153,7 +153,7 @@ fn claims_only_its_own_events() {
     missing.transition = None;
     waits_for(&missing, "no LifecycleTransition t");
     let mut foreign = snapshot(&pending(), "");
-    foreign.transition = Some(Transition {
+    foreign.transition = Some(LifecycleTransition {
         driver: "other".to_owned(),
         ..transition()
     });
@@ -350,7 +350,7 @@ fn a_timeout_of_its_own_comes_before_the_transitions_limit_and_without_one_that_
 fn a_failed_event_leaves_no_start_in_the_condition() {
     for claim in [ClaimStatus::Failed, ClaimStatus::SlaExpired] {
         let over = versioned(claim.clone(), &[FINALIZER]);
-        let released = write(&over, over.remove_finalizer());
+        let released = write(&over, remove_finalizer(&over));
         assert_eq!(next(&snapshot(&over, "s")), reset(&transition()), "{claim:?}");
         for reason in ["", "x", "another"] {
             assert_eq!(next(&snapshot(&over, reason)), released, "{claim:?} {reason}");
@@ -365,5 +365,5 @@ fn a_failed_event_leaves_no_start_in_the_condition() {
         );
     }
     let done = versioned(ClaimStatus::Succeeded, &[FINALIZER]);
-    assert_eq!(next(&snapshot(&done, "s")), write(&done, done.remove_finalizer()));
+    assert_eq!(next(&snapshot(&done, "s")), write(&done, remove_finalizer(&done)));
 }

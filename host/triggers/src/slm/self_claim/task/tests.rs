@@ -5,18 +5,17 @@ use std::sync::Mutex;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use scupper_api::{ClaimStatus, LifecycleTransition};
 use scupper_engine::Time;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::*;
-use crate::slm::self_claim::api::{
-    ClaimError, EventSnapshot, EventUpdate, TransitionCondition, VersionedEvent,
-};
+use crate::slm::self_claim::api::{ClaimError, EventSnapshot, EventUpdate, TransitionCondition};
 use crate::slm::transition_api::{TransitionApi, TransitionApiError};
 use crate::slm::transition_publisher::{PublisherInput, publish_transitions};
 use crate::slm::transition_sync::TransitionSync;
-use crate::slm::{ClaimStatus, LifecycleEvent, SlmOptions, Transition, TransitionChange};
+use crate::slm::{LifecycleEvent, SlmOptions, TransitionChange, VersionedEvent};
 
 const DRIVER: &str = "drain";
 const NODE: &str = "worker-1";
@@ -44,7 +43,7 @@ fn pending() -> VersionedEvent {
 
 /// One event, and the transition that it names.
 struct Server {
-    transition: Mutex<Option<Transition>>,
+    transition: Mutex<Option<LifecycleTransition>>,
     changes: mpsc::UnboundedSender<TransitionChange>,
     /// The first write of the event.
     written: watch::Sender<Option<Instant>>,
@@ -79,7 +78,10 @@ impl ClaimApi for Server {
 }
 
 impl TransitionApi for Server {
-    fn publish<'a>(&'a self, transition: &'a Transition) -> BoxFuture<'a, Result<(), TransitionApiError>> {
+    fn publish<'a>(
+        &'a self,
+        transition: &'a LifecycleTransition,
+    ) -> BoxFuture<'a, Result<(), TransitionApiError>> {
         async {
             sleep(PUBLISHING).await;
             if transition.name == DRIVER {

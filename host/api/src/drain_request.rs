@@ -1,8 +1,32 @@
-//! The content of a DrainRequest, for triggers, policies and the driver that connects them.
+//! DrainRequests: what they say, and how they are answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{NamedPods, Time};
+
+/// Identifies one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DrainRequestRef {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`
+    pub uid: String,
+}
+
+/// One condition to set in the status of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCondition {
+    /// `type`
+    pub kind: String,
+    /// `status`: `True` or `False`.
+    pub status: bool,
+    /// `reason`: one CamelCase word.
+    pub reason: String,
+    /// `message`, for people.
+    pub message: String,
+}
 
 /// The fields of a DrainRequest. Those that are missing or of the wrong type are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +68,13 @@ pub struct Entity {
     pub kind: String,
     /// `value`
     pub value: String,
+}
+
+impl RequestCondition {
+    /// `True` or `False`.
+    pub const fn status_text(&self) -> &'static str {
+        if self.status { "True" } else { "False" }
+    }
 }
 
 impl DrainRequestFields {

@@ -1,0 +1,13 @@
+//! Objects of the Kubernetes API as plain types, which the edges of the host share: `cluster` decodes into them, and
+//! `policy`, `report` and `triggers` use them as they are.
+//!
+//! It knows neither the wire format of a client nor wasm; where the engine has a type, it uses that.
+#![deny(missing_docs)]
+
+mod change;
+mod drain_request;
+mod lifecycle;
+
+pub use change::Change;
+pub use drain_request::{DrainRequestFields, DrainRequestRef, Entity, RequestCondition};
+pub use lifecycle::{ClaimStatus, LifecycleEvent, LifecycleTransition, TransitionNodes, VersionedEvent};
