@@ -6,6 +6,7 @@
 
 mod change;
 mod drain_request;
+pub mod facts;
 mod lifecycle;
 
 pub use change::Change;

@@ -1,8 +1,10 @@
 //! Converts PodDisruptionBudgets from the API's form to the engine's.
 
+use scupper_api::facts::{FactKind, FactObject};
 use scupper_engine::{Amount, Budget, BudgetLimit, Operator, Requirement, Selector, UnhealthyPods};
 use serde::Deserialize;
 
+use super::facts::WireFact;
 use super::wire::{Meta, Object, Texts, nullable};
 
 /// The fields of a budget that the driver needs.
@@ -67,12 +69,13 @@ impl Object for WireBudget {
     }
 }
 
-impl WireBudget {
-    /// `status.expectedPods`
-    pub(super) const fn expected_pods(&self) -> i32 {
-        self.status.expected_pods
+impl WireFact for WireBudget {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
+        self.into_engine().into()
     }
+}
 
+impl WireBudget {
     /// Converts to the engine's type, with its UID.
     pub(super) fn with_uid(self) -> (String, Budget) {
         (self.metadata.uid.clone(), self.into_engine())

@@ -1,24 +1,19 @@
 //! Decodes objects from files, such as the output of `kubectl get -o json`, into the same types as those of the watch.
 
-use scupper_engine::{Budget, Controller, Node, Pod, Uid};
+use scupper_api::facts::{FactObject, PodSpec};
+use scupper_engine::{Node, Pod};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::budget::WireBudget;
+use super::DrainRequestObject;
+use super::drain_requests::WireRequest;
+use super::facts::Resource;
 use super::node::WireNode;
 use super::pod::WirePod;
-use super::wire::{Meta, MetaOnly};
-use crate::devices::{WireClaim, WireSlice};
-use crate::drain_requests::WireRequest;
-use crate::owners::{OwnerKind, WireOwner};
-use crate::pod_specs::WirePodSpec;
-use crate::storage::{WireAttachment, WireVolume, WireVolumeClaim};
-use crate::{
-    DeviceSlice, DrainRequestObject, ObjectMeta, PersistentVolume, PodOwner, PodSpec, ResourceClaim,
-    VolumeAttachment, VolumeClaim,
-};
+use super::pod_specs::WirePodSpec;
+use super::wire::Meta;
 
 /// An object that matters for a drain.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,35 +23,14 @@ pub enum Object {
     /// A pod.
     Pod {
         /// As drains see it.
-        pod: Pod,
+        pod: Box<Pod>,
         /// What drains do not need.
-        spec: Box<PodSpec>,
+        spec: PodSpec,
     },
-    /// A PodDisruptionBudget.
-    Budget(Budget),
-    /// A namespace.
-    Namespace(ObjectMeta),
-    /// An owner of pods.
-    Owner {
-        /// What a reference to it says.
-        reference: Controller,
-        /// Its namespace.
-        namespace: String,
-        /// The owner.
-        owner: Box<PodOwner>,
-    },
-    /// A ResourceClaim.
-    ResourceClaim(ResourceClaim),
-    /// A ResourceSlice.
-    DeviceSlice(DeviceSlice),
     /// A DrainRequest.
     DrainRequest(Box<DrainRequestObject>),
-    /// A PersistentVolumeClaim.
-    VolumeClaim(VolumeClaim),
-    /// A PersistentVolume.
-    PersistentVolume(PersistentVolume),
-    /// A VolumeAttachment.
-    VolumeAttachment(VolumeAttachment),
+    /// One that policies may ask about.
+    Fact(FactObject),
     /// Any other object.
     Other {
         /// Its `kind`.
@@ -130,46 +104,25 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
     if name.is_empty() {
         return Err(DecodeError::NoName(kind));
     }
+    let unreadable = |source| DecodeError::Field {
+        kind: kind.clone(),
+        name: name.clone(),
+        source,
+    };
     Ok(match kind.as_str() {
         "Node" => Object::Node(typed::<WireNode>(&kind, &name, value)?.into_engine().0),
         "Pod" => Object::Pod {
-            spec: Box::new(typed::<WirePodSpec>(&kind, &name, value.clone())?.into_spec()),
-            pod: typed::<WirePod>(&kind, &name, value)?.into_engine(),
+            spec: typed::<WirePodSpec>(&kind, &name, value.clone())?.into_spec(),
+            pod: Box::new(typed::<WirePod>(&kind, &name, value)?.into_engine()),
         },
-        "PodDisruptionBudget" => Object::Budget(typed::<WireBudget>(&kind, &name, value)?.into_engine()),
-        "Namespace" => Object::Namespace(ObjectMeta::of(typed::<MetaOnly>(&kind, &name, value)?)),
-        "ResourceClaim" => Object::ResourceClaim(typed::<WireClaim>(&kind, &name, value)?.into_claim()),
-        "ResourceSlice" => Object::DeviceSlice(typed::<WireSlice>(&kind, &name, value)?.into_slice()),
         "DrainRequest" => {
             let request = typed::<WireRequest>(&kind, &name, value)?.into_request();
             Object::DrainRequest(Box::new(request))
         }
-        "PersistentVolumeClaim" => {
-            Object::VolumeClaim(typed::<WireVolumeClaim>(&kind, &name, value)?.into_claim())
-        }
-        "PersistentVolume" => {
-            Object::PersistentVolume(typed::<WireVolume>(&kind, &name, value)?.into_volume())
-        }
-        "VolumeAttachment" => {
-            Object::VolumeAttachment(typed::<WireAttachment>(&kind, &name, value)?.into_attachment())
-        }
-        _ if OwnerKind::find(&head.api_version, &kind).is_some() => owner(kind, head, value)?,
-        _ => Object::Other { kind },
-    })
-}
-
-fn owner(kind: String, head: Head, value: Value) -> Result<Object, DecodeError> {
-    let owner = typed::<WireOwner>(&kind, &head.metadata.name, value)?.into_owner();
-    Ok(Object::Owner {
-        namespace: head.metadata.namespace,
-        reference: Controller {
-            api_version: head.api_version,
-            kind,
-            name: owner.meta.name.clone(),
-            uid: Uid(owner.meta.uid.clone()),
-            missing: false,
+        _ => match Resource::of_object(&head.api_version, &kind) {
+            Some((of, resource)) => Object::Fact((resource.decode)(value, &of).map_err(unreadable)?),
+            None => Object::Other { kind },
         },
-        owner: Box::new(owner),
     })
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use scupper_api::facts::{FactKind, Owner};
 use scupper_engine::{Budget, Controller, Operator, Selector, Time};
 use serde::Deserialize;
 
 use super::listing::Source;
-use super::owners::PodOwner;
 use super::transport::escaped;
 use super::wire::{Condition, Meta, moment, nullable};
 use super::{Cluster, ReadError};
@@ -53,7 +53,7 @@ const REPLICATED: [&str; 3] = ["ReplicaSet", "Deployment", "StatefulSet"];
 
 impl Workload {
     /// `read`: the object itself, if it was read.
-    fn of(reference: &Controller, read: Option<&PodOwner>) -> Self {
+    fn of(reference: &Controller, read: Option<&Owner>) -> Self {
         Self {
             kind: reference.kind.clone(),
             name: reference.name.clone(),
@@ -74,15 +74,12 @@ impl Cluster {
     }
 
     /// Reads an owner of pods; `None` if it does not exist, or is of a kind that is only named.
-    async fn replicated(
-        &self,
-        namespace: &str,
-        reference: &Controller,
-    ) -> Result<Option<PodOwner>, ReadError> {
+    async fn replicated(&self, namespace: &str, reference: &Controller) -> Result<Option<Owner>, ReadError> {
         if !REPLICATED.contains(&reference.kind.as_str()) {
             return Ok(None);
         }
-        self.pod_owner(namespace, reference).await
+        let place = (namespace.to_owned(), reference.name.clone());
+        self.ask_one(FactKind::owner(reference), place).await
     }
 
     /// Returns the origin of a budget; `None` if it does not exist.

@@ -84,11 +84,9 @@ pub use conditions::NodeCondition;
 pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
 pub use details::{BudgetOrigin, UnreadyPod, Workload};
-pub use devices::{ClaimedDevice, DeviceId, DeviceSlice, ResourceClaim};
 pub use drain_requests::{DrainRequestKind, DrainRequestObject};
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};
-pub use facts::{BudgetCounts, ObjectMeta};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
 pub use kubelet::{KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, SeenAt, SignOfLife};
@@ -99,9 +97,6 @@ pub use lifecycle_wire::FLAGS_ANNOTATION;
 pub use node::CANCEL_ANNOTATION;
 pub use optional_reads::OPTIONAL_READ_PATIENCE;
 pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
-pub use owners::PodOwner;
-pub use peers::{PeerPod, PeerSelection, PodGroups, pod_groups};
-pub use pod_specs::{PodClaim, PodSpec, PodVolume};
 pub use proxy::ProxyError;
 pub use recording::Recorder;
 pub use rights::{
@@ -110,6 +105,4 @@ pub use rights::{
     needed_for_local_data, needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge,
     needed_for_volumes, surge_purpose,
 };
-pub use scupper_common::quantity::quantity;
-pub use storage::{PersistentVolume, VolumeAttachment, VolumeClaim};
 pub use transitions::Published;

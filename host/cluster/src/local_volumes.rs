@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scupper_api::facts::{
+    FactKind, FactQuery, FactType as _, PersistentVolume, PersistentVolumeClaim, Selection,
+};
 use scupper_engine::VolumeClaim;
 
-use super::storage::PersistentVolume;
 use super::{Cluster, ReadError};
 
 /// Up to this many claims of a namespace, or volumes, are read one by one; more of them with one list.
@@ -36,11 +38,22 @@ impl Cluster {
         let mut found = Vec::new();
         for (namespace, names) in names {
             if names.len() > MOST_SINGLE_READS {
-                found.extend(self.volume_claims(namespace).await?);
+                let (namespace, kind) = (namespace.to_owned(), FactKind::PersistentVolumeClaim);
+                let places = names.iter().map(|name| (namespace.clone(), (*name).to_owned()));
+                let selection = Selection::These {
+                    places: places.collect(),
+                    namespace: Some(namespace),
+                };
+                let listed = self.ask(&FactQuery { kind, selection }).await?;
+                found.extend(listed.iter().filter_map(PersistentVolumeClaim::of).cloned());
                 continue;
             }
             for name in names {
-                found.extend(self.volume_claim(namespace, name).await?);
+                let place = (namespace.to_owned(), name.to_owned());
+                found.extend(
+                    self.ask_one::<PersistentVolumeClaim>(FactKind::PersistentVolumeClaim, place)
+                        .await?,
+                );
             }
         }
         let bound = found.into_iter().filter(|claim| !claim.volume.is_empty());
@@ -56,11 +69,16 @@ impl Cluster {
 
     async fn volumes_named(&self, names: &BTreeSet<&str>) -> Result<Vec<PersistentVolume>, ReadError> {
         if names.len() > MOST_SINGLE_READS {
-            return self.persistent_volumes().await;
+            let all = self.ask(&FactQuery::all(FactKind::PersistentVolume)).await?;
+            return Ok(all.iter().filter_map(PersistentVolume::of).cloned().collect());
         }
         let mut found = Vec::new();
         for name in names {
-            found.extend(self.persistent_volume(name).await?);
+            let place = (String::new(), (*name).to_owned());
+            found.extend(
+                self.ask_one::<PersistentVolume>(FactKind::PersistentVolume, place)
+                    .await?,
+            );
         }
         Ok(found)
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use scupper_api::facts::{FactKind, Namespace};
 use scupper_engine::pre_flight::{NamespaceState, Owner, Rollout};
 use scupper_engine::{Answer, Pod, Uid};
 use serde::Deserialize;
@@ -101,10 +102,11 @@ impl Cluster {
         name: &str,
         with_autoscalers: bool,
     ) -> Result<NamespaceState, ReadError> {
+        let place = (String::new(), name.to_owned());
+        let namespace = self.ask_one::<Namespace>(FactKind::Namespace, place);
         let owners = try_join_all(OWNER_KINDS.map(|kind| self.owners_of_kind(name, kind)));
-        let (meta, pods, owners) =
-            futures::try_join!(self.namespace(name), self.pods_in_namespace(name), owners)?;
-        let terminating = meta.is_some_and(|meta| meta.deletion.is_some());
+        let (namespace, pods, owners) = futures::try_join!(namespace, self.pods_in_namespace(name), owners)?;
+        let terminating = namespace.is_some_and(|it| it.metadata.deletion.is_some());
         let owners = owners.into_iter().flatten().collect();
         let state = NamespaceState::new(terminating, pods, owners);
         if !with_autoscalers {
@@ -152,7 +154,7 @@ impl Cluster {
     async fn owners_of_kind(&self, namespace: &str, kind: OwnerKind) -> Result<Vec<Owner>, ReadError> {
         let source = Source::all(kind.path(namespace));
         let owner = |owner: WireOwner| owner.into_engine(kind.kind);
-        self.read_reduced(&source, &format!("list {}", kind.resource), owner)
+        self.read_reduced(&source, &format!("list {}", kind.plural), owner)
             .await
     }
 }

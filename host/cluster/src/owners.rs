@@ -1,31 +1,12 @@
 //! The owners of pods, for policies that ask about them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use scupper_engine::Controller;
+use scupper_api::facts::{FactKind, FactObject, Owner};
+use scupper_engine::{Controller, Uid};
 use serde::Deserialize;
 
-use super::facts::ObjectMeta;
-use super::listing::Source;
+use super::facts::{WireFact, collection};
 use super::pod::controller;
-use super::transport::escaped;
-use super::wire::{Meta, Object, nullable};
-use super::{Cluster, ReadError};
-
-/// An owner of pods, directly or through others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodOwner {
-    /// Its metadata.
-    pub meta: ObjectMeta,
-    /// How many pods it wants; `None`: it counts none.
-    pub replicas: Option<u32>,
-    /// How many of them are ready.
-    pub ready_replicas: Option<u32>,
-    /// The type of its strategy; empty: it has none.
-    pub strategy: String,
-    /// Its own controller.
-    pub controller: Option<Controller>,
-}
+use super::wire::{Meta, Object, bounded, nullable};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -67,107 +48,55 @@ struct Status {
     ready: Option<u32>,
 }
 
-impl Cluster {
-    /// Reads an owner of pods; `None` if it does not exist, or is of a kind that this edge does not read.
-    pub async fn pod_owner(
-        &self,
-        namespace: &str,
-        reference: &Controller,
-    ) -> Result<Option<PodOwner>, ReadError> {
-        let Some(path) = path_of(namespace, reference) else {
-            return Ok(None);
-        };
-        let path = format!("{path}/{}", escaped(&reference.name));
-        let what = format!("{} {}", reference.kind.to_lowercase(), reference.name);
-        let found = self.find::<WireOwner>(&path, &what).await?;
-        Ok(found.map(WireOwner::into_owner))
-    }
-
-    /// Reads owners that are of the kind of this reference, by namespace and name: of one namespace, or of all (`None`).
-    /// None if this edge does not read the kind.
-    pub async fn pod_owners(
-        &self,
-        namespace: Option<&str>,
-        like: &Controller,
-        wanted: &BTreeSet<(String, String)>,
-    ) -> Result<BTreeMap<(String, String), PodOwner>, ReadError> {
-        let Some(kind) = OwnerKind::find(&like.api_version, &like.kind) else {
-            return Ok(BTreeMap::new());
-        };
-        let path = match namespace {
-            Some(namespace) => kind.path(namespace),
-            None => kind.path_of_all(),
-        };
-        let what = format!("list {}s", like.kind.to_lowercase());
-        let listed = self
-            .read_list_where::<WireOwner>(&Source::all(path), &what, |owner| {
-                wanted.contains(&owner.metadata.place())
-            })
-            .await?;
-        let placed = |owner: WireOwner| (owner.metadata.place(), owner.into_owner());
-        Ok(listed.into_iter().map(placed).collect())
-    }
-}
-
 /// A kind of objects that own pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OwnerKind {
-    api_version: &'static str,
+    pub(super) api_version: &'static str,
+    /// Where the API serves its group.
+    pub(super) root: &'static str,
     pub(super) kind: &'static str,
-    pub(super) resource: &'static str,
+    pub(super) plural: &'static str,
 }
 
-const fn owner_kind(api_version: &'static str, kind: &'static str, resource: &'static str) -> OwnerKind {
+const fn of_apps(kind: &'static str, plural: &'static str) -> OwnerKind {
     OwnerKind {
-        api_version,
+        api_version: "apps/v1",
+        root: "/apis/apps/v1",
         kind,
-        resource,
+        plural,
+    }
+}
+
+const fn of_batch(kind: &'static str, plural: &'static str) -> OwnerKind {
+    OwnerKind {
+        api_version: "batch/v1",
+        root: "/apis/batch/v1",
+        kind,
+        plural,
     }
 }
 
 /// The kinds that this edge reads.
 pub(super) const OWNER_KINDS: [OwnerKind; 7] = [
-    owner_kind("apps/v1", "Deployment", "deployments"),
-    owner_kind("apps/v1", "ReplicaSet", "replicasets"),
-    owner_kind("apps/v1", "StatefulSet", "statefulsets"),
-    owner_kind("apps/v1", "DaemonSet", "daemonsets"),
-    owner_kind("batch/v1", "Job", "jobs"),
-    owner_kind("batch/v1", "CronJob", "cronjobs"),
-    owner_kind("v1", "ReplicationController", "replicationcontrollers"),
+    of_apps("Deployment", "deployments"),
+    of_apps("ReplicaSet", "replicasets"),
+    of_apps("StatefulSet", "statefulsets"),
+    of_apps("DaemonSet", "daemonsets"),
+    of_batch("Job", "jobs"),
+    of_batch("CronJob", "cronjobs"),
+    OwnerKind {
+        api_version: "v1",
+        root: "/api/v1",
+        kind: "ReplicationController",
+        plural: "replicationcontrollers",
+    },
 ];
 
 impl OwnerKind {
-    pub(super) fn find(api_version: &str, kind: &str) -> Option<Self> {
-        let mut kinds = OWNER_KINDS.into_iter();
-        kinds.find(|it| it.api_version == api_version && it.kind == kind)
-    }
-
     /// Where the API serves its objects of a namespace.
     pub(super) fn path(self, namespace: &str) -> String {
-        format!(
-            "{}/namespaces/{}/{}",
-            self.root(),
-            escaped(namespace),
-            self.resource
-        )
+        collection(self.root, namespace, self.plural)
     }
-
-    /// Where the API serves its objects of all namespaces.
-    fn path_of_all(self) -> String {
-        format!("{}/{}", self.root(), self.resource)
-    }
-
-    fn root(self) -> String {
-        let root = match self.api_version {
-            "v1" => "/api",
-            _ => "/apis",
-        };
-        format!("{root}/{}", self.api_version)
-    }
-}
-
-fn path_of(namespace: &str, reference: &Controller) -> Option<String> {
-    OwnerKind::find(&reference.api_version, &reference.kind).map(|kind| kind.path(namespace))
 }
 
 impl Object for WireOwner {
@@ -176,40 +105,64 @@ impl Object for WireOwner {
     }
 }
 
-impl WireOwner {
-    pub(super) fn into_owner(self) -> PodOwner {
-        let (spec, status) = (&self.spec, &self.status);
+impl WireFact for WireOwner {
+    fn into_fact(self, kind: &FactKind) -> FactObject {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
+        let (api_version, kind) = match kind {
+            FactKind::Owner { api_version, kind } => (api_version.clone(), kind.clone()),
+            _ => (String::new(), String::new()),
+        };
         let replicas = spec
             .replicas
             .or(spec.parallelism)
             .or(status.desired_number_scheduled);
         let ready = status.ready_replicas.or(status.number_ready).or(status.ready);
-        PodOwner {
+        let owner = Owner {
+            controller: controller(&metadata),
+            namespace: metadata.namespace,
+            reference: Controller {
+                api_version,
+                kind,
+                name: metadata.name,
+                uid: Uid(metadata.uid),
+                missing: false,
+            },
+            labels: bounded(metadata.labels),
+            annotations: bounded(metadata.annotations),
             replicas,
             // The API server leaves a zero out.
             ready_replicas: ready.or_else(|| replicas.map(|_| 0)),
             strategy: match spec.strategy.kind.as_str() {
-                "" => spec.update_strategy.kind.clone(),
-                strategy => strategy.to_owned(),
+                "" => spec.update_strategy.kind,
+                _ => spec.strategy.kind,
             },
-            controller: controller(&self.metadata),
-            meta: ObjectMeta::of(self),
-        }
+        };
+        owner.into()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use scupper_engine::Uid;
-
+    use super::super::facts::{Resource, decoded};
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(value: Value) -> PodOwner {
-        serde_json::from_value::<WireOwner>(value).unwrap().into_owner()
+    fn kind(api_version: &str, kind: &str) -> FactKind {
+        FactKind::Owner {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        }
     }
 
-    fn counts(owner: &PodOwner) -> (Option<u32>, Option<u32>, &str) {
+    fn read(value: Value) -> Owner {
+        decoded(&kind("apps/v1", "ReplicaSet"), value)
+    }
+
+    fn counts(owner: &Owner) -> (Option<u32>, Option<u32>, &str) {
         (owner.replicas, owner.ready_replicas, &owner.strategy)
     }
 
@@ -244,17 +197,9 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_kinds_that_are_read() {
-        let path = |api_version: &str, kind: &str| {
-            path_of(
-                "a/b",
-                &Controller {
-                    api_version: api_version.to_owned(),
-                    kind: kind.to_owned(),
-                    name: String::new(),
-                    uid: Uid(String::new()),
-                    missing: false,
-                },
-            )
+        let path = |api_version: &str, of: &str| {
+            let resource = Resource::find(&kind(api_version, of));
+            resource.map(|resource| resource.path("a/b"))
         };
         let known = |api_version, kind| path(api_version, kind).unwrap();
         assert_eq!(

@@ -1,59 +1,22 @@
 //! The pods of a namespace on all nodes, for policies that ask which ones belong together.
 
-use std::collections::BTreeSet;
-
 use futures::Stream;
 use scupper_api::Change;
-use scupper_engine::{PodPhase, PodRef, Time, Uid};
+use scupper_api::facts::{FactKind, FactObject, Peer, PeerSelection, pod_groups};
+use scupper_engine::{PodRef, Uid};
 use serde::Deserialize;
 
+use super::Cluster;
+use super::facts::WireFact;
 use super::listing::Source;
 use super::pod::{controller, phase};
 use super::transport::escaped;
 use super::watch::watch;
-use super::wire::{Condition, Meta, Object, Texts, nullable};
-use super::{Cluster, ReadError};
-
-/// `spec.schedulingGroup.podGroupName`, since Kubernetes 1.36.
-const SCHEDULING_GROUP: &str = "spec.schedulingGroup";
-
-/// Labels or annotations whose value names the pods that a scheduler or a controller places together: coscheduling,
-/// Volcano, Kueue, LeaderWorkerSet, JobSet and KAI.
-const GROUP_MARKS: [&str; 6] = [
-    "scheduling.x-k8s.io/pod-group",
-    "scheduling.k8s.io/group-name",
-    "kueue.x-k8s.io/pod-group-name",
-    "leaderworkerset.sigs.k8s.io/group-key",
-    "jobset.sigs.k8s.io/jobset-name",
-    "pod-group-name",
-];
-
-/// What marks a pod as part of a group, and the group's name.
-pub type PodGroups = Vec<(&'static str, String)>;
-
-/// A pod on any node.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "WirePeer")]
-pub struct PeerPod {
-    /// Namespace, name and UID.
-    pub id: PodRef,
-    /// `spec.nodeName`; empty: it is not scheduled yet.
-    pub node: String,
-    /// `status.phase`
-    pub phase: PodPhase,
-    /// Whether the condition `Ready` is `True`.
-    pub ready: bool,
-    /// `metadata.deletionTimestamp`
-    pub deletion: Option<Time>,
-    /// The UID of its controller.
-    pub controller: Option<Uid>,
-    /// The groups that it is part of.
-    pub groups: PodGroups,
-}
+use super::wire::{Condition, Meta, Object, nullable};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct WirePeer {
+pub(super) struct WirePeer {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     spec: Spec,
@@ -93,34 +56,13 @@ const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// Values that a selector names; of more, the label itself selects, so that the URL stays short.
 const MOST_VALUES: usize = 50;
 
-/// Which pods of a namespace to read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PeerSelection {
-    /// The namespace.
-    pub namespace: String,
-    /// Only those whose label has one of these values; `None`: all.
-    pub label: Option<(String, BTreeSet<String>)>,
-}
-
 impl Cluster {
-    /// Reads pods of a namespace that have not ended, on all nodes, and keeps some of them.
-    pub async fn peer_pods(
-        &self,
-        selection: &PeerSelection,
-        keeps: impl Fn(&PeerPod) -> bool,
-    ) -> Result<Vec<PeerPod>, ReadError> {
-        let source = selection.source();
-        self.read_list_where(&source, "list pods", keeps).await
-    }
-}
-
-impl Cluster {
-    /// Streams the same pods, first as a list, then each change. Never ends.
+    /// Streams the pods of a selection and others of its namespace, first as a list, then each change. Never ends.
     pub fn peer_changes(
         &self,
         selection: &PeerSelection,
-    ) -> impl Stream<Item = Change<PeerPod>> + Send + 'static + use<> {
-        watch(self, selection.source(), |pod: WirePeer| PeerPod::from(pod))
+    ) -> impl Stream<Item = Change<Peer>> + Send + 'static + use<> {
+        watch(self, source(selection), |pod: WirePeer| pod.into_peer())
     }
 }
 
@@ -130,49 +72,40 @@ impl Object for WirePeer {
     }
 }
 
-impl PeerSelection {
-    fn source(&self) -> Source {
-        let mut selector = format!("fieldSelector={}", escaped(NOT_ENDED));
-        if let Some((key, values)) = &self.label {
-            let named: Vec<&str> = values.iter().map(String::as_str).collect();
-            let label = match named.len() {
-                0..=MOST_VALUES => format!("{key} in ({})", named.join(",")),
-                _ => key.clone(),
-            };
-            selector.push_str(&format!("&labelSelector={}", escaped(&label)));
-        }
-        Source {
-            path: format!("/api/v1/namespaces/{}/pods", escaped(&self.namespace)),
-            selector: Some(selector),
-            optional: false,
-        }
+/// The pods of a selection, as far as the server can select them.
+pub(super) fn source(selection: &PeerSelection) -> Source {
+    let mut selector = format!("fieldSelector={}", escaped(NOT_ENDED));
+    if let Some((key, values)) = &selection.label {
+        let named: Vec<&str> = values.iter().map(String::as_str).collect();
+        let label = match named.len() {
+            0..=MOST_VALUES => format!("{key} in ({})", named.join(",")),
+            _ => key.clone(),
+        };
+        selector.push_str(&format!("&labelSelector={}", escaped(&label)));
+    }
+    Source {
+        path: format!("/api/v1/namespaces/{}/pods", escaped(&selection.namespace)),
+        selector: Some(selector),
+        optional: false,
     }
 }
 
-/// The groups of a pod. `scheduling_group`: the name in `spec.schedulingGroup`, or empty.
-pub fn pod_groups(scheduling_group: &str, labels: &Texts, annotations: &Texts) -> PodGroups {
-    let native = (SCHEDULING_GROUP, scheduling_group);
-    let marks = GROUP_MARKS.iter().filter_map(|mark| {
-        let value = labels.get(*mark).or_else(|| annotations.get(*mark))?;
-        Some((*mark, value.as_str()))
-    });
-    let named = [native].into_iter().chain(marks);
-    named
-        .filter(|(_, name)| !name.is_empty())
-        .map(|(mark, name)| (mark, name.to_owned()))
-        .collect()
+impl WireFact for WirePeer {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
+        self.into_peer().into()
+    }
 }
 
-impl From<WirePeer> for PeerPod {
-    fn from(wire: WirePeer) -> Self {
-        let WirePeer {
+impl WirePeer {
+    fn into_peer(self) -> Peer {
+        let Self {
             metadata: meta,
             spec,
             status,
-        } = wire;
+        } = self;
         let mut conditions = status.conditions.iter();
         let group = &spec.scheduling_group.pod_group_name;
-        Self {
+        Peer {
             groups: pod_groups(group, &meta.labels, &meta.annotations),
             node: spec.node_name,
             phase: phase(&status.phase),
@@ -190,11 +123,14 @@ impl From<WirePeer> for PeerPod {
 
 #[cfg(test)]
 mod tests {
+    use scupper_engine::{PodPhase, Time};
+
+    use super::super::facts::decoded;
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(value: Value) -> PeerPod {
-        serde_json::from_value(value).unwrap()
+    fn read(value: Value) -> Peer {
+        decoded(&FactKind::Peer, value)
     }
 
     #[test]
@@ -207,7 +143,7 @@ mod tests {
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}));
         assert_eq!(
             peer,
-            PeerPod {
+            Peer {
                 id: PodRef {
                     namespace: "train".to_owned(),
                     name: "worker-1".to_owned(),
@@ -218,7 +154,7 @@ mod tests {
                 ready: true,
                 deletion: Some(Time::from_millis(5000)),
                 controller: Some(Uid("of-train".to_owned())),
-                groups: vec![(SCHEDULING_GROUP, "workers".to_owned())],
+                groups: vec![("spec.schedulingGroup", "workers".to_owned())],
             }
         );
         let peer = read(json!({"metadata": {"namespace": "a", "name": "b", "uid": "2"},
@@ -232,7 +168,14 @@ mod tests {
 
     #[test]
     fn each_mark_makes_a_group_as_label_or_as_annotation() {
-        for mark in GROUP_MARKS {
+        for mark in [
+            "scheduling.x-k8s.io/pod-group",
+            "scheduling.k8s.io/group-name",
+            "kueue.x-k8s.io/pod-group-name",
+            "leaderworkerset.sigs.k8s.io/group-key",
+            "jobset.sigs.k8s.io/jobset-name",
+            "pod-group-name",
+        ] {
             for place in ["labels", "annotations"] {
                 let peer = read(
                     json!({"metadata": {"name": "b", (place): {(mark): "ring", "app": "b"}}, "spec": {}}),
@@ -247,7 +190,10 @@ mod tests {
             "metadata": {"labels": {"kueue.x-k8s.io/pod-group-name": "tree"}}}));
         assert_eq!(
             peer.groups,
-            [(SCHEDULING_GROUP, ring), ("kueue.x-k8s.io/pod-group-name", tree)]
+            [
+                ("spec.schedulingGroup", ring),
+                ("kueue.x-k8s.io/pod-group-name", tree)
+            ]
         );
     }
 }

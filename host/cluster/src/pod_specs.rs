@@ -2,53 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use scupper_api::facts::{FactKind, FactObject, PodClaim, PodSpec, PodVolume, pod_groups};
+use scupper_common::quantity;
 use serde::Deserialize;
 
-use super::peers::{PodGroups, SchedulingGroup, pod_groups};
-use super::read::pods_of;
-use super::wire::{Meta, Object, Texts, nullable};
-use super::{Cluster, ReadError};
-use scupper_common::quantity;
+use super::facts::WireFact;
+use super::peers::SchedulingGroup;
+use super::wire::{Meta, Texts, nullable};
 
 /// The restart policy of an init container that keeps running.
 const SIDECAR: &str = "Always";
-
-/// The parts of a pod's spec that drains do not need.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodSpec {
-    /// `metadata.uid`
-    pub uid: String,
-    /// What the scheduler counts: thousandths of `cpu`, whole units of everything else.
-    pub requests: BTreeMap<String, u64>,
-    /// Its ResourceClaims.
-    pub claims: Vec<PodClaim>,
-    /// Its volumes.
-    pub volumes: Vec<PodVolume>,
-    /// `spec.schedulingGroup.podGroupName`; empty: it has none.
-    pub scheduling_group: String,
-    /// The scheduling groups that it is part of.
-    pub groups: PodGroups,
-}
-
-/// A ResourceClaim of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodClaim {
-    /// Its name in the pod.
-    pub name: String,
-    /// The name of the ResourceClaim; `None`: it has not been made from its template yet.
-    pub claim: Option<String>,
-}
-
-/// A volume of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodVolume {
-    /// Its name in the pod.
-    pub name: String,
-    /// The field that is its source, such as `emptyDir`.
-    pub kind: String,
-    /// The PersistentVolumeClaim behind it.
-    pub claim: Option<String>,
-}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -135,17 +98,9 @@ struct ExtendedClaim {
 
 type Amounts = BTreeMap<String, u64>;
 
-impl Cluster {
-    /// Reads the specs of the node's pods.
-    pub async fn pod_specs(&self, node: &str) -> Result<Vec<PodSpec>, ReadError> {
-        self.read_reduced(&pods_of(node), "list pods", WirePodSpec::into_spec)
-            .await
-    }
-}
-
-impl Object for WirePodSpec {
-    fn meta(&self) -> &Meta {
-        &self.metadata
+impl WireFact for WirePodSpec {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
+        self.into_spec().into()
     }
 }
 
@@ -260,11 +215,12 @@ fn volumes(named: Vec<SpecVolume>, pod: &str) -> Vec<PodVolume> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::decoded;
     use super::*;
     use serde_json::{Value, json};
 
     fn read(value: Value) -> PodSpec {
-        serde_json::from_value::<WirePodSpec>(value).unwrap().into_spec()
+        decoded(&FactKind::PodSpec { node: String::new() }, value)
     }
 
     fn container(requests: Value) -> Value {

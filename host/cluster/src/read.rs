@@ -43,24 +43,6 @@ impl Cluster {
         Ok(objects)
     }
 
-    /// The same for a caller that keeps only some of the objects.
-    pub(super) async fn read_list_where<T: DeserializeOwned>(
-        &self,
-        source: &Source,
-        what: &str,
-        keeps: impl Fn(&T) -> bool,
-    ) -> Result<Vec<T>, ReadError> {
-        let mut objects = Vec::new();
-        let each = |object| {
-            if keeps(&object) {
-                objects.push(object);
-            }
-        };
-        let listed = listing::for_each(self.client(), source, self.options(), each).await;
-        listed.map_err(|fault| fault.read(what))?;
-        Ok(objects)
-    }
-
     /// Reads the names of the nodes with these labels.
     pub async fn nodes_with(&self, selector: &str) -> Result<Vec<String>, ReadError> {
         let source = Source {

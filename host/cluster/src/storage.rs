@@ -3,20 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{AttachedVolume, VolumeClaim as ClaimName};
+use scupper_api::facts::{FactKind, FactObject, PersistentVolume, PersistentVolumeClaim, VolumeAttachment};
+use scupper_engine::{AttachedVolume, VolumeClaim};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::facts::WireFact;
 use super::listing::Source;
-use super::transport::escaped;
 use super::wire::{Meta, Object, nullable};
-use super::{Cluster, ReadError};
-
-/// The label of a node that usually has its name as value.
-const HOSTNAME: &str = "kubernetes.io/hostname";
-
-/// Sources whose data is on the node that uses them.
-const ON_THE_NODE: [&str; 2] = ["hostPath", "local"];
 
 /// The fields of `spec` of a persistent volume that are not its source.
 const NO_SOURCES: [&str; 8] = [
@@ -29,62 +23,6 @@ const NO_SOURCES: [&str; 8] = [
     "volumeAttributesClassName",
     "volumeMode",
 ];
-
-/// A PersistentVolumeClaim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeClaim {
-    /// `metadata.namespace`
-    pub namespace: String,
-    /// `metadata.name`
-    pub name: String,
-    /// `spec.volumeName`; empty: it is not bound.
-    pub volume: String,
-    /// `spec.storageClassName`
-    pub storage_class: String,
-    /// `spec.accessModes`
-    pub access_modes: Vec<String>,
-}
-
-/// A PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PersistentVolume {
-    /// `metadata.name`
-    pub name: String,
-    /// The field of `spec` that is its source, such as `csi`.
-    pub kind: String,
-    /// The claim that is bound to it.
-    pub claim: Option<ClaimName>,
-    /// For each alternative of its node affinity, the labels that must have exactly one value.
-    pins: Vec<BTreeSet<(String, String)>>,
-}
-
-/// A VolumeAttachment of a PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VolumeAttachment {
-    /// `spec.source.persistentVolumeName`
-    pub volume: String,
-    /// `spec.nodeName`
-    pub node: String,
-}
-
-impl PersistentVolume {
-    /// Whether only this node can use its data, given that this node can.
-    pub fn is_local_to(&self, node: &str) -> bool {
-        if ON_THE_NODE.contains(&self.kind.as_str()) {
-            return true;
-        }
-        // CSI drivers have their own labels for the node's name.
-        let pin = |(label, value): &&(String, String)| label == HOSTNAME || value == node;
-        let mut pinned = self
-            .pins
-            .iter()
-            .map(|pins| pins.iter().find(pin).map(|(_, value)| value));
-        match pinned.next() {
-            Some(Some(first)) => pinned.all(|other| other == Some(first)),
-            _ => false,
-        }
-    }
-}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -209,62 +147,6 @@ impl Object for WireAttachment {
     }
 }
 
-impl Cluster {
-    /// Reads a PersistentVolumeClaim; `None` if it does not exist.
-    pub async fn volume_claim(&self, namespace: &str, name: &str) -> Result<Option<VolumeClaim>, ReadError> {
-        let path = format!("{}/{}", claims_of(namespace), escaped(name));
-        let what = format!("persistentvolumeclaim {name}");
-        let found = self.find::<WireVolumeClaim>(&path, &what).await?;
-        Ok(found.map(WireVolumeClaim::into_claim))
-    }
-
-    /// Reads PersistentVolumeClaims by namespace and name: of one namespace, or of all (`None`).
-    pub async fn volume_claims_by_place(
-        &self,
-        namespace: Option<&str>,
-        wanted: &BTreeSet<(String, String)>,
-    ) -> Result<BTreeMap<(String, String), VolumeClaim>, ReadError> {
-        let path = namespace.map_or_else(|| "/api/v1/persistentvolumeclaims".to_owned(), claims_of);
-        let keeps = |claim: &WireVolumeClaim| wanted.contains(&claim.metadata.place());
-        let listed = self
-            .read_list_where::<WireVolumeClaim>(&Source::all(path), "list persistentvolumeclaims", keeps)
-            .await?;
-        let placed = |claim: WireVolumeClaim| (claim.metadata.place(), claim.into_claim());
-        Ok(listed.into_iter().map(placed).collect())
-    }
-
-    /// Reads the PersistentVolumeClaims of a namespace.
-    pub async fn volume_claims(&self, namespace: &str) -> Result<Vec<VolumeClaim>, ReadError> {
-        let what = "list persistentvolumeclaims";
-        let source = Source::all(claims_of(namespace));
-        self.read_reduced(&source, what, WireVolumeClaim::into_claim)
-            .await
-    }
-
-    /// Reads a PersistentVolume; `None` if it does not exist.
-    pub async fn persistent_volume(&self, name: &str) -> Result<Option<PersistentVolume>, ReadError> {
-        let path = format!("/api/v1/persistentvolumes/{}", escaped(name));
-        let what = format!("persistentvolume {name}");
-        let found = self.find::<WireVolume>(&path, &what).await?;
-        Ok(found.map(WireVolume::into_volume))
-    }
-
-    /// Reads all PersistentVolumes.
-    pub async fn persistent_volumes(&self) -> Result<Vec<PersistentVolume>, ReadError> {
-        let path = "/api/v1/persistentvolumes".to_owned();
-        let what = "list persistentvolumes";
-        self.read_reduced(&Source::all(path), what, WireVolume::into_volume)
-            .await
-    }
-
-    /// Reads all VolumeAttachments.
-    pub async fn volume_attachments(&self) -> Result<Vec<VolumeAttachment>, ReadError> {
-        let what = "list volumeattachments";
-        self.read_reduced(&attachments(), what, WireAttachment::into_attachment)
-            .await
-    }
-}
-
 /// The attachments of all nodes.
 pub(super) fn attachments() -> Source {
     Source {
@@ -274,49 +156,58 @@ pub(super) fn attachments() -> Source {
     }
 }
 
-fn claims_of(namespace: &str) -> String {
-    format!("/api/v1/namespaces/{}/persistentvolumeclaims", escaped(namespace))
-}
-
-impl WireVolumeClaim {
-    pub(super) fn into_claim(self) -> VolumeClaim {
-        VolumeClaim {
+impl WireFact for WireVolumeClaim {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
+        let claim = PersistentVolumeClaim {
             namespace: self.metadata.namespace,
             name: self.metadata.name,
             volume: self.spec.volume_name,
             storage_class: self.spec.storage_class_name,
             access_modes: self.spec.access_modes,
-        }
+        };
+        claim.into()
     }
 }
 
-impl WireVolume {
-    pub(super) fn into_volume(self) -> PersistentVolume {
+impl WireFact for WireAttachment {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
+        let attachment = VolumeAttachment {
+            volume: self.spec.source.persistent_volume_name,
+            node: self.spec.node_name,
+        };
+        attachment.into()
+    }
+}
+
+impl WireFact for WireVolume {
+    fn into_fact(self, _kind: &FactKind) -> FactObject {
         let given = self.spec.others.into_iter();
         let mut fields = given.filter_map(|(field, value)| value.map(|_| field));
         let terms = self.spec.node_affinity.required.node_selector_terms;
-        PersistentVolume {
+        let volume = PersistentVolume {
             name: self.metadata.name,
             kind: fields
                 .find(|field| !NO_SOURCES.contains(&field.as_str()))
                 .unwrap_or_default(),
-            claim: self.spec.claim_ref.map(|claim| ClaimName {
+            claim: self.spec.claim_ref.map(|claim| VolumeClaim {
                 namespace: claim.namespace,
                 name: claim.name,
             }),
             pins: terms.into_iter().map(Term::pins).collect(),
-        }
+        };
+        volume.into()
     }
 }
 
 impl Term {
-    fn pins(self) -> BTreeSet<(String, String)> {
+    fn pins(self) -> Vec<(String, String)> {
         let pin = |requirement: Requirement| match &requirement.values[..] {
             [only] if requirement.operator == "In" => Some((requirement.key, only.clone())),
             _ => None,
         };
         let all = self.match_expressions.into_iter().chain(self.match_fields);
-        all.filter_map(pin).collect()
+        let pins: BTreeSet<_> = all.filter_map(pin).collect();
+        pins.into_iter().collect()
     }
 }
 
@@ -341,20 +232,13 @@ impl WireAttachment {
     }
 
     /// With the claim of its volume.
-    pub(super) fn to_engine(&self, claim: Option<ClaimName>) -> AttachedVolume {
+    pub(super) fn to_engine(&self, claim: Option<VolumeClaim>) -> AttachedVolume {
         AttachedVolume {
             attachment: self.metadata.name.clone(),
             volume: self.spec.source.persistent_volume_name.clone(),
             claim,
             attacher: self.spec.attacher.clone(),
             problem: self.status.detach_error.message.clone(),
-        }
-    }
-
-    pub(super) fn into_attachment(self) -> VolumeAttachment {
-        VolumeAttachment {
-            volume: self.spec.source.persistent_volume_name,
-            node: self.spec.node_name,
         }
     }
 }

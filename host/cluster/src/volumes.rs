@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, Stream, StreamExt as _};
 use scupper_api::Change;
+use scupper_api::facts::{FactKind, PersistentVolume};
 use scupper_engine::{Answer, AttachedVolume, Event, VolumeClaim};
 use tokio::time::timeout;
 
@@ -86,7 +87,9 @@ impl Cluster {
 
     /// The claim of a PersistentVolume; `None`: it could not be read.
     async fn claim_of(&self, volume: &str) -> Option<Option<VolumeClaim>> {
-        match self.persistent_volume(volume).await {
+        let place = (String::new(), volume.to_owned());
+        let found = self.ask_one::<PersistentVolume>(FactKind::PersistentVolume, place);
+        match found.await {
             Ok(found) => Some(found.and_then(|volume| volume.claim)),
             Err(error) => {
                 tracing::warn!(volume, %error, "the claim of an attached volume is not known");

@@ -46,13 +46,6 @@ pub(super) struct Meta {
     pub(super) deletion_grace_period_seconds: Option<i64>,
 }
 
-impl Meta {
-    /// Its namespace and name.
-    pub(super) fn place(&self) -> (String, String) {
-        (self.namespace.clone(), self.name.clone())
-    }
-}
-
 /// One of `metadata.ownerReferences`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -26,10 +26,6 @@ mod runner;
 
 pub use adapters::drain_request_plan::{DrainRequestPlanError, plan_drain_request};
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
-pub use adapters::policy_facts::{
-    claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,
-    volume_claim_fact, volume_fact,
-};
 pub use error::DriverError;
 pub use lease::{LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes};

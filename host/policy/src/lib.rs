@@ -20,14 +20,9 @@ mod load;
 mod runtime;
 mod wit;
 
-pub use imports::access::{AccessError, ClusterAccess, PolicyEvent};
-pub use imports::facts::answers::{DrainFacts, Facts};
+pub use imports::access::{AccessError, ClusterAccess, FactError, PolicyEvent};
+pub use imports::facts::cache::{DrainFacts, Facts};
 pub use imports::facts::peers::KnownPeers;
-pub use imports::facts::source::{
-    BudgetFact, ClaimFact, DeviceAttributes, DeviceId, FactSource, Listed, Marks, NamespaceFact, OwnerFact,
-    PeerFact, Place, PodClaimFact, PodGroups, PodSpecFact, PodVolumeFact, VolumeAttachments, VolumeClaimFact,
-    VolumeFact, Wanted, WantedPeers,
-};
 pub use imports::http::{Endpoint, HttpMock, HttpMockAnswer, HttpSetupError, Network, Resolve, TlsError};
 pub use imports::no_cluster::NoCluster;
 pub use imports::secret::Secrets;

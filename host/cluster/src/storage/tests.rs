@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::super::facts::decoded;
 use super::*;
 
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
 fn volume(spec: Value) -> PersistentVolume {
-    let wire: WireVolume = serde_json::from_value(json!({"metadata": {"name": "pv"}, "spec": spec})).unwrap();
-    wire.into_volume()
+    let object = json!({"metadata": {"name": "pv"}, "spec": spec});
+    decoded(&FactKind::PersistentVolume, object)
 }
 
 /// With these alternatives of its node affinity.
@@ -22,14 +25,11 @@ fn label(key: &str, operator: &str, values: &[&str]) -> Value {
 
 #[test]
 fn a_claim_says_what_it_wants_and_to_which_volume_it_is_bound() {
-    let claim = |value| {
-        let wire: WireVolumeClaim = serde_json::from_value(value).unwrap();
-        wire.into_claim()
-    };
+    let claim = |value| decoded::<PersistentVolumeClaim>(&FactKind::PersistentVolumeClaim, value);
     let spec = json!({"volumeName": "pv-7", "storageClassName": "fast", "accessModes": ["ReadWriteOnce"]});
     assert_eq!(
         claim(json!({"metadata": {"namespace": "shop", "name": "data"}, "spec": spec})),
-        VolumeClaim {
+        PersistentVolumeClaim {
             namespace: "shop".to_owned(),
             name: "data".to_owned(),
             volume: "pv-7".to_owned(),
@@ -38,7 +38,7 @@ fn a_claim_says_what_it_wants_and_to_which_volume_it_is_bound() {
         }
     );
     let pending = json!({"spec": {"volumeName": null, "storageClassName": null, "accessModes": null}});
-    assert_eq!(claim(pending), VolumeClaim::default());
+    assert_eq!(claim(pending), PersistentVolumeClaim::default());
 }
 
 #[test]
@@ -98,10 +98,7 @@ fn a_volume_is_local_if_no_other_node_can_use_it() {
 
 #[test]
 fn an_attachment_names_the_volume_and_the_node() {
-    let attachment = |value| {
-        let wire: WireAttachment = serde_json::from_value(value).unwrap();
-        wire.into_attachment()
-    };
+    let attachment = |value| decoded::<VolumeAttachment>(&FactKind::VolumeAttachment, value);
     let spec =
         json!({"attacher": "ebs.csi.aws.com", "nodeName": "a", "source": {"persistentVolumeName": "pv-7"}});
     assert_eq!(

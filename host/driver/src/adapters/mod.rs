@@ -6,5 +6,4 @@ pub(crate) mod drain_request_plan;
 pub(crate) mod drain_request_trigger;
 pub(crate) mod metrics;
 pub(crate) mod policy_access;
-pub(crate) mod policy_facts;
 pub(crate) mod transition_api;

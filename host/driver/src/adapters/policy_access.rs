@@ -2,19 +2,20 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use scupper_api::facts::{FactKind, FactObject, FactQuery, Namespace, Selection};
 use scupper_engine::{Answer, Node, Pod, PodRef, Task, Uid};
 use tokio::sync::{OnceCell, watch};
 
 use crate::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
-use scupper_policy::{AccessError, ClusterAccess, PolicyEvent};
+use scupper_policy::{AccessError, ClusterAccess, FactError, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};
 use scupper_triggers::drain_request::ServedRequests;
 
 /// The cluster edge, as policies use it.
 pub(crate) struct PolicyClusterAccess {
-    pub(super) cluster: Cluster,
-    pub(super) served: ServedReceiver,
+    cluster: Cluster,
+    served: ServedReceiver,
     messages: PolicyMessages,
     cluster_uid: OnceCell<Uid>,
 }
@@ -31,15 +32,36 @@ impl PolicyClusterAccess {
             cluster_uid: OnceCell::new(),
         }
     }
+
+    /// The DrainRequests that a drain serves.
+    fn served_by(&self, drain: &str) -> Result<Vec<FactObject>, FactError> {
+        let served = self.served.borrow().clone();
+        let served = served.filter(|served| served.drain == drain);
+        let gone = || FactError::NotFound("the DrainRequests of this drain are gone".to_owned());
+        let requests = served.ok_or_else(gone)?.requests.into_iter();
+        Ok(requests.map(FactObject::DrainRequest).collect())
+    }
 }
 
 impl ClusterAccess for PolicyClusterAccess {
+    fn ask<'a>(&'a self, query: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>> {
+        async move {
+            match &query.selection {
+                Selection::OfDrain(drain) => self.served_by(drain),
+                _ => self.cluster.ask(query).await.map_err(unread),
+            }
+        }
+        .boxed()
+    }
+
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
         const NAMESPACE: &str = "kube-system";
         async move {
             // It never changes, and a waiting policy asks again and again.
-            let read = async || match self.cluster.namespace(NAMESPACE).await {
-                Ok(Some(found)) => Ok(Uid(found.uid)),
+            let place = || (String::new(), NAMESPACE.to_owned());
+            let found = || self.cluster.ask_one::<Namespace>(FactKind::Namespace, place());
+            let read = async || match found().await {
+                Ok(Some(found)) => Ok(Uid(found.metadata.uid)),
                 Ok(None) => Err(AccessError::NotFound(format!("namespace {NAMESPACE}"))),
                 Err(error) => Err(AccessError::Unavailable(error.to_string())),
             };
@@ -147,6 +169,14 @@ impl ClusterAccess for PolicyClusterAccess {
             emitted.map_err(access_error)
         }
         .boxed()
+    }
+}
+
+fn unread(error: ReadError) -> FactError {
+    let text = error.to_string();
+    match error {
+        ReadError::Forbidden { .. } => FactError::Forbidden(text),
+        _ => FactError::Unavailable(text),
     }
 }
 

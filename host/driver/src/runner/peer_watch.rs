@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, SelectAll, StreamExt as _};
 use scupper_api::Change;
-use scupper_cluster::{Cluster, PeerPod, PeerSelection};
+use scupper_api::facts::{Peer, PeerSelection};
+use scupper_cluster::Cluster;
 use scupper_engine::{Event, Uid};
-use scupper_policy::{KnownPeers, WantedPeers};
+use scupper_policy::KnownPeers;
 use tokio::time::{Instant, sleep_until};
 
 /// The least time between two calls because of changes: each call lists the pods again.
@@ -21,7 +22,7 @@ pub(super) struct PeerWatches(BTreeMap<String, PeerWatch>);
 
 /// The pods that one policy has asked about in its last step.
 struct PeerWatch {
-    wanted: Vec<WantedPeers>,
+    wanted: Vec<PeerSelection>,
     changes: SelectAll<BoxStream<'static, ()>>,
     has_changed: bool,
     /// When the policy may be called again.
@@ -89,25 +90,22 @@ impl PeerWatches {
 
 /// Yields when the pods are not as they were known.
 fn changes(cluster: &Cluster, known: KnownPeers) -> BoxStream<'static, ()> {
-    let KnownPeers { wanted, pods } = known;
-    let selection = PeerSelection {
-        namespace: wanted.namespace.clone(),
-        label: wanted.label.clone(),
-    };
-    let pods = pods.iter();
-    let mut seen: Seen = pods
-        .map(|pod| (pod.pod.uid.clone(), (pod.node.clone(), pod.deletion.is_some())))
-        .collect();
-    let changes = cluster.peer_changes(&selection);
+    let pods = known.pods();
+    let mut seen: Seen = pods.map(|pod| (pod.id.uid.clone(), state(pod))).collect();
+    let wanted = known.wanted;
+    let changes = cluster.peer_changes(&wanted);
     let news =
         changes.filter_map(move |change| std::future::ready(apply(&mut seen, &wanted, change).then_some(())));
     news.boxed()
 }
 
+fn state(pod: &Peer) -> (String, bool) {
+    (pod.node.clone(), pod.deletion.is_some())
+}
+
 /// Whether the change matters.
-fn apply(seen: &mut Seen, wanted: &WantedPeers, change: Change<PeerPod>) -> bool {
-    let is_wanted = |pod: &PeerPod| wanted.includes(pod.controller.as_ref(), &pod.groups);
-    let state = |pod: &PeerPod| (pod.node.clone(), pod.deletion.is_some());
+fn apply(seen: &mut Seen, wanted: &PeerSelection, change: Change<Peer>) -> bool {
+    let is_wanted = |pod: &Peer| wanted.includes(pod);
     match change {
         Change::Listed(pods) => {
             let pods = pods.iter().filter(|pod| is_wanted(pod));
@@ -132,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    fn pod(uid: &str, node: &str, controller: &str) -> PeerPod {
-        PeerPod {
+    fn pod(uid: &str, node: &str, controller: &str) -> Peer {
+        Peer {
             id: PodRef {
                 namespace: "ml".to_owned(),
                 name: uid.to_owned(),
@@ -150,23 +148,23 @@ mod tests {
 
     #[test]
     fn only_a_change_that_a_hook_may_wait_for_calls_it() {
-        let wanted = WantedPeers {
+        let wanted = PeerSelection {
             controllers: [Uid("train".to_owned())].into(),
-            ..WantedPeers::default()
+            ..PeerSelection::default()
         };
         let mut seen = Seen::from([(Uid("a".to_owned()), ("n2".to_owned(), false))]);
         let mut is_news = |change| apply(&mut seen, &wanted, change);
         let a = pod("a", "n2", "train");
         assert!(!is_news(Change::Listed(vec![a.clone(), pod("b", "n3", "web")])));
         // Its readiness, its labels.
-        let unready = PeerPod {
+        let unready = Peer {
             ready: false,
             ..a.clone()
         };
         assert!(!is_news(Change::Applied(unready)));
         assert!(!is_news(Change::Applied(pod("c", "n3", "web"))));
         assert!(!is_news(Change::Deleted(pod("b", "n3", "web"))));
-        let ending = PeerPod {
+        let ending = Peer {
             deletion: Some(scupper_engine::Time::from_millis(1)),
             ..a.clone()
         };

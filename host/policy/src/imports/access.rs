@@ -2,13 +2,15 @@
 //! checks the grant before each call.
 
 use futures::future::BoxFuture;
+use scupper_api::facts::{FactObject, FactQuery};
 use scupper_engine::{Node, Pod, PodRef, Uid};
 use thiserror::Error;
 
-use super::facts::source::FactSource;
-
 /// The part of the cluster that policies can reach.
-pub trait ClusterAccess: FactSource + Send + Sync {
+pub trait ClusterAccess: Send + Sync {
+    /// The objects of a query. It may send requests; nothing is remembered here.
+    fn ask<'a>(&'a self, query: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>>;
+
     /// The UID of the namespace `kube-system`, which identifies the cluster.
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>>;
 
@@ -71,5 +73,19 @@ pub enum AccessError {
     NotFound(String),
     /// The API server refused or could not be reached.
     #[error("the cluster is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum FactError {
+    /// There is no such object.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// There is no right to read the objects.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The API server refused or could not be reached.
+    #[error("{0}")]
     Unavailable(String),
 }

@@ -1,19 +1,13 @@
 //! For policies that run without a cluster: in dry runs, benchmarks and tests.
 
-use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_api::DrainRequestFields;
-use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
+use scupper_api::facts::{FactObject, FactQuery};
+use scupper_engine::{Node, Pod, PodRef, Uid};
 
-use crate::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, Listed, Marks,
-    NamespaceFact, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
-    VolumeFact, Wanted, WantedPeers,
-};
+use crate::{AccessError, ClusterAccess, FactError, PolicyEvent};
 
 /// A cluster that is never available; it says why.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +20,10 @@ impl NoCluster {
 }
 
 impl ClusterAccess for NoCluster {
+    fn ask<'a>(&'a self, _: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>> {
+        ready(Err(FactError::Unavailable(self.0.to_owned()))).boxed()
+    }
+
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
         self.refuse()
     }
@@ -66,98 +64,6 @@ impl ClusterAccess for NoCluster {
     }
 
     fn emit<'a>(&'a self, _: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.refuse()
-    }
-}
-
-impl FactSource for NoCluster {
-    fn lifecycle_event<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Marks, AccessError>> {
-        self.refuse()
-    }
-
-    fn drain_requests<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
-        self.refuse()
-    }
-
-    fn namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
-        self.refuse()
-    }
-
-    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn owner<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Controller,
-    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn owners<'a>(&'a self, _: &'a Wanted, _: &'a Controller) -> Listed<'a, OwnerFact> {
-        self.refuse()
-    }
-
-    fn pod_specs<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn resource_claim<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn resource_claims<'a>(&'a self, _: &'a Wanted) -> Listed<'a, ClaimFact> {
-        self.refuse()
-    }
-
-    fn device_attributes<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
-        self.refuse()
-    }
-
-    fn volume_claim<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn volume_claims<'a>(&'a self, _: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
-        self.refuse()
-    }
-
-    fn persistent_volume<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn persistent_volumes<'a>(
-        &'a self,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
-        self.refuse()
-    }
-
-    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
-        self.refuse()
-    }
-
-    fn peers<'a>(&'a self, _: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
         self.refuse()
     }
 }

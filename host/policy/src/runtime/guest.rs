@@ -13,7 +13,7 @@ use super::fault::{CallError, CallFault};
 use super::meter::Meter;
 use super::ticker::Ticker;
 use super::usage::{CallResult, PolicyUsage};
-use crate::imports::facts::answers::{AskedPod, Asker};
+use crate::imports::facts::caller::{CallerPod, FactCaller};
 use crate::imports::facts::import::FactScope;
 use crate::imports::store_data::{CallScope, PolicyContext, StepScope, StoreData};
 use crate::imports::wasi::{Occasion, Wasi};
@@ -269,12 +269,12 @@ impl Guest {
         let facts = drain.and_then(|drain| drain.facts);
         Some(FactScope {
             facts: facts.map_or_else(Arc::default, Arc::clone),
-            asker: Asker {
+            caller: FactCaller {
                 cluster: Arc::clone(&self.context.cluster),
                 trigger: text(|drain| drain.trigger.to_owned()),
                 name: text(|drain| drain.name.to_owned()),
                 id: text(|drain| drain.id.to_owned()),
-                pods: pods.iter().map(|pod| AskedPod::of(pod)).collect(),
+                pods: pods.iter().map(|pod| CallerPod::of(pod)).collect(),
             },
             in_drain: drain.is_some(),
         })

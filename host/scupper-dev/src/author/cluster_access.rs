@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use scupper_api::DrainRequestFields;
-use scupper_engine::{Controller, Node, Pod, PodRef, Uid};
+use scupper_api::facts::{FactObject, FactQuery};
+use scupper_engine::{Node, Pod, PodRef, Uid};
 
 use super::memory_cluster::MemoryCluster;
-use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, FactSource, HttpMock,
-    HttpMockAnswer, Listed, Marks, NamespaceFact, OwnerFact, PeerFact, Place, PodSpecFact, PolicyEvent,
-    VolumeAttachments, VolumeClaimFact, VolumeFact, Wanted, WantedPeers,
-};
+use scupper_policy::{AccessError, ClusterAccess, FactError, HttpMock, HttpMockAnswer, PolicyEvent};
+
+/// What policies get while the API server is away.
+const OUTAGE: &str = "the API server does not answer";
 
 /// The cluster, shared by the runner and the policies.
 #[derive(Clone)]
@@ -28,16 +27,14 @@ impl SharedCluster {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask<'a, T: Send + 'a>(
+    fn act<'a, T: Send + 'a>(
         &'a self,
         act: impl FnOnce(&mut MemoryCluster) -> Result<T, AccessError> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, AccessError>> {
         async move {
             let mut cluster = self.lock();
             if !cluster.is_reachable() {
-                return Err(AccessError::Unavailable(
-                    "the API server does not answer".to_owned(),
-                ));
+                return Err(AccessError::Unavailable(OUTAGE.to_owned()));
             }
             act(&mut cluster)
         }
@@ -46,16 +43,26 @@ impl SharedCluster {
 }
 
 impl ClusterAccess for SharedCluster {
+    fn ask<'a>(&'a self, query: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>> {
+        let found = self.act(|cluster| Ok(cluster.answer(query)));
+        async move {
+            found
+                .await
+                .map_err(|_outage| FactError::Unavailable(OUTAGE.to_owned()))
+        }
+        .boxed()
+    }
+
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
-        self.ask(|_cluster| Ok(Uid("uid-of-cluster".to_owned())))
+        self.act(|_cluster| Ok(Uid("uid-of-cluster".to_owned())))
     }
 
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        self.ask(|cluster| Ok(cluster.seen_node()))
+        self.act(|cluster| Ok(cluster.seen_node()))
     }
 
     fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.pods().cloned().collect()))
+        self.act(|cluster| Ok(cluster.pods().cloned().collect()))
     }
 
     fn annotate_node<'a>(
@@ -64,7 +71,7 @@ impl ClusterAccess for SharedCluster {
         key: &'a str,
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |cluster| {
+        self.act(move |cluster| {
             let _version = cluster.change_node(|node| annotate(&mut node.annotations, key, value));
             Ok(())
         })
@@ -76,7 +83,7 @@ impl ClusterAccess for SharedCluster {
         key: &'a str,
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |cluster| {
+        self.act(move |cluster| {
             let change = |found: &mut Pod| {
                 if found.id.uid != pod.uid {
                     return Err(AccessError::NotFound(format!("pod {pod}")));
@@ -97,11 +104,11 @@ impl ClusterAccess for SharedCluster {
         name: &'a str,
         _key: &'a str,
     ) -> BoxFuture<'a, Result<Vec<u8>, AccessError>> {
-        self.ask(move |_| Err(AccessError::NotFound(format!("secret {namespace}/{name}"))))
+        self.act(move |_| Err(AccessError::NotFound(format!("secret {namespace}/{name}"))))
     }
 
     fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
-        self.ask(move |cluster| {
+        self.act(move |cluster| {
             let about = event.pod.map_or_else(|| event.node.to_owned(), PodRef::to_string);
             cluster
                 .emitted
@@ -111,136 +118,10 @@ impl ClusterAccess for SharedCluster {
     }
 }
 
-impl FactSource for SharedCluster {
-    fn lifecycle_event<'a>(
-        &'a self,
-        _name: &'a str,
-        _uid: &'a str,
-    ) -> BoxFuture<'a, Result<Marks, AccessError>> {
-        self.ask(|cluster| Ok(cluster.request.clone()))
-    }
-
-    fn drain_requests<'a>(
-        &'a self,
-        _drain: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.drain_requests.clone()))
-    }
-
-    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
-        self.ask(move |cluster| {
-            let found = cluster.namespace(name);
-            found.ok_or_else(|| AccessError::NotFound(format!("there is no namespace {name}")))
-        })
-    }
-
-    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.all_namespaces()))
-    }
-
-    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.budget_facts()))
-    }
-
-    fn owner<'a>(
-        &'a self,
-        namespace: &'a str,
-        reference: &'a Controller,
-    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
-        self.ask(move |cluster| {
-            let like = cluster.owners_like(namespace, reference);
-            Ok(like
-                .into_iter()
-                .find(|owner| owner.reference.name == reference.name))
-        })
-    }
-
-    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact> {
-        self.ask(move |cluster| {
-            let found = wanted.places.iter().filter_map(|place| {
-                let mut like = cluster.owners_like(&place.0, like).into_iter();
-                let owner = like.find(|owner| owner.reference.name == place.1)?;
-                Some((place.clone(), owner))
-            });
-            Ok(Some(found.collect()))
-        })
-    }
-
-    fn pod_specs<'a>(
-        &'a self,
-        _node: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.pod_specs()))
-    }
-
-    fn resource_claim<'a>(
-        &'a self,
-        namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
-        let place = (namespace.to_owned(), name.to_owned());
-        self.ask(move |cluster| Ok(cluster.pod_facts.claims.get(&place).cloned()))
-    }
-
-    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
-        self.ask(move |cluster| Ok(Some(only(&cluster.pod_facts.claims, wanted))))
-    }
-
-    fn device_attributes<'a>(
-        &'a self,
-        _node: &'a str,
-    ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
-        self.ask(|cluster| Ok(cluster.pod_facts.attributes.clone()))
-    }
-
-    fn volume_claim<'a>(
-        &'a self,
-        namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
-        let place = (namespace.to_owned(), name.to_owned());
-        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.claims.get(&place).cloned()))
-    }
-
-    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
-        self.ask(move |cluster| Ok(Some(only(&cluster.pod_facts.volumes.claims, wanted))))
-    }
-
-    fn persistent_volume<'a>(
-        &'a self,
-        name: &'a str,
-        _node: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.pod_facts.volumes.volumes.get(name).cloned()))
-    }
-
-    fn persistent_volumes<'a>(
-        &'a self,
-        _node: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
-        self.ask(|cluster| Ok(cluster.pod_facts.volumes.volumes.clone()))
-    }
-
-    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
-        self.ask(|cluster| Ok(cluster.pod_facts.volumes.attachments.clone()))
-    }
-
-    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
-        self.ask(move |cluster| Ok(cluster.pods_of_namespace(&wanted.namespace)))
-    }
-}
-
 impl HttpMock for SharedCluster {
     fn answer(&self, method: &str, url: &str) -> HttpMockAnswer {
         self.lock().answers.take(method, url)
     }
-}
-
-/// The wanted ones of these.
-fn only<T: Clone>(all: &BTreeMap<Place, T>, wanted: &Wanted) -> BTreeMap<Place, T> {
-    let found = wanted.places.iter();
-    let found = found.filter_map(|place| Some((place.clone(), all.get(place)?.clone())));
-    found.collect()
 }
 
 fn annotate(annotations: &mut BTreeMap<String, String>, key: &str, value: Option<&str>) {

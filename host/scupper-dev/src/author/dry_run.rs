@@ -68,9 +68,7 @@ impl DryRun {
         for budget in snapshot.budgets {
             cluster.set_budget(budget);
         }
-        (cluster.namespaces, cluster.owners) = (snapshot.namespaces, snapshot.owners);
-        (cluster.pod_facts, cluster.elsewhere) = (snapshot.pod_facts, snapshot.elsewhere);
-        cluster.drain_requests = snapshot.drain_requests;
+        (cluster.facts, cluster.elsewhere) = (snapshot.facts, snapshot.elsewhere);
         let (node, trigger) = (cluster.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();

@@ -3,19 +3,17 @@
 //! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day takes a millisecond. It must not
 //! know the expectations.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_api::DrainRequestFields;
+use scupper_api::facts::{FactKind, FactObject, FactQuery, FactType as _, Metadata, Namespace};
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Controller, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task,
-    Time, Trigger, Uid,
+    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task, Time,
+    Trigger, Uid,
 };
 
+use super::fact_objects::FactObjects;
 use super::mock_servers::MockServers;
-use super::pod_facts::PodFacts;
-use scupper_policy::{BudgetFact, Marks, NamespaceFact, OwnerFact, PeerFact, PodSpecFact};
 
 /// The default time until a pod has terminated.
 const ENDS_AFTER: Duration = Duration::from_secs(1);
@@ -32,17 +30,12 @@ pub(super) struct MemoryCluster {
     /// Pods on other nodes.
     pub(super) elsewhere: Vec<Pod>,
     pub(super) budgets: Vec<Budget>,
-    pub(super) namespaces: BTreeMap<String, NamespaceFact>,
-    /// Owners of pods, with their namespaces.
-    pub(super) owners: Vec<(String, OwnerFact)>,
-    /// Requests, devices and volumes of pods.
-    pub(super) pod_facts: PodFacts,
+    /// What policies may ask about beyond these.
+    pub(super) facts: FactObjects,
     /// The pods of budgets on all nodes, by namespace and name.
     pub(super) expected_pods: BTreeMap<(String, String), i32>,
-    /// The object that requested the drain.
-    pub(super) request: Marks,
-    /// The DrainRequests that requested it.
-    pub(super) drain_requests: Vec<Arc<DrainRequestFields>>,
+    /// The LifecycleEvent that requested the drain.
+    pub(super) event: Metadata,
     /// Scheduled events.
     due: Vec<(Time, TimedChange)>,
     /// Pending watch events, in order.
@@ -78,12 +71,9 @@ impl MemoryCluster {
             gone: BTreeMap::new(),
             elsewhere: Vec::new(),
             budgets: Vec::new(),
-            namespaces: BTreeMap::new(),
-            owners: Vec::new(),
-            pod_facts: PodFacts::default(),
+            facts: FactObjects::default(),
             expected_pods: BTreeMap::new(),
-            request: Marks::default(),
-            drain_requests: Vec::new(),
+            event: Metadata::default(),
             due: Vec::new(),
             events: Vec::new(),
             version: 1,
@@ -141,10 +131,15 @@ impl MemoryCluster {
 
     /// The trigger of the drain: `other`, unless there are DrainRequests.
     pub(super) fn trigger_or(&self, other: &str) -> String {
-        match self.drain_requests[..] {
-            [] => other.to_owned(),
-            _ => Trigger::DrainRequest.name().to_owned(),
+        match self.facts.iter().any(is_drain_request) {
+            true => Trigger::DrainRequest.name().to_owned(),
+            false => other.to_owned(),
         }
+    }
+
+    /// Nothing requests a drain any more.
+    pub(super) fn forget_drain_requests(&mut self) {
+        self.facts.retain(|object| !is_drain_request(object));
     }
 
     pub(super) fn pods(&self) -> impl Iterator<Item = &Pod> {
@@ -156,74 +151,58 @@ impl MemoryCluster {
         self.pods().find(|pod| pod.id.to_string() == name)
     }
 
-    /// A namespace that was named, or that has or had pods. The API server gives each of them a label with its name.
-    pub(super) fn namespace(&self, name: &str) -> Option<NamespaceFact> {
-        let living = self.pods().map(|pod| &pod.id);
-        let mut pods = living.chain(self.gone.values());
-        let known = self.namespaces.get(name).cloned();
-        let mut namespace =
-            known.or_else(|| pods.any(|pod| pod.namespace == name).then(NamespaceFact::default))?;
-        let label = "kubernetes.io/metadata.name".to_owned();
-        namespace.marks.labels.insert(label, name.to_owned());
-        Some(namespace)
-    }
-
-    /// The budgets, as policies learn of them.
-    pub(super) fn budget_facts(&self) -> Vec<BudgetFact> {
-        let fact = |budget: &Budget| {
-            let here = self.pods().filter(|pod| budget.selects(pod)).count();
-            let here = i32::try_from(here).unwrap_or(i32::MAX);
-            let key = (budget.namespace.clone(), budget.name.clone());
-            let elsewhere = self.expected_pods.get(&key).copied();
-            BudgetFact {
-                expected_pods: elsewhere.unwrap_or_else(|| here.max(budget.current_healthy)),
-                budget: budget.clone(),
+    /// The objects of a query.
+    pub(super) fn answer(&self, query: &FactQuery) -> Vec<FactObject> {
+        let current: Vec<FactObject> = match &query.kind {
+            // Whatever its name.
+            FactKind::LifecycleEvent => return vec![self.event.clone().into()],
+            FactKind::Namespace => self.namespaces(),
+            FactKind::Budget => self
+                .budgets
+                .iter()
+                .map(|budget| self.counted(budget).into())
+                .collect(),
+            FactKind::PodSpec { .. } => self.pods().map(|pod| self.facts.spec(pod).into()).collect(),
+            FactKind::Peer => {
+                let pods = self.pods().chain(&self.elsewhere);
+                pods.map(|pod| self.facts.peer(pod).into()).collect()
             }
+            _ => return self.facts.answer(query),
         };
-        self.budgets.iter().map(fact).collect()
+        current.into_iter().filter(|object| query.wants(object)).collect()
     }
 
-    /// The owners of a namespace that are of the kind of this reference.
-    pub(super) fn owners_like(&self, namespace: &str, like: &Controller) -> Vec<OwnerFact> {
-        let is_like = |(of, owner): &&(String, OwnerFact)| {
-            let reference = &owner.reference;
-            of == namespace && reference.kind == like.kind && reference.api_version == like.api_version
-        };
-        self.owners
-            .iter()
-            .filter(is_like)
-            .map(|(_, owner)| owner.clone())
-            .collect()
-    }
-
-    /// What the specs of the existing pods say.
-    pub(super) fn pod_specs(&self) -> BTreeMap<Uid, PodSpecFact> {
-        let spec = |uid: &Uid| self.pod_facts.specs.get(uid).cloned().unwrap_or_default();
-        let pods = self.pods.iter().map(|(uid, living)| {
-            let spec = PodSpecFact {
-                groups: self.pod_facts.groups(&living.pod),
-                ..spec(uid)
-            };
-            (uid.clone(), spec)
+    /// Those that were named, and those that have or had pods. The API server gives each of them a label with its name.
+    fn namespaces(&self) -> Vec<FactObject> {
+        let named = self.facts.iter().filter_map(Namespace::of).cloned();
+        let living = self.pods().map(|pod| &pod.id);
+        let of_pods = living.chain(self.gone.values()).map(|pod| pod.namespace.clone());
+        let of_pods = of_pods.map(|name| Namespace {
+            metadata: Metadata {
+                name,
+                ..Metadata::default()
+            },
         });
-        pods.collect()
+        let mut all = BTreeMap::new();
+        for mut namespace in named.chain(of_pods) {
+            let name = namespace.metadata.name.clone();
+            let label = "kubernetes.io/metadata.name".to_owned();
+            namespace.metadata.labels.insert(label, name.clone());
+            all.entry(name).or_insert(namespace);
+        }
+        all.into_values().map(FactObject::from).collect()
     }
 
-    /// The pods of a namespace, here and on other nodes.
-    pub(super) fn pods_of_namespace(&self, namespace: &str) -> Vec<PeerFact> {
-        let all = self.pods().chain(&self.elsewhere);
-        let here = all.filter(|pod| pod.id.namespace == namespace);
-        here.map(|pod| self.pod_facts.peer(pod)).collect()
-    }
-
-    /// All namespaces.
-    pub(super) fn all_namespaces(&self) -> BTreeMap<String, NamespaceFact> {
-        let of_pods = self.pods().map(|pod| &pod.id.namespace);
-        let names: BTreeSet<&String> = self.namespaces.keys().chain(of_pods).collect();
-        let found = names
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), self.namespace(name)?)));
-        found.collect()
+    /// A budget with the number of its pods.
+    fn counted(&self, budget: &Budget) -> Budget {
+        let here = self.pods().filter(|pod| budget.selects(pod)).count();
+        let here = i32::try_from(here).unwrap_or(i32::MAX);
+        let key = (budget.namespace.clone(), budget.name.clone());
+        let elsewhere = self.expected_pods.get(&key).copied();
+        Budget {
+            expected_pods: elsewhere.unwrap_or_else(|| here.max(budget.current_healthy)),
+            ..budget.clone()
+        }
     }
 
     /// The name of an existing or former pod.
@@ -431,4 +410,8 @@ impl MemoryCluster {
             self.events.push(Event::BudgetApplied(budget.clone()));
         }
     }
+}
+
+const fn is_drain_request(object: &FactObject) -> bool {
+    matches!(object, FactObject::DrainRequest(_))
 }

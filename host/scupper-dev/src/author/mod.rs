@@ -13,12 +13,12 @@ mod drain_requests;
 mod dry_run;
 #[cfg(test)]
 mod error_texts;
+mod fact_objects;
 mod form;
 mod memory_cluster;
 mod mock_servers;
 mod new;
 mod offline;
-mod pod_facts;
 mod runner;
 mod scenario;
 mod sdk;
@@ -27,7 +27,6 @@ mod snapshot;
 mod specs;
 mod suite;
 mod values;
-mod volume_facts;
 
 pub(crate) use assertions::Difference;
 pub(crate) use dry_run::{DryRun, Figures, Stepped};

@@ -118,7 +118,7 @@ impl ScenarioRunner {
         self.request.intent = Intent::Uncordon;
         self.request.id = format!("{}-is-over", self.request.id);
         // A DrainRequest never requests an uncordon.
-        self.cluster.lock().drain_requests.clear();
+        self.cluster.lock().forget_drain_requests();
         self.request.deadline = None;
         self.started = now;
         self.outcome = None;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use scupper_api::facts::FactObject;
 use scupper_engine::{HumanDuration, Intent, PodRef, Request, Time, whole_millis};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -155,10 +156,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         pods,
         elsewhere,
         budgets,
-        namespaces,
-        owners,
-        pod_facts,
-        drain_requests: snapshot_requests,
+        facts,
     } = snapshot.unwrap_or_else(|| Snapshot::of_node(plain_node(wanted.unwrap_or("node-1"))));
     let beginning = beginning(form);
     said.change(&mut node, beginning);
@@ -170,7 +168,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     for budget in budgets {
         cluster.set_budget(budget);
     }
-    cluster.pod_facts = pod_facts;
+    cluster.facts = facts;
     let mut own_pod = None;
     let before = Time::from_millis(beginning.as_millis().saturating_sub(OLD));
     for form in &form.pods {
@@ -187,22 +185,23 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
         }
         cluster.set_budget(budget);
     }
-    (cluster.namespaces, cluster.owners) = (namespaces, owners);
     for form in &form.owners {
-        let owner = form.fact();
-        cluster
-            .owners
-            .push(owner.map_err(|message| ScenarioError::Form(format!("owners: {message}")))?);
+        let owner = form.owner();
+        let owner = owner.map_err(|message| ScenarioError::Form(format!("owners: {message}")))?;
+        cluster.facts.set(owner);
     }
     for form in &form.namespaces {
-        cluster.namespaces.insert(form.name.clone(), form.fact(beginning));
+        cluster.facts.set(form.namespace(beginning));
     }
-    cluster.request = form.request.marks();
-    cluster.drain_requests = match drain_requests::of_specs(&form.drain_requests) {
-        Ok(requests) if requests.is_empty() => snapshot_requests,
-        Ok(requests) => requests,
-        Err(message) => return Err(ScenarioError::Form(format!("drain-requests: {message}"))),
-    };
+    cluster.event = form.request.event();
+    let requests = drain_requests::of_specs(&form.drain_requests);
+    let requests = requests.map_err(|message| ScenarioError::Form(format!("drain-requests: {message}")))?;
+    if !requests.is_empty() {
+        cluster.forget_drain_requests();
+    }
+    for request in requests {
+        cluster.facts.add(FactObject::DrainRequest(request));
+    }
     for answer in &form.answers {
         cluster.answers.add(answer);
     }
@@ -215,7 +214,7 @@ fn add_pod(cluster: &mut MemoryCluster, fields: &PodFields, now: Time) -> Result
     let node = fields.node.as_ref().unwrap_or(&here);
     let pod = fields.pod(node, cluster.fresh_uid(&fields.name), now)?;
     let id = pod.id.clone();
-    fields.tell(&id, &mut cluster.pod_facts)?;
+    fields.set_facts(&id, &here, &mut cluster.facts)?;
     if *node == here {
         cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
     } else {
@@ -338,7 +337,8 @@ impl ScenarioRun {
         let ends_after = fields.ends_after.map(|span| span.0);
         let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now))?;
         let pod = cluster.pod(&fields.name).map(|pod| pod.id.clone());
-        pod.map_or(Ok(()), |pod| fields.tell(&pod, &mut cluster.pod_facts))?;
+        let node = cluster.node.name.clone();
+        pod.map_or(Ok(()), |pod| fields.set_facts(&pod, &node, &mut cluster.facts))?;
         Ok(found)
     }
 
@@ -378,7 +378,7 @@ impl ScenarioRun {
             }
             StepForm::Namespace(form) => {
                 let mut cluster = self.runner.cluster.lock();
-                cluster.namespaces.insert(form.name.clone(), form.fact(now));
+                cluster.facts.set(form.namespace(now));
             }
             StepForm::Answer(form) => self.runner.cluster.lock().answers.add(form),
             StepForm::Outage(span) => self.runner.cluster.lock().outage(span.0),

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use scupper_api::facts::{Metadata, Namespace, Owner};
 use scupper_engine::{
     Budget, Condition, Controller, Deletion, Node, Pod, PodPhase, PodRef, Selector, Time, Uid, UnhealthyPods,
 };
 use serde::Deserialize;
 
-use super::pod_facts::{Claims, PodFacts, Requests};
+use super::fact_objects::{Claims, FactObjects, Requests, Volumes};
 use super::values::{ScenarioDuration, text_or};
-use super::volume_facts::Volumes;
-use scupper_policy::{Marks, NamespaceFact, OwnerFact};
 
 type Texts = BTreeMap<String, String>;
 /// A change: null removes a field.
@@ -167,35 +166,34 @@ pub(super) struct RequestForm {
 }
 
 impl NamespaceFields {
-    /// As a policy sees it.
-    pub(super) fn fact(&self, now: Time) -> NamespaceFact {
-        NamespaceFact {
-            marks: Marks {
+    /// As the API has it.
+    pub(super) fn namespace(&self, now: Time) -> Namespace {
+        Namespace {
+            metadata: Metadata {
+                name: self.name.clone(),
                 labels: self.labels.clone(),
                 annotations: self.annotations.clone(),
+                deletion: self.terminating.then_some(now),
+                ..Metadata::default()
             },
-            deletion: self.terminating.then_some(now),
         }
     }
 }
 
 impl OwnerFields {
-    /// As a policy sees it, with its namespace.
-    pub(super) fn fact(&self) -> Result<(String, OwnerFact), String> {
+    /// As the API has it.
+    pub(super) fn owner(&self) -> Result<Owner, String> {
         let (namespace, object) = split(&self.name)?;
         let above = self.controller.as_deref().map(reference).transpose()?;
-        let owner = OwnerFact {
-            marks: Marks {
-                labels: self.labels.clone(),
-                annotations: self.annotations.clone(),
-            },
+        Ok(Owner {
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
             replicas: self.replicas,
             ready_replicas: self.ready.or(self.replicas),
             strategy: self.strategy.clone(),
             controller: above,
-            ..OwnerFact::bare(reference(&object)?)
-        };
-        Ok((namespace, owner))
+            ..Owner::bare(&namespace, reference(&object)?)
+        })
     }
 }
 
@@ -208,11 +206,12 @@ fn reference(text: &str) -> Result<Controller, String> {
 }
 
 impl RequestForm {
-    /// As a policy sees it.
-    pub(super) fn marks(&self) -> Marks {
-        Marks {
+    /// The LifecycleEvent, as the API has it.
+    pub(super) fn event(&self) -> Metadata {
+        Metadata {
             labels: self.labels.clone(),
             annotations: self.annotations.clone(),
+            ..Metadata::default()
         }
     }
 }
@@ -321,19 +320,19 @@ impl PodFields {
 }
 
 impl PodFields {
-    /// Sets what policies learn about the pod when they ask, as far as it is given.
-    pub(super) fn tell(&self, pod: &PodRef, facts: &mut PodFacts) -> Result<(), String> {
+    /// Sets what policies learn about the pod when they ask, as far as it is given. `node`: that of the drain.
+    pub(super) fn set_facts(&self, pod: &PodRef, node: &str, facts: &mut FactObjects) -> Result<(), String> {
         if let Some(claims) = &self.resource_claims {
-            facts.claim(pod, claims);
+            facts.set_claims(pod, node, claims);
         }
         if let Some(volumes) = &self.volumes {
-            facts.set_volumes(pod, volumes);
+            facts.set_volumes(pod, node, volumes);
         }
         if let Some(group) = &self.scheduling_group {
-            facts.scheduling_groups.insert(pod.uid.clone(), group.clone());
+            facts.set_scheduling_group(pod, group);
         }
         match &self.requests {
-            Some(requests) => facts.request(pod, requests),
+            Some(requests) => facts.set_requests(pod, requests),
             None => Ok(()),
         }
     }

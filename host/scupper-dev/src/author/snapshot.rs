@@ -1,24 +1,17 @@
 //! A snapshot of a cluster in a file: the node, its pods and the relevant budgets.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use scupper_api::DrainRequestFields;
+use scupper_api::facts::FactObject;
 use scupper_engine::{Budget, Node, Pod};
 use serde_json::Value;
 use thiserror::Error;
 
-use scupper_cluster::{DecodeError, DeviceSlice, Object, PersistentVolume, decode};
-use scupper_driver::{
-    claim_fact, device_attributes, namespace_fact, owner_fact, pod_spec_fact, volume_attachments,
-    volume_claim_fact, volume_fact,
-};
-use scupper_policy::{NamespaceFact, OwnerFact};
+use scupper_cluster::{DecodeError, Object, decode};
 
 use super::drain_requests::open_of;
-use super::pod_facts::PodFacts;
+use super::fact_objects::FactObjects;
 
 /// A node with its pods.
 #[derive(Clone, Debug)]
@@ -31,14 +24,8 @@ pub(crate) struct Snapshot {
     pub elsewhere: Vec<Pod>,
     /// All budgets.
     pub budgets: Vec<Budget>,
-    /// The namespaces, if it has any.
-    pub namespaces: BTreeMap<String, NamespaceFact>,
-    /// Owners of pods, with their namespaces, if it has any.
-    pub owners: Vec<(String, OwnerFact)>,
-    /// Requests, devices and volumes of pods.
-    pub pod_facts: PodFacts,
-    /// The DrainRequests of the node that have no answer yet.
-    pub drain_requests: Vec<Arc<DrainRequestFields>>,
+    /// What else policies may ask about. Of DrainRequests only those of the node that have no answer yet.
+    pub facts: FactObjects,
 }
 
 /// Why a snapshot cannot be read.
@@ -122,51 +109,23 @@ impl Snapshot {
             pods: Vec::new(),
             elsewhere: Vec::new(),
             budgets: Vec::new(),
-            namespaces: BTreeMap::new(),
-            owners: Vec::new(),
-            pod_facts: PodFacts::default(),
-            drain_requests: Vec::new(),
+            facts: FactObjects::default(),
         }
     }
 
     fn of(objects: Vec<Object>, file: &Path, wanted: Option<&str>) -> Result<Self, SnapshotError> {
         let (mut nodes, mut pods, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut namespaces, mut owners) = (BTreeMap::new(), Vec::new());
-        let (mut pod_facts, mut slices) = (PodFacts::default(), Vec::new());
-        let mut requests = Vec::new();
-        let (mut volumes, mut attachments) = (Vec::new(), Vec::new());
+        let (mut facts, mut requests) = (FactObjects::default(), Vec::new());
         for object in objects {
             match object {
                 Object::Node(node) => nodes.push(node),
                 Object::Pod { pod, spec } => {
-                    let group = spec.scheduling_group.clone();
-                    let groups = &mut pod_facts.scheduling_groups;
-                    groups.insert(pod.id.uid.clone(), group);
-                    pods.push(pod);
-                    pod_facts.specs.extend([pod_spec_fact(*spec)]);
+                    pods.push(*pod);
+                    facts.add_spec(spec);
                 }
-                Object::Budget(budget) => budgets.push(budget),
-                Object::Namespace(found) => {
-                    namespaces.insert(found.name.clone(), namespace_fact(found));
-                }
-                Object::Owner {
-                    reference,
-                    namespace,
-                    owner,
-                } => owners.push((namespace, owner_fact(&reference, *owner))),
-                Object::ResourceClaim(claim) => {
-                    let place = (claim.namespace.clone(), claim.name.clone());
-                    pod_facts.claims.insert(place, claim_fact(claim));
-                }
-                Object::DeviceSlice(slice) => slices.push(slice),
+                Object::Fact(FactObject::Budget(budget)) => budgets.push(*budget),
+                Object::Fact(object) => facts.add(object),
                 Object::DrainRequest(request) => requests.push(*request),
-                Object::VolumeClaim(claim) => {
-                    let place = (claim.namespace.clone(), claim.name.clone());
-                    let claims = &mut pod_facts.volumes.claims;
-                    claims.insert(place, volume_claim_fact(claim));
-                }
-                Object::PersistentVolume(volume) => volumes.push(volume),
-                Object::VolumeAttachment(attachment) => attachments.push(attachment),
                 Object::Other { .. } => {}
             }
         }
@@ -190,21 +149,15 @@ impl Snapshot {
                 None => nodes.pop().ok_or_else(|| SnapshotError::NoNode(file()))?,
             };
         let (pods, elsewhere) = pods.into_iter().partition(|pod: &Pod| pod.node == node.name);
-        slices.retain(|slice: &DeviceSlice| slice.node == node.name);
-        pod_facts.attributes = device_attributes(DeviceSlice::together(slices));
-        let volumes = volumes.into_iter();
-        let named = |volume: PersistentVolume| (volume.name.clone(), volume_fact(volume, &node.name));
-        pod_facts.volumes.volumes = volumes.map(named).collect();
-        pod_facts.volumes.attachments = volume_attachments(attachments);
+        for request in open_of(&node.name, requests) {
+            facts.add(FactObject::DrainRequest(request));
+        }
         Ok(Self {
-            drain_requests: open_of(&node.name, requests),
             node,
             pods,
             elsewhere,
             budgets,
-            namespaces,
-            owners,
-            pod_facts,
+            facts,
         })
     }
 }
@@ -222,6 +175,10 @@ fn values(text: &str) -> Result<Vec<Value>, String> {
 
 #[cfg(test)]
 mod tests {
+    use scupper_api::facts::{
+        FactKind, FactQuery, FactType as _, PersistentVolume, PersistentVolumeClaim, VolumeAttachment,
+    };
+
     use super::*;
 
     const NODES: &str = r#"
@@ -273,19 +230,24 @@ status: {disruptionsAllowed: 1}
     volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 ---"#;
         let text = NODES.replacen("\n---", MORE, 1);
-        let facts = |node| read(&text, Some(node)).unwrap().pod_facts;
-        let volumes = &facts("b").volumes;
-        let place = ("shop".to_owned(), "data".to_owned());
-        assert_eq!(volumes.claims[&place].volume, "pv-1");
-        assert_eq!(volumes.volumes["pv-1"].kind, "csi");
-        assert!(volumes.volumes["pv-1"].node_local, "it is local to this node");
-        assert!(!facts("a").volumes.volumes["pv-1"].node_local);
-        assert_eq!(volumes.attachments["pv-1"], ["b"]);
         let snapshot = read(&text, Some("b")).unwrap();
+        let found = |kind, namespace: &str, name: &str| {
+            let place = (namespace.to_owned(), name.to_owned());
+            snapshot.facts.answer(&FactQuery::one(kind, place))
+        };
+        let claim = found(FactKind::PersistentVolumeClaim, "shop", "data");
+        assert_eq!(PersistentVolumeClaim::of(&claim[0]).unwrap().volume, "pv-1");
+        let volume = found(FactKind::PersistentVolume, "", "pv-1");
+        let volume = PersistentVolume::of(&volume[0]).unwrap();
+        assert_eq!(volume.kind, "csi");
+        assert!(volume.is_local_to("b"), "it is local to this node");
+        assert!(!volume.is_local_to("a"));
+        let attachment = found(FactKind::VolumeAttachment, "", "pv-1");
+        assert_eq!(VolumeAttachment::of(&attachment[0]).unwrap().node, "b");
         let db = snapshot.pods.iter().find(|pod| pod.id.name == "db").unwrap();
-        let spec = &snapshot.pod_facts.specs[&db.id.uid];
+        let spec = snapshot.facts.spec(db);
         assert_eq!(spec.volumes[0].claim.as_deref(), Some("data"));
-        assert_eq!(snapshot.pod_facts.peer(db).groups[0].1, "ring");
+        assert_eq!(snapshot.facts.peer(db).groups[0].1, "ring");
         let elsewhere = snapshot.elsewhere.iter().map(|pod| pod.id.to_string());
         assert_eq!(elsewhere.collect::<Vec<_>>(), ["shop/site"]);
     }

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use scupper_api::facts::{FactKind, FactQuery, FactType as _};
 use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
-use scupper_engine::{Plan, Settings, SurgePlan, Verdict, draft};
+use scupper_engine::{Budget, Plan, Settings, SurgePlan, Verdict, draft};
 
 use super::doctor::Finding;
 use scupper_cluster::{Cluster, ReadError};
@@ -47,8 +48,8 @@ async fn found(
     settings: &Settings,
 ) -> Result<(Vec<PreFlightFinding>, SurgePlan), ReadError> {
     let pods = cluster.pods(node).await?;
-    let counts = cluster.budgets().await?;
-    let budgets: Vec<_> = counts.into_iter().map(|counts| counts.budget).collect();
+    let budgets = cluster.ask(&FactQuery::all(FactKind::Budget)).await?;
+    let budgets: Vec<_> = budgets.iter().filter_map(Budget::of).cloned().collect();
     let plan = draft(&pods, settings, Clock::System.now());
     let evicts = |uid| plan.decision(uid).is_some_and(|it| it.verdict == Verdict::Evict);
     let leaving = pods.iter().filter(|pod| evicts(&pod.id.uid));

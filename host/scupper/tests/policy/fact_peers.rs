@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use scupper_api::facts::{Peer, PodSpec};
 use scupper_engine::{Controller, Pod, PodPhase, PodRef, Time, Uid};
-use scupper_policy::{DrainFacts, PeerFact, PodSpecFact};
+use scupper_policy::DrainFacts;
 use scupper_policy_spec::{Limits, PolicySpec};
 
 use crate::facts::{asked, asks, learned, load};
@@ -25,9 +26,9 @@ fn controlled(number: usize, job: &str) -> Pod {
 }
 
 /// A pod of a Job, of a group (`MARK=NAME`), of both or of neither, on another node.
-fn other(name: &str, job: &str, groups: &[(&'static str, &str)]) -> PeerFact {
-    PeerFact {
-        pod: PodRef {
+fn other(name: &str, job: &str, groups: &[(&'static str, &str)]) -> Peer {
+    Peer {
+        id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
             uid: Uid(format!("uid-of-{name}")),
@@ -45,13 +46,13 @@ fn other(name: &str, job: &str, groups: &[(&'static str, &str)]) -> PeerFact {
 }
 
 /// The peers, and the scheduling groups of the node's pods.
-fn cluster(peers: Vec<PeerFact>, groups: &[(&Pod, &[(&'static str, &str)])]) -> Arc<FakeCluster> {
-    let spec = |groups: &[(&'static str, &str)]| PodSpecFact {
+fn cluster(peers: Vec<Peer>, groups: &[(&Pod, &[(&'static str, &str)])]) -> Arc<FakeCluster> {
+    let spec = |groups: &[(&'static str, &str)]| PodSpec {
         groups: groups
             .iter()
             .map(|(mark, name)| (*mark, (*name).to_owned()))
             .collect(),
-        ..PodSpecFact::default()
+        ..PodSpec::default()
     };
     let specs = groups.iter();
     Arc::new(FakeCluster {
@@ -66,17 +67,17 @@ fn cluster(peers: Vec<PeerFact>, groups: &[(&Pod, &[(&'static str, &str)])]) -> 
 #[tokio::test]
 async fn a_planner_learns_of_pods_of_the_same_controller_or_scheduling_group() {
     let pods = [controlled(1, "train"), controlled(2, "train"), pod(3), pod(4)];
-    let waiting = PeerFact {
+    let waiting = Peer {
         node: String::new(),
         phase: PodPhase::Pending,
         ready: false,
         ..other("waiting", "train", &[("kueue", "ring"), ("native", "workers")])
     };
-    let ending = PeerFact {
+    let ending = Peer {
         deletion: Some(Time::from_millis(1)),
         ..other("ending", "other", &[("native", "workers")])
     };
-    let ended = PeerFact {
+    let ended = Peer {
         phase: PodPhase::Succeeded,
         ..other("ended", "train", &[("native", "workers")])
     };

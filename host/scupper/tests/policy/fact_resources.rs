@@ -3,24 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use scupper_api::facts::{PodClaim, PodSpec};
 use scupper_engine::{Pod, Time};
-use scupper_policy::{DrainFacts, PodClaimFact, PodSpecFact};
+use scupper_policy::DrainFacts;
 
 use crate::facts::{asked, asks, learned, load};
 use crate::support::{FakeCluster, pod};
 
 /// A cluster in which these pods have these ResourceClaims.
 fn claiming<const N: usize>(claims: [(usize, &[&str]); N]) -> Arc<FakeCluster> {
-    let spec = |names: &[&str]| PodSpecFact {
+    let spec = |names: &[&str]| PodSpec {
         requests: BTreeMap::from([("nvidia.com/gpu".to_owned(), 1)]),
         claims: names
             .iter()
-            .map(|name| PodClaimFact {
+            .map(|name| PodClaim {
                 name: format!("own-{name}"),
                 claim: Some((*name).to_owned()).filter(|name| name != "unnamed"),
             })
             .collect(),
-        ..PodSpecFact::default()
+        ..PodSpec::default()
     };
     let specs = claims.map(|(number, names)| (pod(number).id.uid, spec(names)));
     Arc::new(FakeCluster {
@@ -123,14 +124,14 @@ async fn claims_of_500_pods_in_500_namespaces_take_three_requests() {
         pod
     };
     let pods: Vec<Pod> = (0..500).map(scattered).collect();
-    let claim = |number: usize| PodClaimFact {
+    let claim = |number: usize| PodClaim {
         name: "gpu".to_owned(),
         claim: Some(format!("gpu-{}", number % 9)),
     };
     let specs = pods.iter().enumerate().map(|(number, pod)| {
-        let spec = PodSpecFact {
+        let spec = PodSpec {
             claims: vec![claim(number)],
-            ..PodSpecFact::default()
+            ..PodSpec::default()
         };
         (pod.id.uid.clone(), spec)
     });

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, pending};
-use scupper_api::DrainRequestFields;
+use scupper_api::facts::{FactObject, FactQuery};
 use scupper_common::clock::Clock;
-use scupper_engine::{Controller, HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
+use scupper_engine::{HookPhase, HookStep, Node, Pod, PodRef, StepOutcome, Subject, Time, Uid};
 use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DrainInfo, FactSource, Listed,
-    Marks, NamespaceFact, Network, OwnerFact, PeerFact, PodSpecFact, PolicyEvent, Runtime, RuntimeOptions,
-    Secrets, StepCall, VolumeAttachments, VolumeClaimFact, VolumeFact, Wanted, WantedPeers,
+    AccessError, ClusterAccess, DrainInfo, FactError, Network, PolicyEvent, Runtime, RuntimeOptions, Secrets,
+    StepCall,
 };
 use scupper_policy_reload::{
     Catalogue, PolicySource, ReloadNotice, ReloadOptions, ReloadRules, Reloader, Session, SlotStatus,
@@ -136,6 +135,10 @@ struct SilentCluster;
 type Answer<'a, T> = BoxFuture<'a, Result<T, AccessError>>;
 
 impl ClusterAccess for SilentCluster {
+    fn ask<'a>(&'a self, _query: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>> {
+        pending().boxed()
+    }
+
     fn cluster_uid(&self) -> Answer<'_, Uid> {
         pending().boxed()
     }
@@ -166,80 +169,6 @@ impl ClusterAccess for SilentCluster {
     }
 
     fn secret<'a>(&'a self, _namespace: &'a str, _name: &'a str, _key: &'a str) -> Answer<'a, Vec<u8>> {
-        pending().boxed()
-    }
-}
-
-impl FactSource for SilentCluster {
-    fn lifecycle_event<'a>(&'a self, _name: &'a str, _uid: &'a str) -> Answer<'a, Marks> {
-        pending().boxed()
-    }
-
-    fn drain_requests<'a>(&'a self, _drain: &'a str) -> Answer<'a, Vec<Arc<DrainRequestFields>>> {
-        pending().boxed()
-    }
-
-    fn namespace<'a>(&'a self, _name: &'a str) -> Answer<'a, NamespaceFact> {
-        pending().boxed()
-    }
-
-    fn namespaces(&self) -> Answer<'_, BTreeMap<String, NamespaceFact>> {
-        pending().boxed()
-    }
-
-    fn budgets(&self) -> Answer<'_, Vec<BudgetFact>> {
-        pending().boxed()
-    }
-
-    fn owner<'a>(&'a self, _namespace: &'a str, _reference: &'a Controller) -> Answer<'a, Option<OwnerFact>> {
-        pending().boxed()
-    }
-
-    fn owners<'a>(&'a self, _wanted: &'a Wanted, _like: &'a Controller) -> Listed<'a, OwnerFact> {
-        pending().boxed()
-    }
-
-    fn pod_specs<'a>(&'a self, _node: &'a str) -> Answer<'a, BTreeMap<Uid, PodSpecFact>> {
-        pending().boxed()
-    }
-
-    fn resource_claim<'a>(&'a self, _namespace: &'a str, _name: &'a str) -> Answer<'a, Option<ClaimFact>> {
-        pending().boxed()
-    }
-
-    fn resource_claims<'a>(&'a self, _wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
-        pending().boxed()
-    }
-
-    fn device_attributes<'a>(&'a self, _node: &'a str) -> Answer<'a, DeviceAttributes> {
-        pending().boxed()
-    }
-
-    fn volume_claim<'a>(
-        &'a self,
-        _namespace: &'a str,
-        _name: &'a str,
-    ) -> Answer<'a, Option<VolumeClaimFact>> {
-        pending().boxed()
-    }
-
-    fn volume_claims<'a>(&'a self, _wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
-        pending().boxed()
-    }
-
-    fn persistent_volume<'a>(&'a self, _name: &'a str, _node: &'a str) -> Answer<'a, Option<VolumeFact>> {
-        pending().boxed()
-    }
-
-    fn persistent_volumes<'a>(&'a self, _node: &'a str) -> Answer<'a, BTreeMap<String, VolumeFact>> {
-        pending().boxed()
-    }
-
-    fn peers<'a>(&'a self, _wanted: &'a WantedPeers) -> Answer<'a, Vec<PeerFact>> {
-        pending().boxed()
-    }
-
-    fn volume_attachments(&self) -> Answer<'_, VolumeAttachments> {
         pending().boxed()
     }
 }

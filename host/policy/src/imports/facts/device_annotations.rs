@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use scupper_api::facts::DeviceId;
 use serde_json::{Map, Value};
 
-use super::resources::{DeviceFact, DeviceSource};
-use super::source::DeviceId;
+use super::resources::{DeviceOfPod, DeviceSource};
 
 /// Devices of one pod.
 const DEVICES: usize = 256;
@@ -21,10 +21,10 @@ const ANNOTATIONS: [(&str, Reader); 3] = [
 ];
 
 /// The devices that a pod has by its annotations.
-pub(super) fn devices(annotations: &BTreeMap<String, String>) -> Vec<DeviceFact> {
+pub(super) fn devices(annotations: &BTreeMap<String, String>) -> Vec<DeviceOfPod> {
     let named = ANNOTATIONS.iter().flat_map(|(key, read)| {
         let named = annotations.get(*key).map(|text| read(text)).unwrap_or_default();
-        let device = |(driver, name): (String, String)| DeviceFact {
+        let device = |(driver, name): (String, String)| DeviceOfPod {
             source: DeviceSource::Annotation((*key).to_owned()),
             id: DeviceId {
                 driver,

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use scupper_common::text::one_line;
 use scupper_policy_spec::{Capability, Fact};
 
-use super::answers::{Answer, AskError, Asker, Facts};
+use super::cache::{Answer, AskError, Facts};
+use super::caller::FactCaller;
 use super::peers::Relation;
-use super::records::{budget, drain_request, owner, peer_group, resources, volume};
-use super::source::Marks;
 use crate::imports::store_data::StoreData;
 use crate::runtime::observer::{AskResult, Observation};
 use crate::wit::bindings::scupper::drain::facts::{self, Error};
-use crate::wit::to_wit_owned::entries;
 
 /// Bytes of a name that the API server accepts as that of a namespace.
 const NAME_BYTES: usize = 63;
@@ -27,7 +25,7 @@ const TOO_MANY: &str = "one call may ask for 256 namespaces besides those of its
 /// Whom a call may ask, and the answers so far.
 pub(crate) struct FactScope {
     pub(crate) facts: Arc<Facts>,
-    pub(crate) asker: Asker,
+    pub(crate) caller: FactCaller,
     /// The call belongs to a drain.
     pub(crate) in_drain: bool,
 }
@@ -57,9 +55,8 @@ impl StoreData {
     }
 
     async fn list_peers(&self, pods: &[String], relation: Relation) -> Result<Vec<facts::PeerGroup>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Peers)?;
-        let found = self.ask(Fact::Peers, facts.peers(asker, pods, relation)).await?;
-        Ok(found.into_iter().map(peer_group).collect())
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Peers)?;
+        self.ask(Fact::Peers, facts.peers(caller, pods, relation)).await
     }
 
     /// Waits for an answer, and counts it.
@@ -97,62 +94,44 @@ impl From<AskError> for Error {
 
 impl facts::Host for StoreData {
     async fn get_request(&mut self) -> Result<facts::Request, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
-        let marks = self.ask(Fact::Request, facts.request(asker)).await?;
-        let Marks { labels, annotations } = marks;
-        Ok(facts::Request {
-            trigger: asker.trigger.clone(),
-            name: asker.name.clone(),
-            labels: entries(labels),
-            annotations: entries(annotations),
-        })
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Request)?;
+        self.ask(Fact::Request, facts.request(caller)).await
     }
 
     async fn list_drain_requests(&mut self) -> Result<Vec<facts::DrainRequest>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Request)?;
-        let found = self.ask(Fact::Request, facts.drain_requests(asker)).await?;
-        Ok(found.iter().map(|found| drain_request(found)).collect())
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Request)?;
+        self.ask(Fact::Request, facts.drain_requests(caller)).await
     }
 
     async fn get_namespace(&mut self, name: String) -> Result<facts::Namespace, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Namespaces)?;
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Namespaces)?;
         if !is_namespace(&name) {
             let shown = one_line(&name, SHOWN_BYTES);
             return Err(Error::NotFound(format!(
                 "`{shown}` cannot be the name of a namespace"
             )));
         }
-        let found = self.ask(Fact::Namespaces, facts.namespace(asker, &name)).await?;
-        Ok(facts::Namespace {
-            name,
-            labels: entries(found.marks.labels),
-            annotations: entries(found.marks.annotations),
-            deletion_timestamp: found.deletion.map(|deletion| deletion.as_millis()),
-        })
+        self.ask(Fact::Namespaces, facts.namespace(caller, &name)).await
     }
 
     async fn list_budgets(&mut self) -> Result<Vec<facts::Budget>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Budgets)?;
-        let found = self.ask(Fact::Budgets, facts.budgets(asker)).await?;
-        Ok(found.into_iter().map(|fact| budget(fact, asker)).collect())
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Budgets)?;
+        self.ask(Fact::Budgets, facts.budgets(caller)).await
     }
 
     async fn list_owners(&mut self, pod: String) -> Result<Vec<facts::Owner>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Owners)?;
-        let found = self.ask(Fact::Owners, facts.owners(asker, &pod)).await?;
-        Ok(found.into_iter().map(owner).collect())
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Owners)?;
+        self.ask(Fact::Owners, facts.owners(caller, &pod)).await
     }
 
     async fn get_resources(&mut self, pod: String) -> Result<facts::Resources, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Resources)?;
-        let found = self.ask(Fact::Resources, facts.resources(asker, &pod)).await?;
-        Ok(resources(found))
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Resources)?;
+        self.ask(Fact::Resources, facts.resources(caller, &pod)).await
     }
 
     async fn list_volumes(&mut self, pod: String) -> Result<Vec<facts::Volume>, Error> {
-        let FactScope { facts, asker, .. } = self.may_ask(Fact::Volumes)?;
-        let found = self.ask(Fact::Volumes, facts.volumes(asker, &pod)).await?;
-        Ok(found.into_iter().map(volume).collect())
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Volumes)?;
+        self.ask(Fact::Volumes, facts.volumes(caller, &pod)).await
     }
 
     async fn list_controller_peers(&mut self, pods: Vec<String>) -> Result<Vec<facts::PeerGroup>, Error> {

@@ -1,16 +1,17 @@
 //! The import `facts`: what a policy may ask about the cluster.
 //!
-//! `source` says what the driver has to provide, `answers` remembers what was answered, `import` checks grants, `records`
-//! converts.
+//! `import` checks grants and has one function for each of the import's; the modules of their names make the answers of
+//! objects. `cache` reads each object once, `bulk` decides which ones with one request.
 
-pub(crate) mod answers;
+mod budgets;
 mod bulk;
+pub(crate) mod cache;
+pub(crate) mod caller;
 mod device_annotations;
 pub(crate) mod import;
+mod namespaces;
 mod owners;
 pub(crate) mod peers;
-mod pod_specs;
-mod records;
+mod request;
 mod resources;
-pub(crate) mod source;
 mod volumes;

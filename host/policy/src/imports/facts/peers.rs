@@ -6,32 +6,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use scupper_api::facts::{
+    FactKind, FactObject, FactQuery, FactType as _, Peer, PeerSelection, PodGroups, Selection,
+};
 use scupper_engine::{PodPhase, Uid};
+use scupper_policy_spec::Fact;
 
-use super::answers::{ALL_FETCHES, Answer, Answers, AskedPod, Asker, Facts};
-use super::source::{PeerFact, PodGroups, WantedPeers};
-
-/// A list: its namespace, and the label that selects its pods.
-type Listed = (String, Option<String>);
-
-/// The answers about peers.
-#[derive(Debug, Default)]
-pub(super) struct PeerAnswers {
-    /// The pods that belong to those of the call, by namespace, and by the label that selects them.
-    pods: BTreeMap<Listed, Answer<Arc<Vec<PeerFact>>>>,
-    /// The lists that were read, for a watch of the same.
-    known: Vec<KnownPeers>,
-    /// The groups that the policies have received.
-    learned: BTreeSet<Bond>,
-}
+use super::cache::{Answer, FactReader, Facts, Objects};
+use super::caller::{CallerPod, FactCaller};
+use crate::wit::bindings::scupper::drain::facts;
+use crate::wit::to_wit;
 
 /// The pods that a list returned, and what it was for.
 #[derive(Clone, Debug)]
 pub struct KnownPeers {
     /// What the list was for.
-    pub wanted: WantedPeers,
+    pub wanted: PeerSelection,
+    pods: Objects,
+}
+
+impl KnownPeers {
     /// What it returned.
-    pub pods: Arc<Vec<PeerFact>>,
+    pub fn pods(&self) -> impl Iterator<Item = &Peer> {
+        self.pods.iter().filter_map(Peer::of)
+    }
 }
 
 /// What pods of a namespace have in common.
@@ -48,53 +46,35 @@ pub(crate) enum Relation {
     SchedulingGroup,
 }
 
-/// Pods that belong together.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerGroup {
-    /// Of the controller or the scheduling group.
-    pub(crate) name: String,
-    /// Those that were asked about.
-    pub(crate) pods: Vec<Uid>,
-    pub(crate) others: Vec<PeerFact>,
-}
-
 /// A pod of the call with its scheduling groups.
-type Member<'a> = (&'a AskedPod, PodGroups);
+type Member<'a> = (&'a CallerPod, PodGroups);
 
 impl Facts {
-    /// What a call has learned of peers. None while it is being made.
-    pub fn known_peers(&self) -> Vec<KnownPeers> {
-        let answers = self.answers.try_lock();
-        answers
-            .map(|answers| answers.peers.known.clone())
-            .unwrap_or_default()
-    }
-
     /// What these pods of the call belong to. A pod that belongs to nothing is in none of the groups.
     pub(crate) async fn peers(
         &self,
-        asker: &Asker,
+        caller: &FactCaller,
         uids: &[String],
         relation: Relation,
-    ) -> Answer<Vec<PeerGroup>> {
+    ) -> Answer<Vec<facts::PeerGroup>> {
         let asked: BTreeSet<&str> = uids.iter().map(String::as_str).collect();
         for uid in &asked {
-            asker.pod(uid)?;
+            caller.pod(uid)?;
         }
-        if self.is_blank || asked.is_empty() {
+        let mut reader = self.reader(caller).await;
+        if reader.is_blank() || asked.is_empty() {
             return Ok(Vec::new());
         }
-        let mut answers = self.answers(asker).await;
         let mut members = Vec::new();
-        for pod in &asker.pods {
-            let spec = self.pod_spec(&mut answers, asker, pod).await?;
+        for pod in &caller.pods {
+            let spec = reader.spec(pod).await?;
             members.push((pod, spec.map(|spec| spec.groups).unwrap_or_default()));
         }
         let mut groups = BTreeMap::<Bond, (String, Vec<Uid>)>::new();
-        for (pod, marks) in members
+        let asked = members
             .iter()
-            .filter(|(pod, _)| asked.contains(pod.id.uid.0.as_str()))
-        {
+            .filter(|(pod, _)| asked.contains(pod.id.uid.0.as_str()));
+        for (pod, marks) in asked {
             for (bond, name) in bonds(pod, marks, relation) {
                 let (_, pods) = groups.entry(bond).or_insert_with(|| (name, Vec::new()));
                 pods.push(pod.id.uid.clone());
@@ -102,62 +82,57 @@ impl Facts {
         }
         let mut found = Vec::new();
         for (bond, (name, pods)) in groups {
-            let all = self.bound(&mut answers, asker, &members, &bond).await?;
+            let all = reader.bound(&members, &bond).await?;
             let own: BTreeSet<&Uid> = pods.iter().collect();
-            let others = all
-                .iter()
-                .filter(|peer| bond.includes(peer) && !own.contains(&peer.pod.uid));
-            let others: Vec<PeerFact> = others.cloned().collect();
-            if !answers.peers.learned.contains(&bond) {
-                answers.admit_bytes(others.iter().map(bytes).sum())?;
-                answers.peers.learned.insert(bond);
-            }
-            found.push(PeerGroup { name, pods, others });
+            let others = all.iter().filter_map(Peer::of);
+            let others = others.filter(|peer| bond.includes(peer) && !own.contains(&peer.id.uid));
+            let others: Vec<&Peer> = others.collect();
+            reader.count(
+                Fact::Peers,
+                &bond.key(),
+                others.iter().map(|peer| bytes(peer)).sum(),
+            )?;
+            found.push(facts::PeerGroup {
+                name,
+                pods: pods.into_iter().map(|uid| uid.0).collect(),
+                others: others.into_iter().map(as_wit).collect(),
+            });
         }
         Ok(found)
     }
+}
 
+impl FactReader<'_> {
     /// The pods of the bond's namespace that belong to pods of the call, those of the bond among them.
-    async fn bound(
-        &self,
-        answers: &mut Answers,
-        asker: &Asker,
-        members: &[Member<'_>],
-        bond: &Bond,
-    ) -> Answer<Arc<Vec<PeerFact>>> {
-        let namespace = bond.namespace().to_owned();
-        let whole = (namespace.clone(), None);
-        if let Some(known) = answers.peers.pods.get(&whole) {
-            return known.clone();
+    async fn bound(&mut self, members: &[Member<'_>], bond: &Bond) -> Answer<Objects> {
+        let namespace = bond.namespace();
+        let is_whole =
+            |known: &&KnownPeers| known.wanted.namespace == namespace && known.wanted.label.is_none();
+        if let Some(whole) = self.answers.known_peers.iter().find(is_whole) {
+            return Ok(Arc::clone(&whole.pods));
         }
         let wanted = wanted(members, bond);
-        let place = (namespace, wanted.label.as_ref().map(|(key, _)| key.clone()));
-        if let Some(known) = answers.peers.pods.get(&place) {
-            return known.clone();
+        let (kind, selection) = (FactKind::Peer, Selection::Peers(wanted.clone()));
+        let query = FactQuery { kind, selection };
+        let lives = |peer: &Peer| !matches!(peer.phase, PodPhase::Succeeded | PodPhase::Failed);
+        let keeps =
+            |object: &FactObject| Peer::of(object).is_some_and(|peer| lives(peer) && wanted.includes(peer));
+        let pods = self.ask(query, keeps).await?;
+        if !self
+            .answers
+            .known_peers
+            .iter()
+            .any(|known| known.wanted == wanted)
+        {
+            let pods = Arc::clone(&pods);
+            self.answers.known_peers.push(KnownPeers { wanted, pods });
         }
-        let (cluster, selected) = (Arc::clone(&asker.cluster), wanted.clone());
-        let reading = async move {
-            let mut listed = cluster.peers(&selected).await?;
-            let has_ended = |peer: &PeerFact| matches!(peer.phase, PodPhase::Succeeded | PodPhase::Failed);
-            listed
-                .retain(|peer| !has_ended(peer) && selected.includes(peer.controller.as_ref(), &peer.groups));
-            Ok(listed)
-        };
-        let answer = self
-            .fetch_within(ALL_FETCHES, answers, reading)
-            .await
-            .map(Arc::new);
-        if let Ok(pods) = &answer {
-            let pods = Arc::clone(pods);
-            answers.peers.known.push(KnownPeers { wanted, pods });
-        }
-        answers.peers.pods.insert(place, answer.clone());
-        answer
+        Ok(pods)
     }
 }
 
 /// What a pod belongs to, with its name.
-fn bonds(pod: &AskedPod, groups: &PodGroups, relation: Relation) -> Vec<(Bond, String)> {
+fn bonds(pod: &CallerPod, groups: &PodGroups, relation: Relation) -> Vec<(Bond, String)> {
     let namespace = &pod.id.namespace;
     match relation {
         Relation::Controller => {
@@ -176,7 +151,7 @@ fn bonds(pod: &AskedPod, groups: &PodGroups, relation: Relation) -> Vec<(Bond, S
 }
 
 /// The list in which the pods of a bond are: for all pods of the call in its namespace at once.
-fn wanted(members: &[Member<'_>], bond: &Bond) -> WantedPeers {
+fn wanted(members: &[Member<'_>], bond: &Bond) -> PeerSelection {
     let namespace = bond.namespace();
     let here: Vec<_> = members
         .iter()
@@ -194,7 +169,7 @@ fn wanted(members: &[Member<'_>], bond: &Bond) -> WantedPeers {
             .all(|(pod, (_, name))| pod.labels.get(*mark) == Some(name))
         {
             let names: BTreeSet<String> = of_mark.by_ref().map(|(_, (_, name))| name.clone()).collect();
-            return WantedPeers {
+            return PeerSelection {
                 namespace: namespace.to_owned(),
                 groups: names.iter().map(|name| (*mark, name.clone())).collect(),
                 label: Some(((*mark).to_owned(), names)),
@@ -203,7 +178,7 @@ fn wanted(members: &[Member<'_>], bond: &Bond) -> WantedPeers {
         }
     }
     let controllers = here.iter().filter_map(|(pod, _)| pod.controller.as_ref());
-    WantedPeers {
+    PeerSelection {
         namespace: namespace.to_owned(),
         label: None,
         controllers: controllers.map(|controller| controller.uid.clone()).collect(),
@@ -221,7 +196,15 @@ impl Bond {
         }
     }
 
-    fn includes(&self, peer: &PeerFact) -> bool {
+    /// Its parts as texts.
+    fn key(&self) -> Vec<&str> {
+        match self {
+            Self::Controller(namespace, uid) => vec![namespace, &uid.0],
+            Self::Group(namespace, (mark, name)) => vec![namespace, mark, name],
+        }
+    }
+
+    fn includes(&self, peer: &Peer) -> bool {
         match self {
             Self::Controller(_, uid) => peer.controller.as_ref() == Some(uid),
             Self::Group(_, group) => peer.groups.contains(group),
@@ -229,8 +212,19 @@ impl Bond {
     }
 }
 
+fn as_wit(peer: &Peer) -> facts::Peer {
+    facts::Peer {
+        uid: peer.id.uid.0.clone(),
+        name: peer.id.name.clone(),
+        node: peer.node.clone(),
+        phase: to_wit::phase(peer.phase),
+        ready: peer.ready,
+        deletion_timestamp: peer.deletion.map(|deletion| deletion.as_millis()),
+    }
+}
+
 /// The total size of a peer's texts in bytes.
-fn bytes(peer: &PeerFact) -> usize {
-    let texts = [&peer.pod.name, &peer.pod.uid.0, &peer.node];
+fn bytes(peer: &Peer) -> usize {
+    let texts = [&peer.id.name, &peer.id.uid.0, &peer.node];
     texts.into_iter().map(String::len).sum()
 }

@@ -1,18 +1,19 @@
 //! A cluster that records the writes and the questions, and answers from what a test put into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_api::DrainRequestFields;
-use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
-use scupper_policy::{
-    AccessError, BudgetFact, ClaimFact, ClusterAccess, DeviceAttributes, DeviceId, FactSource, Listed, Marks,
-    NamespaceFact, OwnerFact, PeerFact, Place, PodSpecFact, PolicyEvent, VolumeAttachments, VolumeClaimFact,
-    VolumeFact, Wanted, WantedPeers,
+use scupper_api::facts::{
+    ClaimedDevice, DeviceId, DeviceSlice, FactKind, FactObject, FactQuery, Metadata, Namespace, Owner, Peer,
+    PeerSelection, PersistentVolume, PersistentVolumeClaim, Place, PodSpec, ResourceClaim, Selection, Texts,
+    VolumeAttachment,
 };
+use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
+use scupper_policy::{AccessError, ClusterAccess, FactError, PolicyEvent};
 use scupper_policy_spec::Capability;
 
 use super::{node, pod};
@@ -39,9 +40,9 @@ pub(crate) struct FakeCluster {
     /// The DrainRequests of every drain.
     pub(crate) drain_requests: Vec<Arc<DrainRequestFields>>,
     /// What the specs of its pods say.
-    pub(crate) specs: BTreeMap<Uid, PodSpecFact>,
+    pub(crate) specs: BTreeMap<Uid, PodSpec>,
     /// The pods of each namespace on all nodes.
-    pub(crate) peers: Vec<PeerFact>,
+    pub(crate) peers: Vec<Peer>,
     /// There is no right to list the objects of all namespaces.
     pub(crate) lists_no_cluster: bool,
     /// The annotations of its node.
@@ -78,6 +79,27 @@ impl FakeCluster {
 }
 
 impl ClusterAccess for FakeCluster {
+    fn ask<'a>(&'a self, query: &'a FactQuery) -> BoxFuture<'a, Result<Vec<FactObject>, FactError>> {
+        self.asked.lock().unwrap().push(Self::text(query));
+        let answer = match &query.selection {
+            Selection::One((_, name)) if query.kind == FactKind::Namespace && name.starts_with("no-") => {
+                return async move { Err(FactError::NotFound(format!("no {name}"))) }.boxed();
+            }
+            Selection::These { namespace: None, .. } if self.lists_no_cluster => {
+                return async { Err(FactError::Forbidden("no right to list these".to_owned())) }.boxed();
+            }
+            _ => self.answer(self.objects(query)),
+        };
+        async move {
+            tokio::time::sleep(self.delay).await;
+            answer.await.map_err(|error| match error {
+                AccessError::NotFound(what) => FactError::NotFound(what),
+                AccessError::Unavailable(why) => FactError::Unavailable(why),
+            })
+        }
+        .boxed()
+    }
+
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
         self.answer(Uid("uid-of-cluster".to_owned()))
     }
@@ -147,210 +169,147 @@ impl ClusterAccess for FakeCluster {
 }
 
 impl FakeCluster {
-    fn listed<T: Send + 'static>(
-        &self,
-        what: &str,
-        wanted: &Wanted,
-        find: impl Fn(&Place) -> Option<T>,
-    ) -> Listed<'_, T> {
-        let what = match &wanted.namespace {
-            Some(namespace) => format!("{what} of {namespace}"),
-            None => format!("all {what}"),
+    /// What a query asks for, as tests write it.
+    fn text(query: &FactQuery) -> String {
+        let one = match &query.kind {
+            FactKind::Owner { kind, .. } => kind.as_str(),
+            FactKind::Namespace => "namespace",
+            FactKind::ResourceClaim => "claim",
+            FactKind::PersistentVolumeClaim => "volume claim",
+            FactKind::PersistentVolume => "volume",
+            FactKind::PodSpec { node } => return format!("pods of {node}"),
+            FactKind::DeviceSlice { node } => return format!("devices of {node}"),
+            FactKind::VolumeAttachment => return "attachments".to_owned(),
+            FactKind::Budget => "budget",
+            FactKind::LifecycleEvent | FactKind::DrainRequest | FactKind::Peer => "",
         };
-        if wanted.namespace.is_none() && self.lists_no_cluster {
-            return self.fact(&what, None);
-        }
-        let found = wanted.places.iter();
-        let found = found.filter_map(|place| Some((place.clone(), find(place)?)));
-        self.fact(&what, Some(found.collect()))
-    }
-
-    fn fact<T: Send + 'static>(&self, what: &str, fact: T) -> BoxFuture<'_, Result<T, AccessError>> {
-        self.asked.lock().unwrap().push(what.to_owned());
-        let answer = self.answer(fact);
-        async move {
-            tokio::time::sleep(self.delay).await;
-            answer.await
-        }
-        .boxed()
-    }
-}
-
-impl FactSource for FakeCluster {
-    fn lifecycle_event<'a>(
-        &'a self,
-        name: &'a str,
-        uid: &'a str,
-    ) -> BoxFuture<'a, Result<Marks, AccessError>> {
-        self.fact(&format!("event {name} {uid}"), marks("ticket", "42"))
-    }
-
-    fn drain_requests<'a>(
-        &'a self,
-        drain: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Arc<DrainRequestFields>>, AccessError>> {
-        self.fact(&format!("requests of {drain}"), self.drain_requests.clone())
-    }
-
-    fn namespace<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NamespaceFact, AccessError>> {
-        if name.starts_with("no-") {
-            self.asked.lock().unwrap().push(format!("namespace {name}"));
-            return async move { Err(AccessError::NotFound(format!("no {name}"))) }.boxed();
-        }
-        let mut found = namespace(name);
-        found
-            .marks
-            .annotations
-            .insert("padding".to_owned(), self.padding.clone());
-        self.fact(&format!("namespace {name}"), found)
-    }
-
-    fn namespaces(&self) -> BoxFuture<'_, Result<BTreeMap<String, NamespaceFact>, AccessError>> {
-        let all = (0..20).map(|number| format!("ns-{number}"));
-        self.fact(
-            "namespaces",
-            all.map(|name| (name.clone(), namespace(&name))).collect(),
-        )
-    }
-
-    fn budgets(&self) -> BoxFuture<'_, Result<Vec<BudgetFact>, AccessError>> {
-        let budget = |namespace: &str| BudgetFact {
-            expected_pods: 3,
-            budget: Budget {
-                namespace: namespace.to_owned(),
-                name: "keep".to_owned(),
-                selector: Selector::EVERYTHING,
-                unhealthy_pods: UnhealthyPods::AlwaysAllow,
-                disruptions_allowed: 0,
-                current_healthy: 2,
-                desired_healthy: 3,
-                expected_pods: 3,
-                limit: None,
-                observed: true,
+        match &query.selection {
+            Selection::All => format!("{one}s"),
+            Selection::One((namespace, name)) if namespace.is_empty() => format!("{one} {name}"),
+            Selection::One((namespace, name)) => format!("{one} {namespace}/{name}"),
+            Selection::Named { name, uid } => format!("event {name} {uid}"),
+            Selection::These { namespace, .. } => match namespace {
+                Some(namespace) => format!("{one}s of {namespace}"),
+                None => format!("all {one}s"),
             },
-        };
-        self.fact("budgets", vec![budget("shop"), budget("bank")])
+            Selection::OfDrain(drain) => format!("requests of {drain}"),
+            Selection::Peers(PeerSelection { namespace, label, .. }) => match label {
+                Some((key, values)) => format!("pods of {namespace} with {key} {values:?}"),
+                None => format!("all pods of {namespace}"),
+            },
+        }
     }
 
-    fn owner<'a>(
-        &'a self,
-        namespace: &'a str,
-        reference: &'a Controller,
-    ) -> BoxFuture<'a, Result<Option<OwnerFact>, AccessError>> {
-        let what = format!("{} {namespace}/{}", reference.kind, reference.name);
-        let uid = Uid(format!("uid-of-{}-{}", reference.kind, reference.name));
-        let there = Controller {
-            uid,
-            ..reference.clone()
-        };
-        self.fact(&what, owner_fact(there))
+    fn objects(&self, query: &FactQuery) -> Vec<FactObject> {
+        match &query.selection {
+            Selection::One(place) => self.object(&query.kind, place).into_iter().collect(),
+            Selection::These { places, .. } => {
+                let found = places.iter().filter_map(|place| self.object(&query.kind, place));
+                found.collect()
+            }
+            Selection::Named { name, uid } => vec![
+                Metadata {
+                    name: name.clone(),
+                    uid: uid.clone(),
+                    labels: marks("ticket", "42"),
+                    ..Metadata::default()
+                }
+                .into(),
+            ],
+            Selection::OfDrain(_) => {
+                let requests = self.drain_requests.iter().cloned();
+                requests.map(FactObject::DrainRequest).collect()
+            }
+            Selection::Peers(_) => self.peers.iter().cloned().map(FactObject::from).collect(),
+            Selection::All => self.all(&query.kind),
+        }
     }
 
-    fn owners<'a>(&'a self, wanted: &'a Wanted, like: &'a Controller) -> Listed<'a, OwnerFact> {
-        let named = |place: &Place| {
-            owner_fact(Controller {
-                uid: Uid(format!("uid-of-{}-{}", like.kind, place.1)),
-                name: place.1.clone(),
-                ..like.clone()
-            })
-        };
-        self.listed(&format!("{}s", like.kind), wanted, named)
+    fn all(&self, kind: &FactKind) -> Vec<FactObject> {
+        match kind {
+            FactKind::Namespace => {
+                let names = (0..20).map(|number| format!("ns-{number}"));
+                names.map(|name| self.namespace(&name).into()).collect()
+            }
+            FactKind::Budget => ["shop", "bank"].map(|namespace| budget(namespace).into()).into(),
+            FactKind::PodSpec { .. } => {
+                let specs = self.specs.iter().map(|(uid, spec)| PodSpec {
+                    uid: uid.0.clone(),
+                    ..spec.clone()
+                });
+                specs.map(FactObject::from).collect()
+            }
+            FactKind::DeviceSlice { node } => {
+                let uuid = marks("uuid", "GPU-1");
+                let slice = DeviceSlice {
+                    node: node.clone(),
+                    generation: 1,
+                    devices: BTreeMap::from([(device_id("gpu-1"), uuid)]),
+                };
+                vec![slice.into()]
+            }
+            FactKind::PersistentVolume => {
+                let volumes = self.specs.values().flat_map(|spec| &spec.volumes);
+                let claims = volumes.filter_map(|volume| volume_claim("", volume.claim.as_ref()?));
+                let names: BTreeSet<String> = claims.map(|claim| claim.volume).collect();
+                let all = names.iter().filter_map(|name| volume(name));
+                all.map(FactObject::from).collect()
+            }
+            FactKind::VolumeAttachment => {
+                let attachment = |node: &str| VolumeAttachment {
+                    volume: "pv-data-0".to_owned(),
+                    node: node.to_owned(),
+                };
+                ["node-1", "node-2"].map(|node| attachment(node).into()).into()
+            }
+            _ => Vec::new(),
+        }
     }
 
-    fn pod_specs<'a>(
-        &'a self,
-        node: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<Uid, PodSpecFact>, AccessError>> {
-        self.fact(&format!("pods of {node}"), self.specs.clone())
+    fn object(&self, kind: &FactKind, (namespace, name): &Place) -> Option<FactObject> {
+        match kind {
+            FactKind::Namespace => Some(self.namespace(name).into()),
+            FactKind::Owner { api_version, kind } => {
+                owner(namespace, api_version, kind, name).map(FactObject::from)
+            }
+            FactKind::ResourceClaim => resource_claim(namespace, name).map(FactObject::from),
+            FactKind::PersistentVolumeClaim => volume_claim(namespace, name).map(FactObject::from),
+            FactKind::PersistentVolume => volume(name).map(FactObject::from),
+            _ => None,
+        }
     }
 
-    fn resource_claim<'a>(
-        &'a self,
-        namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<ClaimFact>, AccessError>> {
-        self.fact(&format!("claim {namespace}/{name}"), claim_fact(name))
-    }
-
-    fn resource_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, ClaimFact> {
-        self.listed("claims", wanted, |place| claim_fact(&place.1))
-    }
-
-    fn device_attributes<'a>(
-        &'a self,
-        node: &'a str,
-    ) -> BoxFuture<'a, Result<DeviceAttributes, AccessError>> {
-        let uuid = BTreeMap::from([("uuid".to_owned(), "GPU-1".to_owned())]);
-        let attributes = BTreeMap::from([(device_id("gpu-1"), uuid)]);
-        self.fact(&format!("devices of {node}"), attributes)
-    }
-
-    fn volume_claim<'a>(
-        &'a self,
-        namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeClaimFact>, AccessError>> {
-        self.fact(
-            &format!("volume claim {namespace}/{name}"),
-            volume_claim_fact(name),
-        )
-    }
-
-    fn volume_claims<'a>(&'a self, wanted: &'a Wanted) -> Listed<'a, VolumeClaimFact> {
-        self.listed("volume claims", wanted, |place| volume_claim_fact(&place.1))
-    }
-
-    fn persistent_volume<'a>(
-        &'a self,
-        name: &'a str,
-        node: &'a str,
-    ) -> BoxFuture<'a, Result<Option<VolumeFact>, AccessError>> {
-        self.fact(&format!("volume {name} on {node}"), volume_fact(name))
-    }
-
-    fn persistent_volumes<'a>(
-        &'a self,
-        node: &'a str,
-    ) -> BoxFuture<'a, Result<BTreeMap<String, VolumeFact>, AccessError>> {
-        let names = self.specs.values().flat_map(|spec| &spec.volumes);
-        let names = names.filter_map(|volume| Some(volume_claim_fact(volume.claim.as_ref()?)?.volume));
-        let all = names.filter_map(|name| Some((name.clone(), volume_fact(&name)?)));
-        self.fact(&format!("volumes on {node}"), all.collect())
-    }
-
-    fn volume_attachments(&self) -> BoxFuture<'_, Result<VolumeAttachments, AccessError>> {
-        let attached = ["node-1", "node-2"].map(str::to_owned).to_vec();
-        self.fact("attachments", [("pv-data-0".to_owned(), attached)].into())
-    }
-
-    fn peers<'a>(&'a self, wanted: &'a WantedPeers) -> BoxFuture<'a, Result<Vec<PeerFact>, AccessError>> {
-        let WantedPeers { namespace, label, .. } = wanted;
-        let what = match label {
-            Some((key, values)) => format!("pods of {namespace} with {key} {values:?}"),
-            None => format!("all pods of {namespace}"),
-        };
-        self.fact(&what, self.peers.clone())
+    fn namespace(&self, name: &str) -> Namespace {
+        Namespace {
+            metadata: Metadata {
+                name: name.to_owned(),
+                labels: marks("team", name),
+                annotations: marks("padding", &self.padding),
+                ..Metadata::default()
+            },
+        }
     }
 }
 
 /// A claim has the device of its name; `pending-...` has none yet, and `gone-...` does not exist.
-fn claim_fact(name: &str) -> Option<ClaimFact> {
-    if name.starts_with("gone-") {
-        return None;
-    }
-    let devices = vec![(device_id(name), name.ends_with("-watch"))];
-    Some(ClaimFact {
-        devices: Some(devices).filter(|_| !name.starts_with("pending-")),
+fn resource_claim(namespace: &str, name: &str) -> Option<ResourceClaim> {
+    let device = ClaimedDevice {
+        id: device_id(name),
+        admin_access: name.ends_with("-watch"),
+    };
+    (!name.starts_with("gone-")).then(|| ResourceClaim {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        devices: Some(vec![device]).filter(|_| !name.starts_with("pending-")),
     })
 }
 
 /// A claim has the volume `pv-NAME`; `pending-...` has none yet, and `gone-...` does not exist.
-fn volume_claim_fact(name: &str) -> Option<VolumeClaimFact> {
-    if name.starts_with("gone-") {
-        return None;
-    }
+fn volume_claim(namespace: &str, name: &str) -> Option<PersistentVolumeClaim> {
     let volume = Some(format!("pv-{name}")).filter(|_| !name.starts_with("pending-"));
-    Some(VolumeClaimFact {
+    (!name.starts_with("gone-")).then(|| PersistentVolumeClaim {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
         volume: volume.unwrap_or_default(),
         storage_class: "fast".to_owned(),
         access_modes: vec!["ReadWriteOnce".to_owned()],
@@ -358,10 +317,13 @@ fn volume_claim_fact(name: &str) -> Option<VolumeClaimFact> {
 }
 
 /// A volume `pv-local-...` is on the node, and `pv-lost-...` does not exist.
-fn volume_fact(name: &str) -> Option<VolumeFact> {
-    let node_local = name.starts_with("pv-local-");
-    let kind = if node_local { "local" } else { "csi" }.to_owned();
-    (!name.starts_with("pv-lost-")).then_some(VolumeFact { kind, node_local })
+fn volume(name: &str) -> Option<PersistentVolume> {
+    let is_local = name.starts_with("pv-local-");
+    (!name.starts_with("pv-lost-")).then(|| PersistentVolume {
+        name: name.to_owned(),
+        kind: if is_local { "local" } else { "csi" }.to_owned(),
+        ..PersistentVolume::default()
+    })
 }
 
 fn device_id(name: &str) -> DeviceId {
@@ -372,48 +334,49 @@ fn device_id(name: &str) -> DeviceId {
     }
 }
 
-fn deployment(name: &str) -> Controller {
+fn controller(api_version: &str, kind: &str, name: &str) -> Controller {
     Controller {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-Deployment-{name}")),
+        uid: Uid(format!("uid-of-{kind}-{name}")),
         missing: false,
     }
 }
 
 /// A ReplicaSet `NAME-HASH` belongs to the Deployment `NAME`.
-fn owner_fact(reference: Controller) -> Option<OwnerFact> {
-    if !matches!(reference.kind.as_str(), "ReplicaSet" | "Deployment") || reference.name.starts_with("gone-")
-    {
+fn owner(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option<Owner> {
+    if !matches!(kind, "ReplicaSet" | "Deployment") || name.starts_with("gone-") {
         return None;
     }
-    let above = reference.name.split_once('-').map(|(name, _)| deployment(name));
-    Some(OwnerFact {
-        marks: marks("tier", &reference.name),
+    let above = name
+        .split_once('-')
+        .map(|(name, _)| controller("apps/v1", "Deployment", name));
+    Some(Owner {
+        labels: marks("tier", name),
         replicas: Some(3),
         ready_replicas: Some(2),
-        strategy: if reference.kind == "Deployment" {
-            "Recreate"
-        } else {
-            ""
-        }
-        .to_owned(),
-        controller: above.filter(|_| reference.kind == "ReplicaSet"),
-        reference,
+        strategy: if kind == "Deployment" { "Recreate" } else { "" }.to_owned(),
+        controller: above.filter(|_| kind == "ReplicaSet"),
+        ..Owner::bare(namespace, controller(api_version, kind, name))
     })
 }
 
-fn namespace(name: &str) -> NamespaceFact {
-    NamespaceFact {
-        marks: marks("team", name),
-        deletion: None,
+fn budget(namespace: &str) -> Budget {
+    Budget {
+        namespace: namespace.to_owned(),
+        name: "keep".to_owned(),
+        selector: Selector::EVERYTHING,
+        unhealthy_pods: UnhealthyPods::AlwaysAllow,
+        disruptions_allowed: 0,
+        current_healthy: 2,
+        desired_healthy: 3,
+        expected_pods: 3,
+        limit: None,
+        observed: true,
     }
 }
 
-fn marks(key: &str, value: &str) -> Marks {
-    Marks {
-        labels: BTreeMap::from([(key.to_owned(), value.to_owned())]),
-        annotations: BTreeMap::new(),
-    }
+fn marks(key: &str, value: &str) -> Texts {
+    Texts::from([(key.to_owned(), value.to_owned())])
 }
