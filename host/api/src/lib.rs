@@ -5,10 +5,14 @@
 #![deny(missing_docs)]
 
 mod change;
+mod condition;
 mod drain_request;
 pub mod facts;
 mod lifecycle;
+mod workload;
 
 pub use change::Change;
+pub use condition::NodeCondition;
 pub use drain_request::{DrainRequestFields, DrainRequestRef, Entity, RequestCondition};
 pub use lifecycle::{ClaimStatus, LifecycleEvent, LifecycleTransition, TransitionNodes, VersionedEvent};
+pub use workload::{BudgetDetails, UnreadyPod, Workload};

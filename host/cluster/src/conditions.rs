@@ -1,5 +1,6 @@
 //! Conditions of the node that report the state of its drain.
 
+use scupper_api::NodeCondition;
 use scupper_engine::Condition;
 use serde_json::{Value, json};
 
@@ -8,19 +9,6 @@ use super::transport::escaped;
 use super::wire::seconds;
 use super::write::Merge;
 use super::{Cluster, ReadError, WriteError};
-
-/// One condition to set on the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeCondition {
-    /// `type`, such as `DrainInProgress`
-    pub kind: String,
-    /// `True`, `False` or `Unknown`
-    pub status: String,
-    /// The reason, one CamelCase word.
-    pub reason: String,
-    /// The message, for users.
-    pub message: String,
-}
 
 impl Cluster {
     /// Sets conditions of the node in one write. Other conditions stay as they are.

@@ -19,7 +19,7 @@ use super::wire::Meta;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// A node.
-    Node(Node),
+    Node(Box<Node>),
     /// A pod.
     Pod {
         /// As drains see it.
@@ -110,7 +110,7 @@ fn one(kind: String, value: Value) -> Result<Object, DecodeError> {
         source,
     };
     Ok(match kind.as_str() {
-        "Node" => Object::Node(typed::<WireNode>(&kind, &name, value)?.into_engine().0),
+        "Node" => Object::Node(Box::new(typed::<WireNode>(&kind, &name, value)?.into_engine().0)),
         "Pod" => Object::Pod {
             spec: typed::<WirePodSpec>(&kind, &name, value.clone())?.into_spec(),
             pod: Box::new(typed::<WirePod>(&kind, &name, value)?.into_engine()),

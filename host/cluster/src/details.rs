@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use scupper_api::facts::{FactKind, Owner};
+use scupper_api::{BudgetDetails, UnreadyPod, Workload};
 use scupper_engine::{Budget, Controller, Operator, Selector, Time};
 use serde::Deserialize;
 
@@ -12,53 +13,16 @@ use super::transport::escaped;
 use super::wire::{Condition, Meta, moment, nullable};
 use super::{Cluster, ReadError};
 
-/// The workload that manages a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    /// Its kind, such as `Deployment`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-    /// The number of ready pods and the number wanted; `None` if it counts none.
-    pub ready: Option<(u32, u32)>,
-}
-
-/// Details of a PodDisruptionBudget beyond its numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BudgetOrigin {
-    /// Its origin: its owner, its Helm release, or the tool that manages it.
-    pub owner: Option<String>,
-    /// The time since which it has allowed no eviction.
-    pub since: Option<Time>,
-    /// Pods whose eviction it has granted without seeing them deleted, with the time of the grant.
-    pub granted: BTreeMap<String, Time>,
-}
-
-/// A pod that is not ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadyPod {
-    /// Its name.
-    pub name: String,
-    /// Its node; empty if it has none yet.
-    pub node: String,
-    /// The time since which it has not been ready.
-    pub since: Option<Time>,
-    /// The reason, as the API server or the kubelet states it.
-    pub why: String,
-}
-
 /// The kinds of workloads whose pods are counted. Everybody who may read pods may usually read these; of others only the
 /// name is shown.
 const REPLICATED: [&str; 3] = ["ReplicaSet", "Deployment", "StatefulSet"];
 
-impl Workload {
-    /// `read`: the object itself, if it was read.
-    fn of(reference: &Controller, read: Option<&Owner>) -> Self {
-        Self {
-            kind: reference.kind.clone(),
-            name: reference.name.clone(),
-            ready: read.and_then(|read| Some((read.ready_replicas?, read.replicas?))),
-        }
+/// `read`: the object itself, if it was read.
+fn workload(reference: &Controller, read: Option<&Owner>) -> Workload {
+    Workload {
+        kind: reference.kind.clone(),
+        name: reference.name.clone(),
+        ready: read.and_then(|read| Some((read.ready_replicas?, read.replicas?))),
     }
 }
 
@@ -67,10 +31,10 @@ impl Cluster {
     pub async fn workload(&self, namespace: &str, controller: &Controller) -> Result<Workload, ReadError> {
         let own = self.replicated(namespace, controller).await?;
         let Some(above) = own.as_ref().and_then(|own| own.controller.as_ref()) else {
-            return Ok(Workload::of(controller, own.as_ref()));
+            return Ok(workload(controller, own.as_ref()));
         };
         let read = self.replicated(namespace, above).await?;
-        Ok(Workload::of(above, read.as_ref()))
+        Ok(workload(above, read.as_ref()))
     }
 
     /// Reads an owner of pods; `None` if it does not exist, or is of a kind that is only named.
@@ -82,12 +46,12 @@ impl Cluster {
         self.ask_one(FactKind::owner(reference), place).await
     }
 
-    /// Returns the origin of a budget; `None` if it does not exist.
-    pub async fn budget_origin(
+    /// Returns what a budget tells of itself, without its pods; `None` if it does not exist.
+    pub async fn budget_details(
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<BudgetOrigin>, ReadError> {
+    ) -> Result<Option<BudgetDetails>, ReadError> {
         let path = format!(
             "/apis/policy/v1/namespaces/{}/poddisruptionbudgets/{}",
             escaped(namespace),
@@ -95,7 +59,7 @@ impl Cluster {
         );
         let what = format!("poddisruptionbudget {name}");
         let found = self.find::<WireOrigin>(&path, &what).await?;
-        Ok(found.map(WireOrigin::into_origin))
+        Ok(found.map(WireOrigin::into_details))
     }
 
     /// Returns the pods of a budget that are not ready, on any node. Pods that have finished or are being deleted do
@@ -158,14 +122,15 @@ struct OriginStatus {
 struct Moment(#[serde(deserialize_with = "moment")] Option<Time>);
 
 impl WireOrigin {
-    fn into_origin(self) -> BudgetOrigin {
+    fn into_details(self) -> BudgetDetails {
         let refuses = |it: &&Condition| it.kind == "DisruptionAllowed" && it.status == "False";
         let since = self.status.conditions.iter().find(refuses);
         let granted = self.status.disrupted_pods.into_iter();
-        BudgetOrigin {
+        BudgetDetails {
             owner: owner_of(&self.metadata),
             since: since.and_then(|it| it.last_transition_time),
             granted: granted.filter_map(|(pod, at)| Some((pod, at.0?))).collect(),
+            unready: Vec::new(),
         }
     }
 }
@@ -330,7 +295,7 @@ mod tests {
             let status = json!({"disruptedPods": {"a": "1970-01-01T00:00:09Z"}, "conditions": null});
             let wire: WireOrigin =
                 serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
-            wire.into_origin()
+            wire.into_details()
         };
         let helm = json!({"annotations": {"meta.helm.sh/release-name": "shop"}, "labels": {"app.kubernetes.io/managed-by": "Helm"}});
         assert_eq!(origin(helm).owner.as_deref(), Some("Helm release shop"));

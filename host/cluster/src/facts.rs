@@ -35,7 +35,7 @@ pub(super) struct Resource {
     kind: &'static str,
     /// Such as `deployments`.
     plural: &'static str,
-    read: for<'a> fn(&'a Cluster, Resource, &'a FactQuery) -> Read<'a>,
+    read: for<'a> fn(&'a Cluster, Self, &'a FactQuery) -> Read<'a>,
     pub(super) decode: fn(Value, &FactKind) -> serde_json::Result<FactObject>,
 }
 

@@ -80,10 +80,8 @@ use k8s_openapi as _;
 
 pub use api_requests::{ApiRequest, RequestObserver};
 pub use client::{Cluster, ConnectOptions};
-pub use conditions::NodeCondition;
 pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
-pub use details::{BudgetOrigin, UnreadyPod, Workload};
 pub use drain_requests::{DrainRequestKind, DrainRequestObject};
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};

@@ -38,7 +38,6 @@ pub use policies::check_policies::{PolicyCheckResult, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;
-pub use reporter::writer::set_conditions;
 pub use runner::node_snapshot::NodeSnapshot;
 pub use runner::{out_of_service, policy_calls, pre_flight};
 pub use scupper_cluster::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT};

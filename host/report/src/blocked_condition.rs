@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use scupper_api::NodeCondition;
 use scupper_engine::{
     HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, SurgeMethod, Time, VolumesLeft,
 };
 
-use super::conditions::{ConditionChange, STARTED, conditions_of_started, of_drain, pair};
+use super::conditions::{STARTED, conditions_of_started, of_drain, pair};
 use super::messages::{count, one_line};
 
 /// Obstacles that last less than this are over before the operator can read about them.
@@ -65,7 +66,7 @@ impl BlockedCondition {
         request: &Request,
         phase: Phase,
         waiting: &[(PodRef, Reason)],
-    ) -> Option<Vec<ConditionChange>> {
+    ) -> Option<Vec<NodeCondition>> {
         if !phase.needs_cordon() || request.intent != Intent::Drain {
             return None;
         }

@@ -1,13 +1,14 @@
 //! Resets our conditions when no process drains the node any more: a node that accepts pods again is no longer
 //! `Drained`, whichever way it was uncordoned, and an abandoned drain is not in progress.
 
+use scupper_api::NodeCondition;
 use scupper_engine::{Condition, Node};
 
-use super::conditions::{COMPLETED, ConditionChange, STARTED, pair};
+use super::conditions::{COMPLETED, STARTED, pair};
 
 /// The pair of conditions that resets our `Drained=True` on a node that is no longer cordoned. Conditions of other
 /// writers stay.
-pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<ConditionChange>> {
+pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<NodeCondition>> {
     let is_ours = |it: &Condition| it.kind == "Drained" && it.status == "True" && it.reason == COMPLETED;
     let is_stale = !node.unschedulable && node.conditions.iter().any(is_ours);
     is_stale.then(|| {
@@ -21,7 +22,7 @@ pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<ConditionChange>> {
 }
 
 /// The pair of conditions that resets our `DrainInProgress=True` after its drain was abandoned.
-pub fn conditions_of_abandoned(node: &Node, message: &str) -> Option<Vec<ConditionChange>> {
+pub fn conditions_of_abandoned(node: &Node, message: &str) -> Option<Vec<NodeCondition>> {
     let is_ours =
         |it: &Condition| it.kind == "DrainInProgress" && it.status == "True" && it.reason == STARTED;
     let is_stale = node.conditions.iter().any(is_ours);

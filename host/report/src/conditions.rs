@@ -4,6 +4,7 @@
 //! met, so the message states these criteria. A drain of pods that the request names says nothing of the node's other
 //! pods: it leaves `Drained` alone.
 
+use scupper_api::NodeCondition;
 use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
 use super::force::forced_summary;
@@ -14,19 +15,6 @@ use super::surge::step_event;
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
 /// The reason of `DrainInProgress=True`.
 pub(super) const STARTED: &str = "DrainStarted";
-
-/// The desired state of one condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConditionChange {
-    /// `type`
-    pub kind: &'static str,
-    /// `True` or `False`
-    pub status: &'static str,
-    /// CamelCase, one word
-    pub reason: String,
-    /// Text for people.
-    pub message: String,
-}
 
 /// An Event about the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +41,13 @@ pub fn drained_text(summary: &Summary) -> String {
 }
 
 /// The pair of conditions of a drain in progress.
-pub fn conditions_of_started(request: &Request) -> Vec<ConditionChange> {
+pub fn conditions_of_started(request: &Request) -> Vec<NodeCondition> {
     let message = format!("drain {} is under way", request.name);
     of_drain(request, pair("True", "False", STARTED, &message))
 }
 
 /// The pair of conditions that a notice requires, if any.
-pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
+pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
     match notice {
         Notice::Cordoned { .. } => Some(conditions_of_started(request)),
         Notice::Finished {
@@ -143,7 +131,7 @@ fn forced_text(summary: &Summary) -> String {
 }
 
 /// Those of the pair that the drain may write.
-pub(super) fn of_drain(request: &Request, mut pair: Vec<ConditionChange>) -> Vec<ConditionChange> {
+pub(super) fn of_drain(request: &Request, mut pair: Vec<NodeCondition>) -> Vec<NodeCondition> {
     if request.settings.filters.only_pods.is_some() {
         pair.retain(|condition| condition.kind != "Drained");
     }
@@ -155,8 +143,8 @@ pub(super) fn pair(
     drained: &'static str,
     reason: &str,
     message: &str,
-) -> Vec<ConditionChange> {
-    let condition = |kind, status| ConditionChange {
+) -> Vec<NodeCondition> {
+    let condition = |kind, status| NodeCondition {
         kind,
         status,
         reason: reason.to_owned(),

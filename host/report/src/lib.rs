@@ -38,9 +38,7 @@ mod tests;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
-pub use conditions::{
-    ConditionChange, NodeEvent, conditions_for, conditions_of_started, drained_text, event_for,
-};
+pub use conditions::{NodeEvent, conditions_for, conditions_of_started, drained_text, event_for};
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
@@ -66,7 +64,6 @@ pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_js
 pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{
-    BudgetDetails, LeaseHolder, LeasedDrain, NodeStatus, StatusDetails, UnreadyPodDetails, WorkloadDetails,
-    status_lines, status_table, status_to_json,
+    LeaseHolder, LeasedDrain, NodeStatus, StatusDetails, status_lines, status_table, status_to_json,
 };
 pub use surge::{surge_lines, surge_texts};

@@ -14,7 +14,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_api::LifecycleEvent;
+use scupper_api::{LifecycleEvent, Workload};
 use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
@@ -24,7 +24,7 @@ pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
 pub use leased_drain::LeasedDrain;
 pub use lines::status_lines;
-pub use lookups::{BudgetDetails, StatusDetails, UnreadyPodDetails, WorkloadDetails};
+pub use lookups::StatusDetails;
 pub use table::status_table;
 
 /// Maximum age of a published status. A draining process publishes at least once a minute; after two missed updates it
@@ -68,11 +68,11 @@ pub(super) struct RemainingPod<'a> {
 
 impl RemainingPod<'_> {
     /// The workload of a blocked pod: the one that was looked up, otherwise the pod's controller.
-    fn workload(&self, status: &NodeStatus) -> Option<WorkloadDetails> {
+    fn workload(&self, status: &NodeStatus) -> Option<Workload> {
         let blocked = self.reason.as_ref().filter(|reason| !needs_no_report(reason));
         let controller = blocked.and(self.pod.controller.as_ref())?;
         let known = status.details.workloads.get(&controller.uid).cloned();
-        Some(known.unwrap_or_else(|| WorkloadDetails {
+        Some(known.unwrap_or_else(|| Workload {
             kind: controller.kind.clone(),
             name: controller.name.clone(),
             ready: None,

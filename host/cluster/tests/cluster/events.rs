@@ -1,6 +1,7 @@
 //! Annotations, conditions, Kubernetes Events, and reads of the node.
 
-use scupper_cluster::{KubernetesEvent, NodeCondition, ReadError, Series, Severity, WriteError};
+use scupper_api::NodeCondition;
+use scupper_cluster::{KubernetesEvent, ReadError, Series, Severity, WriteError};
 use scupper_engine::{PodRef, Time, Uid};
 use serde_json::{Value, json};
 
@@ -72,10 +73,10 @@ async fn another_pod_of_that_name_is_not_annotated() {
     server.finish(cluster).await;
 }
 
-fn condition(kind: &str, status: &str) -> NodeCondition {
+fn condition(kind: &'static str, status: &'static str) -> NodeCondition {
     NodeCondition {
-        kind: kind.into(),
-        status: status.into(),
+        kind,
+        status,
         reason: "R".into(),
         message: "m".into(),
     }

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
+use scupper_api::NodeCondition;
 use scupper_engine::Node;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::lease::{LeaseObserver, NodeLeases};
 use crate::manager::resume_point;
-use crate::reporter::writer::set_conditions;
-use scupper_report::{ConditionChange, conditions_of_abandoned, conditions_of_uncordoned};
+use scupper_report::{conditions_of_abandoned, conditions_of_uncordoned};
 use scupper_triggers::DriverState;
 
 /// How often to check whether the terminal that drains is alive, and to retry a failed write.
@@ -39,7 +39,7 @@ pub(super) fn start(
                     None => None,
                 };
                 if let Some(changes) = changes.or(left)
-                    && let Err(error) = set_conditions(&cluster, &node.name, &changes).await
+                    && let Err(error) = cluster.set_node_conditions(&node.name, &changes).await
                 {
                     failed = true;
                     tracing::warn!(node = node.name, %error, "could not reset a condition of Scupper");
@@ -56,7 +56,7 @@ pub(super) fn start(
 }
 
 /// The changes for an unfinished drain of a terminal.
-fn conditions_left_by_terminal(node: &Node) -> Option<Vec<ConditionChange>> {
+fn conditions_left_by_terminal(node: &Node) -> Option<Vec<NodeCondition>> {
     let mark = resume_point::of_command(node)?;
     let message = format!(
         "drain {}: its process is gone; scupper drain {} --take-over continues it",

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use scupper_api::NodeCondition;
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
 use tokio::sync::mpsc;
@@ -26,9 +27,9 @@ use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_report::{
-    BlockedCondition, ConditionChange, DrainMeter, DrainOutput, EventThrottle, Format, Health, Metrics,
-    NodeEvent, PodEvents, PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started,
-    event_for, finding_events, forced_event,
+    BlockedCondition, DrainMeter, DrainOutput, EventThrottle, Format, Health, Metrics, NodeEvent, PodEvents,
+    PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started, event_for, finding_events,
+    forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;
@@ -296,7 +297,7 @@ impl Reporter {
     }
 
     /// The changes of conditions. A resumed drain may have been reported as ended, or not at all.
-    fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<ConditionChange>> {
+    fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
         let begins = match notice {
             Notice::WaveStarted { .. } if self.was_drained => {
                 self.was_drained = false;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use scupper_api::NodeCondition;
 use scupper_engine::{PodRef, Time};
 use tokio::sync::mpsc::{UnboundedReceiver, error::TryRecvError};
 use tokio::time::sleep;
 
 use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
-use scupper_cluster::{Cluster, KubernetesEvent, NodeCondition, WriteError};
-use scupper_report::{ConditionChange, STATUS_ANNOTATION};
+use scupper_cluster::{Cluster, KubernetesEvent, WriteError};
+use scupper_report::STATUS_ANNOTATION;
 
 /// When to give an Event up. Later Events wait for it.
 const EVENT_LIMITS: WriteRetryLimits = WriteRetryLimits {
@@ -23,7 +24,7 @@ const EVENT_LIMITS: WriteRetryLimits = WriteRetryLimits {
 
 /// Something to be written.
 pub(crate) enum QueuedWrite {
-    Conditions(Vec<ConditionChange>),
+    Conditions(Vec<NodeCondition>),
     Event(KubernetesEvent),
     PodEvent(PodRef, KubernetesEvent),
     /// About a budget of this name, which blocks the pod.
@@ -52,7 +53,7 @@ pub(crate) struct ApiWriter {
 /// The newest state that is not written.
 #[derive(Default)]
 struct UnwrittenState {
-    conditions: Option<Vec<ConditionChange>>,
+    conditions: Option<Vec<NodeCondition>>,
     status: Option<Option<String>>,
 }
 
@@ -60,7 +61,7 @@ impl UnwrittenState {
     fn take(&mut self, entry: QueuedWrite) {
         match entry {
             QueuedWrite::Conditions(changes) => {
-                let is_newer = |known: &ConditionChange| changes.iter().any(|it| it.kind == known.kind);
+                let is_newer = |known: &NodeCondition| changes.iter().any(|it| it.kind == known.kind);
                 let mut conditions = self.conditions.take().unwrap_or_default();
                 conditions.retain(|known| !is_newer(known));
                 conditions.extend(changes);
@@ -182,7 +183,8 @@ impl ApiWriter {
     async fn write(&self, unwritten: &UnwrittenState) -> Result<(), WriteError> {
         let Self { cluster, node, .. } = self;
         match (&unwritten.conditions, &unwritten.status) {
-            (Some(changes), _) => set_conditions(cluster, node, changes).await,
+            // All of them in one write, because they are a pair.
+            (Some(changes), _) => cluster.set_node_conditions(node, changes).await,
             (None, Some(Some(text))) => cluster.set_node_annotation(node, STATUS_ANNOTATION, text).await,
             (None, Some(None)) => cluster.remove_node_annotation(node, STATUS_ANNOTATION).await,
             (None, None) => Ok(()),
@@ -201,24 +203,5 @@ impl ApiWriter {
             Ok(None) => true,
             Err(_) => false,
         }
-    }
-}
-
-/// All of them in one write, because they are a pair.
-pub async fn set_conditions(
-    cluster: &Cluster,
-    node: &str,
-    changes: &[ConditionChange],
-) -> Result<(), WriteError> {
-    let conditions: Vec<_> = changes.iter().map(condition).collect();
-    cluster.set_node_conditions(node, &conditions).await
-}
-
-fn condition(change: &ConditionChange) -> NodeCondition {
-    NodeCondition {
-        kind: change.kind.to_owned(),
-        status: change.status.to_owned(),
-        reason: change.reason.clone(),
-        message: change.message.clone(),
     }
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use scupper_api::{BudgetDetails, UnreadyPod};
 use scupper_engine::{Budget, HumanDuration, Reason, Time};
 use serde_json::{Value, json};
 
-use super::lookups::{BudgetDetails, UnreadyPodDetails};
 use super::{NodeStatus, RemainingPod, advice};
 use crate::budget_numbers::{allowed_text, budget_to_json, need_text};
 use crate::drain_status::joined;
@@ -150,11 +150,11 @@ impl<'a> BlockingBudget<'a> {
         )
     }
 
-    fn unready(&self) -> &'a [UnreadyPodDetails] {
+    fn unready(&self) -> &'a [UnreadyPod] {
         self.details.map(|it| it.unready.as_slice()).unwrap_or_default()
     }
 
-    fn unready_text(&self, pod: &UnreadyPodDetails, now: Time) -> String {
+    fn unready_text(&self, pod: &UnreadyPod, now: Time) -> String {
         let place = match pod.node.as_str() {
             "" => "on no node yet".to_owned(),
             node => format!("on {}", one_line(node)),

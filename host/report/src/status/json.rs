@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
+use super::lookups::workload_json;
 use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
 
@@ -72,7 +73,7 @@ fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
         "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
         "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
         "source": reason.map(|_| source), "since": held.since.map(Time::as_millis),
-        "workload": held.workload(status).map(|workload| workload.to_json()),
+        "workload": held.workload(status).as_ref().map(workload_json),
         "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node, blocking(status, held))),
     })
 }

@@ -4,6 +4,7 @@ use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
 use super::budgets::{blocking, groups};
+use super::lookups::workload_text;
 use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
@@ -202,7 +203,7 @@ fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeSt
         text.push_str(&format!(", for {}", HumanDuration(waited)));
     }
     if let Some(workload) = held.workload(status) {
-        text.push_str(&format!(" ({})", workload.text()));
+        text.push_str(&format!(" ({})", workload_text(&workload)));
     }
     text
 }

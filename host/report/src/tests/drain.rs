@@ -4,15 +4,15 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use scupper_api::{ClaimStatus, LifecycleEvent};
+use scupper_api::{ClaimStatus, LifecycleEvent, NodeCondition};
 use scupper_engine::{Condition, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
 
 use super::super::conditions::{COMPLETED, STARTED};
 use super::super::fixture::{mark, node, request, status};
 use super::super::{
-    BlockedCondition, ConditionChange, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents,
-    PolicyMessage, ProgressBoard, Size, StatusBuilder, conditions_for, conditions_of_abandoned,
-    conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
+    BlockedCondition, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents, PolicyMessage,
+    ProgressBoard, Size, StatusBuilder, conditions_for, conditions_of_abandoned, conditions_of_started,
+    conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
 use super::samples::{NOW, ago, endings, pods, raising_plan, story, waiting};
@@ -195,9 +195,9 @@ fn the_live_display_in_each_phase() {
     accepted("live-display-phases", &text);
 }
 
-fn change_words(changes: &[ConditionChange]) -> String {
+fn change_words(changes: &[NodeCondition]) -> String {
     let words = changes.iter().map(|it| {
-        let ConditionChange {
+        let NodeCondition {
             kind,
             status,
             reason,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_api::{ClaimStatus, LifecycleEvent};
+use scupper_api::{BudgetDetails, ClaimStatus, LifecycleEvent, UnreadyPod, Workload};
 use scupper_engine::{
     Budget, Checkpoint, Condition, Controller, Deletion, HookPhase, Node, Phase, Pod, SavedHook, Selector,
     Subject, Time, Uid,
@@ -11,9 +11,8 @@ use scupper_engine::{
 use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
-    BudgetDetails, DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, Size,
-    StatusDetails, UnreadyPodDetails, VolumesStatus, WaveStatus, WorkloadDetails, status_lines, status_table,
-    status_to_json,
+    DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, Size, StatusDetails,
+    VolumesStatus, WaveStatus, status_lines, status_table, status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
@@ -196,7 +195,7 @@ fn events() -> Vec<LifecycleEvent> {
 
 /// Additional facts about pods that a budget blocks.
 fn details() -> StatusDetails {
-    let unready = ["worker-2", ""].map(|node| UnreadyPodDetails {
+    let unready = ["worker-2", ""].map(|node| UnreadyPod {
         name: "cart-3".to_owned(),
         node: node.to_owned(),
         since: Some(ago(300)),
@@ -208,7 +207,7 @@ fn details() -> StatusDetails {
         granted: [("gone".to_owned(), ago(10))].into(),
         unready: unready.to_vec(),
     };
-    let workload = WorkloadDetails {
+    let workload = Workload {
         kind: "Deployment".to_owned(),
         name: "cart".to_owned(),
         ready: Some((2, 3)),

@@ -118,7 +118,7 @@ impl Snapshot {
         let (mut facts, mut requests) = (FactObjects::default(), Vec::new());
         for object in objects {
             match object {
-                Object::Node(node) => nodes.push(node),
+                Object::Node(node) => nodes.push(*node),
                 Object::Pod { pod, spec } => {
                     pods.push(*pod);
                     facts.add_spec(spec);

@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
-use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT, set_conditions};
+use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT};
 use scupper_report::conditions_of_abandoned;
 
 /// What to clean up.
@@ -51,7 +51,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         // Without the driver, no process could continue the drain or correct the condition.
         let gone = "scupper cleanup has taken away what was known of the drain";
         if let Some(changes) = conditions_of_abandoned(&node, gone) {
-            let set = set_conditions(&cluster, &options.node, &changes).await;
+            let set = cluster.set_node_conditions(&options.node, &changes).await;
             set.map_err(CommandError::Cleanup)?;
             removed.push(format!("DrainInProgress of node {}", options.node));
         }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scupper_api::BudgetDetails;
 use scupper_engine::{Budget, Controller, PodRef, Uid};
 use tokio::time::Instant;
 
-use scupper_cluster::{BudgetOrigin, Cluster, ReadError, UnreadyPod, Workload};
+use scupper_cluster::{Cluster, ReadError};
 use scupper_common::clock::Clock;
-use scupper_report::{BudgetDetails, NodeStatus, StatusDetails, UnreadyPodDetails, WorkloadDetails};
+use scupper_report::{NodeStatus, StatusDetails};
 
 /// What was read is good for so long, however often the node changes.
 const GOOD_FOR: Duration = Duration::from_secs(5);
@@ -61,7 +62,7 @@ impl DetailReader {
         for (uid, (namespace, controller)) in distinct.into_iter().take(MOST) {
             match self.cluster.workload(namespace, controller).await {
                 Ok(found) => {
-                    details.workloads.insert(uid.clone(), workload(found));
+                    details.workloads.insert(uid.clone(), found);
                 }
                 Err(error) => note(&error, details),
             }
@@ -71,11 +72,11 @@ impl DetailReader {
     async fn look_up_budgets(&self, budgets: &[&Budget], details: &mut StatusDetails) {
         leave_out(budgets.len(), "disruption budgets", details);
         for budget in budgets.iter().take(MOST) {
-            let (origin, unready) = futures::join!(
-                self.cluster.budget_origin(&budget.namespace, &budget.name),
+            let (found, unready) = futures::join!(
+                self.cluster.budget_details(&budget.namespace, &budget.name),
                 self.cluster.unready_pods(budget)
             );
-            let origin = origin.unwrap_or_else(|error| {
+            let found = found.unwrap_or_else(|error| {
                 note(&error, details);
                 None
             });
@@ -83,10 +84,12 @@ impl DetailReader {
                 note(&error, details);
                 Vec::new()
             });
+            let found = BudgetDetails {
+                unready,
+                ..found.unwrap_or_default()
+            };
             let key = (budget.namespace.clone(), budget.name.clone());
-            details
-                .budgets
-                .insert(key, budget_view(origin.unwrap_or_default(), unready));
+            details.budgets.insert(key, found);
         }
     }
 }
@@ -105,28 +108,5 @@ fn note(error: &ReadError, details: &mut StatusDetails) {
     let words = error.to_string();
     if !details.unread.contains(&words) {
         details.unread.push(words);
-    }
-}
-
-fn workload(found: Workload) -> WorkloadDetails {
-    WorkloadDetails {
-        kind: found.kind,
-        name: found.name,
-        ready: found.ready,
-    }
-}
-
-fn budget_view(origin: BudgetOrigin, unready: Vec<UnreadyPod>) -> BudgetDetails {
-    let unready = unready.into_iter().map(|pod| UnreadyPodDetails {
-        name: pod.name,
-        node: pod.node,
-        since: pod.since,
-        why: pod.why,
-    });
-    BudgetDetails {
-        owner: origin.owner,
-        since: origin.since,
-        granted: origin.granted,
-        unready: unready.collect(),
     }
 }

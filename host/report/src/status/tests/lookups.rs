@@ -1,5 +1,7 @@
 //! Additional facts, drains that have ended, and durations.
 
+use scupper_api::{BudgetDetails, UnreadyPod};
+
 use super::*;
 
 /// The event ends later than the drain, which needs time to roll back: one deadline is enough.
@@ -140,13 +142,13 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
     assert!(line(&status, "shop/cart ").ends_with("(ReplicaSet cart-7d9f)"));
     status.details.workloads.insert(
         Uid("set".into()),
-        WorkloadDetails {
+        Workload {
             kind: "Deployment".into(),
             name: "cart".into(),
             ready: Some((2, 3)),
         },
     );
-    let unready = UnreadyPodDetails {
+    let unready = UnreadyPod {
         name: "cart-3".into(),
         node: "worker-2".into(),
         since: Some(Time::from_millis(700_000)),
