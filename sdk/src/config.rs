@@ -96,6 +96,69 @@ pub fn time(key: &str, default: Duration) -> Result<Duration, Problem> {
     duration(text.trim()).ok_or_else(|| Problem::new(key, format!("`{text}`: {what}")))
 }
 
+/// The short name that a key is set to, if it is set.
+///
+/// ```
+/// # use scupper_sdk::{config, testing::Host};
+/// let host = Host::new();
+/// assert_eq!(config::name("cluster"), Ok(None));
+/// host.config("cluster", "east-1");
+/// assert_eq!(config::name("cluster"), Ok(Some("east-1".to_owned())));
+/// host.config("cluster", "the east");
+/// assert!(config::name("cluster").unwrap_err().message.contains("must be a name"));
+/// ```
+pub fn name(key: &str) -> Result<Option<String>, Problem> {
+    let Some(text) = get(key).filter(|text| !text.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let name = text.trim();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if name.len() > 63 || !name.chars().all(is_plain) {
+        let rule = "must be a name of at most 63 letters, digits, dots, hyphens and underscores";
+        return Err(Problem::new(key, rule));
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// The names of nodes in another system: `node-1=NAME,node-2=NAME`. Two nodes cannot share one name there, because the
+/// uncordon of the first would return the other one to service as well. Empty if the key is not set.
+///
+/// ```
+/// # use scupper_sdk::{config, testing::Host};
+/// let host = Host::new();
+/// host.config("table", "node-1=gpu-1, node-2=gpu-2");
+/// let table = config::table("table").unwrap();
+/// assert_eq!(table[1], ("node-2".to_owned(), "gpu-2".to_owned()));
+/// host.config("table", "node-1=gpu-1,node-2=gpu-1");
+/// let problem = config::table("table").unwrap_err();
+/// assert!(problem.message.starts_with("node-1 and node-2 cannot both be gpu-1: "));
+/// ```
+pub fn table(key: &str) -> Result<Vec<(String, String)>, Problem> {
+    let mut table: Vec<(String, String)> = Vec::new();
+    for part in list(key, "") {
+        let pair = part
+            .split_once('=')
+            .map(|(node, name)| (node.trim(), name.trim()));
+        let Some((node, name)) = pair.filter(|(node, name)| !node.is_empty() && !name.is_empty()) else {
+            let rule = format!("`{part}`: must be NODE=NAME,NODE=NAME");
+            return Err(Problem::new(key, rule));
+        };
+        if let Some((other, _)) = table.iter().find(|(_, known)| known == name) {
+            return Err(Problem::new(
+                key,
+                format!(
+                    "{other} and {node} cannot both be {name}: the uncordon of one would return the other to service"
+                ),
+            ));
+        }
+        if table.iter().any(|(known, _)| known == node) {
+            return Err(Problem::new(key, format!("{node} has two names")));
+        }
+        table.push((node.to_owned(), name.to_owned()));
+    }
+    Ok(table)
+}
+
 /// The parsed items of a [`list`].
 ///
 /// ```

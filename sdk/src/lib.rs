@@ -44,6 +44,7 @@
 pub mod bindings;
 pub mod cluster;
 pub mod config;
+pub mod credential;
 mod draft;
 pub mod events;
 mod export;
@@ -56,6 +57,7 @@ mod invisible;
 pub mod json;
 mod label;
 pub mod log;
+pub mod mark;
 mod objects;
 mod on_failure;
 mod outcome;
@@ -65,6 +67,7 @@ mod protection;
 pub mod retry;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
+pub mod time;
 
 /// The imports: the host's, or in native builds those of `testing::Host`.
 #[cfg(target_family = "wasm")]

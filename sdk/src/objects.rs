@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    Call, Condition, Description, Entry, Finding, Grant, Node, Pod, PodPhase, Problem, Severity, Uid,
+    Call, Condition, Description, Entry, Finding, Grant, Node, Phase, Pod, PodPhase, Problem, Severity, Uid,
     Verdict, Wave, host,
 };
 
@@ -54,6 +54,14 @@ impl Call {
     /// Whether the operator has declared that the machine is off (`--node-is-off`): nothing runs there.
     pub fn machine_is_off(&self) -> bool {
         host::plan::machine_is_off()
+    }
+}
+
+impl Phase {
+    /// Whether the drain runs and its hooks before it have finished, so that what these took out of service is out of
+    /// service, unless someone else has put it back since.
+    pub const fn follows_before_drain(self) -> bool {
+        matches!(self, Self::BeforeWave | Self::BeforeEvict | Self::AfterDrain)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Converts the times of Keystone, Nova and HTTP to and from milliseconds since 1970. It never reads a clock.
 
 use scupper_sdk::Timestamp;
+use scupper_sdk::time::date;
 
 const DAY: i64 = 86_400;
 const MONTHS: [&str; 12] = [
@@ -34,14 +35,13 @@ pub(crate) fn http_date(text: &str) -> Option<Timestamp> {
 
 /// `2026-11-21T13:49:58Z`
 pub(crate) fn to_iso(at: Timestamp) -> String {
-    let seconds = i64::try_from(at / 1000).unwrap_or_default();
-    let (year, month, day) = civil(seconds.div_euclid(DAY));
-    let rest = seconds.rem_euclid(DAY);
+    let (year, month, day) = date(at);
+    let seconds = at / 1000;
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60
     )
 }
 
@@ -57,18 +57,6 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     let of_era = year.rem_euclid(400);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use scupper_sdk::http::{Error, Response};
+use scupper_sdk::mark::UnknownCluster;
 
 /// The longest message of a server that is shown.
 const SHOWN: usize = 300;
@@ -75,6 +76,12 @@ impl StepError {
             ))),
             _ => Some(Self::fatal(message())),
         }
+    }
+}
+
+impl From<UnknownCluster> for StepError {
+    fn from(unknown: UnknownCluster) -> Self {
+        Self::retry(unknown.to_string())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use scupper_sdk::http::Method;
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, Outcome, Pending, count, log};
 
 use super::apply::apply;
@@ -13,7 +14,7 @@ use super::decide::Operation;
 use super::observe::{Snapshot, compute_services};
 use super::{enable, node_events, preflight};
 use crate::cloud::Cloud;
-use crate::nova::{Kind, Mark, Migration, Server, Service, State, Version, ask, asked_to_move, shown};
+use crate::nova::{Kind, Migration, Server, Service, State, Version, ask, asked_to_move, shown};
 use crate::settings::{Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -37,7 +38,7 @@ pub(crate) fn cancel(
     hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
 ) -> Result<Outcome, StepError> {
-    let mark = Mark::of(call, settings)?;
+    let mark = Mark::of_drain(call, settings.cluster())?;
     let ours = enable::ours(&mark, cloud)?;
     // An earlier drain may have left its mark on another host.
     let own = ours.iter().find(|service| mark.is_of_drain(service.reason()));

@@ -1,19 +1,20 @@
 //! Enables the services that a drain of this node disabled, and no others.
 
 use scupper_sdk::http::Method;
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, Outcome, log};
 
 use super::node_events;
 use super::observe::compute_services;
 use crate::cloud::Cloud;
-use crate::nova::{Mark, Service, ask};
+use crate::nova::{Service, ask};
 use crate::settings::Settings;
 use crate::step_error::StepError;
 
 /// After the uncordon: waits until nova-compute is up, so that the first new server does not fail.
 pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, StepError> {
     let all = compute_services(cloud, None)?;
-    let mark = Mark::of(call, settings)?;
+    let mark = Mark::of_drain(call, settings.cluster())?;
     let ours = of_node(&mark, &all);
     if let Some(down) = ours.iter().find(|service| !service.is_up()) {
         let progress = format!(

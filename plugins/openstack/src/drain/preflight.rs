@@ -1,10 +1,11 @@
 //! Checks before any change: the host, the other hosts, the permissions, the servers' states.
 
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, count};
 
 use super::observe::{compute_services, servers, unconfirmed};
 use crate::cloud::Cloud;
-use crate::nova::{Mark, Server, Service, State, is_of_scupper};
+use crate::nova::{Server, Service, State};
 use crate::settings::{Others, Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -20,7 +21,7 @@ pub(crate) fn preflight(
     cloud: &mut Cloud<'_>,
 ) -> Result<(), StepError> {
     let service = service(call, settings, hook_state, cloud)?;
-    let mark = Mark::of(call, settings)?;
+    let mark = Mark::of_drain(call, settings.cluster())?;
     check(settings, &service, &mark, hook_state, cloud).map(drop)
 }
 
@@ -99,7 +100,7 @@ pub(super) fn has_another(all: &[Service], host: &str) -> bool {
 /// The refusal then. It names the hosts that drains by Scupper have disabled.
 pub(super) fn dead_end(all: &[Service], host: &str, leaving: &str) -> String {
     let others = all.iter().filter(|other| other.host != host && other.is_up());
-    let ours = others.filter(|other| !other.is_enabled() && is_of_scupper(other.reason()));
+    let ours = others.filter(|other| !other.is_enabled() && Mark::is_of_scupper(other.reason()));
     let ours = ours.map(|other| format!("{} is disabled by {}", other.host, other.reason()));
     let ours: Vec<_> = ours.collect();
     let mut words = format!("no other compute host is enabled and up: {leaving} on {host} cannot leave");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use scupper_sdk::http::Method;
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, Outcome, Pending, log};
 
 use super::apply::apply;
@@ -11,7 +12,7 @@ use super::observe::{Snapshot, compute_services, servers};
 use super::progress::{count, moving};
 use super::{arriving, confirm_empty, enable, node_events, preflight, reasons};
 use crate::cloud::Cloud;
-use crate::nova::{Mark, Service, ask};
+use crate::nova::{Service, ask};
 use crate::settings::Settings;
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -28,7 +29,7 @@ pub(crate) fn empty(
     hook_state: &mut HookState,
     cloud: &mut Cloud<'_>,
 ) -> Result<Outcome, StepError> {
-    let mark = Mark::of(call, settings)?;
+    let mark = Mark::of_drain(call, settings.cluster())?;
     let service = preflight::service(call, settings, hook_state, cloud)?;
     if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
         log::info!("{plan}");

@@ -1,13 +1,14 @@
 //! Checks what drains depend on: the credential, its permissions, the cloud, the node's host.
 
 use scupper_sdk::http::Method;
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Finding, Node, count};
 use serde_json::Value;
 
 use super::observe::{compute_services, servers};
 use super::preflight::{immovable, leaving, named, unconfirmed_words};
 use crate::cloud::Cloud;
-use crate::nova::{Mark, Service, ask};
+use crate::nova::{Service, ask};
 use crate::settings::{Others, Settings};
 use crate::step_error::StepError;
 
@@ -16,18 +17,11 @@ const NO_SERVER: &str = "00000000-0000-0000-0000-000000000000";
 /// The host's limit for a response is 4 MiB.
 const LARGE_RESPONSE: usize = 2 << 20;
 
-/// A failed check.
-struct Obstacle {
-    subject: &'static str,
-    message: String,
-    fix: &'static str,
-}
-
 /// Changes nothing: permissions that only a use can prove are tried on a server that does not exist.
 pub(crate) fn surroundings(node: Option<&Node>, settings: &Settings, cloud: &mut Cloud<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(obstacle) = check_all(node, settings, cloud, &mut findings) {
-        findings.push(Finding::error(obstacle.subject, obstacle.message, obstacle.fix));
+        findings.push(obstacle);
     }
     findings
 }
@@ -37,7 +31,7 @@ fn check_all(
     settings: &Settings,
     cloud: &mut Cloud<'_>,
     findings: &mut Vec<Finding>,
-) -> Result<(), Obstacle> {
+) -> Result<(), Finding> {
     findings.extend(login(settings, cloud)?);
     let all =
         compute_services(cloud, None).map_err(|step_error| forbidden("list compute services", step_error))?;
@@ -63,7 +57,7 @@ fn check_all(
     Ok(())
 }
 
-fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obstacle> {
+fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Finding> {
     match cloud.place() {
         Ok((url, version)) => Ok([
             Finding::ok(
@@ -80,17 +74,13 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Obs
                 "Nova" => "correct `compute-url` and the grant of that origin",
                 _ => "correct `auth-url` and the grant of that origin",
             };
-            Err(Obstacle {
-                subject,
-                message: step_error.message(),
-                fix,
-            })
+            Err(Finding::error(subject, step_error.message(), fix))
         }
     }
 }
 
 /// Tries the requests of a drain, except PUT and DELETE, which a check may not send.
-fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
+fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Finding> {
     let all_servers = "/servers/detail?all_tenants=1&limit=1";
     for (what, path) in [
         ("list servers of all projects", all_servers.to_owned()),
@@ -120,7 +110,7 @@ fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
     ))
 }
 
-fn forbidden(what: &str, step_error: StepError) -> Obstacle {
+fn forbidden(what: &str, step_error: StepError) -> Finding {
     let (subject, fix) = match &step_error {
         StepError::Fatal(_) => (
             "rights",
@@ -128,11 +118,7 @@ fn forbidden(what: &str, step_error: StepError) -> Obstacle {
         ),
         StepError::Retry { .. } | StepError::NextStep => ("Nova", "retry when Nova is reachable"),
     };
-    Obstacle {
-        subject,
-        message: format!("cannot {what}: {}", step_error.message()),
-        fix,
-    }
+    Finding::error(subject, format!("cannot {what}: {}", step_error.message()), fix)
 }
 
 /// The node's host in Nova, and what is wrong with it.
@@ -141,18 +127,13 @@ fn host<'s>(
     settings: &Settings,
     all: &'s [Service],
     findings: &mut Vec<Finding>,
-) -> Result<&'s Service, Obstacle> {
-    let service = settings.mapping.find(node, all).map_err(|message| Obstacle {
-        subject: "host",
-        message,
-        fix: "set `host-table`, `host-annotation` or `host-label`",
+) -> Result<&'s Service, Finding> {
+    let service = settings.mapping.find(node, all).map_err(|message| {
+        let fix = "set `host-table`, `host-annotation` or `host-label`";
+        Finding::error("host", message, fix)
     })?;
     let (host, reason) = (&service.host, service.reason());
-    let mark = Mark::of_any(node, settings).map_err(|step_error| Obstacle {
-        subject: "cluster",
-        message: step_error.message(),
-        fix: "give the driver the right to get the namespace kube-system (deploy/components/facts/cluster), or set `cluster`",
-    })?;
+    let mark = Mark::of_node(node, settings.cluster()).map_err(|unknown| unknown.finding())?;
     let by_us = mark.is_of_node(reason);
     findings.push(if !service.is_up() {
         Finding::error(
@@ -212,12 +193,8 @@ fn elsewhere(host: Option<&Service>, all: &[Service]) -> Finding {
 }
 
 /// The servers on the host.
-fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Finding, Obstacle> {
-    let all = servers(cloud, &host.host).map_err(|step_error| Obstacle {
-        subject: "servers",
-        message: step_error.message(),
-        fix: "",
-    })?;
+fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Finding, Finding> {
+    let all = servers(cloud, &host.host).map_err(unread)?;
     let leave = leaving(settings, &all);
     let stay = immovable(&all);
     if !stay.is_empty() && settings.moves.others == Others::Fail {
@@ -229,11 +206,7 @@ fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<
         ));
     }
     if settings.moves.others == Others::Fail {
-        let resized = unconfirmed_words(&host.host, cloud).map_err(|step_error| Obstacle {
-            subject: "servers",
-            message: step_error.message(),
-            fix: "",
-        })?;
+        let resized = unconfirmed_words(&host.host, cloud).map_err(unread)?;
         if let Some((words, fix)) = resized {
             return Ok(Finding::error("servers", words, fix));
         }
@@ -244,4 +217,8 @@ fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<
         host.host
     );
     Ok(Finding::ok("servers", found))
+}
+
+fn unread(step_error: StepError) -> Finding {
+    Finding::error("servers", step_error.message(), "")
 }

@@ -3,7 +3,6 @@
 mod action;
 pub(crate) mod ask;
 mod mapping;
-mod mark;
 mod migration;
 mod server;
 mod service;
@@ -11,7 +10,6 @@ mod version;
 
 pub(crate) use action::{asked_to_move, cause, newest};
 pub(crate) use mapping::Mapping;
-pub(crate) use mark::{Mark, is_of_scupper};
 pub(crate) use migration::{Kind, Migration, Migrations};
 pub(crate) use server::{Server, Servers, State, shown};
 pub(crate) use service::{Service, services};

@@ -6,6 +6,7 @@ mod reading;
 
 use std::time::Duration;
 
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{OnFailure, Pod, Problem, config};
 
 use crate::keystone::{Credential, Interface};
@@ -63,8 +64,7 @@ const KEYS: [&str; 42] = [
 /// The policy's configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// This cluster's name in marks; `None`: the UID of the namespace kube-system.
-    pub(crate) cluster: Option<String>,
+    cluster: Option<String>,
     /// Ends in `/v3`.
     pub(crate) auth_url: String,
     pub(crate) credential: Credential,
@@ -115,7 +115,7 @@ impl Settings {
         reader.misplaced();
         let auth_url = identity::auth_url(&mut reader);
         let settings = Self {
-            cluster: reader.name("cluster"),
+            cluster: reader.ok_or_report(Mark::cluster()),
             auth_url,
             credential: identity::credential(&mut reader),
             region: reader.text("region-name"),
@@ -133,20 +133,21 @@ impl Settings {
             ),
             compute: identity::compute(&mut reader),
             mapping: Mapping {
-                table: reader.pairs("host-table", "node-1=compute-1,node-2=compute-2", ""),
+                table: reader.ok_or_report(config::table("host-table")),
                 annotation: reader.text("host-annotation"),
                 label: reader.text("host-label"),
             },
             moves: Moves::read(&mut reader),
             on_failure: on_failure(&mut reader),
             poll: Duration::from_secs(reader.number("poll-seconds", 3, 1..=300)),
-            labels: reader.pairs(
-                "nova-compute-label",
-                "application=nova,component=compute",
-                "application=nova,component=compute",
-            ),
+            labels: reader.pairs("nova-compute-label", "application=nova,component=compute"),
         };
         reader.finish().map(|()| settings)
+    }
+
+    /// This cluster's name in marks; `None`: the UID of the namespace kube-system.
+    pub(crate) fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
     }
 
     /// Whether it is a nova-compute pod, which must leave after the servers.

@@ -47,17 +47,12 @@ impl Reader {
             .filter(|text| !text.is_empty())
     }
 
-    /// A short name.
-    pub(super) fn name(&mut self, key: &str) -> Option<String> {
-        let name = self.text(key)?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        if name.len() > 63 || !name.chars().all(is_plain) {
-            self.problem(
-                key,
-                "must be a name of at most 63 letters, digits, dots, hyphens and underscores",
-            );
-        }
-        Some(name)
+    /// What the SDK has read.
+    pub(super) fn ok_or_report<T: Default>(&mut self, read: Result<T, Problem>) -> T {
+        read.unwrap_or_else(|problem| {
+            self.0.push(problem);
+            T::default()
+        })
     }
 
     /// A required URL, without a trailing slash.
@@ -111,7 +106,7 @@ impl Reader {
     }
 
     /// `a=b,c=d`
-    pub(super) fn pairs(&mut self, key: &str, example: &str, default: &str) -> Vec<(String, String)> {
+    pub(super) fn pairs(&mut self, key: &str, default: &str) -> Vec<(String, String)> {
         let text = self.text(key).unwrap_or_else(|| default.to_owned());
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let pairs: Option<Vec<_>> = parts
@@ -122,7 +117,7 @@ impl Reader {
             })
             .collect();
         pairs.unwrap_or_else(|| {
-            self.problem(key, format!("`{text}`: must be pairs such as {example}"));
+            self.problem(key, format!("`{text}`: must be pairs such as {default}"));
             Vec::new()
         })
     }

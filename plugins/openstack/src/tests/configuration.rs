@@ -37,7 +37,7 @@ fn a_wrong_value_is_reported_with_the_valid_ones() {
         ("auth-type", "v2password", "v3applicationcredential"),
         ("interface", "private", "public, internal, admin"),
         ("compute-url", "nova", "https://"),
-        ("host-table", "node-1", "node-1=compute-1"),
+        ("host-table", "node-1", "must be NODE=NAME"),
         ("parallel", "0", "from 1 to 10"),
         ("attempts", "many", "`many`"),
         ("order", "random", "smallest-first"),

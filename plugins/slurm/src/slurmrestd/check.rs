@@ -1,13 +1,14 @@
 //! Checks whether drains can succeed, for `scupper doctor` and when the driver loads the policy. Changes nothing.
 
+use scupper_sdk::time::length;
 use scupper_sdk::{Finding, Node, cluster, count};
 
 use super::naming::Naming;
 use super::node::SlurmNode;
+use super::reason;
 use super::server::{REQUEUES, Server};
 use super::settings::Slurmrestd;
 use super::slurm_error::SlurmError;
-use super::{messages, reason};
 use crate::settings::{HeldPods, Settings};
 use crate::slurmrestd::ladder::Action;
 
@@ -64,10 +65,7 @@ fn failed(error: &SlurmError) -> Finding {
         SlurmError::TooLong { .. } => (LIMITS, ""),
         SlurmError::NoController(_) => ("slurmctld", "scontrol ping"),
         SlurmError::NotGranted(_) => ("grants", ""),
-        SlurmError::NoCluster(_) => (
-            "cluster",
-            "give the driver the right to get the namespace kube-system (deploy/components/facts/cluster), or set `cluster`",
-        ),
+        SlurmError::NoCluster(error) => return error.finding(),
         _ => ("slurmrestd", ""),
     };
     Finding::error(subject, error.to_string(), fix)
@@ -209,7 +207,7 @@ fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
     let Some(first) = settings.ladder.first() else {
         return Vec::new();
     };
-    let length = messages::length(first.before);
+    let begins = length(first.before);
     let shorter = if settings.scales_ladder {
         "shorten it"
     } else {
@@ -217,7 +215,7 @@ fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
     };
     let mut findings = vec![Finding::ok(
         LADDER,
-        format!("begins {length} before the deadline; drains with less time {shorter}"),
+        format!("begins {begins} before the deadline; drains with less time {shorter}"),
     )];
     let requeues = settings.ladder.iter().any(|rung| rung.action == Action::Requeue);
     if requeues && !server.serves(REQUEUES) {

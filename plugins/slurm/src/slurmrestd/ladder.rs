@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Drain, config};
-
-use super::messages;
+use scupper_sdk::{Drain, config, time};
 
 /// One rung.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +64,8 @@ pub(crate) fn misfit(ladder: &[Rung], drain: &Drain) -> Option<String> {
         format!(
             "the ladder begins {} before the deadline, and this drain has {}: give the drain more time, shorten \
              `ladder`, or set `ladder-too-long` to `scale`",
-            messages::length(Duration::from_millis(needs)),
-            messages::length(Duration::from_millis(has))
+            time::length(Duration::from_millis(needs)),
+            time::length(Duration::from_millis(has))
         )
     })
 }

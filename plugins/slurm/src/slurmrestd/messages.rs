@@ -1,8 +1,7 @@
 //! Messages about a drain that waits.
 
-use std::time::Duration;
-
 use scupper_sdk::count;
+use scupper_sdk::time::moment;
 
 use super::job::Job;
 use super::node::{Load, SlurmNode};
@@ -104,61 +103,6 @@ pub(crate) fn node(node: &SlurmNode, has_jobs: bool) -> Option<String> {
     }
 }
 
-/// `2027-01-15 08:00 UTC`. Not a remaining time, which would change the message at every poll.
-pub(crate) fn moment(milliseconds: u64) -> String {
-    let minutes = milliseconds / 60_000;
-    let (year, month, day) = date(minutes / 1440);
-    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
-}
-
-/// `90s`, `15m` or `2h`
-pub(crate) fn length(time: Duration) -> String {
-    match time.as_secs() {
-        hours if hours > 0 && hours % 3600 == 0 => format!("{}h", hours / 3600),
-        minutes if minutes > 0 && minutes % 60 == 0 => format!("{}m", minutes / 60),
-        seconds => format!("{seconds}s"),
-    }
-}
-
-/// The date from the days since 1970-01-01. Years begin in March here, so that a leap day is the last of its year.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era;
-    if month < 10 {
-        (year, month + 3, day)
-    } else {
-        (year + 1, month - 9, day)
-    }
-}
-
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(NAME).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::moment;
-
-    #[test]
-    fn times_follow_the_calendar() {
-        for (seconds, text) in [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_399, "2000-02-28 23:59 UTC"),
-            (951_782_400, "2000-02-29 00:00 UTC"),
-            (951_868_800, "2000-03-01 00:00 UTC"),
-            (1_800_000_000, "2027-01-15 08:00 UTC"),
-            (1_798_761_599, "2026-12-31 23:59 UTC"),
-            (4_107_542_400, "2100-03-01 00:00 UTC"),
-        ] {
-            assert_eq!(moment(seconds * 1000), text);
-        }
-        // Beyond any job's end, but still safe.
-        assert!(moment(u64::MAX).ends_with(" UTC"));
-    }
 }

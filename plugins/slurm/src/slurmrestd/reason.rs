@@ -5,43 +5,39 @@
 //! same name, so only the cluster makes it ours. slurmctld appends to reasons, so only the beginning identifies the owner;
 //! and a reason may outlive its drain, so the node must also be draining.
 
-use scupper_sdk::{Call, Node, cluster};
+use scupper_sdk::mark::Mark;
+use scupper_sdk::{Call, Node};
 
 use super::node::SlurmNode;
 use super::slurm_error::SlurmError;
 use crate::reason::{CHARACTERS, one_line};
 use crate::settings::Settings;
 
-const OURS: &str = "scupper: node=";
 const DOWN: &str = " down";
 const WAS_DOWN: &str = "; was down: ";
 /// slurmctld appends this to the reason of a node that does not respond. With `ReturnToService=1` a node with this reason
 /// alone comes back by itself.
 pub(crate) const SILENT: &str = "Not responding";
-/// A longer name of a node or a drain leaves no room for what identifies the drain.
-const NAME: usize = 120;
 
 /// The owner of a drain in Slurm: this Kubernetes node in this cluster, and this drain of it.
 pub(crate) struct Owner {
-    node: String,
-    drain: String,
+    mark: Mark,
     name: String,
 }
 
 impl Owner {
     /// Asks which cluster this is, unless the configuration says it.
     pub(crate) fn of(call: &Call, settings: &Settings) -> Result<Self, SlurmError> {
-        let node = of_node(&call.node, settings)?;
+        let cluster = settings.slurmrestd.cluster.as_deref();
         Ok(Self {
-            drain: format!("{node}{}", call.drain.id),
-            node,
+            mark: Mark::of_drain(call, cluster).map_err(SlurmError::NoCluster)?,
             name: call.drain.name.clone(),
         })
     }
 
     /// The reason of this drain for a node. It contains the former reason of a node that is down, for `after`.
     pub(crate) fn text(&self, more: Option<&str>, node: &SlurmNode) -> String {
-        let mut text = self.drain.clone();
+        let mut text = self.mark.text().to_owned();
         let head = text.chars().count();
         text.push_str(": ");
         text.push_str(&self.name);
@@ -68,8 +64,7 @@ impl Owner {
 
     /// Whether the node has the reason of this drain, drained or not.
     pub(crate) fn is_named_by(&self, node: &SlurmNode) -> bool {
-        let rest = node.reason.strip_prefix(&one_line(&self.drain));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
+        self.mark.is_of_drain(&node.reason)
     }
 
     /// Whether any drain of this Kubernetes node has drained it.
@@ -79,12 +74,12 @@ impl Owner {
 
     /// Whether the node has the reason of any drain of this Kubernetes node, drained or not.
     pub(crate) fn node_is_named_by(&self, node: &SlurmNode) -> bool {
-        names(&self.node, node)
+        self.mark.is_of_node(&node.reason)
     }
 
     /// Whether Scupper has drained it for another Kubernetes node, of this or another cluster.
     pub(crate) fn is_of_another(&self, node: &SlurmNode) -> bool {
-        node.is_draining() && is_of_scupper(node) && !self.node_is_named_by(node)
+        node.is_draining() && self.mark.is_of_another(&node.reason)
     }
 }
 
@@ -94,27 +89,14 @@ pub(crate) fn has_drained(
     settings: &Settings,
     node: &SlurmNode,
 ) -> Result<bool, SlurmError> {
-    let head = of_node(kubernetes, settings)?;
-    Ok(node.is_draining() && names(&head, node))
+    let cluster = settings.slurmrestd.cluster.as_deref();
+    let mark = Mark::of_node(kubernetes, cluster).map_err(SlurmError::NoCluster)?;
+    Ok(node.is_draining() && mark.is_of_node(&node.reason))
 }
 
 /// Whether the reason is that of a drain by Scupper, for any node.
 pub(crate) fn is_of_scupper(node: &SlurmNode) -> bool {
-    node.reason.starts_with(OURS)
-}
-
-/// The beginning of the reasons of a Kubernetes node.
-fn of_node(node: &Node, settings: &Settings) -> Result<String, SlurmError> {
-    let cluster = match &settings.slurmrestd.cluster {
-        Some(name) => name.clone(),
-        None => cluster::uid().map_err(|error| SlurmError::NoCluster(error.to_string()))?,
-    };
-    let name: String = node.name.chars().take(NAME).collect();
-    Ok(format!("{OURS}{name} cluster={cluster} drain="))
-}
-
-fn names(head: &str, node: &SlurmNode) -> bool {
-    node.reason.starts_with(&one_line(head))
+    Mark::is_of_scupper(&node.reason)
 }
 
 /// The same reason, with the mark that the ladder has set the node down.

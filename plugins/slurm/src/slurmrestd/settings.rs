@@ -1,15 +1,12 @@
 //! The configuration of `way: slurmrestd`.
 
-use std::time::Duration;
-
+use scupper_sdk::credential::TokenTimeout;
+use scupper_sdk::mark::Mark;
 use scupper_sdk::{Grant, Problem, config};
 
 use super::ladder::{self, Rung};
 use super::naming::Naming;
 use super::server::{NEWEST, OLDEST, SECRET};
-
-/// An automatic renewal of a token takes minutes at most.
-const TOKEN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The keys of this way only.
 pub(crate) const KEYS: [&str; 12] = [
@@ -49,7 +46,7 @@ pub(crate) struct Slurmrestd {
     /// With `hold: slurm-pods` and jobs, but no Slurm pod that leaves: hold the node, instead of refusing.
     pub(crate) holds_without_pods: bool,
     /// How long to wait for a new token when Slurm no longer accepts the old one.
-    pub(crate) token_timeout: Duration,
+    pub(crate) token_timeout: TokenTimeout,
 }
 
 impl Slurmrestd {
@@ -71,11 +68,6 @@ impl Slurmrestd {
             reported("slurm-node", there_are.to_owned());
             Naming::Name
         });
-        let table = get("slurm-node-table").map_or(Ok(Vec::new()), |text| table(&text));
-        let table = table.unwrap_or_else(|wrong| {
-            reported("slurm-node-table", wrong);
-            Vec::new()
-        });
         let version = get("api-version").filter(|text| text != "auto").and_then(|text| {
             let version = text
                 .trim()
@@ -94,22 +86,6 @@ impl Slurmrestd {
             reported("ladder", message);
             Vec::new()
         });
-        let token_timeout =
-            get("token-timeout").map_or(Some(TOKEN_TIMEOUT), |text| config::duration(text.trim()));
-        let token_timeout = token_timeout.unwrap_or_else(|| {
-            reported(
-                "token-timeout",
-                "must be a time, such as 90s, 5m or 2h".to_owned(),
-            );
-            TOKEN_TIMEOUT
-        });
-        let cluster = get("cluster").map(|name| name.trim().to_owned());
-        if cluster.as_deref().is_some_and(|name| !is_name(name)) {
-            reported(
-                "cluster",
-                "must be a name of at most 63 letters, digits, dots, hyphens and underscores".to_owned(),
-            );
-        }
         let mut chosen = |key: &str, default: &str, other: &str| match get(key).as_deref() {
             None => false,
             Some(text) if text == default => false,
@@ -120,7 +96,6 @@ impl Slurmrestd {
             }
         };
         Self {
-            cluster,
             ignores_unknown: chosen("not-in-slurm", "refuse", "ignore"),
             scales_ladder: chosen("ladder-too-long", "refuse", "scale"),
             ends_heterogeneous: chosen("heterogeneous", "wait", "ladder"),
@@ -129,9 +104,10 @@ impl Slurmrestd {
             user: get("user").map(|user| user.trim().to_owned()),
             version,
             naming,
-            table,
             ladder,
-            token_timeout,
+            cluster: ok_or_report(Mark::cluster(), problems),
+            table: ok_or_report(config::table("slurm-node-table"), problems),
+            token_timeout: ok_or_report(TokenTimeout::read(), problems),
         }
     }
 
@@ -155,30 +131,9 @@ fn is_url(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && plain(rest))
 }
 
-fn is_name(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    text.len() <= 63 && text.chars().all(plain)
-}
-
-/// Two nodes of Kubernetes cannot share one of Slurm: the uncordon of the first would give jobs to the second.
-fn table(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut table: Vec<(String, String)> = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let pair = part
-            .split_once('=')
-            .map(|(node, name)| (node.trim(), name.trim()));
-        let Some((node, name)) = pair.filter(|(node, name)| !node.is_empty() && !name.is_empty()) else {
-            return Err(format!("`{part}`: must be NODE=SLURM-NODE,NODE=SLURM-NODE"));
-        };
-        if let Some((other, _)) = table.iter().find(|(_, known)| known == name) {
-            return Err(format!(
-                "{other} and {node} cannot both be {name}: the uncordon of one would give jobs to the other"
-            ));
-        }
-        if table.iter().any(|(known, _)| known == node) {
-            return Err(format!("{node} has two names"));
-        }
-        table.push((node.to_owned(), name.to_owned()));
-    }
-    Ok(table)
+fn ok_or_report<T: Default>(read: Result<T, Problem>, problems: &mut Vec<Problem>) -> T {
+    read.unwrap_or_else(|problem| {
+        problems.push(problem);
+        T::default()
+    })
 }

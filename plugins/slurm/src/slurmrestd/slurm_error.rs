@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use scupper_sdk::http::{self, Response};
+use scupper_sdk::mark::UnknownCluster;
 use scupper_sdk::{Failure, Outcome};
 
 use super::server::{NEWEST, OLDEST};
@@ -55,7 +56,7 @@ pub(crate) enum SlurmError {
         after: Option<Duration>,
     },
     /// It is unknown which cluster this is.
-    NoCluster(String),
+    NoCluster(UnknownCluster),
 }
 
 /// A list that grows with the cluster, as slurmrestd can neither filter nor page it.
@@ -219,11 +220,7 @@ impl fmt::Display for SlurmError {
                 write!(f, "{url} is not slurmrestd: it answers {answer}; check `url`")
             }
             Self::Busy { url, answer, .. } => write!(f, "{url} answers {answer}; retrying"),
-            Self::NoCluster(message) => write!(
-                f,
-                "it is unknown which cluster this is, and another one may have a node of this name: {message}; allow to \
-                 get the namespace kube-system, or set `cluster`"
-            ),
+            Self::NoCluster(error) => error.fmt(f),
         }
     }
 }

@@ -61,7 +61,7 @@ fn each(pending: Pending, hook_state: &HookState, nodes: &[&SlurmNode], detail: 
 /// Whether these nodes were drained by this drain, or with its reason, and are no longer. In the later phases they were. Slurm
 /// itself resumes a node after its reboot.
 fn was_resumed(call: &Call, hook_state: &HookState, open: &[&SlurmNode], owner: &Owner) -> bool {
-    let is_later = !matches!(call.phase, Phase::BeforeCordon | Phase::BeforeDrain);
+    let is_later = call.phase.follows_before_drain();
     !hook_state.rebooted
         && (hook_state.drained || is_later || open.iter().any(|node| owner.is_named_by(node)))
 }

@@ -1,12 +1,9 @@
-//! A token that Slurm rejects, or whose user may not change nodes.
-//!
-//! If the token was never valid, the drain fails before any change. If it was valid before, it may be renewed, and the drain
-//! waits for `token-timeout`. A cancel has no time for that.
+//! A token that Slurm rejects, or whose user may not change nodes: it is waited for if it was good.
 
-use scupper_sdk::{Call, Outcome, Phase, log};
+use scupper_sdk::credential::Rejected;
+use scupper_sdk::{Call, Outcome};
 
 use super::hook_state::HookState;
-use super::messages::{length, moment};
 use super::slurm_error::SlurmError;
 use crate::settings::Settings;
 
@@ -17,46 +14,21 @@ pub(super) fn outcome(
     settings: &Settings,
     mut hook_state: HookState,
 ) -> Outcome {
-    if call.phase == Phase::OnCancel {
-        let stays = "anything that this drain changed in Slurm stays until the node is uncordoned";
-        return Outcome::failed(format!("{error}; {stays}")).into();
-    }
-    if !was_good(error, call, &hook_state) {
-        return Outcome::failed(error.to_string()).into();
-    }
+    let rejected = Rejected {
+        error: &error.to_string(),
+        credential: "token",
+        system: "Slurm",
+        was_accepted: match error {
+            SlurmError::NotAllowed(_) => hook_state.drained,
+            _ => hook_state.version.is_some(),
+        },
+    };
     let timeout = settings.slurmrestd.token_timeout;
-    let since = *hook_state.refused.get_or_insert_with(|| {
-        log::warn!("{error}");
-        call.drain.now
-    });
-    let until = since.saturating_add(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
-    if until <= call.drain.now {
-        let waited = length(timeout);
-        return Outcome::failed(format!(
-            "{error}; no valid token within {waited} (`token-timeout`)"
-        ))
-        .into();
-    }
-    let until = moment(until);
-    Outcome::pending(format!("{error}; waiting for a valid token until {until}"))
-        .again_after(settings.poll)
-        .waiting_for("the token for Slurm", "to be renewed", Some(since))
-        .state(hook_state.bytes())
-        .into()
-}
-
-/// Whether the token was valid before: in this hook, or in the hook before our own cordon.
-fn was_good(error: &SlurmError, call: &Call, hook_state: &HookState) -> bool {
-    match call.phase {
-        Phase::BeforeUncordon | Phase::AfterUncordon => true,
-        Phase::BeforeCordon => could(error, hook_state),
-        _ => call.node.own_cordon || could(error, hook_state),
-    }
-}
-
-fn could(error: &SlurmError, hook_state: &HookState) -> bool {
-    match error {
-        SlurmError::NotAllowed(_) => hook_state.drained,
-        _ => hook_state.version.is_some(),
+    match timeout.wait(call, &rejected, &mut hook_state.refused) {
+        Ok(pending) => pending
+            .again_after(settings.poll)
+            .state(hook_state.bytes())
+            .into(),
+        Err(failure) => failure.into(),
     }
 }

@@ -31,7 +31,7 @@ fn a_wrong_value_is_reported_with_the_valid_ones() {
         ("not-in-slurm", "skip", "refuse or ignore"),
         ("ladder", "5m kill", "`cancel`"),
         ("ladder-too-long", "shorten", "refuse or scale"),
-        ("token-timeout", "5", "90s, 5m or 2h"),
+        ("token-timeout", "5", "90s, 5m or 1h"),
         ("ladders", "", "no such key"),
     ] {
         let fake = Fake::new();

@@ -110,7 +110,7 @@ fn a_table_with_duplicates_is_refused() {
             "node-4 and node-5 cannot both be gpu-4",
         ),
         ("node-4=gpu-4,node-4=gpu-5", "node-4 has two names"),
-        ("node-4", "must be NODE=SLURM-NODE"),
+        ("node-4", "must be NODE=NAME"),
     ] {
         fake.host.config("slurm-node-table", table);
         let problems = Slurm::check_config();
