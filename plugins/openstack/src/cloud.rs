@@ -93,7 +93,7 @@ impl<'a> Cloud<'a> {
         self.ready().map(|session| (session.compute, session.minor))
     }
 
-    /// How far a failed login came: `Keystone`, `credential`, `region` or `Nova`.
+    /// How far a failed login came: `Keystone`, `credential`, `region`, `Nova` or `microversion`.
     pub(crate) const fn stage(&self) -> &'static str {
         self.stage
     }
@@ -137,7 +137,7 @@ impl<'a> Cloud<'a> {
         body: Option<&Value>,
     ) -> Result<Answer, StepError> {
         self.ready()?;
-        let whom = format!("Nova, {method} {}", path.split('?').next().unwrap_or(path));
+        let whom = format!("Nova, {method} {}", without_query(path));
         let mut response = self.try_once(method, path, body)?;
         if response.as_ref().is_none_or(|response| response.status == 401) && !self.logged_in {
             self.login()?;
@@ -146,7 +146,7 @@ impl<'a> Cloud<'a> {
         let response = response.ok_or_else(|| StepError::retry(format!("{whom}: the token was not kept")))?;
         if response.status == 401 {
             // Another login would not help, and the loop would never end.
-            return Err(StepError::fatal(format!(
+            return Err(StepError::Forbidden(format!(
                 "{whom}: 401 with a new token: the access rules of the application credential do not allow this request, or Nova does not trust this Keystone"
             )));
         }
@@ -201,7 +201,10 @@ impl<'a> Cloud<'a> {
         match self.send(&request) {
             Ok(response) => Ok(Some(response)),
             Err(Some(Error::NoSecret(_))) => Ok(None),
-            Err(error) => Err(step_error("Nova", error)),
+            Err(error) => Err(step_error(
+                &format!("Nova, {method} {}", without_query(path)),
+                error,
+            )),
         }
     }
 
@@ -215,12 +218,12 @@ impl<'a> Cloud<'a> {
             .capture(SUBJECT, TOKEN);
         let response = self
             .send(&request)
-            .map_err(|error| step_error("Keystone", error))?;
+            .map_err(|error| step_error(&format!("Keystone, POST {}", self.tokens_url()), error))?;
         match response.status {
             401 => {
                 self.stage = "credential";
-                return Err(StepError::fatal(format!(
-                    "Keystone rejects the credential; not retried, so that the account is not locked: {}",
+                return Err(StepError::Rejected(format!(
+                    "Keystone rejects the credential: {}",
                     server_message(&response)
                 )));
             }
@@ -286,7 +289,9 @@ impl<'a> Cloud<'a> {
             .secret_header("X-Auth-Token", TOKEN)
             .header("Accept", "application/json")
             .timeout(TIMEOUT);
-        let response = self.send(&request).map_err(|error| step_error("Nova", error))?;
+        let response = self
+            .send(&request)
+            .map_err(|error| step_error(&format!("Nova, GET {url}"), error))?;
         if let Some(step_error) = StepError::of_status(&format!("Nova, GET {url}"), &response) {
             return Err(step_error);
         }
@@ -297,6 +302,7 @@ impl<'a> Cloud<'a> {
                 response.status
             )));
         }
+        self.stage = "microversion";
         Version::choose(&response.body).map_err(StepError::Fatal)
     }
 
@@ -318,6 +324,11 @@ impl<'a> Cloud<'a> {
     fn tokens_url(&self) -> String {
         format!("{}/auth/tokens", self.settings.auth_url)
     }
+}
+
+/// Queries are long, and say nothing new.
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
 }
 
 /// `None`: the step has reached its limit of requests.

@@ -12,8 +12,7 @@ mod nova;
 mod settings;
 mod state;
 mod step_error;
-
-use std::time::Duration;
+mod step_outcome;
 
 use cloud::{Cloud, TOKEN};
 use scupper_sdk::{
@@ -22,14 +21,10 @@ use scupper_sdk::{
 };
 use settings::Settings;
 use state::HookState;
-use step_error::StepError;
+use step_outcome::CredentialState;
 
 /// The wave in which nova-compute pods leave.
 const WAVE: &str = "nova-compute";
-/// The delay before retrying an error that may pass.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The delay after a step that reached its limit of requests.
-const AT_ONCE: Duration = Duration::from_millis(100);
 
 struct OpenStack;
 
@@ -80,6 +75,8 @@ impl Hooks for OpenStack {
         vec![
             Phase::BeforeCordon,
             Phase::BeforeDrain,
+            Phase::BeforeWave,
+            Phase::AfterDrain,
             Phase::OnCancel,
             Phase::AfterUncordon,
         ]
@@ -90,18 +87,28 @@ impl Hooks for OpenStack {
             Ok(settings) => settings,
             Err(problems) => return Outcome::failed(first_message(problems)).into(),
         };
+        if call.phase == Phase::BeforeWave && !call.leaving().iter().any(|pod| settings.is_nova_compute(pod))
+        {
+            return Outcome::Done;
+        }
         let mut hook_state = HookState::read(&call.state);
+        let credential = CredentialState::of(call, &mut hook_state);
         let mut cloud = Cloud::new(&settings, hook_state.session.take(), call.drain.now);
         let outcome = match call.phase {
             Phase::BeforeCordon => {
                 drain::preflight(call, &settings, &mut hook_state, &mut cloud).map(|()| Outcome::Done)
             }
-            Phase::BeforeDrain => drain::empty(call, &settings, &mut hook_state, &mut cloud),
+            Phase::BeforeDrain | Phase::BeforeWave | Phase::AfterDrain => {
+                drain::empty(call, &settings, &mut hook_state, &mut cloud)
+            }
             Phase::OnCancel => drain::cancel(call, &settings, &mut hook_state, &mut cloud),
             Phase::AfterUncordon => drain::enable(call, &settings, &mut cloud),
             _ => Ok(Outcome::Done),
         };
-        let mut outcome = outcome.unwrap_or_else(to_outcome);
+        let mut outcome = outcome.unwrap_or_else(|step_error| {
+            let credential = credential.seen_by(&cloud);
+            credential.outcome(call, &settings, &mut hook_state, step_error)
+        });
         match &mut outcome {
             Outcome::Done => cloud.logout(),
             Outcome::Pending(pending) => {
@@ -122,21 +129,6 @@ impl Surroundings for OpenStack {
                 .into_iter()
                 .map(|problem| Finding::error("configuration", String::from(problem), ""))
                 .collect(),
-        }
-    }
-}
-
-/// Errors that may pass are retried until the drain's own deadline.
-fn to_outcome(step_error: StepError) -> Outcome {
-    match step_error {
-        StepError::Retry { message, after } => Outcome::pending(message)
-            .again_after(after.unwrap_or(PATIENCE))
-            .into(),
-        StepError::Fatal(words) => Outcome::failed(words).into(),
-        StepError::NextStep => {
-            Outcome::pending("reached the step's limit of requests to Nova; continuing in the next step")
-                .again_after(AT_ONCE)
-                .into()
         }
     }
 }

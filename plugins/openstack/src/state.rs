@@ -10,8 +10,25 @@ use crate::cloud::Session;
 
 /// The host's limit.
 const BYTES: usize = 1024;
-/// The longest stored name of a server.
-const NAME: usize = 40;
+/// How often Nova refused to migrate a server, and when it did so last, by Nova's clock.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Refusals(pub(crate) usize, pub(crate) Timestamp);
+
+/// When a transfer was last seen to proceed, in seconds of Nova's clock.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Transfer {
+    #[serde(rename = "s")]
+    pub(crate) seen: u64,
+    /// The time of Nova's record, by the clock of nova-compute.
+    #[serde(rename = "a")]
+    pub(crate) at: u64,
+    /// MiB transferred by then.
+    #[serde(rename = "m")]
+    pub(crate) moved: u64,
+    /// MiB per second, once known.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<u64>,
+}
 
 /// The state of a hook.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -42,21 +59,29 @@ pub(crate) struct HookState {
     /// Failures up to this migration count as reported, because the state cannot hold them all.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     reported_to: u64,
-    /// How often Nova refused a migration, by the first characters of the server's id.
-    #[serde(rename = "n", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) refused: BTreeMap<String, u32>,
-    /// The names of migrating servers, by the first characters of their ids: near its end a migrating server is no longer in
-    /// the host's list.
-    #[serde(rename = "m", default, skip_serializing_if = "BTreeMap::is_empty")]
-    names: BTreeMap<String, String>,
+    /// Refused migrations, by the first characters of the server's id.
+    #[serde(rename = "k", default, skip_serializing_if = "BTreeMap::is_empty")]
+    refused: BTreeMap<String, Refusals>,
     #[serde(rename = "c", default, skip_serializing_if = "Checked::is_empty")]
     pub(crate) checked: Checked,
     /// When the service was first seen disabled, by Nova's clock.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled: Option<Timestamp>,
-    /// When a migration was first seen running, in seconds of Nova's record, and the MiB transferred by then.
-    #[serde(rename = "b", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) begun: BTreeMap<u64, (u64, u64)>,
+    /// Nova itself had disabled the service, and enables it itself.
+    #[serde(rename = "w", default, skip_serializing_if = "is_false")]
+    pub(crate) disabled_by_nova: bool,
+    /// An operator has enabled the service, and whether an Event has said so.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) overridden: Option<bool>,
+    /// A later look at the emptied host has found something, so that it must be confirmed as empty again.
+    #[serde(rename = "g", default, skip_serializing_if = "is_false")]
+    pub(crate) occupied: bool,
+    /// The running migrations, as their transfers were last seen to proceed.
+    #[serde(rename = "v", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) transfers: BTreeMap<u64, Transfer>,
+    /// Since when the credential is rejected.
+    #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rejected: Option<Timestamp>,
     /// A cancel has checked once for migrations in progress.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) cancel_checked: bool,
@@ -81,7 +106,7 @@ impl HookState {
                 self.reported_to = first;
                 continue;
             }
-            if self.names.pop_first().is_some() || self.begun.pop_first().is_some() {
+            if self.transfers.pop_first().is_some() {
                 continue;
             }
             if self.refused.pop_first().is_some()
@@ -108,29 +133,13 @@ impl HookState {
         migration > self.reported_to && self.reported.insert(migration)
     }
 
-    /// The name of a migrating server; empty if unknown.
-    pub(crate) fn name(&self, server: &str) -> &str {
-        self.names.get(short(server)).map_or("", String::as_str)
-    }
-
-    /// Remembers the names of the migrating servers.
-    pub(crate) fn remember_names<'a>(&mut self, moving: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
-        let mut names = BTreeMap::new();
-        for (id, name) in moving {
-            let name = name.unwrap_or_else(|| self.name(id));
-            if !name.is_empty() {
-                names.insert(short(id).to_owned(), name.chars().take(NAME).collect());
-            }
-        }
-        self.names = names;
-    }
-
-    pub(crate) fn refusals(&self, server: &str) -> u32 {
+    pub(crate) fn refusals(&self, server: &str) -> Refusals {
         self.refused.get(short(server)).copied().unwrap_or_default()
     }
 
-    pub(crate) fn count_refusal(&mut self, server: &str) {
-        *self.refused.entry(short(server).to_owned()).or_default() += 1;
+    pub(crate) fn count_refusal(&mut self, server: &str, now: Timestamp) {
+        let refusals = self.refused.entry(short(server).to_owned()).or_default();
+        *refusals = Refusals(refusals.0.saturating_add(1), now);
     }
 
     pub(crate) fn forget_refusals(&mut self, server: &str) {
@@ -165,15 +174,18 @@ mod tests {
             ..HookState::default()
         };
         for number in 0..200_u64 {
-            hook_state.count_refusal(&format!("{number:08x}-0000"));
+            hook_state.count_refusal(&format!("{number:08x}-0000"), 1_800_000_000_000);
             hook_state.running.insert(number, 1_800_000_000_000);
-            hook_state.begun.insert(number, (1_800_000_000, 65_536));
+            let transfer = Transfer {
+                seen: 1_800_000_000,
+                at: 1_800_000_000,
+                moved: 65_536,
+                rate: Some(700),
+            };
+            hook_state.transfers.insert(number, transfer);
             hook_state.checked.note(number, Found::Unconfirmed);
             hook_state.mark_reported(number);
         }
-        let moving: Vec<String> = (0..50).map(|number| format!("{number:08x}-0000")).collect();
-        let name = "n".repeat(200);
-        hook_state.remember_names(moving.iter().map(|id| (id.as_str(), Some(name.as_str()))));
         let bytes = hook_state.write();
         assert!(bytes.len() <= BYTES);
         let read = HookState::read(&bytes);

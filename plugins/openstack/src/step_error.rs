@@ -18,6 +18,10 @@ pub(crate) enum StepError {
     },
     /// It stays until someone changes something.
     Fatal(String),
+    /// Keystone rejects the credential, or there is none.
+    Rejected(String),
+    /// The credential lacks a permission.
+    Forbidden(String),
     /// The step has reached its limit of requests; the next one continues.
     NextStep,
 }
@@ -34,26 +38,39 @@ impl StepError {
         Self::Fatal(message.into())
     }
 
+    /// Adds what the request was for.
+    #[must_use]
+    pub(crate) fn during(self, what: &str) -> Self {
+        match self {
+            Self::Retry { message, after } => Self::Retry {
+                message: format!("{what}: {message}"),
+                after,
+            },
+            Self::Fatal(message) => Self::Fatal(format!("{what}: {message}")),
+            Self::Forbidden(message) => Self::Forbidden(format!("{what}: {message}")),
+            other => other,
+        }
+    }
+
     /// For people.
     pub(crate) fn message(self) -> String {
         match self {
-            Self::Retry { message, .. } | Self::Fatal(message) => message,
+            Self::Retry { message, .. }
+            | Self::Fatal(message)
+            | Self::Rejected(message)
+            | Self::Forbidden(message) => message,
             Self::NextStep => "the step has reached its limit of requests".to_owned(),
         }
     }
 
     /// For a request without a response.
-    pub(crate) fn of_error(whom: &str, error: &Error) -> Self {
+    pub(crate) fn of_error(what: &str, error: &Error) -> Self {
+        let message = format!("{what}: {error}");
         match error {
             Error::TooMany(_) => Self::NextStep,
-            Error::Unreachable(_) | Error::Broken(_) | Error::Timeout(_) => {
-                Self::retry(format!("{whom}: {error}"))
-            }
-            // A secret may be mounted a moment later.
-            Error::NoSecret(_) => Self::retry(format!("{whom}: {error}")),
-            Error::NotGranted(_) | Error::Invalid(_) | Error::TooLarge(_) => {
-                Self::fatal(format!("{whom}: {error}"))
-            }
+            Error::Unreachable(_) | Error::Broken(_) | Error::Timeout(_) => Self::retry(message),
+            Error::NoSecret(_) => Self::Rejected(message),
+            Error::NotGranted(_) | Error::Invalid(_) | Error::TooLarge(_) => Self::Fatal(message),
         }
     }
 
@@ -66,7 +83,7 @@ impl StepError {
                 message: message(),
                 after: retry_after(response),
             }),
-            403 => Some(Self::fatal(format!(
+            403 => Some(Self::Forbidden(format!(
                 "{}; this needs a credential with the role admin",
                 message()
             ))),
@@ -87,8 +104,8 @@ impl From<UnknownCluster> for StepError {
 
 /// `Retry-After` in seconds; a date is ignored.
 fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds = response.header("retry-after")?.trim().parse().ok()?;
-    Some(Duration::from_secs(u64::clamp(seconds, 1, 300)))
+    let after = response.retry_after()?;
+    Some(after.clamp(Duration::from_secs(1), Duration::from_secs(300)))
 }
 
 /// The message of a response: that of `{"forbidden": {"message": ...}}`, or the whole body.

@@ -4,6 +4,7 @@
 use scupper_sdk::Timestamp;
 
 use super::decide::Waiting;
+use super::observe;
 use crate::cloud::Cloud;
 use crate::nova::{Migration, Migrations, Server, Servers, ask, shown};
 use crate::step_error::StepError;
@@ -40,11 +41,10 @@ pub(super) fn may_come(
             .0
             .iter()
             .filter(|migration| !migration.is_from(host) && migration.awaits_destination());
-        found.extend(
-            unplaced
-                .filter(|migration| may_come(migration.created()))
-                .map(migration),
-        );
+        for migration in unplaced.filter(|migration| may_come(migration.created())) {
+            let server = observe::server(cloud, &migration.instance_uuid)?;
+            found.push(of_migration(migration, server.as_ref()));
+        }
     }
     Ok(found)
 }
@@ -57,10 +57,10 @@ fn server(server: &Server) -> Waiting {
     }
 }
 
-fn migration(migration: &Migration) -> Waiting {
+fn of_migration(migration: &Migration, server: Option<&Server>) -> Waiting {
     let from = migration.source_compute.as_deref().unwrap_or("elsewhere");
     Waiting {
-        what: shown("", &migration.instance_uuid),
+        what: server.map_or_else(|| shown("", &migration.instance_uuid), Server::title),
         detail: format!("migrating from {from}, and Nova has not named the destination yet"),
         since: Some(migration.created()),
     }

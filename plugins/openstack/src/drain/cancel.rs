@@ -12,9 +12,9 @@ use scupper_sdk::{Call, Outcome, Pending, count, log};
 use super::apply::apply;
 use super::decide::Operation;
 use super::observe::{Snapshot, compute_services};
-use super::{enable, node_events, preflight};
+use super::{enable, node_events};
 use crate::cloud::Cloud;
-use crate::nova::{Kind, Migration, Server, Service, State, Version, ask, asked_to_move, shown};
+use crate::nova::{Kind, Migration, Server, Service, State, Version, ask, asked_to_move};
 use crate::settings::{Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -39,27 +39,22 @@ pub(crate) fn cancel(
     cloud: &mut Cloud<'_>,
 ) -> Result<Outcome, StepError> {
     let mark = Mark::of_drain(call, settings.cluster())?;
-    let ours = enable::ours(&mark, cloud)?;
+    let all = compute_services(cloud, None)?;
     // An earlier drain may have left its mark on another host.
-    let own = ours.iter().find(|service| mark.is_of_drain(service.reason()));
-    let host = match own.or_else(|| ours.first()) {
-        Some(service) => service.host.clone(),
-        None => match preflight::service(call, settings, hook_state, cloud) {
-            Ok(service) => service.host,
-            // A host that Nova does not know was never changed.
-            Err(StepError::Fatal(words)) => {
-                log::debug!("nothing to undo: {words}");
-                return Ok(Outcome::Done);
-            }
-            Err(step_error) => return Err(step_error),
-        },
+    let is_own = |service: &&Service| !service.is_enabled() && mark.is_of_drain(service.reason());
+    let own = all.iter().find(is_own);
+    let service = match own.map_or_else(|| settings.mapping.find(&call.node, &all), Ok) {
+        Ok(service) => service,
+        // A host that Nova does not know was never changed.
+        Err(words) => {
+            log::debug!("nothing to undo: {words}");
+            return Ok(Outcome::Done);
+        }
     };
-    let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
-    let marked = !ours.is_empty();
+    let (host, down) = (&service.host, !service.is_up());
+    let snapshot = Snapshot::take(cloud, host, call.drain.started)?;
+    let marked = !service.is_enabled() && mark.is_of_node(service.reason());
     let under_way = UnderWay::find(cloud, &snapshot, marked)?;
-    let down = !compute_services(cloud, Some(&host))?
-        .iter()
-        .any(|service| service.host == host && service.is_up());
     if down && !under_way.is_empty() {
         return Ok(under_way.of_silent_host(&snapshot, hook_state).into());
     }
@@ -72,22 +67,12 @@ pub(crate) fn cancel(
         let progress = format!("checking once more that no migration from {host} begins");
         return Ok(Outcome::pending(progress).again_after(LATE).into());
     }
-    if settings.on_failure.undoes(call.drain.held) {
-        enable_own(call, &mark, &ours, cloud)?;
+    match own {
+        Some(own) if settings.on_failure.undoes(call.drain.held) => enable::put(call, own, cloud)?,
+        None if !service.is_enabled() => node_events::kept_disabled(host, service.reason()),
+        _ => {}
     }
     Ok(Outcome::Done)
-}
-
-/// Enables what this drain has disabled.
-fn enable_own(call: &Call, mark: &Mark, ours: &[Service], cloud: &mut Cloud<'_>) -> Result<(), StepError> {
-    for service in ours {
-        if mark.is_of_drain(service.reason()) {
-            enable::put(call, service, cloud)?;
-        } else {
-            node_events::kept_disabled(&service.host, service.reason());
-        }
-    }
-    Ok(())
 }
 
 /// Whether this drain may have requested a migration of the server.
@@ -137,11 +122,10 @@ impl<'p> UnderWay<'p> {
     /// disabled, and if the time ends first, until the uncordon.
     fn of_silent_host(&self, snapshot: &Snapshot, hook_state: &mut HookState) -> Pending {
         let host = &snapshot.host;
-        let title = |id: &str| {
-            let server = snapshot.server(id);
-            server.map_or_else(|| shown("", id), Server::title)
-        };
-        let migrations = self.migrations.iter().map(|one| title(&one.instance_uuid));
+        let migrations = self
+            .migrations
+            .iter()
+            .map(|one| snapshot.title(&one.instance_uuid));
         let all: Vec<_> = migrations
             .chain(self.unrecorded.iter().map(|it| it.title()))
             .collect();
@@ -182,9 +166,7 @@ fn stop(
         };
         apply(cloud, snapshot, &operation, hook_state)?;
         if matches!(operation, Operation::Abort { .. }) && hook_state.mark_reported(migration.id) {
-            let id = &migration.instance_uuid;
-            let server = snapshot.server(id);
-            let title = server.map_or_else(|| shown("", id), Server::title);
+            let title = snapshot.title(&migration.instance_uuid);
             node_events::aborted_after_drain(&title, migration.id);
         }
     }
@@ -196,9 +178,8 @@ fn stop(
     );
     let mut pending = Outcome::pending(progress).again_after(settings.poll.min(POLL));
     for migration in &under_way.migrations {
-        let id = &migration.instance_uuid;
         pending = pending.waiting_for(
-            snapshot.server(id).map_or_else(|| shown("", id), Server::title),
+            snapshot.title(&migration.instance_uuid),
             migration.describe(),
             Some(migration.created()),
         );

@@ -3,13 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_sdk::http::Method;
-
 use super::decide::{BlockedServer, Operation, StayReason, Waiting};
-use super::observe::migrations;
+use super::observe::{migrations, server};
 use crate::checked::Found;
 use crate::cloud::Cloud;
-use crate::nova::{Migration, Server, Servers, State, Version, ask, shown};
+use crate::nova::{Migration, Server, State, Version};
 use crate::settings::{Incoming, Moves, Others};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -123,16 +121,9 @@ impl Leftovers {
         hook_state: &mut HookState,
     ) -> Result<bool, StepError> {
         let id = &open.newest.instance_uuid;
-        let answer = match cloud.ask(Method::Get, &ask::server(id), None) {
+        let server = match server(cloud, id) {
             Err(StepError::NextStep) => return Ok(false),
-            answer => answer?,
-        };
-        let server = match answer.status {
-            404 => None,
-            _ => Some(
-                Servers::one(&answer.body)
-                    .map_err(|error| StepError::retry(format!("Nova, {}: {error}", shown("", id))))?,
-            ),
+            server => server?,
         };
         let found = server
             .as_ref()

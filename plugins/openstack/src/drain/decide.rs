@@ -6,12 +6,18 @@
 use scupper_sdk::Timestamp;
 
 use super::observe::Snapshot;
-use crate::nova::{Kind, Migration, Server, State, Version, shown};
+use crate::nova::{Kind, Migration, Server, State, Version};
 use crate::settings::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
-use crate::state::HookState;
+use crate::state::{HookState, Refusals, Transfer};
 
 /// Nova may update the server's record this long after the migration has ended.
 const JUST_ENDED: u64 = 10_000;
+/// A transfer that does not proceed for so many seconds has stalled. Nova records the progress every 5 s.
+const STALLED: u64 = 15;
+/// Says of a server that its migration begins in this step.
+const REQUESTED: &str = "migration requested";
+/// A task of Nova usually ends within this time.
+const LONG_TASK: u64 = 60_000;
 
 /// A change to request from Nova.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +30,16 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether it begins a migration of this server.
-    fn begins(&self, server: &str) -> bool {
-        matches!(self, Self::Live(id) | Self::Cold(id) if id == server)
+    /// The id of the server.
+    pub(crate) fn server(&self) -> &str {
+        match self {
+            Self::Live(id) | Self::Cold(id) | Self::Confirm(id) => id,
+            Self::Abort { server, .. } | Self::Force { server, .. } => server,
+        }
     }
 }
 
-/// StayReason a server stays.
+/// Why a server stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StayReason {
     /// Its migrations failed; Nova's records contain the reason.
@@ -91,6 +100,15 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
+    /// Nova has refused to begin a migration of this step.
+    pub(crate) fn refuse(&mut self, title: &str, detail: String) {
+        self.moving = self.moving.saturating_sub(1);
+        let mut all = self.waiting.iter_mut();
+        if let Some(waiting) = all.find(|on| on.what == title && on.detail == REQUESTED) {
+            waiting.detail = detail;
+        }
+    }
+
     /// Nothing is migrating, and nothing is to be migrated.
     pub(crate) fn is_quiet(&self) -> bool {
         self.operations.is_empty() && self.waiting.is_empty() && self.moving == 0
@@ -114,15 +132,14 @@ pub(crate) fn decide(
     for server in &snapshot.servers {
         judge.server(server, hook_state);
     }
-    judge.elsewhere(hook_state);
+    judge.elsewhere();
     judge.begin();
-    hook_state.remember_names(judge.moving());
     let active = |id: &u64| {
         let mut all = snapshot.migrations.iter();
         all.any(|migration| migration.id == *id && migration.is_active())
     };
     hook_state.running.retain(|id, _| active(id));
-    hook_state.begun.retain(|id, _| active(id));
+    hook_state.transfers.retain(|id, _| active(id));
     judge.decision
 }
 
@@ -186,42 +203,52 @@ impl<'a> Decider<'a> {
         operation: Operation,
         hook_state: &HookState,
     ) {
-        let refusals = usize::try_from(hook_state.refusals(&server.id)).unwrap_or(usize::MAX);
-        let Some(last) = attempts.first() else {
-            return if refusals >= self.moves.attempts {
-                self.keep_server(server, StayReason::Refused);
-            } else {
-                self.candidates.push((server, operation));
+        let Refusals(refusals, refused) = hook_state.refusals(&server.id);
+        let last = attempts.first();
+        if let Some(last) = last
+            && let Some(why) = self.has_ended(server, last, hook_state)
+        {
+            return why.map_or((), |why| self.keep_server(server, why));
+        }
+        let tries = attempts.len() + refusals;
+        // What the newest try ended with, and when.
+        let newest = last.filter(|last| last.changed() >= refused);
+        if tries >= self.moves.attempts {
+            let failed = |last: &&Migration| StayReason::Failed {
+                migration: last.id,
+                status: last.status.clone(),
             };
-        };
-        let age = self.snapshot.now.saturating_sub(last.changed());
+            return self.keep_server(server, newest.map_or(StayReason::Refused, failed));
+        }
+        let at = newest.map_or(refused, |last| last.changed());
+        let age = self.snapshot.now.saturating_sub(at);
+        let pause = self.moves.pause_after(tries);
+        if age < pause {
+            let what = newest.map_or_else(|| "Nova refused to migrate it".to_owned(), |last| last.describe());
+            let detail = format!("{what}; retry in {} s", (pause - age).div_ceil(1000));
+            return self.wait(server, detail, Some(at));
+        }
+        self.candidates.push((server, operation));
+    }
+
+    /// Whether the last migration needs no further one: the server is still expected to leave by it, or stays for this reason.
+    fn has_ended(
+        &mut self,
+        server: &Server,
+        last: &Migration,
+        hook_state: &HookState,
+    ) -> Option<Option<StayReason>> {
         if last.has_succeeded() {
-            return if age < JUST_ENDED {
+            if self.snapshot.now.saturating_sub(last.changed()) < JUST_ENDED {
                 self.wait(server, last.describe(), Some(last.created()));
-            } else {
-                self.keep_server(server, StayReason::CompletedHere { migration: last.id });
-            };
+                return Some(None);
+            }
+            return Some(Some(StayReason::CompletedHere { migration: last.id }));
         }
         let took = last.changed().saturating_sub(last.created());
         let overdue = hook_state.overdue.contains(&last.id)
             || (self.moves.on_deadline == OnDeadline::Abort && took >= self.moves.deadline);
-        if last.status == "cancelled" && overdue {
-            return self.keep_server(server, StayReason::Deadline);
-        }
-        if attempts.len() + refusals >= self.moves.attempts {
-            let why = StayReason::Failed {
-                migration: last.id,
-                status: last.status.clone(),
-            };
-            return self.keep_server(server, why);
-        }
-        let doublings = u32::try_from(attempts.len() - 1).unwrap_or(u32::MAX).min(10);
-        let pause = self.moves.retry_after.saturating_mul(1 << doublings);
-        if age < pause {
-            let detail = format!("{}; retry in {} s", last.describe(), (pause - age).div_ceil(1000));
-            return self.wait(server, detail, Some(last.changed()));
-        }
-        self.candidates.push((server, operation));
+        (last.status == "cancelled" && overdue).then_some(Some(StayReason::Deadline))
     }
 
     fn under_way(&mut self, server: &Server, migration: &Migration, hook_state: &mut HookState) {
@@ -231,10 +258,13 @@ impl<'a> Decider<'a> {
             .map_or_else(|| server.size(), |(_, _, left)| left);
         self.decision.memory_left += left;
         let mut words = migration.describe();
-        let rate = rate(migration, hook_state);
-        if let Some(rate) = rate {
-            self.decision.rate += rate;
-            words.push_str(&format!(", {rate} MiB/s"));
+        match transfer(migration, self.snapshot.now / 1000, hook_state) {
+            Pace::Unknown => {}
+            Pace::Moves(rate) => {
+                self.decision.rate += rate;
+                words.push_str(&format!(", {rate} MiB/s"));
+            }
+            Pace::Stalled(seconds) => words.push_str(&format!(", nothing transferred for {seconds} s")),
         }
         self.wait(server, words, Some(migration.created()));
         if migration.status != "running" || migration.kind() != Kind::Live {
@@ -276,17 +306,24 @@ impl<'a> Decider<'a> {
     fn busy(&mut self, server: &Server, task: &str) {
         self.decision.present += 1;
         self.decision.memory_left += server.size();
-        let words = if server.is_asked_to_move() {
+        let mut words = if server.is_asked_to_move() {
             self.decision.moving += 1;
             "Nova is preparing its migration".to_owned()
         } else {
             format!("waiting for Nova's task {task} to end")
         };
-        self.wait(server, words, None);
+        let since = server.updated();
+        if since.is_some_and(|since| self.snapshot.now >= since + LONG_TASK) {
+            words.push_str(&format!(
+                "; if it never does, see nova-compute's log, then reset it: openstack server set --state active {}",
+                server.id
+            ));
+        }
+        self.wait(server, words, since);
     }
 
     /// Handles servers that are not in the host's list: those that still occupy the host, and those that have left.
-    fn elsewhere(&mut self, hook_state: &HookState) {
+    fn elsewhere(&mut self) {
         let host = &self.snapshot.host;
         let mut gone: Vec<&str> = Vec::new();
         for migration in &self.snapshot.migrations {
@@ -295,7 +332,7 @@ impl<'a> Decider<'a> {
                 continue;
             }
             if migration.is_to(host) && migration.is_active() {
-                self.incoming(migration, hook_state);
+                self.incoming(migration);
             } else if migration.is_from(host) && migration.has_succeeded() && !gone.contains(&id) {
                 gone.push(id);
             }
@@ -307,23 +344,19 @@ impl<'a> Decider<'a> {
                 && self.moves.stopped == Stopped::Cold
             {
                 self.decision.operations.push(Operation::Confirm(id.to_owned()));
-                self.away(migration, "migrated, to be confirmed".to_owned(), hook_state);
+                self.away(migration, "migrated, to be confirmed".to_owned());
             } else if migration.is_from(host) && migration.is_active() {
                 // The server is already on the destination, but the migration has not ended.
                 self.decision.present += 1;
                 self.decision.moving += 1;
-                self.away(migration, migration.describe(), hook_state);
+                self.away(migration, migration.describe());
             }
         }
         self.decision.gone = gone.len();
     }
 
-    fn incoming(&mut self, migration: &Migration, hook_state: &HookState) {
-        self.away(
-            migration,
-            format!("incoming: {}", migration.describe()),
-            hook_state,
-        );
+    fn incoming(&mut self, migration: &Migration) {
+        self.away(migration, format!("incoming: {}", migration.describe()));
         if self.moves.incoming == Incoming::Abort && migration.is_abortable(self.version) {
             self.decision.operations.push(Operation::Abort {
                 server: migration.instance_uuid.clone(),
@@ -351,7 +384,7 @@ impl<'a> Decider<'a> {
         for (server, operation) in candidates {
             self.decision.moving += 1;
             self.decision.operations.push(operation);
-            self.wait(server, "migration requested".to_owned(), None);
+            self.wait(server, REQUESTED.to_owned(), None);
         }
         match others.as_slice() {
             [] => {}
@@ -373,34 +406,9 @@ impl<'a> Decider<'a> {
         });
     }
 
-    /// Servers that migrate, or will migrate after this step, with their names if known.
-    fn moving(&self) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
-        let snapshot = self.snapshot;
-        let name = |id: &str| snapshot.server(id).map(|server| server.name.as_str());
-        let under_way = snapshot.migrations.iter();
-        let under_way = under_way.filter(|migration| migration.is_active() || migration.is_unconfirmed());
-        let under_way = under_way.map(move |migration| {
-            let id = migration.instance_uuid.as_str();
-            (id, name(id))
-        });
-        let asked: Vec<_> = snapshot
-            .servers
-            .iter()
-            .filter(|server| {
-                self.decision
-                    .operations
-                    .iter()
-                    .any(|operation| operation.begins(&server.id))
-            })
-            .map(|server| (server.id.as_str(), Some(server.name.as_str())))
-            .collect();
-        under_way.chain(asked)
-    }
-
-    fn away(&mut self, migration: &Migration, detail: String, hook_state: &HookState) {
-        let id = &migration.instance_uuid;
+    fn away(&mut self, migration: &Migration, detail: String) {
         self.decision.waiting.push(Waiting {
-            what: shown(hook_state.name(id), id),
+            what: self.snapshot.title(&migration.instance_uuid),
             detail,
             since: Some(migration.created()),
         });
@@ -415,16 +423,46 @@ impl<'a> Decider<'a> {
     }
 }
 
-/// MiB per second since the migration was first seen running, by the times in Nova's record.
-fn rate(migration: &Migration, hook_state: &mut HookState) -> Option<u64> {
+/// How fast a transfer proceeds.
+enum Pace {
+    Unknown,
+    /// MiB per second.
+    Moves(u64),
+    /// For so many seconds.
+    Stalled(u64),
+}
+
+/// Compares the transferred memory with that of earlier steps, by the times of Nova's records.
+fn transfer(migration: &Migration, now: u64, hook_state: &mut HookState) -> Pace {
     if migration.status != "running" || migration.kind() != Kind::Live {
-        return None;
+        return Pace::Unknown;
     }
     let moved = migration.memory().map_or(0, |(_, moved, _)| moved);
     let at = migration.changed() / 1000;
-    let (since, first) = *hook_state.begun.entry(migration.id).or_insert((at, moved));
-    let seconds = at.checked_sub(since).filter(|seconds| *seconds > 0)?;
-    Some(moved.saturating_sub(first) / seconds)
+    let known = hook_state.transfers.entry(migration.id).or_insert(Transfer {
+        seen: now,
+        at,
+        moved,
+        rate: None,
+    });
+    let idle = now.saturating_sub(known.seen);
+    if moved == known.moved && idle >= STALLED && migration.memory().is_some() {
+        known.rate = None;
+        return Pace::Stalled(idle);
+    }
+    let seconds = at.saturating_sub(known.at);
+    if moved != known.moved && seconds > 0 {
+        let new = moved.saturating_sub(known.moved) / seconds;
+        // Smoothed, because the times have whole seconds.
+        let rate = known.rate.map_or(new, |old| u64::midpoint(old, new));
+        *known = Transfer {
+            seen: now,
+            at,
+            moved,
+            rate: Some(rate),
+        };
+    }
+    known.rate.map_or(Pace::Unknown, Pace::Moves)
 }
 
 fn state_words(server: &Server, state: &str) -> String {

@@ -1,4 +1,4 @@
-//! Enables the services that a drain of this node disabled, and no others.
+//! Enables the service of this node if a drain of it disabled it, and no others.
 
 use scupper_sdk::http::Method;
 use scupper_sdk::mark::Mark;
@@ -15,41 +15,33 @@ use crate::step_error::StepError;
 pub(crate) fn enable(call: &Call, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Outcome, StepError> {
     let all = compute_services(cloud, None)?;
     let mark = Mark::of_drain(call, settings.cluster())?;
-    let ours = of_node(&mark, &all);
-    if let Some(down) = ours.iter().find(|service| !service.is_up()) {
-        let progress = format!(
-            "waiting for nova-compute on {} to be up before it is enabled",
-            down.host
-        );
-        return Ok(Outcome::pending(progress).again_after(settings.poll).into());
-    }
-    for service in &ours {
-        put(call, service, cloud)?;
-    }
-    match settings.mapping.find(&call.node, &all) {
-        Ok(host) if !host.is_enabled() && ours.is_empty() => {
-            node_events::stays_disabled(&host.host, host.reason());
+    let is_marked = |service: &&Service| !service.is_enabled() && mark.is_of_node(service.reason());
+    let mapped = settings.mapping.find(&call.node, &all);
+    match mapped.as_ref() {
+        Ok(own) if is_marked(own) && !own.is_up() => {
+            let progress = format!(
+                "waiting for nova-compute on {} to be up before it is enabled",
+                own.host
+            );
+            return Ok(Outcome::pending(progress).again_after(settings.poll).into());
         }
+        Ok(own) if is_marked(own) => put(call, own, cloud)?,
+        Ok(own) if !own.is_enabled() => node_events::stays_disabled(&own.host, own.reason()),
         Ok(_) => {}
-        // The mark identifies the service, even if the node's Nova host has another name by now.
         Err(words) => log::debug!("the node's host is not checked: {words}"),
+    }
+    // Another node may have this host by now.
+    let is_mapped = |service: &&Service| mapped.as_ref().is_ok_and(|own| own.host == service.host);
+    for left in all.iter().filter(is_marked).filter(|service| !is_mapped(service)) {
+        node_events::not_mapped(&left.host, &call.node.name);
     }
     Ok(Outcome::Done)
 }
 
-/// The services with the mark of this node, even if the node's Nova host has another name by now.
-pub(super) fn ours(mark: &Mark, cloud: &mut Cloud<'_>) -> Result<Vec<Service>, StepError> {
-    let all = compute_services(cloud, None)?;
-    Ok(of_node(mark, &all).into_iter().cloned().collect())
-}
-
-fn of_node<'s>(mark: &Mark, all: &'s [Service]) -> Vec<&'s Service> {
-    let is_ours = |service: &&Service| !service.is_enabled() && mark.is_of_node(service.reason());
-    all.iter().filter(is_ours).collect()
-}
-
 pub(super) fn put(call: &Call, service: &Service, cloud: &mut Cloud<'_>) -> Result<(), StepError> {
-    let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))?;
+    let answer = cloud
+        .ask(Method::Put, &ask::service(&service.id), Some(&ask::enable()))
+        .map_err(|error| error.during(&format!("enabling nova-compute on {}", service.host)))?;
     if answer.status == 404 {
         log::info!("nova-compute on {} no longer exists", service.host);
         return Ok(());

@@ -9,6 +9,7 @@ mod decide;
 mod enable;
 mod node_events;
 mod observe;
+mod operator;
 mod preflight;
 mod progress;
 mod reasons;

@@ -39,12 +39,34 @@ pub(super) fn stays_disabled(host: &str, reason: &str) {
     warn("ComputeServiceStaysDisabled", &note);
 }
 
+/// A drain of this node has disabled it, but the configuration no longer maps it to this node.
+pub(super) fn not_mapped(host: &str, node: &str) {
+    let note = format!(
+        "nova-compute on {host} stays disabled: a drain of {node} disabled it, but the configuration no longer maps it to this node; to enable it: `openstack compute service set --enable {host} nova-compute`"
+    );
+    warn("ComputeServiceStaysDisabled", &note);
+}
+
+/// An operator, or a tool, has enabled the service while the drain runs. `false`: retry later.
+pub(super) fn enabled_meanwhile(host: &str, drain: &str) -> bool {
+    let note = format!(
+        "nova-compute on {host} was enabled, not by Scupper, while {drain} drains it: it may get servers, so the drain waits; disable it again, or cancel this drain"
+    );
+    warn("ComputeServiceEnabledMeanwhile", &note)
+}
+
+/// Nova refuses to begin a migration.
+pub(super) fn refused(server: &str, refusal: &str) {
+    warn("ServerMigrationFailed", &format!("{server}: {refusal}"));
+}
+
 /// The drain is cancelled, and the host was disabled before it began.
 pub(super) fn kept_disabled(host: &str, reason: &str) {
     log::info!("nova-compute on {host} stays disabled, as this drain found it: {reason}");
 }
 
-const fn reason_text(reason: &str) -> &str {
+/// For people.
+pub(super) const fn reason_text(reason: &str) -> &str {
     if reason.is_empty() {
         "no reason given"
     } else {
@@ -82,7 +104,8 @@ pub(super) fn report_failures(
         }
         let cause = match migration.status.as_str() {
             "cancelled" => Ok("cancelled, but not by this drain".to_owned()),
-            status => reasons::failed(cloud, &server.id, migration.id, status),
+            status => reasons::failed(cloud, &server.id, migration.id, status)
+                .and_then(|cause| reasons::explained(cloud, &snapshot.host, cause)),
         };
         // Nova cannot name the cause now; retry in the next step.
         let Ok(cause) = cause else {

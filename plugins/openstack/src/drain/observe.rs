@@ -7,12 +7,12 @@ use scupper_sdk::http::Method;
 
 use crate::clock;
 use crate::cloud::Cloud;
-use crate::nova::{Migration, Migrations, Server, Servers, Service, State, ask, services};
+use crate::nova::{Migration, Migrations, Server, Servers, Service, State, ask, services, shown};
 use crate::step_error::StepError;
 
 /// How often to restart a listing whose marker server is gone.
 const RESTARTS: usize = 3;
-/// The number of servers whose progress in bytes is read, with one request each.
+/// The number of servers whose progress in bytes or whose name is read, with one request each.
 const DETAILS: usize = 12;
 /// The drain's clock may be slightly ahead of Nova's, whose times have whole seconds.
 const MARGIN: u64 = 2_000;
@@ -28,6 +28,8 @@ pub(crate) struct Snapshot {
     pub(crate) servers: Vec<Server>,
     /// The migrations of this host that changed since the drain began.
     pub(crate) migrations: Vec<Migration>,
+    /// The migrating servers that no list of the host contains: those that are about to leave, and those that arrive.
+    elsewhere: Vec<Server>,
     /// The user as which this policy is logged in.
     pub(crate) user: String,
 }
@@ -41,12 +43,14 @@ impl Snapshot {
         let mut migrations = migrations(cloud, host, Some(since))?;
         let servers = servers(cloud, host)?;
         details(cloud, &servers, &mut migrations)?;
+        let elsewhere = elsewhere(cloud, &servers, &migrations)?;
         Ok(Self {
             host: host.to_owned(),
             now: cloud.now(),
             since,
             servers,
             migrations,
+            elsewhere,
             user,
         })
     }
@@ -83,6 +87,13 @@ impl Snapshot {
     pub(crate) fn server(&self, id: &str) -> Option<&Server> {
         self.servers.iter().find(|known| known.id == id)
     }
+
+    /// For people: the server's name, if it is known.
+    pub(crate) fn title(&self, id: &str) -> String {
+        let all = self.servers.iter().chain(&self.elsewhere);
+        let known = all.clone().find(|server| server.id == id);
+        known.map_or_else(|| shown("", id), Server::title)
+    }
 }
 
 /// Compute services: all, or that of one host.
@@ -116,6 +127,36 @@ pub(crate) fn unconfirmed(cloud: &mut Cloud<'_>, host: &str) -> Result<Vec<Serve
     let ids: BTreeSet<&str> = records.map(|it| it.instance_uuid.as_str()).collect();
     servers.0.retain(|server| ids.contains(server.id.as_str()));
     Ok(servers.0)
+}
+
+/// One server, if Nova has it.
+pub(crate) fn server(cloud: &mut Cloud<'_>, id: &str) -> Result<Option<Server>, StepError> {
+    let answer = cloud.ask(Method::Get, &ask::server(id), None)?;
+    if answer.status == 404 {
+        return Ok(None);
+    }
+    let server = Servers::one(&answer.body);
+    server
+        .map(Some)
+        .map_err(|error| StepError::retry(format!("Nova, {}: {error}", shown("", id))))
+}
+
+/// The servers of migrations in progress that are not on the host.
+fn elsewhere(
+    cloud: &mut Cloud<'_>,
+    servers: &[Server],
+    migrations: &[Migration],
+) -> Result<Vec<Server>, StepError> {
+    let under_way = migrations
+        .iter()
+        .filter(|it| it.is_active() || it.is_unconfirmed());
+    let ids: BTreeSet<&str> = under_way.map(|it| it.instance_uuid.as_str()).collect();
+    let absent = |id: &&str| servers.iter().all(|server| server.id != *id);
+    let mut found = Vec::new();
+    for id in ids.into_iter().filter(absent).take(DETAILS) {
+        found.extend(server(cloud, id)?);
+    }
+    Ok(found)
 }
 
 /// All servers on the host, of all tenants and from all pages.

@@ -3,6 +3,7 @@
 use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, count};
 
+use super::node_events;
 use super::observe::{compute_services, servers, unconfirmed};
 use crate::cloud::Cloud;
 use crate::nova::{Server, Service, State};
@@ -60,6 +61,9 @@ pub(super) fn check(
         hook_state.planned = true;
         return Ok(None);
     }
+    if let Some(words) = of_another(service, mark) {
+        return Err(StepError::Fatal(words));
+    }
     let host = &service.host;
     let servers = servers(cloud, host)?;
     let leaving = leaving(settings, &servers);
@@ -73,6 +77,17 @@ pub(super) fn check(
     hook_state.planned = true;
     let all = count(servers.len(), "server");
     Ok(Some(format!("plan for {host}: {leaving} of {all} to leave")))
+}
+
+/// Why a service that a drain of another node has disabled cannot be drained: that node's uncordon would enable it.
+pub(super) fn of_another(service: &Service, mark: &Mark) -> Option<String> {
+    let reason = service.reason();
+    (!service.is_enabled() && mark.is_of_another(reason)).then(|| {
+        format!(
+            "{} is disabled for another Kubernetes node: {reason}; two nodes cannot share one Nova host: correct `host-table`, `host-annotation` or `host-label`, or uncordon the other node",
+            service.host
+        )
+    })
 }
 
 /// Servers can leave only if their host and at least one other host are up.
@@ -97,18 +112,34 @@ pub(super) fn has_another(all: &[Service], host: &str) -> bool {
     others.any(|other| other.is_enabled() && other.is_up())
 }
 
-/// The refusal then. It names the hosts that drains by Scupper have disabled.
+/// The refusal then.
 pub(super) fn dead_end(all: &[Service], host: &str, leaving: &str) -> String {
-    let others = all.iter().filter(|other| other.host != host && other.is_up());
-    let ours = others.filter(|other| !other.is_enabled() && Mark::is_of_scupper(other.reason()));
-    let ours = ours.map(|other| format!("{} is disabled by {}", other.host, other.reason()));
-    let ours: Vec<_> = ours.collect();
     let mut words = format!("no other compute host is enabled and up: {leaving} on {host} cannot leave");
-    if !ours.is_empty() {
+    let others = others(all, host);
+    if !others.is_empty() {
         words.push_str("; ");
-        words.push_str(&named(ours));
+        words.push_str(&others);
     }
     words
+}
+
+/// Why the other hosts get no servers. Those that could get some come last.
+pub(super) fn others(all: &[Service], host: &str) -> String {
+    let mut others: Vec<_> = all.iter().filter(|other| other.host != host).collect();
+    others.sort_by_key(|other| other.is_enabled() && other.is_up());
+    let words = others.into_iter().map(|other| {
+        let (name, reason) = (&other.host, other.reason());
+        if !other.is_enabled() && Mark::is_of_scupper(reason) {
+            format!("{name} is disabled by {reason}")
+        } else if !other.is_enabled() {
+            format!("{name} is disabled: {}", node_events::reason_text(reason))
+        } else if !other.is_up() {
+            format!("{name} is down")
+        } else {
+            format!("{name} is enabled and up, but full or filtered out")
+        }
+    });
+    named(words.collect())
 }
 
 pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {

@@ -4,6 +4,8 @@ use scupper_sdk::count;
 use scupper_sdk::http::Method;
 
 use super::decide::{BlockedServer, StayReason};
+use super::observe::compute_services;
+use super::preflight;
 use crate::cloud::Cloud;
 use crate::nova::{ask, cause, newest};
 use crate::state::HookState;
@@ -11,6 +13,8 @@ use crate::step_error::StepError;
 
 /// The most servers to name with their reasons: each costs two requests.
 const NAMED: usize = 8;
+/// Nova's words if its scheduler finds no host.
+const NO_HOST: &str = "No valid host";
 /// The longest reason in the message.
 const SHOWN: usize = 240;
 
@@ -38,13 +42,44 @@ pub(super) fn stay_message(
         lines.push(format!("and {} more", stuck.len() - NAMED));
     }
     let all = all.max(stuck.len());
-    Ok(format!(
+    let message = format!(
         "{} of {} {} on {host}: {}",
         stuck.len(),
         count(all, "server"),
         if all == 1 { "stays" } else { "stay" },
         lines.join("; ")
-    ))
+    );
+    explained(cloud, host, message)
+}
+
+/// Adds what keeps the other hosts from taking servers, if Nova's scheduler found none.
+pub(super) fn explained(cloud: &mut Cloud<'_>, host: &str, message: String) -> Result<String, StepError> {
+    if !message.contains(NO_HOST) {
+        return Ok(message);
+    }
+    let all = compute_services(cloud, None)?;
+    let message = message.trim_end_matches('.');
+    Ok(format!("{message}; {}", preflight::others(&all, host)))
+}
+
+/// Why a server stays, as far as it is known without a request: for people, while others still leave.
+pub(super) fn known(why: &StayReason) -> String {
+    match why {
+        StayReason::Failed { migration, status } => {
+            format!(
+                "its last attempt, migration {migration}, is {status}; see the Event ServerMigrationFailed"
+            )
+        }
+        StayReason::Refused => "Nova refuses to migrate it; see the Event ServerMigrationFailed".to_owned(),
+        StayReason::Deadline => "its live migration was aborted at its deadline".to_owned(),
+        StayReason::CompletedHere { migration } => format!(
+            "Nova reports migration {migration} as completed, but the server is still here; check it by hand"
+        ),
+        StayReason::State(state) => state.clone(),
+        StayReason::Unconfirmed => {
+            "its resize to another host is not confirmed, so its disk is still here".to_owned()
+        }
+    }
 }
 
 fn reason_text(
@@ -54,15 +89,8 @@ fn reason_text(
 ) -> Result<Option<String>, StepError> {
     Ok(Some(match &server.why {
         StayReason::Failed { migration, status } => failed(cloud, &server.id, *migration, status)?,
-        StayReason::Deadline => "its live migration was aborted at its deadline".to_owned(),
-        StayReason::CompletedHere { migration } => format!(
-            "Nova reports migration {migration} as completed, but the server is still here; check it by hand"
-        ),
-        StayReason::State(state) => state.clone(),
-        StayReason::Unconfirmed => {
-            "its resize to another host is not confirmed, so its disk is still here".to_owned()
-        }
         StayReason::Refused => return refused(cloud, server, hook_state),
+        known => self::known(known),
     }))
 }
 

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use scupper_sdk::http::Method;
 use scupper_sdk::mark::Mark;
-use scupper_sdk::{Call, Outcome, Pending, log};
+use scupper_sdk::{Call, Outcome, Pending, Phase, log};
 
 use super::apply::apply;
 use super::decide::{BlockedServer, Decision, Waiting, decide};
 use super::observe::{Snapshot, compute_services, servers};
 use super::progress::{count, moving};
-use super::{arriving, confirm_empty, enable, node_events, preflight, reasons};
+use super::{arriving, confirm_empty, enable, node_events, operator, preflight, reasons};
 use crate::cloud::Cloud;
-use crate::nova::{Service, ask};
+use crate::nova::{Server, Service, ask};
 use crate::settings::Settings;
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -31,12 +31,19 @@ pub(crate) fn empty(
 ) -> Result<Outcome, StepError> {
     let mark = Mark::of_drain(call, settings.cluster())?;
     let service = preflight::service(call, settings, hook_state, cloud)?;
-    if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
-        log::info!("{plan}");
+    if let Some(pending) = operator::overrides(call, settings, &service, hook_state, cloud.now()) {
+        return Ok(pending.into());
     }
-    disable(call, &service, &mark, hook_state, cloud)?;
+    if !call.phase.follows_before_drain() {
+        if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
+            log::info!("{plan}");
+        }
+        disable(call, &service, &mark, hook_state, cloud)?;
+    }
     if hook_state.disabled.is_none() {
-        refuse_dead_end(call, settings, &service, &mark, cloud)?;
+        if !call.phase.follows_before_drain() {
+            refuse_dead_end(call, settings, &service, &mark, cloud)?;
+        }
         hook_state.disabled = Some(cloud.now());
     }
 
@@ -46,12 +53,16 @@ pub(crate) fn empty(
     let mut decision = decide(&snapshot, &settings.moves, version, hook_state);
     // Before new migrations begin, because Nova gives the reason only of a server's newest action.
     node_events::report_failures(cloud, &snapshot, &settings.moves, &decision, hook_state);
-    for operation in &decision.operations {
-        apply(cloud, &snapshot, operation, hook_state)?;
+    if let Some(stranded) = stranded(call, &service, &decision, &snapshot) {
+        return Ok(Outcome::failed(stranded).into());
     }
+    carry_out(cloud, settings, &snapshot, &mut decision, hook_state)?;
     if !decision.is_quiet() {
-        hook_state.empty_since = None;
+        (hook_state.empty_since, hook_state.occupied) = (None, true);
         return Ok(in_progress(&service, settings, &decision).into());
+    }
+    if decision.stuck.is_empty() && call.phase.follows_before_drain() && !hook_state.occupied {
+        return Ok(Outcome::Done);
     }
     if decision.stuck.is_empty() {
         return confirm_empty(
@@ -67,6 +78,42 @@ pub(crate) fn empty(
     fail(cloud, &host, &decision, &decision.stuck, hook_state)
 }
 
+/// Carries out the operations. What Nova refuses to begin is not moving.
+fn carry_out(
+    cloud: &mut Cloud<'_>,
+    settings: &Settings,
+    snapshot: &Snapshot,
+    decision: &mut Decision,
+    hook_state: &mut HookState,
+) -> Result<(), StepError> {
+    for operation in decision.operations.clone() {
+        let Some(refusal) = apply(cloud, snapshot, &operation, hook_state)? else {
+            continue;
+        };
+        let title = snapshot.title(operation.server());
+        node_events::refused(&title, &refusal);
+        let tries =
+            snapshot.migrations_of(operation.server()).len() + hook_state.refusals(operation.server()).0;
+        let pause = settings.moves.pause_after(tries) / 1000;
+        decision.refuse(&title, format!("{refusal}; retry in {pause} s"));
+    }
+    Ok(())
+}
+
+/// Why the drain cannot end: servers are on the host, and nova-compute, which would have to migrate them, may have left it.
+fn stranded(call: &Call, service: &Service, decision: &Decision, snapshot: &Snapshot) -> Option<String> {
+    if call.phase != Phase::AfterDrain || service.is_up() || decision.present == 0 {
+        return None;
+    }
+    let titles = snapshot.servers.iter().map(Server::title).collect();
+    Some(format!(
+        "{} on {} cannot leave, because nova-compute is down there: {}; start nova-compute and drain the node again, or evacuate the host with your high-availability tool",
+        scupper_sdk::count(decision.present, "server"),
+        service.host,
+        preflight::named(titles)
+    ))
+}
+
 /// Disables the service, so that no new servers arrive. An already disabled service keeps its reason, and a cancel keeps it
 /// disabled.
 fn disable(
@@ -80,7 +127,9 @@ fn disable(
     let reason = service.reason();
     if service.is_enabled() {
         let body = ask::disable(mark.text());
-        let answer = cloud.ask(Method::Put, &ask::service(&service.id), Some(&body))?;
+        let answer = cloud
+            .ask(Method::Put, &ask::service(&service.id), Some(&body))
+            .map_err(|error| error.during(&format!("disabling nova-compute on {host}")))?;
         if !answer.is_success() {
             let words = format!(
                 "disabling nova-compute on {host}: {} {}",
@@ -217,7 +266,7 @@ fn in_progress(service: &Service, settings: &Settings, decision: &Decision) -> P
     }
     let stuck = decision.stuck.iter().map(|stuck| Waiting {
         what: stuck.title.clone(),
-        detail: "cannot be migrated; the reason follows when the others have left".to_owned(),
+        detail: reasons::known(&stuck.why),
         since: None,
     });
     let pending = Outcome::pending(progress).again_after(settings.poll);

@@ -6,7 +6,7 @@ use scupper_sdk::{Finding, Node, count};
 use serde_json::Value;
 
 use super::observe::{compute_services, servers};
-use super::preflight::{immovable, leaving, named, unconfirmed_words};
+use super::preflight::{immovable, leaving, named, of_another, unconfirmed_words};
 use crate::cloud::Cloud;
 use crate::nova::{Service, ask};
 use crate::settings::{Others, Settings};
@@ -72,6 +72,9 @@ fn login(settings: &Settings, cloud: &mut Cloud<'_>) -> Result<[Finding; 2], Fin
                 "credential" => "write the correct secret into its file; the next login reads it",
                 "region" => "correct `region-name`, `interface` or `compute-url`",
                 "Nova" => "correct `compute-url` and the grant of that origin",
+                "microversion" => {
+                    "upgrade Nova to 16 (Pike) or later, or correct the endpoint: it must be that of Nova's API v2.1"
+                }
                 _ => "correct `auth-url` and the grant of that origin",
             };
             Err(Finding::error(subject, step_error.message(), fix))
@@ -112,11 +115,11 @@ fn rights(cloud: &mut Cloud<'_>) -> Result<Finding, Finding> {
 
 fn forbidden(what: &str, step_error: StepError) -> Finding {
     let (subject, fix) = match &step_error {
-        StepError::Fatal(_) => (
+        StepError::Retry { .. } | StepError::NextStep => ("Nova", "retry when Nova is reachable"),
+        _ => (
             "rights",
             "give the credential the role admin, and an application credential the access rules of the README",
         ),
-        StepError::Retry { .. } | StepError::NextStep => ("Nova", "retry when Nova is reachable"),
     };
     Finding::error(subject, format!("cannot {what}: {}", step_error.message()), fix)
 }
@@ -135,7 +138,9 @@ fn host<'s>(
     let (host, reason) = (&service.host, service.reason());
     let mark = Mark::of_node(node, settings.cluster()).map_err(|unknown| unknown.finding())?;
     let by_us = mark.is_of_node(reason);
-    findings.push(if !service.is_up() {
+    findings.push(if let Some(words) = of_another(service, &mark) {
+        Finding::error("host", words, "")
+    } else if !service.is_up() {
         Finding::error(
             "host",
             format!("nova-compute on {host} is down: no server can be migrated"),

@@ -102,6 +102,11 @@ impl Server {
         clock::iso(at).unwrap_or_default()
     }
 
+    /// When Nova last changed it, such as its task.
+    pub(crate) fn updated(&self) -> Option<Timestamp> {
+        clock::iso(&self.updated)
+    }
+
     /// Its memory in MiB; 0 if Nova does not report it.
     pub(crate) const fn size(&self) -> u64 {
         self.flavor.ram

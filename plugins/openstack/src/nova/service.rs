@@ -36,6 +36,11 @@ impl Service {
         self.status == "enabled"
     }
 
+    /// Whether the hypervisor driver has disabled it, which enables it again by itself.
+    pub(crate) fn is_disabled_by_nova(&self) -> bool {
+        !self.is_enabled() && self.reason().starts_with("AUTO: ")
+    }
+
     /// Why it is disabled; may be empty.
     pub(crate) fn reason(&self) -> &str {
         self.disabled_reason.as_deref().unwrap_or_default()

@@ -6,6 +6,7 @@ mod reading;
 
 use std::time::Duration;
 
+use scupper_sdk::credential::TokenTimeout;
 use scupper_sdk::mark::Mark;
 use scupper_sdk::{OnFailure, Pod, Problem, config};
 
@@ -14,7 +15,7 @@ use crate::nova::Mapping;
 pub(crate) use moves::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
 use reading::Reader;
 
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 43] = [
     "cluster",
     "auth-url",
     "auth-type",
@@ -48,6 +49,7 @@ const KEYS: [&str; 42] = [
     // Its name until 0.1.
     "rollback",
     "poll-seconds",
+    "token-timeout",
     "nova-compute-label",
     // Keys that belong elsewhere, for a better message than "no such key".
     "password",
@@ -75,6 +77,7 @@ pub(crate) struct Settings {
     pub(crate) moves: Moves,
     pub(crate) on_failure: OnFailure,
     pub(crate) poll: Duration,
+    pub(crate) token_timeout: TokenTimeout,
     labels: Vec<(String, String)>,
 }
 
@@ -140,6 +143,7 @@ impl Settings {
             moves: Moves::read(&mut reader),
             on_failure: on_failure(&mut reader),
             poll: Duration::from_secs(reader.number("poll-seconds", 3, 1..=300)),
+            token_timeout: reader.ok_or_report(TokenTimeout::read()),
             labels: reader.pairs("nova-compute-label", "application=nova,component=compute"),
         };
         reader.finish().map(|()| settings)

@@ -14,7 +14,7 @@ pub(crate) struct Moves {
     /// The most attempts to migrate one server.
     pub(crate) attempts: usize,
     /// The pause before the second attempt, in milliseconds; it doubles before each further one.
-    pub(crate) retry_after: u64,
+    retry_after: u64,
     /// The time limit of one migration, in milliseconds.
     pub(crate) deadline: u64,
     pub(crate) on_deadline: OnDeadline,
@@ -58,6 +58,12 @@ pub(crate) enum OnDeadline {
 }
 
 impl Moves {
+    /// The pause after so many tries, in milliseconds.
+    pub(crate) fn pause_after(&self, tries: usize) -> u64 {
+        let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
+        self.retry_after.saturating_mul(1 << doublings)
+    }
+
     pub(super) fn read(reader: &mut Reader) -> Self {
         let seconds = |seconds: u64| seconds.saturating_mul(1000);
         Self {

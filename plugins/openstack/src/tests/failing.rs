@@ -32,7 +32,7 @@ fn the_reason_comes_from_novas_instance_action() {
     let message = failed(&host, Phase::BeforeDrain);
     assert_eq!(
         message,
-        "1 of 1 server stays on compute-a: server vm-s1 (s1): No valid host was found."
+        "1 of 1 server stays on compute-a: server vm-s1 (s1): No valid host was found; compute-b is enabled and up, but full or filtered out"
     );
 }
 
@@ -146,6 +146,7 @@ fn a_409_for_a_vm_state_or_a_device_ends_with_novas_message() {
         });
     });
     pending(&host);
+    cloud.pass(&host, 10);
     pending(&host);
     let message = failed(&host, Phase::BeforeDrain);
     assert!(message.contains("not supported for vTPM"), "{message}");

@@ -3,16 +3,20 @@
 
 mod arriving;
 mod configuration;
+mod credentials;
 mod emptying;
 mod failing;
 mod logging_in;
+mod looking_again;
 mod node_events;
 mod nova;
 mod planning;
 mod records;
 mod refusing;
 mod restoring;
+mod sharing;
 mod surroundings;
+mod words;
 
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Pending, Phase, Subject};

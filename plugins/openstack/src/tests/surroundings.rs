@@ -74,9 +74,9 @@ fn each_obstacle_comes_with_a_fix() {
         (
             |_, cloud| cloud.with(|state| state.newest = "2.42"),
             Severity::Error,
-            "Nova",
+            "microversion",
             "2.53",
-            "compute-url",
+            "upgrade Nova",
         ),
         (
             |_, cloud| answers(cloud, "/os-services", 403),
