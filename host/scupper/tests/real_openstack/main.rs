@@ -16,6 +16,7 @@
 mod access;
 mod arriving;
 mod cancelling;
+mod credentials;
 mod driver;
 #[path = "../support/driver_mode.rs"]
 mod driver_mode;
@@ -31,6 +32,7 @@ mod leaks;
 mod limit;
 #[path = "../support/long.rs"]
 mod long;
+mod looking_again;
 mod many;
 mod moving;
 mod nova;
@@ -41,11 +43,13 @@ mod resuming;
 mod rig;
 mod searching;
 mod second;
+mod sharing;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;
 mod tool;
 mod whole;
+mod words;
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
@@ -159,6 +163,65 @@ const SCENARIOS: &[Scenario] = &[
         access::unknown_host(bed).boxed()
     }),
     ("a_wrong_region_is_refused", |bed| access::regions(bed).boxed()),
+    (
+        "in_driver_mode_a_server_that_is_started_while_pods_leave_is_migrated",
+        |bed| looking_again::started(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_a_server_that_is_started_before_the_end_is_migrated",
+        |bed| looking_again::started_before_the_end(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_a_server_on_a_host_without_nova_compute_is_named",
+        |bed| looking_again::stranded(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_an_operator_who_enables_the_host_while_pods_leave_is_not_overridden",
+        |bed| looking_again::enabled(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_an_operator_who_enables_the_host_while_servers_move_is_not_overridden",
+        |bed| looking_again::enabled_while_servers_move(bed).boxed(),
+    ),
+    ("in_driver_mode_a_credential_that_goes_bad_is_waited_for", |bed| {
+        credentials::disabled_for_a_while(bed).boxed()
+    }),
+    (
+        "in_driver_mode_a_credential_that_stays_bad_ends_the_drain",
+        |bed| credentials::disabled(bed).boxed(),
+    ),
+    ("in_driver_mode_a_stalled_migration_says_since_when", |bed| {
+        words::stalled(bed).boxed()
+    }),
+    (
+        "in_driver_mode_refused_migrations_are_retried_after_a_pause",
+        |bed| words::refused(bed).boxed(),
+    ),
+    ("in_driver_mode_no_valid_host_names_the_disabled_one", |bed| {
+        words::no_valid_host(bed).boxed()
+    }),
+    (
+        "in_driver_mode_a_server_that_falls_into_error_says_why_at_once",
+        |bed| words::error(bed).boxed(),
+    ),
+    (
+        "a_request_that_times_out_is_named_and_a_task_has_a_since",
+        |bed| words::silent(bed).boxed(),
+    ),
+    ("an_incoming_server_has_its_name", |bed| words::names(bed).boxed()),
+    ("an_old_nova_is_named_with_the_remedy", |bed| {
+        words::old_nova(bed).boxed()
+    }),
+    (
+        "in_driver_mode_a_third_host_with_an_old_mark_holds_up_nothing",
+        |bed| sharing::leftover(bed).boxed(),
+    ),
+    ("in_driver_mode_the_host_of_another_node_is_refused", |bed| {
+        sharing::of_another_node(bed).boxed()
+    }),
+    ("two_drains_at_once_leave_one_host_in_service", |bed| {
+        sharing::two_drains(bed).boxed()
+    }),
     ("overload_is_waited_out", |bed| faults::overload(bed).boxed()),
     ("lost_answers_begin_nothing_twice", |bed| {
         faults::lost(bed).boxed()

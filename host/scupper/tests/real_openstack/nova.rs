@@ -67,6 +67,33 @@ impl Nova {
         self.ask("PUT", &format!("/os-services/{id}"), &body);
     }
 
+    pub(crate) fn enable(&self, host: &str) {
+        let id = self.service(host)["id"].as_str().unwrap().to_owned();
+        self.ask(
+            "PUT",
+            &format!("/os-services/{id}"),
+            &json!({"status": "enabled"}),
+        );
+    }
+
+    /// Waits until a server has this status.
+    pub(crate) async fn until_status(&self, id: &str, status: &str) {
+        let is_it = |nova: &Self| nova.server(id)["status"] == status;
+        self.until(status, is_it).await;
+    }
+
+    /// A server that is shut off.
+    pub(crate) async fn stop(&self, id: &str) {
+        self.act(id, &json!({"os-stop": null}));
+        self.until_status(id, "SHUTOFF").await;
+    }
+
+    /// The server runs.
+    pub(crate) async fn start(&self, id: &str) {
+        self.act(id, &json!({"os-start": null}));
+        self.until_status(id, "ACTIVE").await;
+    }
+
     /// The ids of all tenants' servers on a host.
     pub(crate) fn servers(&self, host: &str) -> Vec<String> {
         let all = self.get(&format!("/servers?all_tenants=1&host={host}"));
@@ -89,6 +116,14 @@ impl Nova {
 
     pub(crate) fn act(&self, id: &str, body: &Value) {
         self.ask("POST", &format!("/servers/{id}/action"), body);
+    }
+
+    pub(crate) fn act_on_migration(&self, id: &str, migration: &Value, body: &Value) {
+        self.ask(
+            "POST",
+            &format!("/servers/{id}/migrations/{migration}/action"),
+            body,
+        );
     }
 
     /// The result of each migration of a server, oldest first.

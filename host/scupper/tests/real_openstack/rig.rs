@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use scupper_simulator::api::objects;
+use scupper_simulator::api::objects::{self, Object};
 use serde_json::{Value, json};
 
 use crate::driver::{NODE, component, scratch, secret};
@@ -14,13 +14,25 @@ const WHO: &str = "drain-limited";
 
 /// `node-1`, a nova-compute pod and another pod on it. No driver runs there yet.
 pub(crate) async fn node(bed: &Testbed, config: &[(&str, &str)], drain: Value) -> DriverMode {
-    let compute = objects::pod("openstack", "nova-compute", NODE)
+    let pods = vec![compute_pod().build(), pod("cart").build()];
+    DriverMode::new(NODE, pods, drain, policies(bed, config)).await
+}
+
+/// The same with these pods instead.
+pub(crate) async fn node_with(bed: &Testbed, config: &[(&str, &str)], pods: Vec<Object>) -> DriverMode {
+    let pods = pods.into_iter().map(Object::build).collect();
+    DriverMode::new(NODE, pods, json!({}), policies(bed, config)).await
+}
+
+pub(crate) fn compute_pod() -> Object {
+    objects::pod("openstack", "nova-compute", NODE)
         .owner_replicaset("nova-compute")
         .label("application", "nova")
-        .label("component", "compute");
-    let plain = objects::pod("shop", "cart", NODE).owner_replicaset("cart");
-    let objects = vec![compute.build(), plain.build()];
-    DriverMode::new(NODE, objects, drain, policies(bed, config)).await
+        .label("component", "compute")
+}
+
+pub(crate) fn pod(name: &str) -> Object {
+    objects::pod("shop", name, NODE).owner_replicaset(name)
 }
 
 /// `policies` of `scupper.yaml`, with additional configuration.

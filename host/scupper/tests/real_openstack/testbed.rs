@@ -129,6 +129,16 @@ impl Testbed {
         );
     }
 
+    /// A compute service that is down for good and disabled for this reason, until the next purge.
+    pub(crate) fn ghost(&self, host: &str, reason: &str) {
+        self.ask("ghost", &[host, "--reason", reason]);
+    }
+
+    /// Enables or disables a user of Keystone.
+    pub(crate) fn user_enabled(&self, user: &str, enabled: bool) {
+        self.ask("user", &[user, if enabled { "--enable" } else { "--disable" }]);
+    }
+
     /// The lifetime of new tokens.
     pub(crate) fn token_ttl(&self, seconds: u32) {
         self.ask("token-ttl", &[&seconds.to_string()]);

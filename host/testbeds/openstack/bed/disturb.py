@@ -5,6 +5,7 @@ import signal
 import time
 import uuid
 
+from .api import Api
 from .processes import record, session_members, start_time
 from .services import sql
 from .state import COMPUTES, Failure
@@ -33,6 +34,41 @@ def forget_records(bed):
     if bed.settings.pop('records', False):
         sql(bed, "delete from nova.migrations where source_node='%s'" % NODE)
         bed.save()
+
+
+def cmd_ghost(bed, args):
+    """A compute service that was disabled, and whose host is gone for good."""
+    bed.need()
+    ghost = uuid.uuid5(uuid.NAMESPACE_DNS, args.host)
+    begun = '2026-01-01 00:00:00'
+    sql(bed, "insert into nova.services (created_at, uuid, host, `binary`, topic, report_count, disabled, "
+        "disabled_reason, last_seen_up, forced_down, version, deleted) select '%s', '%s', '%s', "
+        "'nova-compute', 'compute', 1, 1, '%s', '%s', 0, max(version), 0 from nova.services; "
+        "insert into nova_api.host_mappings (created_at, cell_id, host) select '%s', max(cell_id), '%s' "
+        "from nova_api.host_mappings" % (begun, ghost, args.host, args.reason, begun, begun, args.host))
+    bed.settings['ghosts'] = bed.settings.get('ghosts', []) + [args.host]
+    bed.save()
+
+
+def forget_ghosts(bed):
+    for host in bed.settings.pop('ghosts', []):
+        sql(bed, "delete from nova.services where host='%s'; "
+            "delete from nova_api.host_mappings where host='%s'" % (host, host))
+        bed.save()
+
+
+def cmd_user(bed, args):
+    """Enables or disables a user of Keystone; its tokens end."""
+    bed.need()
+    enable(bed, args.name, args.enable)
+
+
+def enable(bed, user, enabled=True):
+    path = '/v3/users/' + bed.settings['users'][user]
+    Api(bed).call('PATCH', 'keystone', path, {'user': {'enabled': enabled}})
+    others = [other for other in bed.settings.pop('disabled', []) if other != user]
+    bed.settings['disabled'] = others + [user] * (not enabled)
+    bed.save()
 
 
 def cmd_pause(bed, args):

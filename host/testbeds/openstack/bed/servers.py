@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from .api import Api
-from .disturb import forget_records
+from .disturb import enable, forget_ghosts, forget_records
 from .processes import wait_for
 from .state import COMPUTES, Failure, say, say_out
 
@@ -79,6 +79,9 @@ def cmd_purge(bed, args):
     begun = time.monotonic()
     api = Api(bed)
     forget_records(bed)
+    forget_ghosts(bed)
+    for user in bed.settings.get('disabled', []):
+        enable(bed, user)
     gone = 0
     for s in everything(api):
         # A server with a stuck live migration cannot be deleted before that is aborted.

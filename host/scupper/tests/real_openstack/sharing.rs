@@ -1,0 +1,97 @@
+//! Several nodes, hosts and marks.
+
+use serde_json::json;
+
+use crate::driver::NODE;
+use crate::rig;
+use crate::testbed::{A, B, Testbed};
+
+/// A third host, gone for good, has the mark of an earlier drain of this node.
+pub(crate) async fn leftover(bed: &Testbed) {
+    let nova = bed.nova();
+    let ids = bed.boot(1, &["--mode", "stuck"]);
+    let left = format!("scupper: node={NODE} cluster=testbed drain=earlier");
+    bed.ghost("compute-0", &left);
+    let mut node = rig::node(bed, &[("cluster", "testbed")], json!({})).await;
+    node.start().await;
+    node.begin_drain("drain-1");
+    nova.until("it moves", |nova| nova.migrations(&ids[0]) == ["running"])
+        .await;
+    node.cancel("drain-1").await;
+    assert_eq!(nova.migrations(&ids[0]), ["cancelled"], "{}", node.reported());
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.reported());
+    assert_eq!(nova.service("compute-0")["disabled_reason"], left.as_str());
+
+    nova.stop(&ids[0]).await;
+    assert_eq!(node.drain("drain-2").await, "Succeeded", "{}", node.reported());
+    assert_eq!(
+        node.uncordon("uncordon-2").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
+    assert_eq!(nova.service(A)["status"], "enabled", "{}", node.reported());
+    assert_eq!(nova.service("compute-0")["disabled_reason"], left.as_str());
+    let events = node.events("ComputeServiceStaysDisabled");
+    assert!(
+        events.len() == 1
+            && events[0].starts_with("nova-compute on compute-0 stays disabled: a drain of node-1"),
+        "{events:?}"
+    );
+}
+
+/// By mistake another node has the same host, which is under that node's maintenance.
+pub(crate) async fn of_another_node(bed: &Testbed) {
+    let nova = bed.nova();
+    let theirs = "scupper: node=node-2 cluster=testbed drain=d2";
+    nova.disable(A, theirs);
+    let mut node = rig::node(bed, &[("cluster", "testbed")], json!({})).await;
+    node.start().await;
+    assert_ne!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    let words =
+        format!("compute-a is disabled for another Kubernetes node: {theirs}; two nodes cannot share");
+    assert!(node.reported().contains(&words), "{}", node.reported());
+    assert!(!node.is_cordoned(), "{}", node.reported());
+    assert_eq!(
+        node.uncordon("uncordon-1").await,
+        "Succeeded",
+        "{}",
+        node.reported()
+    );
+    assert_eq!(nova.service(A)["disabled_reason"], theirs);
+}
+
+/// The operator drains both hosts at once: one of them gives its own back.
+pub(crate) async fn two_drains(bed: &Testbed) {
+    let nova = bed.nova();
+    bed.boot(1, &["--mode", "stuck"]);
+    bed.boot(1, &["--mode", "stuck", "--host", B]);
+    let table = format!("{NODE}={A},node-2={B}");
+    let mut node = rig::node(bed, &[("host-table", &table)], json!({})).await;
+    let second = scupper_simulator::api::objects::node("node-2").build();
+    node.api.store().apply(second).unwrap();
+    let args = [
+        "drain",
+        NODE,
+        "node-2",
+        "--local",
+        "--parallel",
+        "2",
+        "--timeout",
+        "30s",
+    ];
+    let ended = node.types(&args).ended().await;
+    assert_ne!(ended.code, Some(0), "{ended:#?}");
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(
+        said.contains("no other compute host is enabled and up")
+            && said.contains("is disabled by scupper: node="),
+        "{ended:#?}"
+    );
+    let disabled = [A, B].map(|host| nova.service(host)["status"] == "disabled");
+    assert_ne!(
+        disabled,
+        [true, true],
+        "the whole cloud is out of service: {ended:#?}"
+    );
+}
