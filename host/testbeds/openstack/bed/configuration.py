@@ -86,6 +86,8 @@ def configure(bed):
             'report_interval': 2, 'service_down_time': 8,
             'heal_instance_info_cache_interval': -1,
             'instance_build_timeout': 0,
+            # A shelved server stays on its host until it is offloaded.
+            'shelved_offload_time': -1,
             'max_concurrent_live_migrations': s['max_live'],
             'rpc_response_timeout': 60},
         # Without the service type, access rules of application credentials
@@ -97,6 +99,8 @@ def configure(bed):
         'glance': dict(auth(bed, 'nova'), valid_interfaces='internal'),
         'neutron': dict(auth(bed, 'nova'), endpoint_override=bed.url('network'),
                         default_floating_pool='none'),
+        'cinder': dict(auth(bed, 'nova'), endpoint_template=bed.url(
+            'network', '/volume/v3/%(project_id)s')),
         'conductor': {'workers': 1},
         'scheduler': {'workers': 1, 'discover_hosts_in_cells_interval': 5},
         'quota': {'instances': -1, 'cores': -1, 'ram': -1,

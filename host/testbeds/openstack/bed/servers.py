@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from .api import Api
@@ -28,8 +29,13 @@ def cmd_boot(bed, args):
     def one(i):
         body = {'server': {
             'name': '%s-%d' % (args.prefix, i), 'networks': 'none',
-            'imageRef': bed.settings['image'], 'flavorRef': args.flavor,
-            'metadata': meta}}
+            'flavorRef': args.flavor, 'metadata': meta}}
+        if args.volume:
+            body['server']['block_device_mapping_v2'] = [{
+                'uuid': str(uuid.uuid4()), 'source_type': 'volume',
+                'destination_type': 'volume', 'boot_index': 0}]
+        else:
+            body['server']['imageRef'] = bed.settings['image']
         if args.host:
             body['server']['host'] = args.host
         return api.nova('POST', '/servers', body)['server']['id']
@@ -124,7 +130,7 @@ def cmd_verify(bed, args):
 
     args = argparse.Namespace(
         count=args.count, host=COMPUTES[0], project='tenant-1', meta=[],
-        prefix='verify', flavor='small', mode=None, seconds=None, timeout=300)
+        prefix='verify', flavor='small', volume=False, mode=None, seconds=None, timeout=300)
     cmd_boot(bed, args)
     mark('booted on ' + COMPUTES[0])
     service = api.nova('GET', '/os-services?binary=nova-compute&host='

@@ -80,7 +80,7 @@ fn moves(server: &Server, settings: &Settings) -> bool {
     match server.state() {
         State::Live => true,
         State::Stopped => settings.moves.stopped == Stopped::Cold,
-        State::Busy(_) | State::Other(_) | State::Unknown => false,
+        State::Busy(_) | State::Shelved | State::Other(_) | State::Unknown => false,
     }
 }
 

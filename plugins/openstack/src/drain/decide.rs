@@ -167,20 +167,16 @@ impl<'a> Decider<'a> {
             State::Live => Operation::Live(server.id.clone()),
             State::Stopped if self.moves.stopped == Stopped::Cold => Operation::Cold(server.id.clone()),
             State::Stopped => return self.decision.kept.push(format!("{}: shut off", server.title())),
+            State::Shelved if self.moves.stopped == Stopped::Cold => {
+                return self.immovable(server, "shelved");
+            }
+            State::Shelved => return self.decision.kept.push(format!("{}: shelved", server.title())),
             State::Busy(task) => return self.busy(server, &task),
             State::Unknown => {
                 self.decision.present += 1;
                 return self.wait(server, "unknown: its cell does not answer Nova".to_owned(), None);
             }
-            State::Other(state) => {
-                let state = state_words(server, &state);
-                return if self.moves.others == Others::Ignore {
-                    self.decision.kept.push(format!("{}: {state}", server.title()));
-                } else {
-                    self.decision.present += 1;
-                    self.keep_server(server, StayReason::State(state));
-                };
-            }
+            State::Other(state) => return self.immovable(server, &state),
         };
         self.decision.present += 1;
         // A server that returned to this host starts again.
@@ -193,6 +189,16 @@ impl<'a> Decider<'a> {
             .filter(|migration| migration.is_from(host) && Some(migration.created()) > back)
             .collect();
         self.again(server, &attempts, operation, hook_state);
+    }
+
+    fn immovable(&mut self, server: &Server, state: &str) {
+        let state = state_words(server, state);
+        if self.moves.others == Others::Ignore {
+            self.decision.kept.push(format!("{}: {state}", server.title()));
+        } else {
+            self.decision.present += 1;
+            self.keep_server(server, StayReason::State(state));
+        }
     }
 
     /// Decides whether to migrate a server now, later, or no longer.

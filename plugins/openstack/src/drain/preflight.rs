@@ -11,6 +11,9 @@ use crate::settings::{Others, Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
 
+/// What to do with servers that cannot be migrated.
+pub(super) const MAKE_MOVABLE: &str =
+    "bring them to ACTIVE (shelved ones: openstack server shelve --offload), or set `others` to `ignore`";
 /// How many servers a refusal names.
 const NAMED: usize = 8;
 
@@ -68,7 +71,7 @@ pub(super) fn check(
     let servers = servers(cloud, host)?;
     let leaving = leaving(settings, &servers);
     if settings.moves.others == Others::Fail {
-        refuse_immovable(host, &servers)?;
+        refuse_immovable(settings, host, &servers)?;
         refuse_unconfirmed(host, cloud)?;
     }
     if leaving > 0 {
@@ -146,28 +149,31 @@ pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {
     let leaves = |server: &&Server| match server.state() {
         State::Live | State::Busy(_) | State::Unknown => true,
         State::Stopped => settings.moves.stopped == Stopped::Cold,
-        State::Other(_) => false,
+        State::Shelved | State::Other(_) => false,
     };
     servers.iter().filter(leaves).count()
 }
 
 /// The servers whose state does not allow a migration, with the state.
-pub(super) fn immovable(servers: &[Server]) -> Vec<String> {
+pub(super) fn immovable(settings: &Settings, servers: &[Server]) -> Vec<String> {
     let state = |server: &Server| match server.state() {
+        State::Shelved if settings.moves.stopped == Stopped::Cold => {
+            Some(format!("{} is shelved", server.title()))
+        }
         State::Other(state) => Some(format!("{} is {state}", server.title())),
         _ => None,
     };
     servers.iter().filter_map(state).collect()
 }
 
-fn refuse_immovable(host: &str, servers: &[Server]) -> Result<(), StepError> {
-    let immovable = immovable(servers);
+fn refuse_immovable(settings: &Settings, host: &str, servers: &[Server]) -> Result<(), StepError> {
+    let immovable = immovable(settings, servers);
     if immovable.is_empty() {
         return Ok(());
     }
     let number = immovable.len();
     Err(StepError::fatal(format!(
-        "{} on {host} cannot be migrated: {}; bring them to ACTIVE, or set `others` to `ignore`",
+        "{} on {host} cannot be migrated: {}; {MAKE_MOVABLE}",
         count(number, "server"),
         named(immovable)
     )))

@@ -6,7 +6,7 @@ use scupper_sdk::{Finding, Node, count};
 use serde_json::Value;
 
 use super::observe::{compute_services, servers};
-use super::preflight::{immovable, leaving, named, of_another, unconfirmed_words};
+use super::preflight::{MAKE_MOVABLE, immovable, leaving, named, of_another, unconfirmed_words};
 use crate::cloud::Cloud;
 use crate::nova::{Service, ask};
 use crate::settings::{Others, Settings};
@@ -201,13 +201,13 @@ fn elsewhere(host: Option<&Service>, all: &[Service]) -> Finding {
 fn guests(host: &Service, settings: &Settings, cloud: &mut Cloud<'_>) -> Result<Finding, Finding> {
     let all = servers(cloud, &host.host).map_err(unread)?;
     let leave = leaving(settings, &all);
-    let stay = immovable(&all);
+    let stay = immovable(settings, &all);
     if !stay.is_empty() && settings.moves.others == Others::Fail {
         let number = count(stay.len(), "server");
         return Ok(Finding::error(
             "servers",
             format!("{number} cannot be migrated: {}", named(stay)),
-            "bring them to ACTIVE, or set `others: ignore`",
+            MAKE_MOVABLE,
         ));
     }
     if settings.moves.others == Others::Fail {

@@ -48,6 +48,8 @@ pub(crate) enum State {
     Live,
     /// Shut off.
     Stopped,
+    /// Shut off, with a copy of its disk in Glance. Nova can only remove it from the host.
+    Shelved,
     /// Nova is working on it.
     Busy(String),
     /// Suspended, in rescue, in error, or resized: it cannot be migrated.
@@ -70,6 +72,7 @@ impl Server {
         match vm_state.as_str() {
             "active" | "paused" => State::Live,
             "stopped" => State::Stopped,
+            "shelved" => State::Shelved,
             // A server has no task between two tasks of its build.
             "building" => State::Busy(vm_state.clone()),
             other => State::Other(other.to_owned()),

@@ -5,7 +5,7 @@ use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
 use super::nova::{Cloud, HOST};
-use super::{pending, step, waits};
+use super::{failed, pending, step, waits};
 
 const MARK: &str = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
 
@@ -232,6 +232,32 @@ fn shut_off_servers_stay_or_are_migrated_cold_and_confirmed() {
     pending(&host);
     assert!(cloud.with(|state| state.bodies.contains(&json!({"confirmResize": null}))));
     drained(&host, &cloud);
+}
+
+/// Its disk is on the host, and a copy is in Glance. Nova migrates it neither live nor cold.
+#[test]
+fn a_shelved_server_stays_like_one_that_is_shut_off_or_must_be_offloaded_first() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "shelved");
+    assert_eq!(step(&host, Phase::BeforeCordon), Outcome::Done);
+    drained(&host, &cloud);
+    let stays = "1 server stays on compute-a, as configured: server vm-s1 (s1): shelved";
+    assert!(
+        host.events().iter().any(|event| event.ends_with(stays)),
+        "{:?}",
+        host.events()
+    );
+    host.drain_named("second");
+    host.config("stopped", "cold");
+    assert_eq!(
+        failed(&host, Phase::BeforeCordon),
+        "1 server on compute-a cannot be migrated: server vm-s1 (s1) is shelved; bring them to ACTIVE (shelved ones: \
+         openstack server shelve --offload), or set `others` to `ignore`"
+    );
+    host.config("others", "ignore");
+    drained(&host, &cloud);
+    assert_eq!(actions(&cloud), 0);
 }
 
 #[test]

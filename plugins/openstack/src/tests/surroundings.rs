@@ -125,7 +125,7 @@ fn each_obstacle_comes_with_a_fix() {
             Severity::Error,
             "servers",
             "1 server cannot be migrated: server vm-s1 (s1) is suspended",
-            "others: ignore",
+            "set `others` to `ignore`",
         ),
     ];
     for (change, severity, subject, message, fix) in cases {
