@@ -5,7 +5,7 @@ use scupper_engine::StepOutcome;
 
 use serde_json::json;
 
-use crate::driver::{Drain, limited};
+use crate::driver::{Drain, NODE, limited};
 use crate::proxy::{Fault, Proxy};
 use crate::rig;
 use crate::testbed::{A, CONDUCTOR, Testbed};
@@ -83,6 +83,32 @@ pub(crate) async fn while_silent(bed: &Testbed) {
     drain.run(OnCancel).await.unwrap();
     assert_eq!(nova.migrations(&ids[0]), ["cancelled"]);
     assert_eq!(nova.service(A)["status"], "enabled");
+}
+
+/// The same in driver mode: the cancel has 15 s, and Nova needs longer.
+pub(crate) async fn while_silent_in_driver_mode(bed: &Testbed) {
+    let nova = bed.nova();
+    let ids = bed.boot(1, &["--mode", "stuck", "--prefix", "vm"]);
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.start().await;
+    node.begin_drain("drain-1");
+    nova.until("it moves", |nova| nova.migrations(&ids[0]) == ["running"])
+        .await;
+    bed.pause(CONDUCTOR);
+    nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
+        .await;
+    node.cancel("drain-1").await;
+    let status = nova.service(A)["status"].clone();
+    bed.resume(CONDUCTOR);
+    assert_eq!(status, "disabled", "{}", node.reported());
+    let events = node.events("ServerMigrationNotAborted");
+    let words = format!("server vm-0 ({})", &ids[0][..8]);
+    assert!(events.len() == 1 && events[0].contains(&words), "{events:?}");
+    nova.until("it responds again", |nova| nova.service(A)["state"] == "up")
+        .await;
+    let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;
+    assert_eq!(uncordon.code, Some(0), "{uncordon:#?}");
+    assert_eq!(nova.service(A)["status"], "enabled", "{uncordon:#?}");
 }
 
 /// As the first one, from the request for a drain to its withdrawal.

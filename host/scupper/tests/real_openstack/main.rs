@@ -25,6 +25,7 @@ mod faults;
 mod giving_back;
 #[path = "../support/http.rs"]
 mod http;
+mod kinds;
 #[path = "../support/leaks/mod.rs"]
 #[expect(dead_code, reason = "no drain stops in the middle here")]
 mod leaks;
@@ -222,6 +223,24 @@ const SCENARIOS: &[Scenario] = &[
     ("two_drains_at_once_leave_one_host_in_service", |bed| {
         sharing::two_drains(bed).boxed()
     }),
+    ("in_driver_mode_servers_from_volumes_leave_as_well", |bed| {
+        kinds::from_volumes(bed).boxed()
+    }),
+    ("in_driver_mode_shelved_servers_stay", |bed| {
+        kinds::shelved(bed).boxed()
+    }),
+    (
+        "in_driver_mode_a_server_that_is_unshelved_while_pods_leave_is_migrated",
+        |bed| kinds::unshelved(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_a_resized_server_is_found_before_any_change",
+        |bed| kinds::resized(bed).boxed(),
+    ),
+    (
+        "in_driver_mode_a_cancel_while_nova_is_silent_keeps_the_host_disabled",
+        |bed| cancelling::while_silent_in_driver_mode(bed).boxed(),
+    ),
     ("overload_is_waited_out", |bed| faults::overload(bed).boxed()),
     ("lost_answers_begin_nothing_twice", |bed| {
         faults::lost(bed).boxed()

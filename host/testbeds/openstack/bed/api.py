@@ -4,7 +4,7 @@ import json
 import urllib.error
 import urllib.request
 
-from .state import COMPUTES, Failure
+from .state import Failure
 
 
 # Tokens by testbed, project and user, while this process lives.
@@ -83,17 +83,17 @@ def answers(url):
         return e.code < 500
 
 
-def computes_up(api, hosts=COMPUTES):
+def computes_up(api, hosts):
     up = {s['host'] for s in api.nova(
         'GET', '/os-services?binary=nova-compute')['services']
         if s['state'] == 'up'}
     return set(hosts) <= up
 
 
-def hosts_mapped(api):
+def hosts_mapped(api, hosts):
     have = {h['hypervisor_hostname'] for h in api.nova(
         'GET', '/os-hypervisors')['hypervisors']}
-    return set(COMPUTES) <= have
+    return set(hosts) <= have
 
 
 def scheduler_up(api):

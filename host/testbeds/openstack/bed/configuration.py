@@ -1,10 +1,11 @@
 """Configuration files and environments of all services."""
 
 import glob
+import json
 import os
 import uuid
 
-from .state import COMPUTES, REGION
+from .state import CELL2_COMPUTES, REGION
 
 
 def write(bed, name, sections):
@@ -77,8 +78,7 @@ def configure(bed):
             'use_stderr': 'true', 'my_ip': '127.0.0.1',
             'host': 'controller',
             'state_path': bed.path('nova'),
-            'transport_url': 'rabbit://testbed:%s@127.0.0.1:%d/' % (
-                s['password'], bed.port('rabbit')),
+            'transport_url': bed.rabbit_url(),
             'enabled_apis': 'osapi_compute',
             'osapi_compute_listen': '127.0.0.1',
             'osapi_compute_listen_port': bed.port('nova'),
@@ -116,7 +116,9 @@ def configure(bed):
     write(bed, 'nova-db.conf', {
         'api_database': dict(pool, connection=bed.db('nova_api')),
         'database': dict(pool, connection=bed.db('nova'))})
-    for host in COMPUTES:
+    if bed.has_cell2:
+        configure_cell2(bed, pool)
+    for host in bed.computes:
         write(bed, host + '.conf', {
             'DEFAULT': {'host': host,
                         'compute_driver': 'testbed_driver.TestbedDriver',
@@ -130,8 +132,39 @@ def configure(bed):
                 'default_user = testbed\ndefault_pass = %s\n'
                 'log.console = true\nlog.console.level = warning\n'
                 'log.file = false\n' % (bed.port('rabbit'), s['password']))
+        if bed.has_cell2:
+            f.write('load_definitions = %s\n' % bed.path('etc', 'rabbitmq.json'))
     with open(bed.path('etc', 'rabbitmq-plugins'), 'w') as f:
         f.write('[].\n')
+
+
+def configure_cell2(bed, pool):
+    """A cell of its own for the last compute service."""
+    write(bed, 'nova-cell2.conf', {
+        'DEFAULT': {'transport_url': bed.rabbit_url('cell2')}})
+    write(bed, 'nova-cell2-db.conf', {
+        'api_database': dict(pool, connection=bed.db('nova_api')),
+        'database': dict(pool, connection=bed.db('nova_cell2'))})
+    with open(bed.path('etc', 'rabbitmq.json'), 'w') as f:
+        json.dump({
+            'users': [{'name': 'testbed', 'password': bed.settings['password'],
+                       'tags': 'administrator'}],
+            'vhosts': [{'name': vhost} for vhost in ('/', 'cell2')],
+            'permissions': [{
+                'user': 'testbed', 'vhost': vhost, 'configure': '.*',
+                'write': '.*', 'read': '.*'} for vhost in ('/', 'cell2')]}, f)
+
+
+def nova_files(bed, name):
+    """The module of a service of Nova, and its configuration files after nova.conf."""
+    cell = ['nova-cell2.conf'] if name in CELL2_COMPUTES + [
+        'nova-conductor-2'] else []
+    return {
+        'nova-api': ('api_os_compute', ['nova-db.conf']),
+        'nova-conductor': ('conductor', ['nova-db.conf']),
+        'nova-conductor-2': ('conductor', cell + ['nova-cell2-db.conf']),
+        'nova-scheduler': ('scheduler', ['nova-db.conf']),
+    }.get(name, ('compute', cell + [name + '.conf']))
 
 
 def python_env(bed):

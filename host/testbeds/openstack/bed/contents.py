@@ -31,7 +31,7 @@ FLAVORS = {'small': (1, 256, 0), 'medium': (4, 4096, 0),
 
 
 def setup_databases(bed):
-    for name in DATABASES:
+    for name in DATABASES + ['nova_cell2'] * bed.has_cell2:
         sql(bed, 'create database if not exists %s character set utf8' % name)
     env = python_env(bed)
     nova = [bed.tool('nova-manage'), '--config-file',
@@ -51,6 +51,15 @@ def setup_databases(bed):
         # 2: an interrupted `up` has already created the cell.
         run(bed, nova + ['cell_v2', 'create_cell', '--name', 'cell1'], env,
             log='setup-nova', ok=(0, 2))
+        if bed.has_cell2:
+            files = ['--config-file', bed.path('etc', 'nova-cell2.conf'),
+                     '--config-file', bed.path('etc', 'nova-cell2-db.conf')]
+            run(bed, nova[:3] + files + ['db', 'sync', '--local_cell'], env,
+                log='setup-nova')
+            run(bed, nova + ['cell_v2', 'create_cell', '--name', 'cell2',
+                             '--database_connection', bed.db('nova_cell2'),
+                             '--transport-url', bed.rabbit_url('cell2')], env,
+                log='setup-nova', ok=(0, 2))
 
     def do_keystone():
         log = 'setup-keystone'

@@ -13,10 +13,10 @@ from .api import Api, answers, computes_up, hosts_mapped, scheduler_up
 from .configuration import configure
 from .contents import setup_compute, setup_databases, setup_identity
 from .processes import alive, listening, record, spawn, start_time, stop, wait_for
-from .services import (ORDER, start_all_nova, start_compute, start_database,
+from .services import (order, start_all_nova, start_compute, start_database,
                        start_rabbit, start_wsgi)
 from .software import install
-from .state import (COMPUTES, HERE, LIB, PORTS, REGION, SOFTWARE, Bed, Failure,
+from .state import (HERE, LIB, PORTS, REGION, SOFTWARE, Bed, Failure,
                     say)
 
 
@@ -34,7 +34,7 @@ def cmd_up(bed, args):
         os.makedirs(bed.path(name), exist_ok=True)
     if args.owner:
         guard(bed, args.owner)
-    defaults = {'token_ttl': 3600, 'max_live': 1,
+    defaults = {'token_ttl': 3600, 'max_live': 1, 'cells': 1,
                 'migrate_seconds': 1.0,
                 'software': SOFTWARE}
     for key, value in defaults.items():
@@ -85,17 +85,19 @@ def cmd_up(bed, args):
         bed.save()
     api = Api(bed)
     # Polling takes CPU time that the starting services need.
-    wait_for('nova-compute', lambda: computes_up(api), 180, bed, every=1)
-    wait_for('the host mapping', lambda: hosts_mapped(api), 60, bed, every=1)
+    wait_for('nova-compute', lambda: computes_up(api, bed.computes), 180, bed,
+             every=1)
+    wait_for('the host mapping', lambda: hosts_mapped(api, bed.computes), 60, bed,
+             every=1)
     wait_for('nova-scheduler', lambda: scheduler_up(api), 60, bed, every=1)
-    mark('both nova-compute services are up')
+    mark('the nova-compute services are up')
     write_clouds(bed)
     say('ready; credentials are in %s' % bed.path('clouds.yaml'))
 
 
 def choose_ports(bed, args):
     """The service catalog contains the ports, so they are stored with the state."""
-    if any(alive(bed, n) for n in ORDER):
+    if any(alive(bed, n) for n in order(bed)):
         return
     if args.port_base is not None:
         bed.settings['port_base'] = args.port_base
@@ -165,8 +167,8 @@ def write_clouds(bed):
 def cmd_down(bed, args):
     begun = time.monotonic()
     # In this order: a compute service signs off through the conductor.
-    for group in (COMPUTES + ['nova-scheduler', 'nova-api'],
-                  ['nova-conductor', 'glance', 'placement', 'network',
+    for group in (bed.computes + ['nova-scheduler', 'nova-api'],
+                  bed.conductors + ['glance', 'placement', 'network',
                    'keystone'],
                   ['database', 'rabbit'], ['epmd']):
         with ThreadPoolExecutor(len(group)) as pool:
@@ -182,7 +184,7 @@ def cmd_down(bed, args):
 def cmd_status(bed, args):
     bed.need()
     good = True
-    for name in ORDER:
+    for name in order(bed):
         here = alive(bed, name)
         good = good and here
         rec = record(bed, name) or {}

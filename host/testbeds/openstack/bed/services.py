@@ -6,9 +6,9 @@ import os
 import socket
 import subprocess
 
-from .configuration import python_env, rabbit_env
+from .configuration import nova_files, python_env, rabbit_env
 from .processes import alive, listening, run, spawn, wait_for, write_record
-from .state import COMPUTES, LIB, Failure
+from .state import LIB, Failure
 
 
 def start_database(bed):
@@ -93,14 +93,10 @@ class Nova:
         bed = self.bed
         if alive(bed, name):
             return False
-        main, conf = {
-            'nova-api': ('api_os_compute', 'nova-db.conf'),
-            'nova-conductor': ('conductor', 'nova-db.conf'),
-            'nova-scheduler': ('scheduler', 'nova-db.conf'),
-        }.get(name, ('compute', name + '.conf'))
-        program = 'nova-compute' if main == 'compute' else name
-        argv = [program, '--config-file', bed.path('etc', 'nova.conf'),
-                '--config-file', bed.path('etc', conf)]
+        main, files = nova_files(bed, name)
+        argv = ['nova-' + main if main != 'api_os_compute' else name]
+        for file in ['nova.conf'] + files:
+            argv += ['--config-file', bed.path('etc', file)]
         log = bed.path('log', name + '.log')
         if not self.parent:
             with open(log, 'ab') as out:
@@ -124,21 +120,22 @@ class Nova:
 def start_all_nova(bed):
     """Starts the compute services last: a service that calls the conductor too
     early waits ten seconds before it retries."""
-    log = bed.path('log', 'nova-conductor.log')
-    seen = os.path.getsize(log) if os.path.exists(log) else 0
+    logs = [bed.path('log', name + '.log') for name in bed.conductors]
+    seen = {log: os.path.getsize(log) for log in logs if os.path.exists(log)}
 
-    def ready():
+    def ready(log):
         with open(log, 'rb') as f:
-            f.seek(seen)
+            f.seek(seen.get(log, 0))
             return b'Starting conductor node' in f.read()
     with Nova(bed) as nova:
-        fresh = [nova.start(name) for name in (
-            'nova-conductor', 'nova-api', 'nova-scheduler')]
+        fresh = [nova.start(name) for name in
+                 bed.conductors + ['nova-api', 'nova-scheduler']]
         if any(fresh):
-            wait_for('nova-conductor', ready, 120, bed, 'nova-conductor')
+            wait_for('nova-conductor', lambda: all(map(ready, logs)), 120, bed,
+                     'nova-conductor')
             wait_for('rabbit', lambda: listening(bed.port('rabbit')), 60, bed,
                      'rabbit')
-        for name in COMPUTES:
+        for name in bed.computes:
             nova.start(name)
 
 
@@ -147,5 +144,7 @@ def start_compute(bed, name):
         nova.start(name)
 
 
-ORDER = ['database', 'epmd', 'rabbit', 'network', 'keystone', 'placement',
-         'glance', 'nova-conductor', 'nova-scheduler', 'nova-api'] + COMPUTES
+def order(bed):
+    return ['database', 'epmd', 'rabbit', 'network', 'keystone', 'placement',
+            'glance', *bed.conductors, 'nova-scheduler', 'nova-api',
+            *bed.computes]

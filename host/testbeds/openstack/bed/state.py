@@ -12,6 +12,8 @@ REGION = 'RegionOne'
 PORTS = ['keystone', 'placement', 'glance', 'nova', 'network',
          'rabbit', 'rabbit-dist', 'epmd']
 COMPUTES = ['compute-a', 'compute-b']
+# Those of a second cell, with its own database, messages and conductor.
+CELL2_COMPUTES = ['compute-c']
 
 
 def say(text):
@@ -51,6 +53,22 @@ class Bed:
     def need(self):
         if not self.settings:
             raise Failure('no testbed in %s: run `up` first' % self.dir)
+
+    @property
+    def has_cell2(self):
+        return self.settings.get('cells', 1) > 1
+
+    @property
+    def computes(self):
+        return COMPUTES + (CELL2_COMPUTES if self.has_cell2 else [])
+
+    @property
+    def conductors(self):
+        return ['nova-conductor'] + ['nova-conductor-2'] * self.has_cell2
+
+    def rabbit_url(self, vhost=''):
+        return 'rabbit://testbed:%s@127.0.0.1:%d/%s' % (
+            self.settings['password'], self.port('rabbit'), vhost)
 
     def port(self, name):
         return self.settings['port_base'] + PORTS.index(name)
