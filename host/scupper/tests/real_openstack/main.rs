@@ -16,6 +16,7 @@
 mod access;
 mod arriving;
 mod cancelling;
+mod cells;
 mod credentials;
 mod driver;
 #[path = "../support/driver_mode.rs"]
@@ -263,6 +264,20 @@ const SCENARIOS: &[Scenario] = &[
 const MAX_LIVE: u32 = 2;
 const MAX_LIVE_LONG: u32 = 10;
 
+/// On a testbed of its own, with a second cell of Nova.
+const CELLS: &[Scenario] = &[
+    ("long_in_driver_mode_servers_leave_within_their_cell", |bed| {
+        cells::within(bed).boxed()
+    }),
+    (
+        "long_in_driver_mode_the_last_host_of_a_cell_names_the_others",
+        |bed| cells::alone(bed).boxed(),
+    ),
+    ("long_in_driver_mode_a_cell_that_is_down_is_named", |bed| {
+        cells::down(bed).boxed()
+    }),
+];
+
 const LONG: &[Scenario] = &[("long_fifty_servers_leave_side_by_side", |bed| {
     many::fifty(bed).boxed()
 })];
@@ -276,9 +291,10 @@ fn main() -> ExitCode {
         println!("left out, as SCUPPER_SKIP says: real-openstack");
         return ExitCode::SUCCESS;
     }
-    let mut failed = run(SCENARIOS, MAX_LIVE, &words);
+    let mut failed = run(SCENARIOS, MAX_LIVE, 1, &words);
     if long::wanted() {
-        failed.extend(run(LONG, MAX_LIVE_LONG, &words));
+        failed.extend(run(LONG, MAX_LIVE_LONG, 1, &words));
+        failed.extend(run(CELLS, MAX_LIVE, 2, &words));
     }
     if failed.is_empty() {
         return ExitCode::SUCCESS;
@@ -288,7 +304,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the chosen scenarios of the list on one testbed. Returns the names of those that failed.
-fn run(list: &[Scenario], max_live: u32, words: &[String]) -> Vec<&'static str> {
+fn run(list: &[Scenario], max_live: u32, cells: u32, words: &[String]) -> Vec<&'static str> {
     let chosen =
         |(name, _): &Scenario| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let scenarios: Vec<Scenario> = list.iter().copied().filter(chosen).collect();
@@ -297,7 +313,7 @@ fn run(list: &[Scenario], max_live: u32, words: &[String]) -> Vec<&'static str> 
     }
     println!("\nrunning {} scenarios on a real OpenStack", scenarios.len());
     let begun = Instant::now();
-    let bed = Testbed::up(max_live);
+    let bed = Testbed::up(max_live, cells);
     println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let failed = runtime.block_on(async {

@@ -12,6 +12,8 @@ use crate::tool::Tool;
 /// The drained host, and the other one.
 pub(crate) const A: &str = "compute-a";
 pub(crate) const B: &str = "compute-b";
+/// In a cell of its own.
+pub(crate) const C: &str = "compute-c";
 /// It records migrations, and is needed for all changes.
 pub(crate) const CONDUCTOR: &str = "nova-conductor";
 
@@ -26,8 +28,8 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// A compute service runs this many live migrations at a time.
-    pub(crate) fn up(max_live: u32) -> Self {
+    /// A compute service runs `max_live` live migrations at a time. With two cells there is also `compute-c`, in the second.
+    pub(crate) fn up(max_live: u32, cells: u32) -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
             .map_or_else(|| PathBuf::from("/var/cache/scupper"), PathBuf::from);
@@ -35,11 +37,20 @@ impl Testbed {
         std::fs::create_dir_all(&folder).unwrap();
         let lock = File::create(folder.join("tests.lock")).unwrap();
         lock.lock().unwrap();
-        let state = folder.join("tests");
+        let state = folder.join(if cells == 1 { "tests" } else { "cells" });
         let owner = std::process::id().to_string();
-        let max_live = max_live.to_string();
+        let (max_live, cells) = (max_live.to_string(), cells.to_string());
         // The last run may have ended while tokens were short-lived.
-        let options = ["--max-live", &max_live, "--token-ttl", "3600", "--owner", &owner];
+        let options = [
+            "--max-live",
+            &max_live,
+            "--cells",
+            &cells,
+            "--token-ttl",
+            "3600",
+            "--owner",
+            &owner,
+        ];
         let tool = Tool::start();
         let up = || tool.ask("up", &state, &options);
         // A testbed that cannot restart, because its ports are taken, is created anew.
@@ -132,6 +143,11 @@ impl Testbed {
     /// A compute service that is down for good and disabled for this reason, until the next purge.
     pub(crate) fn ghost(&self, host: &str, reason: &str) {
         self.ask("ghost", &[host, "--reason", reason]);
+    }
+
+    /// Whether Nova reaches the second cell.
+    pub(crate) fn cell2(&self, up: bool) {
+        self.ask("cell2", &[if up { "up" } else { "down" }]);
     }
 
     /// Enables or disables a user of Keystone.

@@ -57,6 +57,19 @@ def forget_ghosts(bed):
         bed.save()
 
 
+def cmd_cell2(bed, args):
+    """The second cell, as Nova sees it if its database is gone: every query of it fails."""
+    bed.need()
+    if bed.settings.get('cell2', 'up') == args.state_of_cell:
+        return
+    tail = ('', '_gone') if args.state_of_cell == 'down' else ('_gone', '')
+    for table in ('services', 'instances', 'migrations'):
+        sql(bed, 'rename table nova_cell2.%s%s to nova_cell2.%s%s' % (
+            table, tail[0], table, tail[1]))
+    bed.settings['cell2'] = args.state_of_cell
+    bed.save()
+
+
 def cmd_user(bed, args):
     """Enables or disables a user of Keystone; its tokens end."""
     bed.need()
