@@ -126,23 +126,32 @@ pub(super) fn dead_end(all: &[Service], host: &str, leaving: &str) -> String {
     words
 }
 
-/// Why the other hosts get no servers. Those that could get some come last.
+/// Why the other hosts get no servers. Of those that could get some, Nova does not say why it chose none.
 pub(super) fn others(all: &[Service], host: &str) -> String {
-    let mut others: Vec<_> = all.iter().filter(|other| other.host != host).collect();
-    others.sort_by_key(|other| other.is_enabled() && other.is_up());
-    let words = others.into_iter().map(|other| {
-        let (name, reason) = (&other.host, other.reason());
-        if !other.is_enabled() && Mark::is_of_scupper(reason) {
-            format!("{name} is disabled by {reason}")
-        } else if !other.is_enabled() {
-            format!("{name} is disabled: {}", node_events::reason_text(reason))
-        } else if !other.is_up() {
-            format!("{name} is down")
-        } else {
-            format!("{name} is enabled and up, but full or filtered out")
-        }
-    });
-    named(words.collect())
+    let others = all.iter().filter(|other| other.host != host);
+    let (could, cannot): (Vec<_>, Vec<_>) = others.partition(|other| other.is_enabled() && other.is_up());
+    let cannot = named(cannot.into_iter().map(out_of_service).collect());
+    let which = match could.as_slice() {
+        [] => return cannot,
+        [one] => format!("{} is", one.host),
+        all => format!("{} other hosts are", all.len()),
+    };
+    let could = format!("{which} enabled and up, but full, filtered out or in another cell");
+    if cannot.is_empty() {
+        return could;
+    }
+    format!("{cannot}; {could}")
+}
+
+fn out_of_service(service: &Service) -> String {
+    let (host, reason) = (&service.host, service.reason());
+    if service.is_enabled() {
+        format!("{host} is down")
+    } else if Mark::is_of_scupper(reason) {
+        format!("{host} is disabled by {reason}")
+    } else {
+        format!("{host} is disabled: {}", node_events::reason_text(reason))
+    }
 }
 
 pub(super) fn leaving(settings: &Settings, servers: &[Server]) -> usize {

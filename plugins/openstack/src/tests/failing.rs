@@ -32,7 +32,7 @@ fn the_reason_comes_from_novas_instance_action() {
     let message = failed(&host, Phase::BeforeDrain);
     assert_eq!(
         message,
-        "1 of 1 server stays on compute-a: server vm-s1 (s1): No valid host was found; compute-b is enabled and up, but full or filtered out"
+        "1 of 1 server stays on compute-a: server vm-s1 (s1): No valid host was found; compute-b is enabled and up, but full, filtered out or in another cell"
     );
 }
 

@@ -109,7 +109,7 @@ fn each_failure_is_reported_once_with_novas_reason() {
     for _ in 0..3 {
         pending(&host);
     }
-    let failure = "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): No valid host was found; compute-b is enabled and up, but full or filtered out";
+    let failure = "Warning ServerMigrationFailed of node-1: server vm-s1 (s1): No valid host was found; compute-b is enabled and up, but full, filtered out or in another cell";
     assert_eq!(host.events(), [DISABLED, failure]);
     cloud.pass(&host, 6);
     pending(&host);

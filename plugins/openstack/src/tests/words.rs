@@ -201,7 +201,10 @@ fn no_valid_host_is_explained_by_the_other_hosts() {
             "compute-b is disabled by scupper: node=node-2 cluster=c drain=d",
         ),
         (json!({"state": "down"}), "compute-b is down"),
-        (json!({}), "compute-b is enabled and up, but full or filtered out"),
+        (
+            json!({}),
+            "compute-b is enabled and up, but full, filtered out or in another cell",
+        ),
     ] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
