@@ -6,14 +6,13 @@
 use scupper_sdk::Timestamp;
 
 use super::observe::Snapshot;
+use super::pace::{Pace, pace};
 use crate::nova::{Kind, Migration, Server, State, Version};
 use crate::settings::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
-use crate::state::{HookState, Refusals, Transfer};
+use crate::state::{HookState, Refusals};
 
 /// Nova may update the server's record this long after the migration has ended.
 const JUST_ENDED: u64 = 10_000;
-/// A transfer that does not proceed for so many seconds has stalled. Nova records the progress every 5 s.
-const STALLED: u64 = 15;
 /// Says of a server that its migration begins in this step.
 const REQUESTED: &str = "migration requested";
 /// A task of Nova usually ends within this time.
@@ -179,16 +178,7 @@ impl<'a> Decider<'a> {
             State::Other(state) => return self.immovable(server, &state),
         };
         self.decision.present += 1;
-        // A server that returned to this host starts again.
-        let back = of
-            .iter()
-            .filter(|migration| migration.is_to(host) && migration.has_succeeded());
-        let back = back.map(|migration| migration.created()).max();
-        let attempts: Vec<&Migration> = of
-            .into_iter()
-            .filter(|migration| migration.is_from(host) && Some(migration.created()) > back)
-            .collect();
-        self.again(server, &attempts, operation, hook_state);
+        self.again(server, operation, hook_state);
     }
 
     fn immovable(&mut self, server: &Server, state: &str) {
@@ -202,13 +192,8 @@ impl<'a> Decider<'a> {
     }
 
     /// Decides whether to migrate a server now, later, or no longer.
-    fn again(
-        &mut self,
-        server: &'a Server,
-        attempts: &[&Migration],
-        operation: Operation,
-        hook_state: &HookState,
-    ) {
+    fn again(&mut self, server: &'a Server, operation: Operation, hook_state: &HookState) {
+        let attempts = self.snapshot.attempts(&server.id);
         let Refusals(refusals, refused) = hook_state.refusals(&server.id);
         let last = attempts.first();
         if let Some(last) = last
@@ -264,7 +249,7 @@ impl<'a> Decider<'a> {
             .map_or_else(|| server.size(), |(_, _, left)| left);
         self.decision.memory_left += left;
         let mut words = migration.describe();
-        match transfer(migration, self.snapshot.now / 1000, hook_state) {
+        match pace(migration, self.snapshot.now / 1000, hook_state) {
             Pace::Unknown => {}
             Pace::Moves(rate) => {
                 self.decision.rate += rate;
@@ -427,48 +412,6 @@ impl<'a> Decider<'a> {
             why,
         });
     }
-}
-
-/// How fast a transfer proceeds.
-enum Pace {
-    Unknown,
-    /// MiB per second.
-    Moves(u64),
-    /// For so many seconds.
-    Stalled(u64),
-}
-
-/// Compares the transferred memory with that of earlier steps, by the times of Nova's records.
-fn transfer(migration: &Migration, now: u64, hook_state: &mut HookState) -> Pace {
-    if migration.status != "running" || migration.kind() != Kind::Live {
-        return Pace::Unknown;
-    }
-    let moved = migration.memory().map_or(0, |(_, moved, _)| moved);
-    let at = migration.changed() / 1000;
-    let known = hook_state.transfers.entry(migration.id).or_insert(Transfer {
-        seen: now,
-        at,
-        moved,
-        rate: None,
-    });
-    let idle = now.saturating_sub(known.seen);
-    if moved == known.moved && idle >= STALLED && migration.memory().is_some() {
-        known.rate = None;
-        return Pace::Stalled(idle);
-    }
-    let seconds = at.saturating_sub(known.at);
-    if moved != known.moved && seconds > 0 {
-        let new = moved.saturating_sub(known.moved) / seconds;
-        // Smoothed, because the times have whole seconds.
-        let rate = known.rate.map_or(new, |old| u64::midpoint(old, new));
-        *known = Transfer {
-            seen: now,
-            at,
-            moved,
-            rate: Some(rate),
-        };
-    }
-    known.rate.map_or(Pace::Unknown, Pace::Moves)
 }
 
 fn state_words(server: &Server, state: &str) -> String {

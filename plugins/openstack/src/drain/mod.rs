@@ -10,6 +10,7 @@ mod enable;
 mod node_events;
 mod observe;
 mod operator;
+mod pace;
 mod preflight;
 mod progress;
 mod reasons;

@@ -66,6 +66,18 @@ impl Snapshot {
         of
     }
 
+    /// The migrations of one server away from this host since it came here last, the newest first.
+    pub(crate) fn attempts(&self, server: &str) -> Vec<&Migration> {
+        let of = self.migrations_of(server);
+        let back = of
+            .iter()
+            .filter(|migration| migration.is_to(&self.host) && migration.has_succeeded());
+        let back = back.map(|migration| migration.created()).max();
+        of.into_iter()
+            .filter(|migration| migration.is_from(&self.host) && Some(migration.created()) > back)
+            .collect()
+    }
+
     /// Whether the migration is ours. Before 2.80 Nova names no user; `without_a_user` is the answer then.
     pub(crate) fn is_ours(&self, migration: &Migration, without_a_user: bool) -> bool {
         self.is_us(migration.user_id.as_deref(), without_a_user)

@@ -23,8 +23,11 @@ pub(super) fn overrides(
         hook_state.disabled_by_nova = service.is_disabled_by_nova();
         return None;
     }
-    let was_disabled = hook_state.disabled.is_some() && !hook_state.disabled_by_nova;
-    if !was_disabled && !call.phase.follows_before_drain() {
+    if std::mem::take(&mut hook_state.disabled_by_nova) {
+        // Nova itself has enabled it: this drain disables it now.
+        (hook_state.disabled, hook_state.announced) = (None, false);
+    }
+    if hook_state.disabled.is_none() && !call.phase.follows_before_drain() {
         return None;
     }
     let host = &service.host;

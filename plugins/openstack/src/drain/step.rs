@@ -54,6 +54,7 @@ pub(crate) fn empty(
     // Before new migrations begin, because Nova gives the reason only of a server's newest action.
     node_events::report_failures(cloud, &snapshot, &settings.moves, &decision, hook_state);
     if let Some(stranded) = stranded(call, &service, &decision, &snapshot) {
+        node_events::servers_stay(&stranded);
         return Ok(Outcome::failed(stranded).into());
     }
     carry_out(cloud, settings, &snapshot, &mut decision, hook_state)?;
@@ -92,8 +93,7 @@ fn carry_out(
         };
         let title = snapshot.title(operation.server());
         node_events::refused(&title, &refusal);
-        let tries =
-            snapshot.migrations_of(operation.server()).len() + hook_state.refusals(operation.server()).0;
+        let tries = snapshot.attempts(operation.server()).len() + hook_state.refusals(operation.server()).0;
         let pause = settings.moves.pause_after(tries) / 1000;
         decision.refuse(&title, format!("{refusal}; retry in {pause} s"));
     }
@@ -105,7 +105,9 @@ fn stranded(call: &Call, service: &Service, decision: &Decision, snapshot: &Snap
     if call.phase != Phase::AfterDrain || service.is_up() || decision.present == 0 {
         return None;
     }
-    let titles = snapshot.servers.iter().map(Server::title).collect();
+    let kept = |title: &String| decision.kept.iter().any(|kept| kept.starts_with(title.as_str()));
+    let titles = snapshot.servers.iter().map(Server::title);
+    let titles = titles.filter(|title| !kept(title)).collect();
     Some(format!(
         "{} on {} cannot leave, because nova-compute is down there: {}; start nova-compute and drain the node again, or evacuate the host with your high-availability tool",
         scupper_sdk::count(decision.present, "server"),

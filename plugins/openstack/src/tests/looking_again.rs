@@ -90,6 +90,7 @@ fn a_drain_is_not_done_while_a_server_runs_on_a_host_without_nova_compute() {
     let host = Host::new();
     let cloud = drained(&host);
     cloud.set("off", "OS-EXT-STS:vm_state", json!("active"));
+    cloud.server("still-off", "stopped");
     cloud.with(|state| state.services[0]["state"] = json!("down"));
     let message = super::failed(&host, Phase::AfterDrain);
     assert_eq!(
@@ -180,4 +181,10 @@ fn nova_itself_is_not_taken_for_an_operator() {
         reason,
         json!("scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance")
     );
+    let reasons = host.events();
+    let reasons: Vec<_> = reasons
+        .iter()
+        .filter_map(|event| event.split(' ').nth(1))
+        .collect();
+    assert_eq!(reasons, ["ComputeServiceFoundDisabled", "ComputeServiceDisabled"]);
 }
