@@ -216,9 +216,12 @@ impl<'a> Cloud<'a> {
             .json_body(credential.body().to_string())
             .secret_field(credential.pointer(), credential.secret())
             .capture(SUBJECT, TOKEN);
-        let response = self
-            .send(&request)
-            .map_err(|error| step_error(&format!("Keystone, POST {}", self.tokens_url()), error))?;
+        let response = self.send(&request).map_err(|error| {
+            if matches!(error, Some(Error::NoSecret(_))) {
+                self.stage = "credential";
+            }
+            step_error(&format!("Keystone, POST {}", self.tokens_url()), error)
+        })?;
         match response.status {
             401 => {
                 self.stage = "credential";

@@ -8,6 +8,7 @@ use scupper_sdk::{Outcome, Phase};
 
 use super::nova::{AUTH, Cloud, HOST};
 use super::{failed, pending, step};
+use crate::OpenStack;
 
 /// Keystone has disabled the user: its tokens are worth nothing any more either.
 fn rejects(cloud: &Cloud) {
@@ -101,6 +102,8 @@ fn a_secret_that_is_missing_counts_as_rejected() {
     cloud.with(|state| state.instead = Box::new(missing));
     let message = failed(&host, Phase::BeforeCordon);
     assert!(message.contains("no such file"), "{message}");
+    let findings = host.check::<OpenStack>();
+    assert_eq!(findings[0].subject, "credential", "{findings:?}");
 }
 
 #[test]
