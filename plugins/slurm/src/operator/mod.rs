@@ -37,8 +37,13 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         return error.into();
     }
     match (call.phase, &call.subject) {
-        (Phase::BeforeDrain, _) if settings.hold == HeldPods::Node => wait(call, settings, workers),
+        // Slurm is looked at again before each wave and before the end. Without a Slurm pod that leaves, no later hook would wait.
+        (Phase::BeforeDrain | Phase::BeforeWave, _) if settings.hold == HeldPods::Node => {
+            wait(call, settings, workers)
+        }
+        (Phase::BeforeDrain, _) if !settings.has_leaving_worker(call) => wait(call, settings, workers),
         (Phase::BeforeWave, Subject::Wave(wave)) if wave == WAVE => wait(call, settings, workers),
+        (Phase::AfterDrain, _) => wait(call, settings, workers),
         // A last check, because a later policy may have made other waves, and a budget may have delayed the pod.
         (Phase::BeforeEvict, Subject::Pod(uid)) => {
             let worker = workers.iter().copied().find(|pod| pod.uid == *uid);
@@ -67,7 +72,8 @@ fn wait(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     let waiting = waiting.into_iter().fold(pending, |pending, (pod, state)| {
         // A pod that was recreated meanwhile has been awaited only since its creation.
         let since = began.max(pod.creation_timestamp);
-        pending.waiting_for(pod.full_name(), state.to_string(), Some(since))
+        let detail = state.words(call.phase == Phase::BeforeDrain);
+        pending.waiting_for(pod.full_name(), detail, Some(since))
     });
     waiting.into()
 }

@@ -3,8 +3,6 @@
 //! slurm-operator sets a condition `SlurmNodeState<Name>` for each current state and flag, and removes all conditions when it
 //! does not know the node or cannot reach Slurm. So a missing condition never means idle.
 
-use std::fmt;
-
 use scupper_sdk::{Condition, Pod};
 
 /// Whether the pod of the Slurm node may leave.
@@ -51,20 +49,24 @@ impl State {
             Self::NotDraining
         }
     }
-}
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// `is_early`: the drain has just begun. Later, an operator has resumed a node that is not drained.
+    pub(crate) fn words(self, is_early: bool) -> String {
+        let not = if is_early {
+            "Slurm does not drain the node yet"
+        } else {
+            "Slurm no longer drains the node: drain it there again, or cancel this drain"
+        };
         match self {
-            Self::Drained => f.write_str("drained"),
-            Self::Busy { with, draining: true } => write!(f, "{with}: jobs still run"),
+            Self::Drained => "drained".to_owned(),
+            Self::Busy { with, draining: true } => format!("{with}: jobs still run"),
             Self::Busy {
                 with,
                 draining: false,
-            } => write!(f, "{with}: jobs still run, and Slurm does not drain the node yet"),
-            Self::NotDraining => f.write_str("no jobs, but Slurm does not drain the node yet"),
+            } => format!("{with}: jobs still run, and {not}"),
+            Self::NotDraining => format!("no jobs, but {not}"),
             Self::Unknown => {
-                f.write_str("unknown: the SlurmNodeState conditions do not say whether the node has jobs")
+                "unknown: the SlurmNodeState conditions do not say whether the node has jobs".to_owned()
             }
         }
     }

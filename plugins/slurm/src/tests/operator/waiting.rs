@@ -234,9 +234,38 @@ fn no_busy_slurm_pod_is_evicted_in_any_wave() {
 }
 
 #[test]
-fn slurm_pods_are_checked_again_before_their_wave() {
+fn slurm_pods_are_checked_again_before_each_wave_and_before_the_end() {
     let host = busy_host();
-    let wave = |name: &str| host.step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()));
-    assert!(matches!(wave("slurm"), Outcome::Pending(_)));
-    assert_eq!(wave("all"), Outcome::Done);
+    let later = || {
+        let wave = |name: &str| host.step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()));
+        [
+            wave("all"),
+            wave("slurm"),
+            host.step::<Slurm>(Phase::AfterDrain, Subject::Node),
+        ]
+    };
+    host.pods([slurmd("worker-0", &["Mixed"]), pod("shop/cart")]);
+    for outcome in later() {
+        assert_eq!(
+            pending(outcome).waiting_for[0].detail,
+            "mixed: jobs still run, and Slurm no longer drains the node: drain it there again, or cancel this drain"
+        );
+    }
+    host.config("hold", "slurm-pods");
+    assert_eq!(later()[0], Outcome::Done);
+    host.pods([slurmd("worker-0", &["Idle", "Drain"])]);
+    assert_eq!(later(), [Outcome::Done, Outcome::Done, Outcome::Done]);
+}
+
+#[test]
+fn slurm_pods_that_stay_are_awaited_before_any_pod_leaves() {
+    let host = busy_host();
+    host.config("hold", "slurm-pods");
+    host.pods([
+        slurmd("worker-0", &["Mixed", "Drain"]).of_daemon_set(),
+        pod("shop/cart"),
+    ]);
+    assert_eq!(pending(step(&host)).waiting_for[0].what, "slurm/worker-0");
+    host.pods([slurmd("worker-0", &["Idle", "Drain"]).of_daemon_set()]);
+    assert_eq!(step(&host), Outcome::Done);
 }
