@@ -13,6 +13,7 @@ use scupper_sdk::{
     Surroundings, description,
 };
 use settings::{HeldPods, Settings, Way};
+use slurmrestd::naming::Naming;
 
 /// The wave in which the Slurm pods leave.
 const WAVE: &str = "slurm";
@@ -33,7 +34,9 @@ impl Policy for Slurm {
                 .wants()
                 .into_iter()
                 .fold(about, Description::wants),
-            _ => about.wants(operator::wants()),
+            Ok(_) => about.wants(operator::wants()),
+            // `check_config` says what is wrong.
+            Err(_) => about,
         }
     }
 
@@ -47,7 +50,8 @@ impl Planner for Slurm {
     /// like a Slurm pod but is not selected refuses the drain.
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read().map_err(first_message)?;
-        if settings.way == Way::Operator {
+        // Otherwise slurmrestd shows the jobs of a node without a selected pod.
+        if settings.way == Way::Operator || settings.slurmrestd.naming == Naming::Pods {
             operator::unmatched::refuse(&settings, draft);
         }
         for pod in draft.leaving() {

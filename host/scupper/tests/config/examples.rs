@@ -60,7 +60,7 @@ fn the_yaml_in_the_readmes_of_policies_loads() {
             include_str!("../../../../plugins/openstack/README.md"),
             2,
         ),
-        ("slurm", include_str!("../../../../plugins/slurm/README.md"), 4),
+        ("slurm", include_str!("../../../../plugins/slurm/README.md"), 3),
         (
             "namespace-modes",
             include_str!("../../../../plugins/namespace-modes/README.md"),

@@ -3,12 +3,14 @@
 use scupper_sdk::time::length;
 use scupper_sdk::{Finding, Node, cluster, count};
 
+use super::hook_state::HookState;
 use super::naming::Naming;
 use super::node::SlurmNode;
 use super::reason;
 use super::server::{REQUEUES, Server};
 use super::settings::Slurmrestd;
 use super::slurm_error::SlurmError;
+use super::{messages, search};
 use crate::settings::{HeldPods, Settings};
 use crate::slurmrestd::ladder::Action;
 
@@ -21,6 +23,9 @@ const TOKEN: &str = "token";
 const RIGHTS: &str = "rights";
 const NODE_NAME: &str = "node name";
 const LIMITS: &str = "response limit";
+const LADDER: &str = "ladder";
+/// The most heterogeneous jobs to name.
+const MOST: usize = 5;
 
 /// Checks everything that a drain needs from slurmrestd.
 pub(crate) fn check_all(all: &Settings, node: Option<&Node>) -> Vec<Finding> {
@@ -46,6 +51,9 @@ pub(crate) fn check_all(all: &Settings, node: Option<&Node>) -> Vec<Finding> {
     );
     findings.push(jobs(&server));
     findings.extend(ladder(settings, &server));
+    if let Some(node) = found.flatten() {
+        findings.extend(heterogeneous(settings, &server, node));
+    }
     findings
 }
 
@@ -61,7 +69,7 @@ fn failed(error: &SlurmError) -> Finding {
             RIGHTS,
             "sacctmgr modify user where name=NAME set adminlevel=operator",
         ),
-        SlurmError::TooOld(_) | SlurmError::NoVersion | SlurmError::NotServed(_) => ("API version", ""),
+        SlurmError::TooOld(_) | SlurmError::NoVersion(_) | SlurmError::NotServed(_) => ("API version", ""),
         SlurmError::TooLong { .. } => (LIMITS, ""),
         SlurmError::NoController(_) => ("slurmctld", "scontrol ping"),
         SlurmError::NotGranted(_) => ("grants", ""),
@@ -84,6 +92,9 @@ fn in_slurm<'a>(
             NODE_NAME,
             "each Slurm pod has its own Slurm node; a drain finds it",
         ));
+        findings.extend(without_pod(all, || {
+            "it has no Slurm node: its drains do not wait for jobs".to_owned()
+        }));
         return None;
     }
     let names = settings.naming.names(&settings.table, node, &[]);
@@ -141,10 +152,25 @@ fn standing(settings: &Settings, kubernetes: &Node, node: &SlurmNode) -> Finding
 
 /// Jobs without a pod before which a drain would wait for them.
 fn unheld(settings: &Settings, node: &SlurmNode) -> Option<Finding> {
-    const HOLD: &str = "hold";
     if settings.hold == HeldPods::Node {
         return None;
     }
+    without_pod(settings, || {
+        let then = if settings.slurmrestd.holds_without_pods {
+            "its drains hold all pods until the jobs have ended"
+        } else {
+            "its drains are refused while it has jobs"
+        };
+        format!(
+            "with `hold: slurm-pods` jobs of {} are awaited before such pods leave; {then}",
+            node.name
+        )
+    })
+}
+
+/// The finding for a Kubernetes node without Slurm pods.
+fn without_pod(settings: &Settings, then: impl FnOnce() -> String) -> Option<Finding> {
+    const HOLD: &str = "hold";
     let pods = match cluster::list_pods() {
         Ok(pods) => pods,
         Err(error) => {
@@ -158,20 +184,36 @@ fn unheld(settings: &Settings, node: &SlurmNode) -> Option<Finding> {
     if pods.iter().any(|pod| settings.covers(pod)) {
         return None;
     }
-    let then = if settings.slurmrestd.holds_without_pods {
-        "its drains hold all pods until the jobs have ended"
-    } else {
-        "its drains are refused while it has jobs"
-    };
-    let message = format!(
-        "{} has no pod with the labels of `label`, before which `hold: slurm-pods` would wait for jobs; {then}",
-        node.name
-    );
     Some(Finding::warning(
         HOLD,
-        message,
-        "correct `label` and `namespace`, or set `hold` to `node`",
+        format!("the node has no pod with the labels of `label`; {}", then()),
+        "correct `label` and `namespace`",
     ))
+}
+
+/// Heterogeneous jobs on the node that a ladder meets: what it does with their parts on other nodes.
+fn heterogeneous(settings: &Slurmrestd, server: &Server<'_>, node: &SlurmNode) -> Vec<Finding> {
+    if settings.ladder.is_empty() {
+        return Vec::new();
+    }
+    let then = if settings.ends_heterogeneous {
+        "what the ladder does with a first part, Slurm does with all parts (`heterogeneous: ladder`)"
+    } else {
+        "no rung touches it (`heterogeneous: wait`)"
+    };
+    // Errors are already reported.
+    let found = search::jobs(server, &mut HookState::default(), std::slice::from_ref(node));
+    let found = found.unwrap_or_default().jobs;
+    let parts = found
+        .iter()
+        .filter_map(|job| Some((job, messages::elsewhere(job)?)));
+    parts
+        .take(MOST)
+        .map(|(job, part)| {
+            let message = format!("{} on {} is {part}: {then}", messages::job_name(job), node.name);
+            Finding::warning(LADDER, message, "")
+        })
+        .collect()
 }
 
 /// Sends an empty update, which Slurm refuses exactly if it would refuse an update.
@@ -203,7 +245,6 @@ fn listed(number: usize, one: &str, bytes: usize) -> Finding {
 
 /// Rungs that this Slurm does not support, and drains that are too short.
 fn ladder(settings: &Slurmrestd, server: &Server<'_>) -> Vec<Finding> {
-    const LADDER: &str = "ladder";
     let Some(first) = settings.ladder.first() else {
         return Vec::new();
     };

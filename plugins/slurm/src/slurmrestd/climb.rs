@@ -15,7 +15,7 @@ use super::node::SlurmNode;
 use super::node_events;
 use super::reason::{self, Owner};
 use super::search::Found;
-use super::server::Server;
+use super::server::{Reached, Server};
 use super::slurm_error::SlurmError;
 use super::targets::Targets;
 use crate::settings::Settings;
@@ -71,14 +71,16 @@ pub(crate) fn step(
     let done = match &rung.action {
         Action::Down if targets.left.is_empty() => down(server, nodes)?,
         Action::Down => Done::Left,
-        Action::Requeue => each(hook_state, &targets, false, |job, _| requeue(server, job))?,
+        Action::Requeue => each(hook_state, &targets, false, |job, address| {
+            requeue(server, job, address)
+        })?,
         Action::Cancel => each(hook_state, &targets, true, |_, address| {
-            server.cancel(address, None).map(|()| true)
+            server.cancel(address, None)
         })?,
         Action::Signal(name) => {
             let targets = targets.only(can_be_signalled);
             each(hook_state, &targets, false, |_, address| {
-                server.cancel(address, Some(name)).map(|()| true)
+                server.cancel(address, Some(name))
             })?
         }
     };
@@ -87,7 +89,7 @@ pub(crate) fn step(
 
 /// The result of a rung.
 enum Done {
-    /// The rung is climbed, for this many jobs.
+    /// The rung is climbed, and has reached this many jobs.
     All(usize),
     /// More jobs follow.
     Some,
@@ -122,7 +124,7 @@ fn climbed(
         (Done::All(jobs), Action::Requeue) => format!("{} requeued", count(*jobs, "job")),
         (Done::All(jobs), Action::Cancel) => format!("{} cancelled", count(*jobs, "job")),
     };
-    for words in targets.words() {
+    for words in targets.words(action) {
         said.push_str("; ");
         said.push_str(&words);
     }
@@ -146,6 +148,7 @@ fn climbed(
     }
     hook_state.rungs = hook_state.rungs.saturating_add(1);
     hook_state.job = 0;
+    hook_state.reached = 0;
     Climb {
         said: Some(said),
         next: None,
@@ -158,17 +161,18 @@ fn each(
     hook_state: &mut HookState,
     targets: &Targets,
     ends_jobs: bool,
-    act: impl Fn(&Job, &str) -> Result<bool, SlurmError>,
+    act: impl Fn(&Job, &str) -> Result<Reached, SlurmError>,
 ) -> Result<Done, SlurmError> {
-    let all = targets.jobs.len();
     let due: Vec<_> = targets
         .jobs
         .iter()
         .filter(|(job, _)| job.id() > hook_state.job)
         .collect();
     for (job, address) in due.iter().take(AT_ONCE) {
-        if !act(job, address)? {
-            return Ok(Done::Cannot);
+        match act(job, address)? {
+            Reached::Job => hook_state.reached = hook_state.reached.saturating_add(1),
+            Reached::Nothing => {}
+            Reached::Unsupported => return Ok(Done::Cannot),
         }
         hook_state.job = job.id();
     }
@@ -176,7 +180,7 @@ fn each(
     Ok(if more || targets.later || due.len() > AT_ONCE {
         Done::Some
     } else {
-        Done::All(all)
+        Done::All(usize::try_from(hook_state.reached).unwrap_or(usize::MAX))
     })
 }
 
@@ -185,11 +189,12 @@ fn can_be_signalled(job: &Job) -> bool {
     job.has("RUNNING") && !job.has("CONFIGURING")
 }
 
-/// A job that must not be requeued stays.
-fn requeue(server: &Server<'_>, job: &Job) -> Result<bool, SlurmError> {
-    match job.requeue {
-        Some(false) => Ok(true),
-        _ => server.requeue(job.id()),
+/// A job that must not be requeued stays. Only all parts of a heterogeneous job can be requeued.
+fn requeue(server: &Server<'_>, job: &Job, address: &str) -> Result<Reached, SlurmError> {
+    match (job.requeue, job.heterogeneous()) {
+        (Some(false), _) => Ok(Reached::Nothing),
+        (_, Some(whole)) => server.requeue(&whole.to_string()),
+        _ => server.requeue(address),
     }
 }
 

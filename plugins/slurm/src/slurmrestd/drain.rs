@@ -44,9 +44,7 @@ pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim)
             let version = hook_state.version;
             token::outcome(&error, call, settings, HookState { version, ..before })
         }
-        error @ SlurmError::NotSlurmrestd { .. } => {
-            error.outcome(settings.poll, has_worked(call, &hook_state))
-        }
+        error if error.is_of_another_server() => error.outcome(settings.poll, has_worked(call, &hook_state)),
         error => error.outcome(settings.poll, before.drained),
     })
 }
@@ -125,10 +123,10 @@ fn note_reboots(call: &Call, hook_state: &mut HookState, nodes: &[SlurmNode]) {
     hook_state.rebooted |= call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
 }
 
-/// Notes when the nodes were first seen draining, and the start of slurmctld's statistics until it has certainly saved that.
+/// Notes when the nodes were first seen draining, and slurmctld's start until it has certainly saved that.
 fn note_drained(call: &Call, hook_state: &mut HookState, server: &Server<'_>, was_drained: bool) {
     if hook_state.drained && !was_drained {
-        hook_state.controller = server.counts_since();
+        hook_state.controller = server.started();
         hook_state.since = call.drain.now;
         hook_state.reported = false;
     } else if call.drain.now.saturating_sub(hook_state.since) >= SAVED {

@@ -11,7 +11,7 @@ pub(crate) struct HookState {
     /// All Slurm nodes were seen draining: a node that no longer drains was resumed by someone.
     #[serde(rename = "d", default)]
     pub(crate) drained: bool,
-    /// The start of slurmctld's statistics when the nodes were first seen draining, as long as slurmctld may not have saved that.
+    /// slurmctld's start when the nodes were first seen draining, as long as it may not have saved that.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) controller: Option<u64>,
     /// When the nodes were first seen draining, in milliseconds.
@@ -29,6 +29,9 @@ pub(crate) struct HookState {
     /// The next rung is done for jobs up to this one.
     #[serde(rename = "j", default)]
     pub(crate) job: u64,
+    /// The number of jobs that it has reached.
+    #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
+    pub(crate) reached: u64,
     /// Since when Slurm has rejected the token, in milliseconds.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<u64>,

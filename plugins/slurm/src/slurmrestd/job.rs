@@ -79,6 +79,11 @@ impl Job {
         self.heterogeneous.filter(|id| *id > 0)
     }
 
+    /// Whether a request for it reaches all parts of its heterogeneous job.
+    pub(crate) fn is_first_part(&self) -> bool {
+        self.heterogeneous() == Some(self.id())
+    }
+
     /// Its name for people, as `squeue` has it: `4711`, `8_3` for a task of an array, `8+1` for a part of a heterogeneous job.
     pub(crate) fn label(&self) -> String {
         match (self.array(), self.task, self.heterogeneous()) {

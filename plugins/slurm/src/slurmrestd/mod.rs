@@ -9,7 +9,7 @@ mod hostlist;
 pub(crate) mod job;
 mod ladder;
 mod messages;
-mod naming;
+pub(crate) mod naming;
 pub(crate) mod node;
 mod node_events;
 mod numbers;

@@ -40,7 +40,8 @@ pub(super) fn reboots(node: &SlurmNode) {
 /// After the uncordon `slurmd` does not respond yet: Slurm returns the node by itself.
 pub(super) fn silent(node: &SlurmNode) {
     let note = format!(
-        "{} is DOWN in Slurm until its slurmd responds; then it returns by itself, unless ReturnToService is 0",
+        "{} is DOWN in Slurm until its slurmd responds; then it returns by itself, unless its machine boots only now \
+         (\"Node unexpectedly rebooted\") or ReturnToService is 0",
         node.name
     );
     emit_or_log("SlurmNodeSilent", events::emit_for_node, &note);

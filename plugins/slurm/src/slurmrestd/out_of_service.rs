@@ -41,7 +41,7 @@ fn report_state(node: &SlurmNode, owner: &Owner) {
     });
     let state = words.collect::<Vec<_>>().join("+");
     let reason = if ours { reason::after(node) } else { &node.reason };
-    if state == "DOWN" && node.is_lost() && reason.starts_with(SILENT) {
+    if state == "DOWN" && reason == SILENT {
         node_events::silent(node);
     } else if !state.is_empty() {
         node_events::stays_out(node, &state, reason);

@@ -17,19 +17,31 @@ use super::wire::{Body, ErrorEntry};
 
 /// The first version that can change a node, and the last known one.
 pub(crate) const OLDEST: u32 = 39;
-pub(crate) const NEWEST: u32 = 44;
+pub(crate) const NEWEST: u32 = 45;
 /// Versions that can read but not drain.
 const TOO_OLD: [u32; 4] = [38, 37, 36, 35];
 /// The version that can requeue a job.
 pub(crate) const REQUEUES: u32 = 45;
+/// The version that reports when slurmctld started.
+const REPORTS_START: u32 = 45;
 /// The name of the token's secret.
 pub(crate) const SECRET: &str = "token";
 /// Without slurmctld, slurmrestd responds after about 10 s; a shorter timeout would hide the cause.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// For lists that grow with the cluster, up to the operator's own limit.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
-/// An unknown job, and one that has ended: nothing to cancel.
-const NO_JOB: [i64; 2] = [2017, 2021];
+/// An unknown job, one that waits, and one that has ended or must not be requeued: there is nothing to do.
+const NO_JOB: [i64; 4] = [2017, 2024, 2021, 2037];
+
+/// What a request about a job has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Job,
+    /// The job has ended, or Slurm must not do this with it.
+    Nothing,
+    /// This Slurm does not support it.
+    Unsupported,
+}
 
 /// One slurmrestd, for one step.
 pub(crate) struct Server<'a> {
@@ -112,11 +124,13 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// The start of slurmctld's statistics: its own start, the last midnight, or the last `sdiag --reset`. slurmrestd does not
-    /// report when slurmctld started. `None`: not reported.
-    pub(crate) fn counts_since(&self) -> Option<u64> {
-        let response = self.get(self.version.unwrap_or(OLDEST), "diag/").ok()?;
-        self.read(&response).ok()?.statistics.since
+    /// When slurmctld started. Before v0.0.45 slurmrestd only reports the start of its statistics: that, the last midnight, or
+    /// the last `sdiag --reset`. `None`: not reported.
+    pub(crate) fn started(&self) -> Option<u64> {
+        let version = self.version.unwrap_or(OLDEST);
+        let path = if version < REPORTS_START { "diag/" } else { "conf" };
+        let body = self.read(&self.get(version, path).ok()?).ok()?;
+        body.statistics.since.or(body.conf.started)
     }
 
     /// Changes a node's state, and its reason if one is given.
@@ -149,35 +163,42 @@ impl<'a> Server<'a> {
     }
 
     /// Cancels the job with this address, or sends its processes a signal.
-    pub(crate) fn cancel(&self, job: &str, signal: Option<&str>) -> Result<(), SlurmError> {
+    pub(crate) fn cancel(&self, job: &str, signal: Option<&str>) -> Result<Reached, SlurmError> {
         let query = signal.map_or_else(String::new, |signal| format!("?signal=SIG{signal}"));
         let path = format!("job/{job}{query}");
         let response = self
             .request(Method::Delete, self.version.unwrap_or(OLDEST), &path)
             .send()?;
-        let status = match self.read(&response) {
-            Err(SlurmError::NoSuchJob) => return Ok(()),
-            body => body?.status,
-        };
-        match status.into_iter().find(|status| status.error.code != 0) {
-            Some(status) if !NO_JOB.contains(&status.error.code) => Err(SlurmError::Refused(format!(
-                "job {job}: {} ({})",
-                status.error.message, status.error.code
-            ))),
-            _ => Ok(()),
+        self.reached(job, &response)
+    }
+
+    /// Requeues the job with this address.
+    pub(crate) fn requeue(&self, job: &str) -> Result<Reached, SlurmError> {
+        let response = self.get(REQUEUES, &format!("job/{job}/requeue"))?;
+        match serde_json::from_slice::<Body>(&response.body) {
+            // slurmrestd of another version answers with a text.
+            Err(_) if response.status == 404 => Ok(Reached::Unsupported),
+            _ => self.reached(job, &response),
         }
     }
 
-    /// Requeues a job. `false`: this Slurm does not support it.
-    pub(crate) fn requeue(&self, job: u64) -> Result<bool, SlurmError> {
-        let response = self.get(REQUEUES, &format!("job/{job}/requeue"))?;
-        // For a job that has ended the response is also 404, but with an error in the body.
-        if response.status == 404 {
-            return Ok(
-                serde_json::from_slice::<Body>(&response.body).is_ok_and(|body| !body.errors.is_empty())
-            );
+    /// Slurm names what it could not do, for the request or for the job.
+    fn reached(&self, job: &str, response: &Response) -> Result<Reached, SlurmError> {
+        let body: Body = serde_json::from_slice(&response.body).unwrap_or_default();
+        let first = body.errors.first().map(|error| error.error_number);
+        if first.is_some_and(|number| NO_JOB.contains(&number)) {
+            return Ok(Reached::Nothing);
         }
-        self.read(&response).map(|_body| true)
+        let status = self.read(response)?.status;
+        match status.iter().find(|status| status.code() != 0) {
+            None => Ok(Reached::Job),
+            Some(status) if NO_JOB.contains(&status.code()) => Ok(Reached::Nothing),
+            Some(status) => Err(SlurmError::Refused(format!(
+                "job {job}: {} ({})",
+                status.error.message,
+                status.code()
+            ))),
+        }
     }
 
     /// Why no version can drain: either an older one is served, or none.
@@ -187,7 +208,7 @@ impl<'a> Server<'a> {
                 return Ok(SlurmError::TooOld(version));
             }
         }
-        Ok(SlurmError::NoVersion)
+        Ok(SlurmError::NoVersion(self.settings.url.clone()))
     }
 
     fn get(&self, version: u32, path: &str) -> Result<Response, SlurmError> {

@@ -21,8 +21,8 @@ const BAD_TOKEN: i64 = 1007;
 pub(crate) enum SlurmError {
     /// It serves only this version of its API, which cannot drain.
     TooOld(u32),
-    /// It serves no known version.
-    NoVersion,
+    /// It serves no known version at this URL.
+    NoVersion(String),
     /// It does not serve the configured version.
     NotServed(u32),
     /// The token is missing, wrong or has expired.
@@ -49,7 +49,7 @@ pub(crate) enum SlurmError {
     Unreadable(String),
     /// Another server answers at this URL: it redirects, or shows a page.
     NotSlurmrestd { url: String, answer: String },
-    /// A load balancer or the server is busy. It may say for how long.
+    /// A load balancer or the server is busy. If it says for how long, a retry helps.
     Busy {
         url: String,
         answer: String,
@@ -107,10 +107,11 @@ impl SlurmError {
     pub(crate) fn of_another_server(url: &str, response: &Response) -> Option<Self> {
         let text = response.text();
         let is_page = text.trim_start().starts_with('<');
+        let is_json = text.trim_start().starts_with('{');
         let (url, status) = (url.to_owned(), response.status);
         let page = || format!("{status} {}", line(text.trim_start()));
         Some(match status {
-            401 | 511 => return None,
+            401 | 511 if !is_page => return None,
             300..=399 => {
                 let to = response.header("location").unwrap_or("another page");
                 let answer = format!("{status}, a redirect to {}", line(to));
@@ -118,6 +119,7 @@ impl SlurmError {
             }
             429 | 503 => Self::busy(url, page(), response),
             500..=599 if is_page => Self::busy(url, page(), response),
+            200..=299 | 403 if !is_json => Self::NotSlurmrestd { url, answer: page() },
             _ if is_page => Self::NotSlurmrestd { url, answer: page() },
             _ => return None,
         })
@@ -139,16 +141,22 @@ impl SlurmError {
         matches!(self, Self::Token(_) | Self::NotAllowed(_))
     }
 
+    /// Whether slurmrestd itself did not answer. A server that has never answered properly may not be one.
+    pub(crate) const fn is_of_another_server(&self) -> bool {
+        matches!(self, Self::NotSlurmrestd { .. } | Self::Busy { .. })
+    }
+
     /// Whether a retry cannot help until the configuration changes.
     fn is_final(&self) -> bool {
         matches!(
             self,
             Self::TooOld(_)
-                | Self::NoVersion
+                | Self::NoVersion(_)
                 | Self::NotServed(_)
                 | Self::NoSuchNode(_)
                 | Self::NotGranted(_)
                 | Self::NotSlurmrestd { .. }
+                | Self::Busy { after: None, .. }
         )
     }
 
@@ -190,9 +198,9 @@ impl fmt::Display for SlurmError {
                 "slurmrestd serves v0.0.{newest} at most, which cannot drain a node: Slurm 23.02 or later can \
                  (v0.0.{OLDEST}); or set `way` to `operator`"
             ),
-            Self::NoVersion => write!(
+            Self::NoVersion(url) => write!(
                 f,
-                "slurmrestd serves no version from v0.0.{OLDEST} to v0.0.{NEWEST}: check `url`"
+                "{url} answers 404 for every version of slurmrestd's API from v0.0.{OLDEST} to v0.0.{NEWEST}: check `url`"
             ),
             Self::NotServed(version) => write!(
                 f,
@@ -219,7 +227,7 @@ impl fmt::Display for SlurmError {
             Self::NotSlurmrestd { url, answer } => {
                 write!(f, "{url} is not slurmrestd: it answers {answer}; check `url`")
             }
-            Self::Busy { url, answer, .. } => write!(f, "{url} answers {answer}; retrying"),
+            Self::Busy { url, answer, .. } => write!(f, "{url} answers {answer}"),
             Self::NoCluster(error) => error.fmt(f),
         }
     }

@@ -94,16 +94,15 @@ fn wait_for_operator(
 }
 
 /// Whether slurmctld lost our drain because it died before saving it. A node that an operator resumed keeps our reason until a
-/// job starts there. Without the reason, a restart explains the lost drain, but only within the seconds that slurmctld takes to
-/// save a change; and its statistics begin anew then.
+/// job starts there, or, with accounting, no reason. Without the reason, a restart explains the lost drain, but only within the
+/// seconds that slurmctld takes to save a change.
 fn is_lost(hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode], owner: &Owner) -> bool {
     if open.iter().any(|node| owner.is_named_by(node)) {
         return false;
     }
-    let since = server.counts_since();
     let is_lost = hook_state
         .controller
-        .zip(since)
+        .zip(server.started())
         .is_some_and(|(before, now)| before != now);
     if !is_lost {
         return false;

@@ -5,6 +5,7 @@
 //! configuration says otherwise.
 
 use super::job::Job;
+use super::ladder::Action;
 use super::messages;
 use super::node::SlurmNode;
 use super::search::Found;
@@ -85,10 +86,16 @@ impl Targets {
     }
 
     /// What people have to know of heterogeneous jobs.
-    pub(super) fn words(&self) -> impl Iterator<Item = String> {
-        let acted = self.jobs.iter().filter_map(|(job, _)| {
+    pub(super) fn words(&self, action: &Action) -> impl Iterator<Item = String> {
+        let is_requeue = *action == Action::Requeue;
+        let acted = self.jobs.iter().filter_map(move |(job, _)| {
             let part = messages::elsewhere(job)?;
-            Some(format!("job {} is {part}: those parts end with it", job.label()))
+            let others = if is_requeue || job.is_first_part() {
+                "its other parts are reached as well"
+            } else {
+                "its other parts are not reached"
+            };
+            Some(format!("job {} is {part}: {others}", job.label()))
         });
         let left = self.left.iter().map(|job| {
             let part = messages::elsewhere(job).unwrap_or_default();

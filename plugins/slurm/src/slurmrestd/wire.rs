@@ -16,11 +16,13 @@ pub(crate) struct Body {
     pub(crate) jobs: Option<Vec<Job>>,
     #[serde(default, deserialize_with = "errors")]
     pub(crate) errors: Vec<ErrorEntry>,
-    /// The result for each job to cancel.
+    /// The results of a request about jobs.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) status: Vec<Cancelled>,
+    pub(crate) status: Vec<JobStatus>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) statistics: Statistics,
+    #[serde(default, rename = "slurm_conf_meta", deserialize_with = "lenient")]
+    pub(crate) conf: Conf,
 }
 
 /// slurmctld's statistics.
@@ -28,6 +30,13 @@ pub(crate) struct Body {
 pub(crate) struct Statistics {
     #[serde(default, rename = "req_time_start", deserialize_with = "number")]
     pub(crate) since: Option<u64>,
+}
+
+/// Facts about slurmctld's configuration.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Conf {
+    #[serde(default, rename = "BOOT_TIME", deserialize_with = "number")]
+    pub(crate) started: Option<u64>,
 }
 
 /// One of `errors`.
@@ -41,19 +50,39 @@ pub(crate) struct ErrorEntry {
     pub(crate) description: String,
 }
 
-/// One of `status`.
+/// One of `status`: `error` is an object after a cancel, and a text after a requeue.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Cancelled {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) error: CancelError,
+pub(crate) struct JobStatus {
+    #[serde(default, deserialize_with = "job_error")]
+    pub(crate) error: JobError,
+    #[serde(default, rename = "error_code", deserialize_with = "lenient")]
+    code: i64,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct CancelError {
+pub(crate) struct JobError {
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) code: i64,
+    code: i64,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) message: String,
+}
+
+impl JobStatus {
+    /// 0: no error.
+    pub(crate) const fn code(&self) -> i64 {
+        if self.code == 0 {
+            self.error.code
+        } else {
+            self.code
+        }
+    }
+}
+
+fn job_error<'de, D: Deserializer<'de>>(from: D) -> Result<JobError, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(message) => JobError { code: 0, message },
+        other => serde_json::from_value(other).unwrap_or_default(),
+    })
 }
 
 /// The value, or its default if the field has another form.

@@ -126,3 +126,23 @@ fn a_slurm_pod_of_another_namespace_refuses_the_drain() {
         ["all: slurm/worker-0 shop/cart"]
     );
 }
+
+#[test]
+fn with_a_slurm_node_for_each_pod_an_unmatched_slurm_pod_refuses_the_drain_too() {
+    let host = Host::new();
+    let worker = || pod("slurm/worker-0").with_label("nodeset.slinky.slurm.net/pod-index", "0");
+    host.pods([worker()]);
+    let refused = || {
+        let plan = host.plan::<Slurm>().unwrap();
+        let decisions = &plan.plan().decisions;
+        decisions.iter().any(|decided| decided.verdict == Verdict::Refuse)
+    };
+    for (key, value) in [("way", "slurmrestd"), ("url", "http://slurm.example.com:6820")] {
+        host.config(key, value);
+    }
+    assert!(!refused(), "slurmrestd lists the jobs of the node");
+    host.config("slurm-node", "pods");
+    assert!(refused());
+    host.config("unmatched-slurm-pods", "ignore");
+    assert!(!refused());
+}

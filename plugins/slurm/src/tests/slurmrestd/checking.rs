@@ -1,9 +1,11 @@
 //! The checks before the first drain.
 
 use scupper_sdk::{Finding, Severity, http};
+use serde_json::json;
 
 use super::fake::{Fake, NODE, OURS, error};
 use crate::Slurm;
+use crate::tests::slurmd;
 
 /// `severity subject: message`
 fn lines(findings: Vec<Finding>) -> Vec<String> {
@@ -184,4 +186,48 @@ fn through_slurm_operator_there_are_no_checks() {
         "{found:?}"
     );
     assert!(fake.requests().is_empty());
+}
+
+#[test]
+fn heterogeneous_jobs_that_a_ladder_would_meet_are_named_with_their_other_nodes() {
+    let fake = Fake::new();
+    let set = |number: u64| json!({"set": true, "infinite": false, "number": number});
+    for (offset, node) in [(0, NODE), (1, "node-2")] {
+        fake.raw_job(json!({
+            "job_id": 17 + offset, "job_state": ["RUNNING"], "nodes": node, "het_job_id": set(17),
+            "het_job_offset": set(offset),
+        }));
+    }
+    let named = || {
+        let found = lines(fake.host.check::<Slurm>());
+        found.into_iter().find(|line| line.contains("heterogeneous"))
+    };
+    assert_eq!(named(), None, "no ladder");
+    fake.host.config("ladder", "15m cancel");
+    let job =
+        "Warning ladder: job 17+0 on node-1 is a part of heterogeneous job 17, which also runs on node-2: ";
+    assert_eq!(
+        named(),
+        Some(format!("{job}no rung touches it (`heterogeneous: wait`)"))
+    );
+    fake.host.config("heterogeneous", "ladder");
+    let then = "what the ladder does with a first part, Slurm does with all parts (`heterogeneous: ladder`)";
+    assert_eq!(named(), Some(format!("{job}{then}")));
+}
+
+#[test]
+fn a_node_without_slurm_pods_is_named_if_the_pods_are_the_slurm_nodes() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node", "pods");
+    let warns = |fake: &Fake| {
+        let found = lines(fake.host.check::<Slurm>());
+        found.into_iter().any(|line| {
+            line.starts_with(
+                "Warning hold: the node has no pod with the labels of `label`; it has no Slurm node",
+            )
+        })
+    };
+    assert!(warns(&fake));
+    fake.host.pods([slurmd("worker-0", &[])]);
+    assert!(!warns(&fake));
 }

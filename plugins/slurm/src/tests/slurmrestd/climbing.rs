@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
-use super::fake::{Fake, NODE, OURS, error, not_found, ok};
+use super::fake::{Fake, NODE, OURS, error, ok};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const NOTHING: [String; 0] = [];
@@ -211,7 +211,8 @@ fn a_requeue_needs_a_slurm_that_supports_it() {
         Ok(error(404, 2017, "Invalid job id specified"))
     });
     fake.host.advance(25 * MINUTE);
-    assert!(fake.waits().progress.starts_with("3 jobs requeued"));
+    let said = fake.waits().progress;
+    assert!(said.starts_with("1 job requeued; 3 jobs on node-1"), "{said}");
     assert_eq!(
         changes(&fake),
         [
@@ -305,8 +306,7 @@ fn a_job_that_slurm_cannot_alter_yet_is_retried() {
     fake.host.advance(25 * MINUTE);
     let over = json!({"status": [{"error": {"code": 2021, "message": "already completed"}}]});
     fake.fault("DELETE", false, move || Ok(ok(over)));
-    assert!(fake.waits().progress.starts_with("1 job cancelled"));
-    fake.fault("DELETE", false, || Ok(not_found()));
+    assert!(fake.waits().progress.starts_with("no job to cancel"));
 }
 
 fn set(number: u64) -> serde_json::Value {
@@ -330,18 +330,31 @@ fn part(fake: &Fake, offset: u64, node: &str) {
 
 #[test]
 fn a_rung_reaches_a_task_and_not_its_array() {
-    for (action, query) in [("cancel", ""), ("signal USR1", "?signal=SIGUSR1")] {
-        let fake = climber(&format!("5m {action}"));
+    for (action, said, request) in [
+        ("cancel", "1 job cancelled", "DELETE job/8_3"),
+        (
+            "signal USR1",
+            "SIGUSR1 sent to 1 job",
+            "DELETE job/8_3?signal=SIGUSR1",
+        ),
+        ("requeue", "1 job requeued", "GET job/8_3/requeue"),
+    ] {
+        let fake = Fake::busy();
+        fake.serves(&[45]);
+        fake.host.config("ladder", &format!("5m {action}"));
+        fake.host.deadline_in(30 * MINUTE);
         fake.no_jobs();
         // The last task to start has the number of the array.
         for (id, number, node) in [(9, 0, "node-2"), (10, 1, "node-3"), (8, 3, NODE)] {
             task(&fake, id, number, node);
         }
+        fake.waits();
         fake.host.advance(25 * MINUTE);
+        fake.requests();
         let waits = fake.waits();
         assert_eq!(waits.waiting_for[0].what, "job 8_3");
-        assert!(waits.progress.contains("to 1 job") || waits.progress.starts_with("1 job cancelled"));
-        assert_eq!(changes(&fake), [proof(), format!("DELETE job/8_3{query}")]);
+        assert!(waits.progress.starts_with(said), "{waits:?}");
+        assert_eq!(changes(&fake), [proof(), request.to_owned()]);
     }
     // Without the number of its task nothing addresses this one alone.
     let fake = climber("5m cancel");
@@ -394,9 +407,9 @@ fn a_part_of_a_heterogeneous_job_is_left_alone_unless_configured() {
     let fake = with_parts("5m cancel", Some("ladder"));
     let waits = fake.waits();
     assert!(
-        waits
-            .progress
-            .starts_with(&format!("1 job cancelled; job 17+0 is {also}")),
+        waits.progress.starts_with(&format!(
+            "1 job cancelled; job 17+0 is {also}: its other parts are reached as well"
+        )),
         "{waits:?}"
     );
     assert_eq!(changes(&fake), [proof(), "DELETE job/17".to_owned()]);
@@ -407,4 +420,47 @@ fn a_part_of_a_heterogeneous_job_is_left_alone_unless_configured() {
             .any(|event| event.contains("SlurmJobsCancelled") && event.contains(also)),
         "{events:?}"
     );
+}
+
+#[test]
+fn a_later_part_of_a_heterogeneous_job_ends_alone_and_is_requeued_with_the_others() {
+    for (action, said, request, others) in [
+        ("cancel", "1 job cancelled", "DELETE job/18", "are not reached"),
+        (
+            "requeue",
+            "1 job requeued",
+            "GET job/17/requeue",
+            "are reached as well",
+        ),
+    ] {
+        let fake = Fake::busy();
+        fake.serves(&[45]);
+        fake.host.config("ladder", &format!("5m {action}"));
+        fake.host.config("heterogeneous", "ladder");
+        fake.host.deadline_in(30 * MINUTE);
+        fake.no_jobs();
+        part(&fake, 0, "node-2");
+        part(&fake, 1, NODE);
+        fake.waits();
+        fake.host.advance(25 * MINUTE);
+        fake.requests();
+        let waits = fake.waits();
+        let also = format!(
+            "{said}; job 17+1 is a part of heterogeneous job 17, which also runs on node-2: its other parts {others}"
+        );
+        assert!(waits.progress.starts_with(&also), "{waits:?}");
+        assert_eq!(changes(&fake), [proof(), request.to_owned()]);
+    }
+}
+
+#[test]
+fn a_rung_counts_the_jobs_of_all_its_steps() {
+    let fake = climber("5m cancel");
+    fake.no_jobs();
+    for job in 1..=20 {
+        fake.job(job, &["RUNNING"], NODE);
+    }
+    fake.host.advance(25 * MINUTE);
+    // A cancelled job is no longer among those to cancel.
+    assert!(fake.waits().progress.starts_with("20 jobs cancelled"));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scupper_sdk::{Outcome, Phase, Subject, http::Response};
 
-use super::fake::{Fake, NODE, OURS};
+use super::fake::{Fake, NODE, OURS, URL};
 use crate::Slurm;
 use crate::tests::slurmd;
 
@@ -17,6 +17,7 @@ fn a_drain_from_start_to_end() {
     assert_eq!(
         before_cordon,
         [
+            "GET nodes/",
             "GET nodes/",
             "GET nodes/",
             "GET nodes/",
@@ -202,8 +203,9 @@ fn a_node_that_does_not_respond_gets_the_reason_with_which_it_returns() {
 
 #[test]
 fn a_drain_that_the_controller_lost_is_repeated() {
-    for before in ["", "bad disk"] {
+    for (before, version) in [("", 42), ("bad disk", 42), ("", 45)] {
         let fake = Fake::busy();
+        fake.serves(&[version]);
         fake.waits();
         // slurmctld died before it had saved the drain.
         fake.node(NODE, &["MIXED"], before);
@@ -217,6 +219,17 @@ fn a_drain_that_the_controller_lost_is_repeated() {
         fake.node(NODE, &["MIXED"], OURS);
         assert!(fake.waits().progress.starts_with("an operator resumed node-1"));
     }
+}
+
+#[test]
+fn statistics_that_were_reset_are_no_restart_of_a_slurmctld_that_reports_its_start() {
+    let fake = Fake::busy();
+    fake.serves(&[45]);
+    fake.waits();
+    fake.node(NODE, &["MIXED"], "");
+    fake.reset_statistics();
+    assert!(fake.waits().progress.starts_with("an operator resumed node-1"));
+    assert_eq!(fake.state(NODE), ["MIXED"]);
 }
 
 #[test]
@@ -314,18 +327,28 @@ fn the_version_is_configurable() {
 fn a_server_that_is_not_slurmrestd_is_reported() {
     let fake = Fake::new();
     fake.serves(&[]);
-    fake.fails(Phase::BeforeCordon, true, "no version from v0.0.39 to v0.0.44");
-    for (status, body) in [
-        (200, ""),
-        (200, "[]"),
-        (200, "null"),
-        (200, "{}"),
-        (200, r#"{"nodes":{}}"#),
+    let words = format!("{URL} answers 404 for every version of slurmrestd's API from v0.0.39 to v0.0.45");
+    fake.fails(Phase::BeforeCordon, true, &words);
+    for (status, body, is_final) in [
+        (200, "", true),
+        (200, "OK", true),
+        (200, "[]", true),
+        (200, "null", true),
+        (403, "Forbidden", true),
+        (401, "<h1>Log in</h1>", true),
+        (200, "{}", false),
+        (200, r#"{"nodes":{}}"#, false),
+        (400, "Unable to parse query.", false),
     ] {
         let fake = Fake::new();
-        fake.serves(&[44]);
+        fake.serves(&[45]);
         fake.fault("GET nodes/", false, move || Ok(Response::new(status, body)));
-        fake.fails(Phase::BeforeCordon, false, "");
+        let words = if is_final {
+            format!("{URL} is not slurmrestd: it answers {status}")
+        } else {
+            String::new()
+        };
+        fake.fails(Phase::BeforeCordon, is_final, &words);
         assert_eq!(fake.state(NODE), ["IDLE"], "{body}");
     }
 }

@@ -29,8 +29,9 @@ struct Slurmrestd {
     jobs: Vec<Value>,
     /// The number of queued tasks of an array.
     waiting: usize,
-    /// How often slurmctld has restarted.
+    /// How often slurmctld has restarted, and how often its statistics were reset.
     restarts: u32,
+    resets: u32,
     /// Each request in one line.
     requests: Vec<String>,
     timeouts: Vec<Option<u64>>,
@@ -117,6 +118,11 @@ impl Fake {
     /// Restarts slurmctld without a loss of state.
     pub(super) fn restart(&self) {
         self.slurm.borrow_mut().restarts += 1;
+    }
+
+    /// `sdiag --reset`
+    pub(super) fn reset_statistics(&self) {
+        self.slurm.borrow_mut().resets += 1;
     }
 
     pub(super) fn state(&self, name: &str) -> Vec<String> {
@@ -226,14 +232,21 @@ impl Slurmrestd {
             (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
             (Method::Get, "jobs", "state/") if version != "39" => self.states(query),
             (Method::Get, "diag", "") => {
-                let began = json!({"set": true, "infinite": false, "number": 1_800_000_000 + self.restarts});
+                let number = 1_800_000_000 + self.restarts + self.resets;
+                let began = json!({"set": true, "infinite": false, "number": number});
                 ok(json!({"statistics": {"req_time_start": began}}))
+            }
+            (Method::Get, "conf", "") if version == "45" => {
+                ok(json!({"slurm_conf_meta": {"BOOT_TIME": 1_800_000_000 + self.restarts}}))
             }
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", address) => self.cancel(address, query),
-            (Method::Get, "job", id) if version == "45" => ok(json!({"requeued": id})),
-            (Method::Get, "job", id) => self.one(id),
+            (Method::Get, "job", id) => match id.strip_suffix("/requeue") {
+                None => self.one(id),
+                Some(address) if version == "45" => self.requeue(address),
+                Some(_) => not_found(),
+            },
             _ => not_found(),
         }
     }
@@ -295,21 +308,8 @@ impl Slurmrestd {
     /// Like the real one, it takes the number of an array for all its tasks, and the number of the first part of a
     /// heterogeneous job for all its parts.
     fn cancel(&mut self, address: &str, query: &str) -> Response {
-        let (id, task) = address
-            .split_once('_')
-            .map_or((address, None), |(id, task)| (id, Some(task)));
-        let number = |job: &Value, key: &str| job[key]["number"].as_u64().unwrap_or_default();
-        let id: u64 = id.parse().unwrap();
-        let is_meant = |job: &&mut Value| match task {
-            Some(task) => {
-                number(job, "array_job_id") == id && number(job, "array_task_id").to_string() == task
-            }
-            None => {
-                job["job_id"] == id || number(job, "array_job_id") == id || number(job, "het_job_id") == id
-            }
-        };
         let mut reached = 0;
-        for job in self.jobs.iter_mut().filter(is_meant) {
+        for job in self.jobs.iter_mut().filter(|job| is_meant(job, address)) {
             reached += 1;
             if query.is_empty() {
                 job["job_state"] = json!(["CANCELLED", "COMPLETING"]);
@@ -319,6 +319,26 @@ impl Slurmrestd {
             0 => ok(json!({"status": [{"error": {"code": 2017, "message": "Invalid job id specified"}}]})),
             _ => ok(json!({"status": []})),
         }
+    }
+
+    /// It takes numbers in the same way, but not that of a later part of a heterogeneous job.
+    fn requeue(&mut self, address: &str) -> Response {
+        let meant = |job: &&mut Value| is_meant(job, address);
+        let mut meant: Vec<&mut Value> = self.jobs.iter_mut().filter(meant).collect();
+        let Some(first) = meant.first() else {
+            return error(422, 2017, "Invalid job id specified");
+        };
+        if number(first, "het_job_id") != 0 && first["job_id"] != first["het_job_id"]["number"] {
+            return error(422, 2107, "Job not heterogeneous job leader");
+        }
+        if first["job_state"][0] == "PENDING" {
+            return error(422, 2024, "Job is pending execution");
+        }
+        for job in &mut meant {
+            job["job_state"] = json!(["PENDING"]);
+            job["nodes"] = json!("");
+        }
+        ok(json!({"status": [{"error": "No error", "error_code": 0}]}))
     }
 }
 
@@ -338,7 +358,7 @@ fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
                     object.insert("job_state".to_owned(), word);
                 }
             }
-            "43" | "44" => {
+            "43" | "44" | "45" => {
                 object.insert("topology".to_owned(), json!({"default": "rack-1"}));
                 if let Some(words) = object.get_mut("state").and_then(Value::as_array_mut) {
                     words.push(json!("A_FLAG_OF_TOMORROW"));
@@ -348,6 +368,22 @@ fn in_form(version: &str, objects: &[Value]) -> Vec<Value> {
         }
     }
     objects
+}
+
+fn number(job: &Value, key: &str) -> u64 {
+    job[key]["number"].as_u64().unwrap_or_default()
+}
+
+/// Whether a change with this address reaches the job.
+fn is_meant(job: &Value, address: &str) -> bool {
+    let (id, task) = address
+        .split_once('_')
+        .map_or((address, None), |(id, task)| (id, Some(task)));
+    let id: u64 = id.parse().unwrap();
+    match task {
+        Some(task) => number(job, "array_job_id") == id && number(job, "array_task_id").to_string() == task,
+        None => job["job_id"] == id || number(job, "array_job_id") == id || number(job, "het_job_id") == id,
+    }
 }
 
 /// Whether it is the job with this number.

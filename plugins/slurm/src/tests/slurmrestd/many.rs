@@ -36,7 +36,13 @@ fn an_idle_node_is_drained_without_the_long_list_of_jobs() {
     assert_eq!(fake.run_until_stable(), Outcome::Done);
     assert_eq!(
         fake.requests(),
-        ["GET nodes/", "GET nodes/", "GET nodes/", "GET jobs/state/"]
+        [
+            "GET nodes/",
+            "GET nodes/",
+            "GET nodes/",
+            "GET nodes/",
+            "GET jobs/state/"
+        ]
     );
 }
 

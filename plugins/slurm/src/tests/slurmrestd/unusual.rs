@@ -101,10 +101,15 @@ fn a_busy_server_is_asked_again_when_it_says() {
         panic!("it answered")
     };
     assert_eq!(failure.retry_after, Some(90_000));
-    assert!(
-        failure.message.starts_with(&format!("{URL} answers 503 ")),
-        "{failure:?}"
-    );
+    let says = format!("{URL} answers 503 <h1>Service Unavailable</h1>");
+    assert_eq!(failure.message, says);
+    // Without that it may be a server that will never be slurmrestd, unless it has been one before.
+    let answer = || Ok(Response::new(503, "<h1>Service Unavailable</h1>"));
+    fake.fault("GET nodes/", false, answer);
+    fake.fails(Phase::BeforeCordon, true, &says);
+    fake.waits();
+    fake.fault("GET nodes/", false, answer);
+    fake.fails(Phase::BeforeDrain, false, &says);
 }
 
 #[test]
@@ -153,6 +158,21 @@ fn a_node_that_returns_by_itself_is_not_reported_as_out_of_service() {
                 .all(|event| !event.contains("Scupper did not do this")),
         "{events:?}"
     );
+}
+
+#[test]
+fn only_a_node_with_slurms_own_reason_alone_is_said_to_return() {
+    let after = |state: &[&str], reason: &str| {
+        let fake = Fake::new();
+        fake.node(NODE, state, reason);
+        assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
+        let events = fake.host.events();
+        events.last().cloned().unwrap_or_default()
+    };
+    // Its slurmd has answered a moment ago, and Slurm returns it in the next one.
+    assert!(after(&["DOWN"], "Not responding").contains("SlurmNodeSilent"));
+    let twice = after(&["DOWN", "NOT_RESPONDING"], "Not responding : Not responding");
+    assert!(twice.contains("SlurmNodeStaysOut"), "{twice}");
 }
 
 #[test]
