@@ -139,6 +139,13 @@ async fn after_a_drain_from_a_terminal_and_kubectl_uncordon_scupper_uncordon_res
     let mut rig = node(&testbed, &[], json!({}), Vec::new()).await;
     let ended = rig.types(&["drain", WORKER]).ended().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    let doctor = rig.types(&["doctor", "--node", WORKER]).ended().await;
+    assert!(
+        doctor
+            .stdout
+            .contains("when the maintenance is over: scupper uncordon worker-1"),
+        "{doctor:?}"
+    );
     let lift = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
     rig.api.store().edit("nodes", "", WORKER, lift).unwrap();
     assert!(testbed.node().starts_with("drained scupper: "));

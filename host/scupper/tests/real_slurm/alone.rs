@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use scupper_engine::HookPhase;
 
+use serde_json::json;
+
+use crate::driver::node;
 use crate::rig::Rig;
-use crate::testbed::{Testbed, until};
+use crate::testbed::{NODE, Testbed, until};
 
 const LADDER: (&str, &str) = ("ladder", "60s signal CONT, 56s cancel");
 
@@ -60,26 +63,75 @@ async fn climb(testbed: &Testbed, node: &str, more: &[(&str, &str)], until_said:
     said
 }
 
+/// An array with a task on each of four nodes, and the node of the task that has the array's number: the last to start.
+async fn array(testbed: &Testbed) -> (Vec<(u64, String)>, String) {
+    let array = submit(testbed, &["--array=0-3", "--wrap=sleep 600"]);
+    let tasks = running(testbed, 4).await;
+    let (_, last) = tasks.iter().find(|(number, _)| *number == array).unwrap();
+    let last = last.clone();
+    (tasks, last)
+}
+
+/// The task on this node is in this state, and all others run.
+fn only_there(testbed: &Testbed, tasks: &[(u64, String)], there: &str, state: &str) {
+    for (number, node) in tasks {
+        let shown = testbed.client(&["scontrol", "show", "job", &number.to_string()]);
+        let own = shown
+            .split("\n\n")
+            .find(|job| job.starts_with(&format!("JobId={number} ")))
+            .unwrap();
+        let is_as_meant = if node == there {
+            own.contains(&format!("JobState={state} "))
+        } else {
+            own.contains("JobState=RUNNING ") && own.contains(" Restarts=0 ")
+        };
+        assert!(is_as_meant, "{number} on {node}: {own}");
+    }
+}
+
 #[tokio::test]
 async fn a_task_is_ended_and_its_array_is_not() {
     let Some(testbed) = Testbed::up("array", &["--nodes", "4"]) else {
         return;
     };
-    let array = submit(&testbed, &["--array=0-3", "--wrap=sleep 600"]);
-    let tasks = running(&testbed, 4).await;
-    // The last task to start has the number of the array.
-    let (_, last) = tasks.iter().find(|(number, _)| *number == array).unwrap();
-    climb(&testbed, last, &[], "1 job cancelled").await;
-    for (number, node) in &tasks {
-        let ended = node == last;
-        let state = testbed.client(&["scontrol", "show", "job", &number.to_string()]);
-        let own = state
-            .split("\n\n")
-            .find(|job| job.starts_with(&format!("JobId={number} ")))
-            .unwrap();
-        let runs = own.contains("JobState=RUNNING");
-        assert_eq!(runs, !ended, "{number} on {node}: {own}");
-    }
+    let (tasks, last) = array(&testbed).await;
+    climb(&testbed, &last, &[], "1 job cancelled").await;
+    only_there(&testbed, &tasks, &last, "CANCELLED");
+}
+
+#[tokio::test]
+async fn a_task_is_requeued_and_its_array_is_not() {
+    let Some(testbed) = Testbed::up("requeue", &["--nodes", "4", "--suite", "forky"]) else {
+        return;
+    };
+    let (tasks, last) = array(&testbed).await;
+    let said = climb(&testbed, &last, &[("ladder", "60s requeue")], "1 job requeued").await;
+    only_there(&testbed, &tasks, &last, "PENDING");
+    assert!(
+        said.iter()
+            .any(|said| said.starts_with("1 job requeued; 1 job on ")),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn in_driver_mode_a_task_is_ended_and_its_array_is_not() {
+    let Some(testbed) = Testbed::up("array-driver", &["--nodes", "4"]) else {
+        return;
+    };
+    let (tasks, last) = array(&testbed).await;
+    let table = format!("worker-1={last}");
+    let config = [
+        ("slurm-node-table", table.as_str()),
+        ("ladder", "25s signal CONT, 20s cancel"),
+    ];
+    let mut driver = node(&testbed, &config, json!({"sla": "35s"}), Vec::new()).await;
+    driver.start().await;
+    assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
+    only_there(&testbed, &tasks, &last, "CANCELLED");
+    let said = format!("1 job cancelled ({last})");
+    let events = driver.events("SlurmJobsCancelled");
+    assert!(events.len() == 1 && events[0].ends_with(&said), "{events:?}");
 }
 
 async fn heterogeneous(testbed: &Testbed) -> u64 {
@@ -109,6 +161,14 @@ async fn a_heterogeneous_job_is_left_alone() {
         ("slurm-worker-1", "slurm-worker-0", 1),
     ] {
         let job = heterogeneous(&testbed).await;
+        let table = format!("worker-1={node}");
+        let config = [LADDER, ("slurm-node-table", table.as_str())];
+        let found = Rig::load(&testbed, &config).await.check().await;
+        let named = format!(
+            "warning ladder: job {job}+{part} on {node} is a part of heterogeneous job {job}, which also runs on {other}: no \
+             rung touches it (`heterogeneous: wait`)"
+        );
+        assert!(found.contains(&named), "{found:#?}");
         let wait = [("heterogeneous", "wait")];
         let said = climb(&testbed, node, &wait, "no job to cancel").await;
         let left = format!(
@@ -134,8 +194,23 @@ async fn a_heterogeneous_job_is_ended_if_configured_and_its_other_nodes_are_name
         "1 job cancelled",
     )
     .await;
-    let words =
-        format!("job {job}+0 is a part of heterogeneous job {job}, which also runs on slurm-worker-1");
+    let words = format!(
+        "job {job}+0 is a part of heterogeneous job {job}, which also runs on slurm-worker-1: its other parts are reached as well"
+    );
     assert!(said.iter().any(|said| said.contains(&words)), "{said:?}");
     until("both parts have ended", async || testbed.jobs() == 0).await;
+}
+
+#[tokio::test]
+async fn a_later_part_of_a_heterogeneous_job_ends_alone() {
+    let Some(testbed) = Testbed::up("het-later", &[]) else {
+        return;
+    };
+    let job = heterogeneous(&testbed).await;
+    let choice = [("heterogeneous", "ladder")];
+    let said = climb(&testbed, "slurm-worker-1", &choice, "1 job cancelled").await;
+    let words = format!("which also runs on {NODE}: its other parts are not reached");
+    assert!(said.iter().any(|said| said.contains(&words)), "{said:?}");
+    let left = running(&testbed, 1).await;
+    assert_eq!(left, [(job, NODE.to_owned())]);
 }

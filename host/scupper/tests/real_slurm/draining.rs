@@ -156,3 +156,22 @@ async fn the_name_can_come_from_a_label_and_an_unknown_one_changes_nothing() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(testbed.client(&["sinfo", "-h", "-o", "%T"]).starts_with("idle"));
 }
+
+#[tokio::test]
+async fn a_job_that_is_older_than_the_drain_is_awaited_since_the_drain_began() {
+    let Some(testbed) = Testbed::up("older", &[]) else {
+        return;
+    };
+    let mut rig = Rig::load(&testbed, &[]).await;
+    let job = testbed.submit(300, &[]);
+    until("the job has run for three seconds", async || {
+        let ran = testbed.client(&["squeue", "-h", "-j", &job.to_string(), "-o", "%M"]);
+        let seconds = ran.rsplit(':').next().unwrap_or_default().parse();
+        !ran.starts_with("0:") || seconds.is_ok_and(|seconds: u32| seconds >= 3)
+    })
+    .await;
+    let began = rig.deadline_in(Duration::from_secs(600));
+    rig.done(HookPhase::BeforeCordon).await;
+    let waits = rig.waits().await;
+    assert_eq!(waits.waiting_for[0].since, Some(began), "{waits:?}");
+}

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
 use crate::driver_mode::DriverMode;
@@ -53,4 +54,19 @@ pub(crate) fn forget_the_last_event(node: &DriverMode) {
         conditions.retain(|condition| condition["type"] != "LifecycleTransition");
     };
     node.api.store().edit("nodes", "", WORKER, forget).unwrap();
+}
+
+/// A Slurm pod, as slurm-operator labels it.
+pub(crate) fn slurm_pod(name: &str) -> Value {
+    let pod = objects::pod("slurm", name, WORKER).owner_replicaset("slurmd");
+    pod.label("app.kubernetes.io/name", "slurmd").build()
+}
+
+/// The condition `Ready` of a node whose machine has been off for long.
+pub(crate) fn is_off() -> Value {
+    json!({
+        "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+    })
 }

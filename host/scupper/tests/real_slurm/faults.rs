@@ -80,23 +80,26 @@ async fn trap_15_a_freshly_started_controller_is_not_trusted_too_soon() {
 
 #[tokio::test]
 async fn a_drain_that_the_controller_lost_in_a_crash_is_repeated() {
-    let Some(testbed) = Testbed::up("lost", &[]) else {
-        return;
-    };
-    let rig = Rig::load(&testbed, &[]).await;
-    let job = testbed.submit(300, &[]);
-    testbed.keep_state().await;
-    rig.done(HookPhase::BeforeCordon).await;
-    rig.waits().await;
-    testbed.crash_and_forget();
-    until("the node is drained again", async || {
-        rig.step(HookPhase::BeforeDrain).await;
-        testbed.node() == format!("draining {OURS}")
-    })
-    .await;
-    rig.waits().await;
-    testbed.client(&["scancel", &job.to_string()]);
-    rig.done(HookPhase::BeforeDrain).await;
+    // The second one reports when it started.
+    for suite in ["trixie", "forky"] {
+        let Some(testbed) = Testbed::up(&format!("lost-{suite}"), &["--suite", suite]) else {
+            return;
+        };
+        let rig = Rig::load(&testbed, &[]).await;
+        let job = testbed.submit(300, &[]);
+        testbed.keep_state().await;
+        rig.done(HookPhase::BeforeCordon).await;
+        rig.waits().await;
+        testbed.crash_and_forget();
+        until("the node is drained again", async || {
+            rig.step(HookPhase::BeforeDrain).await;
+            testbed.node() == format!("draining {OURS}")
+        })
+        .await;
+        rig.waits().await;
+        testbed.client(&["scancel", &job.to_string()]);
+        rig.done(HookPhase::BeforeDrain).await;
+    }
 }
 
 #[tokio::test]
@@ -156,15 +159,16 @@ async fn a_token_that_was_never_good_ends_the_drain_before_anything_changes() {
         return;
     };
     let token = testbed.folder().join("own-token");
-    for bad in [expired(&testbed), "no.token.at-all".to_owned()] {
+    let as_printed = testbed.client(&["scontrol", "token", "username=slurm"]);
+    assert!(as_printed.starts_with("SLURM_JWT="), "{as_printed}");
+    for bad in [expired(&testbed), "no.token.at-all".to_owned(), as_printed] {
         std::fs::write(&token, bad).unwrap();
         let rig = Rig::load_with(&testbed, &token, &[]).await;
         let begun = Instant::now();
-        rig.fails(HookPhase::BeforeCordon, true, "Slurm rejects the token")
-            .await;
+        let words = "Slurm rejects the token (its file holds the token alone, without `SLURM_JWT=`): ";
+        rig.fails(HookPhase::BeforeCordon, true, words).await;
         // The undo does not wait for it either.
-        rig.fails(HookPhase::OnCancel, true, "Slurm rejects the token")
-            .await;
+        rig.fails(HookPhase::OnCancel, true, words).await;
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         assert!(testbed.node().starts_with("idle"), "{}", testbed.node());
     }

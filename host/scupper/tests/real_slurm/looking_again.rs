@@ -1,14 +1,12 @@
 //! Slurm is looked at again while the pods leave, and before the end.
 
-use std::time::{Duration, Instant};
-
-use scupper_engine::HookPhase;
 use scupper_simulator::api::objects;
 use serde_json::json;
 
-use crate::driver::{WORKER, node};
-use crate::rig::Rig;
-use crate::testbed::{NODE, Testbed, until};
+use crate::driver::{WORKER, node, slurm_pod};
+use crate::testbed::{NODE, Testbed};
+
+const RESUMED: &str = "an operator resumed slurm-worker-0 in Slurm; drain it there again";
 
 fn update(testbed: &Testbed, what: &[&str]) {
     let name = format!("NodeName={NODE}");
@@ -32,8 +30,7 @@ async fn in_driver_mode_a_node_that_an_operator_resumes_during_the_evictions_is_
     .await;
     update(&testbed, &["State=RESUME"]);
     let job = testbed.submit(300, &[]);
-    let words = "an operator resumed slurm-worker-0 in Slurm; drain it there again";
-    rig.until("it waits for the operator", || rig.reported().contains(words))
+    rig.until("it waits for the operator", || rig.reported().contains(RESUMED))
         .await;
     assert!(!rig.reported().contains("Drained in"), "{}", rig.reported());
     assert_eq!(testbed.job(job), "RUNNING");
@@ -53,93 +50,31 @@ async fn in_driver_mode_a_node_that_an_operator_resumes_during_the_evictions_is_
 }
 
 #[tokio::test]
-async fn in_driver_mode_the_whole_node_is_held_without_a_slurm_pod_if_configured() {
-    let Some(testbed) = Testbed::up("unheld-hold", &[]) else {
+async fn in_driver_mode_an_operator_who_resumes_the_node_before_the_wave_of_slurm_pods_is_not_overridden() {
+    // With accounting a resume also removes the reason.
+    let Some(testbed) = Testbed::up("resumed-wave", &["--accounting"]) else {
         return;
     };
-    let pod = objects::pod("shop", "cart", WORKER)
-        .owner_replicaset("cart")
-        .build();
-    let config = [("hold", "slurm-pods"), ("no-slurm-pods", "hold")];
-    let mut rig = node(&testbed, &config, json!({}), vec![pod]).await;
+    let slow = objects::pod("shop", "slow", WORKER)
+        .owner_replicaset("slow")
+        .takes(4.0);
+    let pods = vec![slow.build(), slurm_pod("slurmd-0")];
+    let mut rig = node(&testbed, &[], json!({}), pods).await;
     rig.start().await;
-    let job = testbed.submit(300, &[]);
     rig.begin_drain("drain");
-    let waits = format!("waits for job {job}: ");
-    rig.until("it waits", || rig.reported().contains(&waits)).await;
-    assert!(!rig.reported().contains("evict    "), "{}", rig.reported());
-    testbed.client(&["scancel", &job.to_string()]);
-    assert_eq!(rig.ends("drain").await, "Succeeded", "{}", rig.reported());
-}
-
-#[tokio::test]
-async fn statistics_that_were_reset_and_a_restart_in_order_do_not_override_an_operator() {
-    let Some(testbed) = Testbed::up("reset", &[]) else {
-        return;
-    };
-    let rig = Rig::load(&testbed, &[]).await;
-    testbed.submit(300, &[]);
-    rig.done(HookPhase::BeforeCordon).await;
-    // By then slurmctld has saved the drain.
-    let begun = Instant::now();
-    until("the drain is older than that", async || {
-        rig.waits().await;
-        begun.elapsed() > Duration::from_secs(31)
+    rig.until("the pod is asked to leave", || {
+        rig.reported().contains("evict    shop/slow")
     })
     .await;
     update(&testbed, &["State=RESUME"]);
-    // A job that starts clears the reason.
-    testbed.submit(300, &[]);
-    assert_eq!(testbed.node(), "mixed none");
-    testbed.client(&["sdiag", "--reset"]);
-    let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("an operator resumed"), "{waits:?}");
-    assert_eq!(testbed.node(), "mixed none");
-    testbed.daemon("slurmctld", "stop");
-    testbed.daemon("slurmctld", "start");
-    until("slurmctld knows its nodes again", async || {
-        testbed.node() == "mixed none"
-    })
-    .await;
-    let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("an operator resumed"), "{waits:?}");
-    assert_eq!(testbed.node(), "mixed none");
-}
-
-#[tokio::test]
-async fn a_reboot_that_an_operator_requested_comes_first_and_the_drain_follows() {
-    let Some(testbed) = Testbed::up("reboot", &[]) else {
-        return;
-    };
-    let rig = Rig::load(&testbed, &[]).await;
     let job = testbed.submit(300, &[]);
-    let reboot = [
-        "scontrol",
-        "reboot",
-        "ASAP",
-        "nextstate=RESUME",
-        "reason=new kernel",
-        NODE,
-    ];
-    testbed.client(&reboot);
-    rig.done(HookPhase::BeforeCordon).await;
-    let waits = rig.waits().await;
-    assert!(
-        waits
-            .waiting_for
-            .iter()
-            .any(|on| on.what == NODE && on.detail.starts_with("reboots by `scontrol reboot`: ")),
-        "{waits:?}"
-    );
+    rig.until("it waits for the operator", || rig.reported().contains(RESUMED))
+        .await;
+    assert!(!rig.reported().contains("evict    slurm/"), "{}", rig.reported());
+    assert_eq!(testbed.job(job), "RUNNING");
+    assert_eq!(testbed.node(), "mixed none");
+    update(&testbed, &["State=DRAIN", "Reason=as it was"]);
     testbed.client(&["scancel", &job.to_string()]);
-    until("the reboot is under way", async || {
-        rig.waits().await;
-        testbed
-            .client(&["scontrol", "show", "node", NODE])
-            .contains("REBOOT_ISSUED")
-    })
-    .await;
-    testbed.daemon(&format!("slurmd-{NODE}"), "reboot");
-    rig.done(HookPhase::BeforeDrain).await;
-    assert_eq!(testbed.node(), format!("drained {}", crate::rig::OURS));
+    assert_eq!(rig.ends("drain").await, "Succeeded", "{}", rig.reported());
+    assert_eq!(testbed.node(), "drained as it was");
 }

@@ -33,6 +33,8 @@ mod limit;
 #[path = "../support/long.rs"]
 mod long;
 mod looking_again;
+mod operator;
+mod other_servers;
 mod outages;
 mod owning;
 mod parts;
@@ -41,6 +43,8 @@ mod programs;
 #[path = "../support/proxy.rs"]
 #[expect(dead_code, reason = "the faults of other servers are not used here")]
 mod proxy;
+mod rebooting;
+mod restarting;
 mod rig;
 mod searching;
 mod sharing;
@@ -50,4 +54,6 @@ mod skip;
 #[expect(dead_code, reason = "only the policies are built here")]
 mod support;
 mod testbed;
+mod unheld;
+mod versions;
 mod whole;

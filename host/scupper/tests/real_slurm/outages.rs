@@ -3,7 +3,7 @@
 use scupper_engine::HookPhase;
 use serde_json::{Value, json};
 
-use crate::driver::{WORKER, node};
+use crate::driver::{WORKER, is_off, node};
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
@@ -21,6 +21,34 @@ async fn goes_down(testbed: &Testbed) {
 async fn returns(testbed: &Testbed) {
     testbed.daemon(&format!("slurmd-{NODE}"), "start");
     until("the node is back", async || testbed.node().starts_with("idle ")).await;
+}
+
+/// With accounting, or from Slurm 26.05 on, nothing of the drain remains. Both are usual.
+#[tokio::test]
+async fn in_driver_mode_the_node_returns_from_each_outage_after_its_uncordon() {
+    for (name, option) in [
+        ("accounting", &["--accounting"][..]),
+        ("newer", &["--suite", "forky"]),
+    ] {
+        let options = [&["--slurmd-timeout", "4"], option].concat();
+        let Some(testbed) = Testbed::up(name, &options) else {
+            return;
+        };
+        let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+        driver.start().await;
+        assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
+        assert_eq!(
+            driver.uncordon("uncordon").await,
+            "Succeeded",
+            "{}",
+            driver.reported()
+        );
+        until("it is idle", async || testbed.node() == "idle none").await;
+        for _ in 0..2 {
+            goes_down(&testbed).await;
+            returns(&testbed).await;
+        }
+    }
 }
 
 #[tokio::test]
@@ -43,41 +71,40 @@ async fn after_an_uncordon_and_a_job_the_node_returns_from_its_next_outage() {
 }
 
 #[tokio::test]
-async fn an_uncordon_before_slurmd_has_registered_lets_the_node_return() {
+async fn in_driver_mode_an_uncordon_before_slurmd_has_registered_lets_the_node_return() {
     let Some(testbed) = Testbed::up("early-uncordon", &["--slurmd-timeout", "12"]) else {
         return;
     };
-    let mut rig = Rig::load(&testbed, &[]).await;
-    rig.done(HookPhase::BeforeCordon).await;
-    rig.done(HookPhase::BeforeDrain).await;
+    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+    driver.start().await;
+    assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
     testbed.daemon(&format!("slurmd-{NODE}"), "kill");
-    until("the node is silent", async || {
-        testbed
-            .client(&["scontrol", "show", "node", NODE])
-            .contains("NOT_RESPONDING")
-    })
-    .await;
-    rig.another("uncordon-uid");
+    let shown = || testbed.client(&["scontrol", "show", "node", NODE]);
+    until("the node is silent", async || shown().contains("NOT_RESPONDING")).await;
     // It waits until the node is DOWN.
-    rig.done(HookPhase::AfterUncordon).await;
-    let state = testbed.client(&["scontrol", "show", "node", NODE]);
+    assert_eq!(
+        driver.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        driver.reported()
+    );
+    let state = shown();
     assert!(
         state.contains("State=DOWN") && state.contains("Reason=Not responding ["),
         "{state}"
     );
+    assert_eq!(driver.events("SlurmNodeSilent").len(), 1);
+    assert!(driver.events("SlurmNodeStaysOut").is_empty());
     returns(&testbed).await;
 }
 
 #[tokio::test]
-async fn in_driver_mode_a_machine_that_is_declared_off_is_drained() {
+async fn a_machine_that_is_declared_off_is_drained() {
     let Some(testbed) = Testbed::up("off", &["--slurmd-timeout", "4"]) else {
         return;
     };
     let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
-    let off = json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
-        "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-01-01T00:00:00Z",
-        "lastHeartbeatTime": "2026-01-01T00:00:00Z"});
-    let edit = |node: &mut Value| node["status"]["conditions"] = json!([off]);
+    let edit = |node: &mut Value| node["status"]["conditions"] = json!([is_off()]);
     driver.api.store().edit("nodes", "", WORKER, edit).unwrap();
     goes_down(&testbed).await;
     let without = driver.types(&["drain", WORKER, "--timeout", "8s"]).ended().await;

@@ -105,12 +105,13 @@ impl Rig {
         }
     }
 
-    /// The drain began now, with a deadline this long from now.
-    pub(crate) fn deadline_in(&mut self, left: Duration) {
+    /// The drain began now, with a deadline this long from now. Returns its start.
+    pub(crate) fn deadline_in(&mut self, left: Duration) -> Time {
         let left = u64::try_from(left.as_millis()).unwrap();
         let now = Clock::System.now();
         self.started = Some(now);
         self.deadline = Some(Time::from_millis(now.as_millis() + left));
+        now
     }
 
     /// Another drain of the same node, or the uncordon after it.

@@ -3,7 +3,7 @@
 use scupper_engine::HookPhase;
 use serde_json::json;
 
-use crate::driver::{WORKER, node};
+use crate::driver::{WORKER, node, policies};
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
@@ -67,4 +67,41 @@ async fn two_nodes_for_one_slurm_node_are_refused() {
     second.another("uncordon-uid");
     second.done(HookPhase::AfterUncordon).await;
     assert_eq!(testbed.node(), drained);
+}
+
+#[tokio::test]
+async fn in_driver_mode_a_slurm_node_that_is_drained_for_another_node_refuses_the_drain() {
+    let Some(testbed) = Testbed::up("shared-driver", &[]) else {
+        return;
+    };
+    let theirs = Rig::load(&testbed, &[]).await;
+    theirs.done(HookPhase::BeforeCordon).await;
+    let drained = testbed.node();
+    let mut ours = node(&testbed, &[], json!({}), Vec::new()).await;
+    let doctor = ours.types(&["doctor", "--node", WORKER]).ended().await;
+    let fix = "uncordon that node, or correct `slurm-node`: two nodes cannot share one Slurm node";
+    assert!(doctor.stdout.contains(fix), "{doctor:?}");
+    ours.start().await;
+    assert_eq!(ours.drain("drain").await, "Failed", "{}", ours.reported());
+    let why = format!(
+        "{NODE} is drained in Slurm for another Kubernetes node: scupper: node={WORKER} cluster=testbed"
+    );
+    assert!(ours.reported().contains(&why), "{}", ours.reported());
+    assert!(!ours.is_cordoned());
+    assert_eq!(
+        ours.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        ours.reported()
+    );
+    assert_eq!(testbed.node(), drained);
+    // A table with one Slurm node for two nodes is not even loaded.
+    let table = format!("{WORKER}={NODE},worker-2={NODE}");
+    ours.configure(
+        json!({}),
+        policies(&testbed, &[("slurm-node-table", table.as_str())]),
+    );
+    let doctor = ours.types(&["doctor", "--node", WORKER]).ended().await;
+    let both = format!("{WORKER} and worker-2 cannot both be {NODE}");
+    assert!(format!("{doctor:?}").contains(&both), "{doctor:?}");
 }
