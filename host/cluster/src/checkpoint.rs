@@ -51,13 +51,11 @@ struct Versioned {
 #[derive(Debug, Serialize, Deserialize)]
 struct Wire {
     v: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
+    node: String,
     id: String,
     name: String,
     by: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    intent: Option<String>,
+    intent: String,
     phase: String,
     started: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,12 +167,12 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         packed_uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
     let wire = Wire {
         v: VERSION,
-        node: checkpoint.node.as_ref().map(|uid| uid.0.clone()),
+        node: checkpoint.node.0.clone(),
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         by: checkpoint.trigger.clone(),
-        intent: Some(intent_name(checkpoint.intent).to_owned()),
-        phase: checkpoint.phase.saved_name().to_owned(),
+        intent: intent_name(checkpoint.intent).to_owned(),
+        phase: checkpoint.phase.name().to_owned(),
         started: checkpoint.started.as_millis(),
         deadline: checkpoint.deadline.map(Time::as_millis),
         only_pods: checkpoint.only_pods,
@@ -215,20 +213,13 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     for group in wire.done {
         done_from_wire(group, &mut done)?;
     }
-    let phase = Phase::from_saved_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?;
-    let intent = match wire.intent {
-        Some(name) => intent_from_name(&name).ok_or(CheckpointFault::Unknown("intent"))?,
-        // A build that did not write it saved only an uncordon as uncordoning.
-        None if phase == Phase::Uncordoning => Intent::Uncordon,
-        None => Intent::Drain,
-    };
     Ok(Checkpoint {
-        node: wire.node.map(Uid),
+        node: Uid(wire.node),
         id: wire.id,
         name: wire.name,
         trigger: wire.by,
-        intent,
-        phase,
+        intent: intent_from_name(&wire.intent).ok_or(CheckpointFault::Unknown("intent"))?,
+        phase: Phase::from_name(&wire.phase).ok_or(CheckpointFault::Unknown("phase"))?,
         started: Time::from_millis(wire.started),
         deadline: wire.deadline.map(Time::from_millis),
         only_pods: wire.only_pods,
@@ -243,8 +234,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
             .into_iter()
             .map(hook_from_wire)
             .collect::<Result<_, _>>()?,
-        // A build that did not write it kept what was done only at a good end.
-        ended_well: wire.ended_well || (phase == Phase::Finished && !done.is_empty()),
+        ended_well: wire.ended_well,
         done,
         returns: wire.returns,
         stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),

@@ -54,7 +54,7 @@ impl WireNode {
         let (checkpoint, fault) = match meta.annotations.remove(DRAIN_ANNOTATION) {
             None => (None, None),
             Some(text) => match checkpoint::decode(&text) {
-                Ok(checkpoint) if checkpoint.node.as_ref().is_some_and(|uid| uid.0 != meta.uid) => {
+                Ok(checkpoint) if checkpoint.node.0 != meta.uid => {
                     (None, Some(CheckpointFault::OtherNode))
                 }
                 Ok(checkpoint) => (Some(checkpoint), None),

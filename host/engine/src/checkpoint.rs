@@ -11,9 +11,8 @@ use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Uid}
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The node it was written for: what it says of the cordon is not about another node of the same name. `None`: an
-    /// older build wrote it.
-    pub node: Option<Uid>,
+    /// The node it was written for: what it says of the cordon is not about another node of the same name.
+    pub node: Uid,
     /// The request's id.
     pub id: String,
     /// The request's name.
@@ -37,11 +36,10 @@ pub struct Checkpoint {
     /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has. A
     /// request that names its pods never drains a node.
     pub drained: bool,
-    /// While rolling back: why the request was withdrawn. `None`: it ended otherwise, or an older
-    /// build wrote it.
+    /// While rolling back: why the request was withdrawn. `None`: it ended otherwise.
     pub cancelled: Option<String>,
     /// Once it has ended without being done: whether its cordon was to stay, and with it what policies changed. `None`: it
-    /// has not, it was cancelled, or an older build wrote it.
+    /// has not, or it was cancelled.
     pub held: Option<bool>,
     /// Policies whose hooks undo something at the next uncordon.
     pub to_undo: BTreeSet<String>,
@@ -66,7 +64,7 @@ pub struct Checkpoint {
 /// What a drain had done when it was saved. A process that resumes it continues the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// When it was counted; zero: an older build saved it.
+    /// When it was counted.
     pub at: Time,
     /// Pods that were to leave and were still there: those of them that are gone later have left meanwhile.
     pub leaving: u32,
@@ -101,8 +99,7 @@ pub struct SavedHook {
     pub subject: Subject,
     /// The state that its last step returned.
     pub state: Vec<u8>,
-    /// Which version of the policy's state that is: another one may not be able to read it. `None`: there is no state,
-    /// or an older build saved it.
+    /// Which version of the policy's state that is: another one may not be able to read it. `None`: there is no state.
     pub state_version: Option<u32>,
     /// When its first step was taken.
     pub started: Time,
@@ -129,7 +126,7 @@ impl Checkpoint {
     pub fn to_go_on_from(request: &str, remembered: Option<Self>, node: Option<&Node>) -> Option<Self> {
         let of_request = |mark: &Self| mark.id == request;
         let remembered = remembered.filter(of_request);
-        let written_for = remembered.as_ref().and_then(|mark| mark.node.clone());
+        let written_for = remembered.as_ref().map(|mark| mark.node.clone());
         match node {
             Some(node) if written_for.is_none_or(|uid| uid == node.uid) => {
                 node.checkpoint.clone().filter(of_request)

@@ -31,7 +31,7 @@ pub enum Task {
     Step {
         /// The step.
         step: HookStep,
-        /// The version of the policy's state in this step; `None`: there is no state, or its version is unknown.
+        /// The version of the policy's state in this step; `None`: there is no state.
         state_version: Option<u32>,
     },
     /// Cordon the node and save the checkpoint, in one write that fails when the node has changed since `version`.

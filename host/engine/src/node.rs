@@ -65,7 +65,7 @@ impl Node {
     }
 
     /// A drain of ours has come to its end here, and the node has been cordoned since: its mark says so where the cordon
-    /// is ours, and its condition where it is not or an older build wrote the mark.
+    /// is ours, and its condition where it is not.
     pub fn is_drained_by_us(&self) -> bool {
         let is_ours =
             |it: &Condition| it.kind == "Drained" && it.status == "True" && it.reason == Self::DRAINED_BY_US;

@@ -39,41 +39,36 @@ impl Phase {
         Self::Finished,
     ];
 
-    /// Its name, its name in a checkpoint, and its text for people. Other programs parse the names, and running drains
-    /// have saved them, so these do not change.
+    /// Its name, and its text for people. Other programs parse the names, and running drains have saved them, so these
+    /// do not change.
     #[rustfmt::skip]
-    const fn names(self) -> (&'static str, &'static str, &'static str) {
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Planning    => ("planning", "planning", "planning"),
-            Self::Preparing   => ("preparing", "preparing", "preparing (before-cordon hooks)"),
-            Self::Cordoning   => ("cordoning", "cordoning", "cordoning"),
-            Self::Holding     => ("holding", "holding", "holding (before-drain hooks)"),
-            Self::Evicting    => ("evicting", "evicting", "evicting"),
-            Self::Verifying   => ("verifying", "verifying", "verifying (after-drain hooks)"),
-            Self::RollingBack => ("rolling back", "rolling-back", "rolling back"),
-            Self::Uncordoning => ("uncordoning", "uncordoning", "uncordoning"),
-            Self::Finished    => ("finished", "finished", "finished"),
+            Self::Planning    => ("planning", "planning"),
+            Self::Preparing   => ("preparing", "preparing (before-cordon hooks)"),
+            Self::Cordoning   => ("cordoning", "cordoning"),
+            Self::Holding     => ("holding", "holding (before-drain hooks)"),
+            Self::Evicting    => ("evicting", "evicting"),
+            Self::Verifying   => ("verifying", "verifying (after-drain hooks)"),
+            Self::RollingBack => ("rolling back", "rolling back"),
+            Self::Uncordoning => ("uncordoning", "uncordoning"),
+            Self::Finished    => ("finished", "finished"),
         }
     }
 
-    /// Its name in JSON, metrics, traces and errors.
+    /// Its name in JSON, metrics, traces, errors and checkpoints.
     pub const fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// Its name in a checkpoint.
-    pub const fn saved_name(self) -> &'static str {
-        self.names().1
-    }
-
-    /// The phase of this name in a checkpoint.
-    pub fn from_saved_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.saved_name() == name)
+    /// The phase of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
     /// Its text for people: its name, and which hooks run in it.
     pub const fn text(self) -> &'static str {
-        self.names().2
+        self.names().1
     }
 
     /// The plan is agreed, and the drain may have changed something.
@@ -123,13 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_begins_with_the_name_and_a_saved_name_has_no_spaces() {
+    fn a_text_begins_with_the_name_and_a_name_is_read_again() {
         for phase in Phase::ALL {
             assert!(phase.text().starts_with(phase.name()), "{phase}");
-            assert_eq!(phase.saved_name(), phase.name().replace(' ', "-"));
-            assert_eq!(Phase::from_saved_name(phase.saved_name()), Some(phase));
+            assert_eq!(Phase::from_name(phase.name()), Some(phase));
         }
-        assert_eq!(Phase::from_saved_name("rolling back"), None);
+        assert_eq!(Phase::from_name("resting"), None);
     }
 
     #[test]

@@ -29,6 +29,13 @@ impl SurgeMethod {
             Self::Scale => "scale",
         }
     }
+
+    /// The method of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Restart, Self::Scale]
+            .into_iter()
+            .find(|method| method.name() == name)
+    }
 }
 
 /// Which Deployments may be surged, and how.

@@ -48,11 +48,11 @@ fn notices() -> Vec<ReloadNotice> {
         digest: digest(),
         reason: reason(),
     };
-    let restarted = |wrote| ReloadNotice::HookRestarted {
+    let restarted = ReloadNotice::HookRestarted {
         name: name(),
         digest: digest(),
         phase: HookPhase::BeforeDrain,
-        wrote,
+        wrote: 1,
         reads: 2,
     };
     vec![
@@ -74,8 +74,7 @@ fn notices() -> Vec<ReloadNotice> {
         },
         degraded(""),
         degraded("slurm"),
-        restarted(None),
-        restarted(Some(1)),
+        restarted,
         ReloadNotice::Removed { name: name() },
     ]
 }

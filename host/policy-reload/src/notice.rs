@@ -61,8 +61,8 @@ pub enum ReloadNotice {
         digest: String,
         /// The hook's phase.
         phase: HookPhase,
-        /// The state's version; `None`: unknown.
-        wrote: Option<u32>,
+        /// The state's version.
+        wrote: u32,
         /// The version that this revision reads.
         reads: u32,
     },
@@ -149,13 +149,9 @@ impl fmt::Display for ReloadNotice {
                 reads,
             } => {
                 let digest = short(digest);
-                let wrote = wrote.map_or_else(
-                    || "an unknown version".to_owned(),
-                    |wrote| format!("version {wrote}"),
-                );
                 write!(
                     f,
-                    "policy {name}: a {phase} hook restarts without its state: it has {wrote}, and {digest} reads \
+                    "policy {name}: a {phase} hook restarts without its state: it has version {wrote}, and {digest} reads \
                      version {reads}"
                 )
             }

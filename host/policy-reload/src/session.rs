@@ -18,7 +18,7 @@ pub struct Session {
     pins: Mutex<Vec<Arc<Member>>>,
     promised: Vec<PolicyInfo>,
     /// The hooks whose restart was reported: by policy, phase, and the version of their state.
-    begun_again: Mutex<BTreeSet<(String, HookPhase, Option<u32>)>>,
+    begun_again: Mutex<BTreeSet<(String, HookPhase, u32)>>,
 }
 
 impl Session {
@@ -76,8 +76,8 @@ impl Session {
         }
     }
 
-    /// Takes one step of a policy's hook, whose state has this version. Whatever the policy does, this returns an
-    /// outcome within its wall-clock limit, and the version of the new state.
+    /// Takes one step of a policy's hook, whose state has this version; `None`: there is no state. Whatever the policy
+    /// does, this returns an outcome within its wall-clock limit, and the version of the new state.
     pub async fn step(&self, call: StepCall<'_>, wrote: Option<u32>) -> (StepOutcome, Option<u32>) {
         let Some(member) = self.take(&call.step.policy) else {
             return (no_hooks(&call.step.policy), None);
@@ -86,15 +86,16 @@ impl Session {
         if self.misses_promise(&member, |info| info.phases.contains(&call.step.phase)) {
             return (StepOutcome::Done, reads);
         }
-        let outcome = if call.step.state.is_empty() || wrote == reads {
-            member.policy.step(&call).await
-        } else {
-            self.notify_hook_restarted(&member, call.step.phase, wrote);
-            let step = HookStep {
-                state: Vec::new(),
-                ..call.step.clone()
-            };
-            member.policy.step(&StepCall { step: &step, ..call }).await
+        let outcome = match wrote.filter(|wrote| *wrote != member.reads()) {
+            None => member.policy.step(&call).await,
+            Some(wrote) => {
+                self.notify_hook_restarted(&member, call.step.phase, wrote);
+                let step = HookStep {
+                    state: Vec::new(),
+                    ..call.step.clone()
+                };
+                member.policy.step(&StepCall { step: &step, ..call }).await
+            }
         };
         let outcome = outcome.unwrap_or_else(|error| {
             self.failed(&member, &error);
@@ -132,7 +133,7 @@ impl Session {
     }
 
     /// Once for all hooks of a phase: there may be one for each pod.
-    fn notify_hook_restarted(&self, member: &Member, phase: HookPhase, wrote: Option<u32>) {
+    fn notify_hook_restarted(&self, member: &Member, phase: HookPhase, wrote: u32) {
         let hooks = (member.name().to_owned(), phase, wrote);
         let mut reported = self.begun_again.lock().unwrap_or_else(PoisonError::into_inner);
         if reported.insert(hooks)

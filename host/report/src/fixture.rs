@@ -9,7 +9,7 @@ use super::status::{LeaseHolder, NodeStatus, StatusDetails};
 /// A checkpoint of a drain without hooks and without a deadline.
 pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
     Checkpoint {
-        node: None,
+        node: Uid("n".into()),
         id: "id".into(),
         name: "drain-worker-1".into(),
         trigger: trigger.into(),

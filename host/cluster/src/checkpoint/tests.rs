@@ -101,7 +101,7 @@ impl Numbers {
         let policies = [self.text(), self.text()];
         let phase = self.one(&Phase::ALL);
         Checkpoint {
-            node: (self.below(2) == 0).then(|| self.uid()),
+            node: self.uid(),
             id: self.text(),
             name: self.text(),
             trigger: self.text(),
@@ -153,7 +153,7 @@ fn a_checkpoint_survives_a_round_trip() {
 
 fn plain() -> Checkpoint {
     Checkpoint {
-        node: Some(Uid("7a1f3c52-0000-4111-8222-933344445555".into())),
+        node: Uid("7a1f3c52-0000-4111-8222-933344445555".into()),
         id: "5d0e8f0e-1111-4222-8333-444455556666".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
@@ -225,29 +225,6 @@ fn five_hundred_running_hooks_fit_with_their_versions() {
 }
 
 #[test]
-fn a_hook_of_an_older_build_is_read_and_its_states_version_is_unknown() {
-    let hook = SavedHook {
-        policy: "slurm".to_owned(),
-        phase: HookPhase::BeforeDrain,
-        subject: Subject::Node,
-        state: b"job 7".to_vec(),
-        state_version: Some(3),
-        started: Time::from_millis(1),
-    };
-    let checkpoint = Checkpoint {
-        hooks: vec![hook],
-        ..plain()
-    };
-    let text = encode(&checkpoint).unwrap();
-    let older = text.replace(r#","version":3"#, "");
-    assert_ne!(text, older, "{text}");
-    let [hook] = &decode(&older).unwrap().hooks[..] else {
-        panic!("{older}")
-    };
-    assert_eq!((hook.state.as_slice(), hook.state_version), (&b"job 7"[..], None));
-}
-
-#[test]
 fn the_form_is_settled() {
     let text = encode(&plain()).unwrap();
     assert_eq!(
@@ -256,39 +233,6 @@ fn the_form_is_settled() {
          \"by\":\"LifecycleEvent\",\"intent\":\"drain\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
          \"own_cordon\":true}"
     );
-}
-
-#[test]
-fn an_older_one_that_names_no_node_is_read() {
-    let mut wire: serde_json::Value = serde_json::from_str(&encode(&plain()).unwrap()).unwrap();
-    wire.as_object_mut().unwrap().remove("node");
-    assert_eq!(
-        decode(&wire.to_string()),
-        Ok(Checkpoint {
-            node: None,
-            ..plain()
-        })
-    );
-}
-
-/// Old builds did not save the intent, and only an uncordon as uncordoning.
-#[test]
-fn an_older_checkpoints_phase_shows_its_intent() {
-    for (phase, intent) in [
-        (Phase::Uncordoning, Intent::Uncordon),
-        (Phase::Evicting, Intent::Drain),
-        (Phase::Finished, Intent::Drain),
-    ] {
-        let saved = Checkpoint {
-            intent,
-            phase,
-            ..plain()
-        };
-        let text = encode(&saved).unwrap();
-        let mut wire: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(wire.as_object_mut().unwrap().remove("intent").is_some(), "{text}");
-        assert_eq!(decode(&wire.to_string()), Ok(saved), "{phase}");
-    }
 }
 
 #[test]
@@ -301,26 +245,6 @@ fn the_intent_that_was_saved_counts_whatever_the_phase() {
     assert_eq!(decode(&encode(&finished).unwrap()), Ok(finished.clone()));
     let text = encode(&finished).unwrap().replace("\"uncordon\"", "\"rebuild\"");
     assert_eq!(decode(&text), Err(CheckpointFault::Unknown("intent")));
-}
-
-/// Old builds did not record whether a drain had succeeded; they kept completed hooks only if it had.
-#[test]
-fn an_older_checkpoints_completed_hooks_show_whether_the_drain_succeeded() {
-    let done = vec![("slurm".to_owned(), HookPhase::BeforeDrain, Subject::Node)];
-    for (phase, done, ended_well) in [
-        (Phase::Finished, done.clone(), true),
-        (Phase::Finished, Vec::new(), false),
-        (Phase::Evicting, done, false),
-    ] {
-        let older = Checkpoint {
-            phase,
-            done,
-            ..plain()
-        };
-        let text = encode(&older).unwrap();
-        assert!(!text.contains("ended_well") && !text.contains("counts"), "{text}");
-        assert_eq!(decode(&text).unwrap().ended_well, ended_well, "{text}");
-    }
 }
 
 #[test]

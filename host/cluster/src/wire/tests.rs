@@ -281,8 +281,8 @@ fn nodes() {
     );
     assert_eq!((plain.checkpoint, plain.conditions.len()), (None, 1));
 
-    let text =
-        "{\"v\":1,\"id\":\"i\",\"name\":\"n\",\"by\":\"command\",\"phase\":\"evicting\",\"started\":1}";
+    let text = "{\"v\":1,\"node\":\"u\",\"id\":\"i\",\"name\":\"n\",\"by\":\"command\",\"intent\":\"drain\",\
+                \"phase\":\"evicting\",\"started\":1}";
     let (ours, fault) = node(json!({"scupper.dev/drain": text, "a": "b"}));
     assert_eq!(
         ours.checkpoint.map(|checkpoint| checkpoint.id).as_deref(),
@@ -296,7 +296,7 @@ fn nodes() {
     );
 
     for (uid, is_read) in [("u", true), ("another", false)] {
-        let text = text.replacen("\"v\":1", &format!("\"v\":1,\"node\":\"{uid}\""), 1);
+        let text = text.replacen("\"node\":\"u\"", &format!("\"node\":\"{uid}\""), 1);
         let (node, fault) = node(json!({"scupper.dev/drain": text}));
         assert_eq!((node.checkpoint.is_some(), fault.is_none()), (is_read, is_read));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Node, Phase, Task, Trigger};
+use scupper_engine::{Answer, Checkpoint, Node, Task, Trigger, Uid};
 use tokio::time::sleep;
 
 use super::LocalOptions;
@@ -138,18 +138,12 @@ impl NodeAtDrainStart {
     pub(super) async fn adopt(
         &self,
         cluster: &Cluster,
-        mark: impl FnOnce() -> Checkpoint,
+        mark: impl FnOnce(Uid) -> Checkpoint,
     ) -> Result<(), LocalError> {
         let Some(node) = &self.adopt else { return Ok(()) };
-        let checkpoint = Checkpoint {
-            node: Some(node.uid.clone()),
-            phase: Phase::Finished,
-            own_cordon: true,
-            ..mark()
-        };
         let save = Task::Save {
             node: node.uid.clone(),
-            checkpoint,
+            checkpoint: mark(node.uid.clone()),
         };
         let message = match cluster.perform(&self.node, &save).await {
             Answer::Written { .. } => return Ok(()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Counts, Intent, Notice, Outcome, Phase, Request, Time, Trigger};
+use scupper_engine::{Checkpoint, Counts, Intent, Notice, Outcome, Phase, Request, Time, Trigger, Uid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -267,7 +267,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
-        self.start.adopt(cluster, || mark(now, &request)).await?;
+        self.start.adopt(cluster, |node| mark(node, now, &request)).await?;
         let resume = self.start.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let output = self.drains.output(&request.node);
@@ -343,10 +343,10 @@ fn new_id(now: Time) -> String {
     format!("{}-{:x}-{random:016x}", Trigger::Command.name(), now.as_millis())
 }
 
-/// The checkpoint of a request that has done nothing else.
-fn mark(now: Time, request: &Request) -> Checkpoint {
+/// The checkpoint of a request that has done nothing but make the node's cordon its own.
+fn mark(node: Uid, now: Time, request: &Request) -> Checkpoint {
     Checkpoint {
-        node: None,
+        node,
         id: request.id.clone(),
         name: request.name.clone(),
         trigger: request.trigger.clone(),
@@ -355,7 +355,7 @@ fn mark(now: Time, request: &Request) -> Checkpoint {
         started: now,
         deadline: None,
         only_pods: None,
-        own_cordon: false,
+        own_cordon: true,
         inherited: false,
         drained: false,
         cancelled: None,

@@ -20,7 +20,7 @@ const OFF: OccupancyOverrides = OccupancyOverrides {
 
 fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
     Checkpoint {
-        node: None,
+        node: Uid("u".to_owned()),
         id: id.to_owned(),
         name: format!("drain-{id}"),
         trigger: trigger.to_owned(),

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use scupper_engine::{Drain, Event, Intent, Request, Settings, Time};
+use scupper_engine::{Drain, Event, Intent, Request, Settings, Time, Uid};
 
 static DRAIN: Mutex<Option<Drain>> = Mutex::new(None);
 
@@ -27,7 +27,7 @@ pub extern "C" fn resume(now: u64) {
     let mut drain = DRAIN.lock().unwrap();
     let Some(old) = drain.take() else { return };
     let checkpoint = scupper_engine::Checkpoint {
-        node: None,
+        node: Uid(String::new()),
         id: old.request().id.clone(),
         name: String::new(),
         trigger: String::new(),

@@ -1,7 +1,5 @@
 //! Drains of other nodes that surge the same Deployments, some of them by requests with the same ids. While one has a
 //! Deployment, its budget may look open, and no other drain gets it.
-//!
-//! Everything is drawn from a separate stream, and only in some worlds whose drains surge Deployments.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +18,7 @@ pub(crate) fn arrivals(rng: &mut Rng) -> Vec<(u64, Chore)> {
         return Vec::new();
     }
     let count = rng.between(1, 6);
-    let drains = (0..count).map(|_| (rng.span(500, 300_000), Chore::OtherDrain(rng.next())));
+    let drains = (0..count).map(|_| (rng.span(30_000, 300_000), Chore::OtherDrain(rng.next())));
     drains.collect()
 }
 
@@ -48,7 +46,7 @@ impl Cluster {
             self.changes
                 .push(Change::Later(now + after, Chore::RaiseReady(uid.clone())));
         }
-        let ends = rng.span(3_000, 600_000);
+        let ends = rng.span(60_000, 600_000);
         self.changes
             .push(Change::Later(now + ends, Chore::OtherDrainEnds(uid)));
     }

@@ -1,6 +1,4 @@
 //! Force at the deadline: when a drain may delete what the operator named, and how.
-//!
-//! The settings are drawn from a separate stream: the worlds of older seeds stay the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

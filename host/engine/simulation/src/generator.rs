@@ -80,7 +80,7 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> InitialPod {
     newborn.pod.empty_dir = rng.chance(100);
     newborn.pod.grace_seconds = if rng.chance(100) { 0 } else { rng.between(1, 60) };
     newborn.pod.ready = newborn.pod.ready && !rng.chance(70);
-    newborn.pod.cordon_toleration = toleration(&newborn);
+    newborn.pod.cordon_toleration = toleration(rng, &newborn);
     newborn.script.ends_after = Some(rng.span(3_000, 180_000));
     newborn.script.goes_after = Some(if rng.chance(300) {
         0
@@ -107,14 +107,10 @@ fn part(rng: &mut Rng, mood: Mood, name: &str) -> InitialPod {
     }
 }
 
-/// Most pods that return here tolerate the cordon; few others do. This draws no random number, so that the worlds of
-/// older seeds stay the same.
-fn toleration(newborn: &Newborn) -> Option<String> {
+/// Most pods that return here tolerate the cordon; few others do.
+fn toleration(rng: &mut Rng, newborn: &Newborn) -> Option<String> {
     let comes_back = matches!(newborn.script.returns, Returns::Here { .. });
-    let tolerates = match newborn.pod.grace_seconds % 10 {
-        9 => true,
-        digit => comes_back && digit < 7,
-    };
+    let tolerates = rng.chance(if comes_back { 750 } else { 100 });
     tolerates.then(|| String::from("node.kubernetes.io/unschedulable:NoSchedule"))
 }
 

@@ -65,7 +65,7 @@ impl Invariants {
 
     /// Another process starts.
     pub(crate) fn restart(&mut self, now: u64, request: &Request, checkpoint: Option<&Checkpoint>) {
-        self.knowledge = Knowledge::new(request.deadline, checkpoint.and_then(|mark| mark.node.clone()));
+        self.knowledge = Knowledge::new(request.deadline, checkpoint.map(|mark| mark.node.clone()));
         self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);

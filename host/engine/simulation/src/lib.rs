@@ -52,5 +52,5 @@ mod world;
 
 pub use coverage::{Coverage, EXPECTED};
 pub use crossings::{FEATURES, NEVER_MEET};
-pub use run::{Faults, Report, Results, Stop, narrate, run, run_many};
+pub use run::{Report, Results, Stop, narrate, run, run_many};
 pub use violation::{INVARIANTS, Violation};

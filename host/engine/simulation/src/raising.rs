@@ -68,7 +68,7 @@ impl World {
         if forbidden {
             return Done::now(Answer::Forbidden { message });
         }
-        let lot = rollouts.rng.below(20);
+        let lot = self.rng.below(20);
         // The Deployment is gone.
         if lot == 2 && wild {
             rollouts.raised.remove(&deployment.uid);

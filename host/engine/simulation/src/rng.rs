@@ -9,6 +9,11 @@ impl Rng {
         Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5c0a_99e5_0d2a_1175)
     }
 
+    /// A stream for a part of the world that draws by itself.
+    pub(crate) const fn fork(&mut self) -> Self {
+        Self::new(self.next())
+    }
+
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

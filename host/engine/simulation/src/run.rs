@@ -36,42 +36,27 @@ pub struct Results {
     pub violations: Vec<Violation>,
 }
 
-/// The faults that a world may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Faults {
-    /// All of them.
-    #[default]
-    All,
-    /// The faults that the simulation began with: some seeds of `regressions.txt` found a violation in such a world.
-    First,
-}
-
 /// Runs the world of this seed.
-pub fn run(seed: u64, faults: Faults) -> Result<Report, Box<Violation>> {
-    run_world(seed, faults, false).0
+pub fn run(seed: u64) -> Result<Report, Box<Violation>> {
+    run_world(seed, false).0
 }
 
 /// Runs the world of this seed and returns its history.
-pub fn narrate(seed: u64, faults: Faults) -> (Result<Report, Box<Violation>>, Vec<String>) {
-    run_world(seed, faults, true)
+pub fn narrate(seed: u64) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    run_world(seed, true)
 }
 
-fn run_world(seed: u64, faults: Faults, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
-    let first = attempt(seed, faults, whole, whole);
+fn run_world(seed: u64, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    let first = attempt(seed, whole, whole);
     match first {
         // Once more, for its history.
-        (Err(_), _) if !whole => attempt(seed, faults, true, false),
+        (Err(_), _) if !whole => attempt(seed, true, false),
         first => first,
     }
 }
 
-fn attempt(
-    seed: u64,
-    faults: Faults,
-    traced: bool,
-    whole: bool,
-) -> (Result<Report, Box<Violation>>, Vec<String>) {
-    let mut world = World::new(seed, traced, faults);
+fn attempt(seed: u64, traced: bool, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {
+    let mut world = World::new(seed, traced);
     if whole {
         world.trace.keep_all();
     }
@@ -147,7 +132,7 @@ fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Results {
             break;
         }
         tally.worlds += 1;
-        match run(seed, Faults::All) {
+        match run(seed) {
             Ok(report) => {
                 tally.took += report.took;
                 tally.coverage.add(&report.coverage);

@@ -86,14 +86,7 @@ impl Scenario {
             1..4 => Mood::Kind,
             _ => Mood::Wild,
         };
-        // Drawn from a separate stream: the worlds of all seeds otherwise stay the same.
-        let filters = rarer_filters(&mut rng.clone(), mood);
-        let mut settings = settings(rng, mood, filters);
-        settings.wait_for_volumes = volumes::wait(&mut Rng::new(rng.clone().next() ^ 0x701), mood);
-        settings.at_deadline = forcing::at_deadline(&mut Rng::new(rng.clone().next() ^ 0x70f), mood);
-        settings.surge = surge::settings(&mut Rng::new(rng.clone().next() ^ 0x5a6e), mood);
-        let evictions_hang = forcing::evictions_hang(&mut Rng::new(rng.clone().next() ^ 0x4a96), &settings);
-        let displaced = displaced(&mut Rng::new(rng.clone().next() ^ 0xd15), &settings, mood);
+        let settings = settings(rng, mood);
         let population = generator::generate(rng, mood);
         let deadline = match mood {
             Mood::Calm => None,
@@ -107,15 +100,13 @@ impl Scenario {
             } else {
                 Owner::Nobody
             },
-            settings,
+            displaced: displaced(rng, &settings, mood),
             deadline,
             policies: policies(rng, mood),
             planned_faults: planned_faults(rng, mood, &population),
             population,
-            faults: Faults {
-                evictions_hang,
-                ..faults(rng, mood)
-            },
+            faults: faults(rng, mood, &settings),
+            settings,
             crashes: if mood == Mood::Calm {
                 0
             } else {
@@ -131,31 +122,11 @@ impl Scenario {
                 2 if mood != Mood::Calm => Some(Second::Drain),
                 _ => None,
             },
-            displaced,
         }
     }
 }
 
-impl Scenario {
-    /// Leaves out the faults that the simulation has learnt since the seeds of `regressions.txt` were found: with them
-    /// a seed may mean another world.
-    pub(crate) fn leave_out_later_faults(&mut self) {
-        self.faults.waits_for_its_turn = 0;
-        self.faults.evictions_hang = 0;
-        self.settings.wait_for_volumes = None;
-        self.settings.at_deadline = None;
-        self.settings.surge = None;
-        self.displaced = false;
-        self.planned_faults.retain(|(_, it)| {
-            !matches!(
-                it,
-                Fault::ClockStep(_) | Fault::Forbidden(_) | Fault::Break(Stream::Volumes)
-            )
-        });
-    }
-}
-
-/// Drawn from a separate stream, like the others. A raise would be taken back for another request than the world checks.
+/// A raise would be taken back for another request than the world checks.
 fn displaced(rng: &mut Rng, settings: &Settings, mood: Mood) -> bool {
     mood == Mood::Wild && settings.surge.is_none() && rng.chance(250)
 }
@@ -179,7 +150,7 @@ fn rarer_filters(rng: &mut Rng, mood: Mood) -> Filters {
     filters
 }
 
-fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
+fn settings(rng: &mut Rng, mood: Mood) -> Settings {
     let wild = mood == Mood::Wild;
     Settings {
         filters: Filters {
@@ -187,11 +158,10 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
             ignore_daemonsets: !wild || rng.chance(950),
             delete_emptydir_data: !wild || rng.chance(930),
             skip_wait_for_delete_timeout: Duration::from_secs(if wild && rng.chance(200) { 10 } else { 0 }),
-            ..rarer
+            ..rarer_filters(rng, mood)
         },
         grace_seconds: rng.chance(200).then(|| rng.between(0, 60)),
-        // Not drawn: the worlds of earlier seeds stay the same.
-        grace_only_longer: false,
+        grace_only_longer: wild && rng.chance(300),
         max_in_flight: usize::try_from(if rng.chance(250) { rng.between(1, 3) } else { 32 }).unwrap_or(32),
         own_pod: None,
         uncordon_on_failure: rng.chance(300),
@@ -200,11 +170,14 @@ fn settings(rng: &mut Rng, mood: Mood, rarer: Filters) -> Settings {
         } else {
             1
         },
+        wait_for_volumes: volumes::wait(rng, mood),
+        at_deadline: forcing::at_deadline(rng, mood),
+        surge: surge::settings(rng, mood),
         ..Settings::default()
     }
 }
 
-fn faults(rng: &mut Rng, mood: Mood) -> Faults {
+fn faults(rng: &mut Rng, mood: Mood, settings: &Settings) -> Faults {
     if mood == Mood::Calm {
         return Faults {
             watch_lag: 30,
@@ -241,8 +214,8 @@ fn faults(rng: &mut Rng, mood: Mood) -> Faults {
         slow_answer: rate(300, 200),
         crash_at_command: rate(400, 150),
         crash_at_answer: rate(400, 150),
-        waits_for_its_turn: if rng.clone().chance(400) { 700 } else { 0 },
-        evictions_hang: 0,
+        waits_for_its_turn: if rng.chance(400) { 700 } else { 0 },
+        evictions_hang: forcing::evictions_hang(rng, settings),
     }
 }
 
@@ -288,14 +261,13 @@ fn planned_faults(rng: &mut Rng, mood: Mood, population: &Population) -> Vec<(u6
             gentle(rng, mood, population, at, &mut all);
         }
     }
-    refusals(&mut Rng::new(rng.clone().next()), mood, &mut all);
-    clock_steps(&mut Rng::new(rng.clone().next() ^ 0x5e7), mood, &mut all);
-    broken_volumes(&mut Rng::new(rng.clone().next() ^ 0x702), mood, &mut all);
+    refusals(rng, mood, &mut all);
+    clock_steps(rng, mood, &mut all);
+    broken_volumes(rng, mood, &mut all);
     all
 }
 
-/// The API server refuses writes for a while. Drawn from a separate stream, so that the worlds of all seeds otherwise
-/// stay the same. In a kind world all refusals together are shorter than a drain tolerates.
+/// The API server refuses writes for a while. In a kind world all refusals together are shorter than a drain tolerates.
 fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
@@ -311,8 +283,7 @@ fn refusals(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// The wall clock is set. Drawn from a separate stream, so that the worlds of all seeds otherwise stay the same. In a
-/// kind world this makes no deadline pass, whichever process reads the clock.
+/// The wall clock is set. In a kind world this makes no deadline pass, whichever process reads the clock.
 fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     let longest = match mood {
         Mood::Calm => return,
@@ -331,7 +302,7 @@ fn clock_steps(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     }
 }
 
-/// The watch of volumes breaks, if there is one by then. Drawn from a separate stream, like the others.
+/// The watch of volumes breaks, if there is one by then.
 fn broken_volumes(rng: &mut Rng, mood: Mood, all: &mut Vec<(u64, Fault)>) {
     if mood != Mood::Calm && rng.chance(200) {
         all.push((rng.span(20_000, 10 * MINUTE), Fault::Break(Stream::Volumes)));

@@ -142,7 +142,7 @@ impl World {
     fn remove(&mut self, pod: &PodRef, grace: Option<u64>, evicts: bool) -> Done {
         let faults = self.scenario.faults.clone();
         let message = String::from("scripted");
-        if evicts && self.hangs.chance(faults.evictions_hang) {
+        if evicts && self.rng.chance(faults.evictions_hang) {
             self.coverage.count("answer", "Refused by a webhook that hangs");
             return self.hang(message);
         }
@@ -201,8 +201,8 @@ impl World {
 
     /// A webhook does not answer for ten seconds or more, or flow control asks for a long pause.
     fn hang(&mut self, message: String) -> Done {
-        let (answer, delay) = if self.hangs.chance(100) {
-            let retry_after = Some(Duration::from_secs(self.hangs.between(10, 400)));
+        let (answer, delay) = if self.rng.chance(100) {
+            let retry_after = Some(Duration::from_secs(self.rng.between(10, 400)));
             (EvictAnswer::Throttled { message, retry_after }, 0)
         } else {
             let (code, retry_after) = (500, None);
@@ -211,7 +211,7 @@ impl World {
                 message,
                 retry_after,
             };
-            (refused, self.hangs.between(10_000, 30_000))
+            (refused, self.rng.between(10_000, 30_000))
         };
         Done {
             answer: Answer::Evict(answer),

@@ -1,8 +1,6 @@
 //! Deployments whose budgets hold pods of the node are surged: their planner, their rollouts, and what a drain may ask.
-//! `raising` has the other method.
-//!
-//! Everything is drawn from a separate stream, and only in some worlds: the worlds of older seeds stay the same. The
-//! pods of ReplicaSets with one label in one namespace count as those of one Deployment.
+//! `raising` has the other method. The pods of ReplicaSets with one label in one namespace count as those of one
+//! Deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

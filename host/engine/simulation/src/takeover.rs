@@ -1,5 +1,4 @@
 //! A process that waits for its turn reads the node early and gets the Lease late: its copy of the node is that old.
-//! The copy is drawn from a separate stream, so that worlds without this fault stay the same.
 
 use scupper_engine::{Checkpoint, Event, Intent, Node, Outcome};
 
@@ -10,17 +9,14 @@ use crate::world::World;
 /// The checkpoints that the node has had in this episode.
 #[derive(Debug)]
 pub(crate) struct Copies {
-    rng: Rng,
     /// How often a process has waited for its turn, in a thousand.
     waits: u32,
     marks: Vec<Option<Checkpoint>>,
 }
 
 impl Copies {
-    pub(crate) const fn new(mut rng: Rng, waits: u32) -> Self {
-        rng.next();
+    pub(crate) const fn new(waits: u32) -> Self {
         Self {
-            rng,
             waits,
             marks: Vec::new(),
         }
@@ -36,16 +32,16 @@ impl Copies {
     }
 
     /// A process dies between the last write of its drain and its report.
-    fn dies_at_its_end(&mut self) -> bool {
-        self.rng.chance(self.waits / 4)
+    const fn dies_at_its_end(&self, rng: &mut Rng) -> bool {
+        rng.chance(self.waits / 4)
     }
 
     /// The copy of a process that starts now; the newest is as likely as any other.
-    fn remembered(&mut self) -> Option<Checkpoint> {
-        if !self.rng.chance(self.waits) {
+    fn remembered(&self, rng: &mut Rng) -> Option<Checkpoint> {
+        if !rng.chance(self.waits) {
             return None;
         }
-        self.rng.pick(&self.marks).cloned().flatten()
+        rng.pick(&self.marks).cloned().flatten()
     }
 }
 
@@ -56,7 +52,7 @@ impl World {
         let outcome = self.drain.as_ref().and_then(scupper_engine::Drain::outcome);
         let is_drained = self.request.intent == Intent::Drain && outcome == Some(&Outcome::Drained);
         let may_die = is_drained && self.scenario.mood == Mood::Wild && self.stop.is_none();
-        if !may_die || !self.copies.dies_at_its_end() {
+        if !may_die || !self.copies.dies_at_its_end(&mut self.rng) {
             return false;
         }
         self.coverage.count("ending", "died at its end");
@@ -69,13 +65,13 @@ impl World {
 
     /// The checkpoint from which the process that starts now continues, and the one that the node truly has.
     pub(crate) fn left_behind(&mut self) -> (Option<Checkpoint>, Option<Checkpoint>) {
-        let remembered = self.copies.remembered();
+        let remembered = self.copies.remembered(&mut self.rng);
         let node: Option<Node> = self.cluster.node_event();
         let id = &self.request.id;
         let mut truth = node.as_ref().and_then(|node| node.checkpoint.clone());
         truth = truth.filter(|mark| mark.id == *id);
         if let Some(copy) = &remembered {
-            let same_node = node.as_ref().map(|node| &node.uid) == copy.node.as_ref();
+            let same_node = node.as_ref().map(|node| &node.uid) == Some(&copy.node);
             if same_node && truth.as_ref() != Some(copy) {
                 self.coverage.count("ending", "taken over with a stale copy");
             } else if !same_node {

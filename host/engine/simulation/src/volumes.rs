@@ -1,7 +1,5 @@
 //! The volumes of the node's pods: each is detached some time after its last pod, or never. Checks what a drain that
 //! waits for them reports.
-//!
-//! Everything is drawn from a separate stream, and only in some worlds: the worlds of older seeds stay the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,8 +49,7 @@ struct Attached {
 }
 
 impl Volumes {
-    pub(crate) fn new(mut rng: Rng, mood: Mood) -> Self {
-        rng.next();
+    pub(crate) const fn new(rng: Rng, mood: Mood) -> Self {
         Self {
             rng,
             mood,

@@ -11,7 +11,6 @@ use crate::crowd;
 use crate::invariants::Invariants;
 use crate::queue::Queue;
 use crate::rng::Rng;
-use crate::run::Faults;
 use crate::scenario::{Mood, Scenario};
 use crate::surge::{self, Rollouts};
 use crate::takeover::Copies;
@@ -32,8 +31,6 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) copies: Copies,
     pub(crate) rng: Rng,
-    /// What becomes of evictions that hang.
-    pub(crate) hangs: Rng,
     pub(crate) scenario: Scenario,
     pub(crate) cluster: Cluster,
     pub(crate) queue: Queue,
@@ -83,24 +80,23 @@ pub(crate) struct Channel {
     pub(crate) begun: u64,
 }
 
-fn cluster(seed: u64, scenario: &Scenario) -> Cluster {
+fn cluster(rng: &mut Rng, scenario: &Scenario) -> Cluster {
     let mut cluster = Cluster::new(scenario.cordon);
-    let surge = scenario.settings.surge.as_ref();
-    let crowd = crowd::arrivals(&mut Rng::new(seed ^ 0x000c_07d5));
-    let rng = Rng::new(seed ^ 0x5a6e_0117);
-    cluster.rollouts = surge.map(|surge| Rollouts::new(surge.method, rng, scenario.mood, crowd));
-    let waits = scenario.settings.wait_for_volumes.is_some();
-    cluster.volumes = waits.then(|| Volumes::new(Rng::new(seed ^ 0x0070_1ce5), scenario.mood));
+    if let Some(surge) = &scenario.settings.surge {
+        let crowd = crowd::arrivals(rng);
+        cluster.rollouts = Some(Rollouts::new(surge.method, rng.fork(), scenario.mood, crowd));
+    }
+    if scenario.settings.wait_for_volumes.is_some() {
+        cluster.volumes = Some(Volumes::new(rng.fork(), scenario.mood));
+    }
     cluster
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, traced: bool, faults: Faults) -> Self {
+    pub(crate) fn new(seed: u64, traced: bool) -> Self {
         let mut rng = Rng::new(seed);
-        let mut scenario = Scenario::new(&mut rng);
-        if faults == Faults::First {
-            scenario.leave_out_later_faults();
-        }
+        let scenario = Scenario::new(&mut rng);
+        let cluster = cluster(&mut rng, &scenario);
         let settings = scenario.settings.clone();
         let request = Request {
             id: String::new(),
@@ -120,10 +116,9 @@ impl World {
         let mut world = Self {
             now: START,
             clock: Clock::new(),
-            copies: Copies::new(Rng::new(!seed), scenario.faults.waits_for_its_turn),
-            hangs: Rng::new(seed ^ 0x4a96_0e71),
+            copies: Copies::new(scenario.faults.waits_for_its_turn),
             rng,
-            cluster: cluster(seed, &scenario),
+            cluster,
             queue: Queue::default(),
             coverage: Coverage::default(),
             trace: Trace::new(traced),

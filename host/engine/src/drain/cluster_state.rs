@@ -69,7 +69,7 @@ impl ClusterState {
     }
 
     /// An earlier process has worked on this node.
-    pub(super) fn expect_node(&mut self, uid: Option<Uid>) {
+    pub(super) fn expect_node(&mut self, uid: Uid) {
         self.node_state.expect(uid);
     }
 

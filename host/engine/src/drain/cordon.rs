@@ -57,7 +57,7 @@ impl Drain {
         let Some((node, version)) = self.version_to_write() else {
             return;
         };
-        let checkpoint = self.checkpoint(Phase::Holding, true);
+        let checkpoint = self.checkpoint(node.clone(), Phase::Holding, true);
         let revision = self.checkpoint_state.revision();
         let task = Task::Cordon {
             node,

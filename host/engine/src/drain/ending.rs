@@ -195,8 +195,8 @@ impl Drain {
             // The mark stays with the cordon, so that a later uncordon knows it.
             if self.ending.final_written {
                 self.finish();
-            } else {
-                self.push_save(self.last_checkpoint());
+            } else if let Some(node) = self.node_to_write() {
+                self.push_save(self.last_checkpoint(node));
             }
         } else if !is_cordon_ours && self.has_mark() {
             self.push_forget();

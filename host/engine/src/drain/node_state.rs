@@ -41,8 +41,8 @@ impl NodeState {
     }
 
     /// An earlier process has dealt with this node.
-    pub(super) fn expect(&mut self, uid: Option<Uid>) {
-        self.uid = uid;
+    pub(super) fn expect(&mut self, uid: Uid) {
+        self.uid = Some(uid);
     }
 
     pub(super) fn is_cordoned(&self) -> bool {

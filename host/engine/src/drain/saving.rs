@@ -5,16 +5,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Checkpoint, HookPhase, Outcome, Phase, digest_of_pods};
+use crate::{Checkpoint, HookPhase, Outcome, Phase, Uid, digest_of_pods};
 
 impl Drain {
     /// The checkpoint to save now.
-    pub(super) fn checkpoint(&self, phase: Phase, own_cordon: bool) -> Checkpoint {
+    pub(super) fn checkpoint(&self, node: Uid, phase: Phase, own_cordon: bool) -> Checkpoint {
         let hooks = self.hooks.open().map(|(key, hook)| hook.saved(key));
         let done = self.hooks.done();
         let done = done.map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
         Checkpoint {
-            node: self.cluster.node_uid().cloned(),
+            node,
             id: self.request.id.clone(),
             name: self.request.name.clone(),
             trigger: self.request.trigger.clone(),
@@ -68,8 +68,8 @@ impl Drain {
 
     /// The mark of a cordon that stays. What a failed drain's hooks did is undone, so a drain that begins from here
     /// calls them again.
-    pub(super) fn last_checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = self.checkpoint(Phase::Finished, self.cordon.is_ours());
+    pub(super) fn last_checkpoint(&self, node: Uid) -> Checkpoint {
+        let mut checkpoint = self.checkpoint(node, Phase::Finished, self.cordon.is_ours());
         if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
             checkpoint.to_undo.extend(self.undoing_policies());
         }

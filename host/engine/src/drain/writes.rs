@@ -95,24 +95,25 @@ impl Drain {
             .checkpoint_state
             .save_due()
             .is_some_and(|due| due <= self.now);
-        if saves && is_due && self.node_to_write().is_some() {
+        if saves
+            && is_due
+            && let Some(node) = self.node_to_write()
+        {
             self.checkpoint_state.count_save(self.now);
             let phase = if self.phase == Phase::Cordoning {
                 Phase::Holding
             } else {
                 self.phase
             };
-            self.push_save(self.checkpoint(phase, self.cordon.is_ours()));
+            self.push_save(self.checkpoint(node, phase, self.cordon.is_ours()));
         }
     }
 
+    /// Saves a checkpoint on the node that it is for, which may be written.
     pub(super) fn push_save(&mut self, checkpoint: Checkpoint) {
-        let Some(node) = self.node_to_write() else {
-            return;
-        };
         let revision = self.checkpoint_state.revision();
         let task = Task::Save {
-            node,
+            node: checkpoint.node.clone(),
             checkpoint: checkpoint.clone(),
         };
         self.outbox.push(
@@ -153,7 +154,7 @@ impl Drain {
     }
 
     /// The UID of the node that may be written now: no write is under way, and the last one did not fail a moment ago.
-    fn node_to_write(&self) -> Option<Uid> {
+    pub(super) fn node_to_write(&self) -> Option<Uid> {
         let idle = !self.outbox.writes() && self.now >= self.writer.retry_at;
         let uid = self.cluster.node_uid();
         uid.filter(|_| idle && !self.checkpoint_state.is_node_gone())

@@ -409,7 +409,7 @@ fn a_checkpoint_of_another_request_is_ignored() {
 #[test]
 fn a_drain_is_not_resumed_on_another_node_of_the_name() {
     let checkpoint = checkpoint_in(Phase::Evicting, true);
-    assert_eq!(checkpoint.node, Some(node().uid));
+    assert_eq!(checkpoint.node, node().uid);
     let anew = Node {
         uid: Uid("anew".to_owned()),
         unschedulable: true,

@@ -175,7 +175,7 @@ pub(crate) fn link(
     let pre = linker
         .instantiate_pre(component)
         .map_err(|error| types("imports", &error))?;
-    let exports = Exports::of(&runtime.engine, &pre).map_err(|error| types("exports", &error))?;
+    let exports = Exports::of(&pre).map_err(|error| types("exports", &error))?;
     let context = PolicyContext {
         policy: spec.name.clone(),
         config: spec.config.clone(),

@@ -20,8 +20,8 @@ use crate::imports::wasi::{Occasion, Wasi};
 use crate::load::flaws::{self, Flaw};
 use crate::wit::bindings::exports::scupper::drain::{about, hooks, planner, surroundings};
 use crate::wit::bindings::scupper::drain::log::Level;
+use crate::wit::from_wit;
 use crate::wit::to_wit::{self, Lists, PlanLists};
-use crate::wit::{earlier, from_wit};
 use crate::{DrainInfo, PlanCall, StepCall};
 
 /// A linked policy.
@@ -42,13 +42,11 @@ pub(crate) struct Exports {
     pub(crate) planner: Option<planner::GuestIndices>,
     pub(crate) hooks: Option<hooks::GuestIndices>,
     pub(crate) surroundings: Option<surroundings::GuestIndices>,
-    /// It was built before `drain.held` existed.
-    former: bool,
 }
 
 impl Exports {
     /// Finds every interface.
-    pub(crate) fn of(engine: &Engine, pre: &InstancePre<StoreData>) -> wasmtime::Result<Self> {
+    pub(crate) fn of(pre: &InstancePre<StoreData>) -> wasmtime::Result<Self> {
         let has = |name: &str| pre.component().get_export_index(None, name).is_some();
         Ok(Self {
             about: about::GuestIndices::new(pre)?,
@@ -61,26 +59,12 @@ impl Exports {
             surroundings: has("scupper:drain/surroundings@0.1.0")
                 .then(|| surroundings::GuestIndices::new(pre))
                 .transpose()?,
-            former: earlier::is_former(engine, pre),
         })
     }
 
     /// Checks the types of all of them.
     fn check(&self, store: &mut Store<StoreData>, instance: &Instance) -> wasmtime::Result<()> {
         self.about.load(&mut *store, instance)?;
-        if self.former {
-            earlier::check(store, instance, (self.planner.is_some(), self.hooks.is_some()))?;
-        } else {
-            self.check_roles(store, instance)?;
-        }
-        self.surroundings
-            .as_ref()
-            .map(|surroundings| surroundings.load(&mut *store, instance))
-            .transpose()?;
-        Ok(())
-    }
-
-    fn check_roles(&self, store: &mut Store<StoreData>, instance: &Instance) -> wasmtime::Result<()> {
         self.planner
             .as_ref()
             .map(|planner| planner.load(&mut *store, instance))
@@ -88,6 +72,10 @@ impl Exports {
         self.hooks
             .as_ref()
             .map(|hooks| hooks.load(&mut *store, instance))
+            .transpose()?;
+        self.surroundings
+            .as_ref()
+            .map(|surroundings| surroundings.load(&mut *store, instance))
             .transpose()?;
         Ok(())
     }
@@ -130,9 +118,6 @@ impl Guest {
         let bounds = self.probe();
         let work = async {
             let (mut store, instance) = self.open(&bounds, None, (CallScope::Nothing, None)).await?;
-            if self.exports.former {
-                return earlier::phases(&mut store, &instance).await;
-            }
             hooks.load(&mut store, &instance)?.call_phases(&mut store).await
         };
         let phases = self.run("phases", &bounds, work, answered).await?;
@@ -171,9 +156,6 @@ impl Guest {
                 .await?;
             let (pods, waves) = (lists.pods(), draft.waves());
             let (drain, node, plan) = (to_wit::drain(&call.drain), lists.node(), draft.plan(&waves));
-            if self.exports.former {
-                return earlier::make_plan(&mut store, &instance, drain, node, (&pods, plan)).await;
-            }
             let planner = planner.load(&mut store, &instance)?;
             planner.call_make_plan(&mut store, drain, node, &pods, plan).await
         };
@@ -237,9 +219,6 @@ impl Guest {
                 pods: &pods,
                 state: &call.step.state,
             };
-            if self.exports.former {
-                return earlier::step(&mut store, &instance, call).await;
-            }
             hooks
                 .load(&mut store, &instance)?
                 .call_step(&mut store, call)

@@ -35,9 +35,7 @@ pub struct ForcedNames {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireForce {
     begins: u64,
-    #[serde(default)]
     ahead: ForcedNames,
-    #[serde(default)]
     deleted: ForcedNames,
 }
 

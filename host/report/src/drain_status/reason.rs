@@ -16,7 +16,7 @@ pub(super) struct WireReason {
     who: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     hook: String,
-    /// Text of the server, finalizers, or another method than the usual.
+    /// Text of the server, finalizers, or the method of a surge.
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,10 +33,7 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
     match reason {
         Reason::PlannerFailed { policy, message } => (wire.who, wire.text) = (short(policy), short(message)),
         Reason::Surging { workload, method } => {
-            wire.who = short(workload);
-            if *method == SurgeMethod::Scale {
-                method.name().clone_into(&mut wire.text);
-            }
+            (wire.who, wire.text) = (short(workload), method.name().to_owned());
         }
         Reason::WaveNotStarted { wave } => wire.who = short(wave),
         Reason::HookRunning { policy, phase } => (wire.who, wire.hook) = (short(policy), phase.to_string()),
@@ -99,12 +96,7 @@ pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
         "BudgetExhausted" => Reason::BudgetExhausted { budget: who, message },
         "Surging" => Reason::Surging {
             workload: who,
-            // An older build restarts.
-            method: if message == SurgeMethod::Scale.name() {
-                SurgeMethod::Scale
-            } else {
-                SurgeMethod::Restart
-            },
+            method: SurgeMethod::from_name(&message)?,
         },
         "BudgetNotObserved" => Reason::BudgetNotObserved { message },
         "MoreThanOneBudget" => Reason::MoreThanOneBudget { message },

@@ -13,10 +13,9 @@ const NAMED: usize = 3;
 
 /// The surges of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct SurgeSummary {
     /// Their replicas are raised; otherwise they are restarted.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub raises: bool,
     /// The Deployments.
     pub restarts: Vec<Restart>,
@@ -26,7 +25,6 @@ pub struct SurgeSummary {
 
 /// A Deployment that the drain surges.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Restart {
     /// `namespace/name`
     pub deployment: String,
@@ -42,7 +40,6 @@ pub struct Restart {
 
 /// A workload that the drain cannot surge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ImpossibleRestart {
     /// Its kind; empty: unknown.
     pub kind: String,

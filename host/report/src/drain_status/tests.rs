@@ -261,21 +261,6 @@ fn the_restarts_of_a_plan_keep_their_texts_in_the_annotation() {
 }
 
 #[test]
-fn a_plan_of_an_older_driver_has_no_restarts() {
-    let text = r#"{"v":1,"drain":"id","at":1,"plan":{"leaving":1,"staying":0,"waves":[],"stays":[]}}"#;
-    let plan = status_from_text(text).unwrap().plan.unwrap();
-    assert!(plan.surge.is_empty());
-    let view = DrainStatus {
-        plan: Some(plan),
-        ..DrainStatus::default()
-    };
-    assert!(
-        !status_to_text(&view).contains("surge"),
-        "an older reader sees what it knows"
-    );
-}
-
-#[test]
 fn a_pod_that_was_deleted_at_the_deadline_is_news_and_one_that_may_be_is_none() {
     let forced = |number| Notice::Forced {
         pod: pod(number),
@@ -304,7 +289,7 @@ fn an_unreadable_status_counts_as_none() {
     for text in ["", "{}", "[]", "null", r#"{"v":2,"drain":"id","at":1}"#] {
         assert_eq!(status_from_text(text), None, "{text}");
     }
-    let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"new":1}"#;
+    let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"more":0,"new":1}"#;
     assert_eq!(status_from_text(strange).unwrap().pods, []);
 }
 

@@ -46,7 +46,6 @@ struct Wire {
     force: Option<WireForce>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pods: Vec<WirePod>,
-    #[serde(default)]
     more: u32,
 }
 

@@ -145,7 +145,7 @@ pub struct HandOverArgs {
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
     /// How long to wait for the driver to begin before the request is withdrawn
-    #[arg(long, alias = "taken-within", default_value = "30s", value_name = "DURATION")]
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
     pub claim_timeout: String,
     /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
@@ -158,7 +158,7 @@ pub struct CancelArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
     /// How long to wait until the drain has ended and is rolled back
-    #[arg(long, alias = "ended-within", default_value = "60s", value_name = "DURATION")]
+    #[arg(long, default_value = "60s", value_name = "DURATION")]
     pub wait_timeout: String,
     /// Driver whose drains to cancel
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]

@@ -194,13 +194,3 @@ fn an_unknown_certificate_is_refused_unless_the_user_insists_and_then_a_warning_
     let warnings = run.stderr.matches("warning: --insecure-skip-tls-verify").count();
     assert_eq!(warnings, 1, "{run:#?}");
 }
-
-#[test]
-fn flags_under_their_former_names_still_work() {
-    let rig = Rig::new();
-    rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&["drain", "worker-1", "--taken-within", "5s"]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    let run = rig.run(&["cancel", "worker-1", "--ended-within", "5s"]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
-}

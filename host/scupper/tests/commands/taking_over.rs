@@ -120,7 +120,7 @@ fn a_driver_whose_kubelet_is_alive_keeps_its_drain_from_a_machine_that_is_said_t
 fn a_machine_that_is_off_is_drained_although_its_driver_was_rolling_back() {
     let rig = abandoned("LifecycleEvent");
     let mut mark = rig.mark("worker-1").unwrap();
-    mark["phase"] = json!("rolling-back");
+    mark["phase"] = json!("rolling back");
     mark["cancelled"] = json!("withdrawn");
     edit(&rig, |node| {
         node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());

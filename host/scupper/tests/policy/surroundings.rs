@@ -1,12 +1,11 @@
 //! The checks of policies: their findings about the environment.
 
-use scupper_engine::{HookPhase, PlanAnswer, StepOutcome};
 use scupper_policy::{PolicyFinding, Severity};
 use scupper_policy_spec::{HttpGrant, PolicySpec};
 
 use crate::http::rig::{LOOPBACK, Rig};
 use crate::http::server::{Server, response};
-use crate::support::{chain, grant, load, load_spec, node, plan, scratch, short, spec, step};
+use crate::support::{grant, load, load_spec, node, short, spec};
 
 /// The guest with this configuration, and no grant of requests.
 fn surrounded(config: &[(&str, &str)]) -> PolicySpec {
@@ -133,37 +132,4 @@ async fn it_asks_servers_and_changes_nothing() {
     }
     let touched = findings(surrounded(&[("do", "touch")])).await;
     assert_eq!(touched[0].message.matches("NotGranted").count(), 2, "{touched:?}");
-}
-
-/// `former/former.wasm` was built from `former/former.rs` before `drain.held` and `surroundings` existed.
-#[tokio::test]
-async fn a_policy_from_before_is_loaded_and_called_as_it_was_made() {
-    let file = scratch().join("former.wasm");
-    let module = include_bytes!("former/former.wasm");
-    std::fs::write(&file, xtask::encode(module).unwrap()).unwrap();
-    let spec = PolicySpec {
-        name: "p".to_owned(),
-        file,
-        ..PolicySpec::default()
-    };
-    let policies = load_spec(spec)
-        .await
-        .unwrap_or_else(|error| panic!("{}", chain(&error)));
-    let info = policies.infos().remove(0);
-    assert_eq!(
-        (info.planner, info.phases),
-        (true, vec![HookPhase::BeforeDrain, HookPhase::OnCancel])
-    );
-    assert_eq!(policies.check(Some(&node())).await, []);
-    let refused = "drain-uid maintenance LifecycleEvent node-1 3".to_owned();
-    assert_eq!(plan(&policies, 3).await, PlanAnswer::Refused { message: refused });
-    let outcome = step(&policies, HookPhase::BeforeDrain, b"").await;
-    let reported = "drain-uid 1700000100000 1700000900000 1700000200000 false".to_owned();
-    assert_eq!(
-        outcome,
-        StepOutcome::Failed {
-            message: reported,
-            retry_after: None
-        }
-    );
 }

@@ -37,7 +37,7 @@ async fn reported(session: &Session, after: (&[u8], Option<u32>)) -> (String, Op
     }
 }
 
-fn begun_again(rig: &mut Rig) -> Vec<(Option<u32>, u32)> {
+fn begun_again(rig: &mut Rig) -> Vec<(u32, u32)> {
     let version = |notice| match notice {
         ReloadNotice::HookRestarted { wrote, reads, .. } => Some((wrote, reads)),
         _ => None,
@@ -100,23 +100,21 @@ async fn an_earlier_revision_continues_the_hook_if_the_active_one_cannot_read_th
 async fn without_a_revision_that_reads_the_state_the_hook_restarts_and_reports_it_once() {
     let state = tempfile::tempdir().unwrap();
     let mut rig = restarted(state.path(), &["revision_1"], "revision_3").await;
-    for (wrote, hook) in [(Some(7), saved(b"x", Some(7))), (None, saved(b"x", None))] {
-        let session = rig.catalogue.resume(&[hook]).await;
-        for _ in 0..2 {
-            assert_eq!(
-                reported(&session, (b"x", wrote)).await,
-                ("3 after".to_owned(), Some(2)),
-                "it is not given what it cannot read"
-            );
-        }
+    let session = rig.catalogue.resume(&[saved(b"x", Some(7))]).await;
+    for _ in 0..2 {
         assert_eq!(
-            reported(&session, (b"3", Some(2))).await.0,
-            "3 after 3",
-            "its own it is given"
+            reported(&session, (b"x", Some(7))).await,
+            ("3 after".to_owned(), Some(2)),
+            "it is not given what it cannot read"
         );
-        rig.rescan().await;
-        assert_eq!(begun_again(&mut rig), [(wrote, 2)]);
     }
+    assert_eq!(
+        reported(&session, (b"3", Some(2))).await.0,
+        "3 after 3",
+        "its own it is given"
+    );
+    rig.rescan().await;
+    assert_eq!(begun_again(&mut rig), [(7, 2)]);
 }
 
 #[tokio::test]
@@ -152,7 +150,7 @@ async fn after_a_rollback_a_running_drain_restarts_its_hook_on_the_good_revision
     );
     assert_eq!(reported(&session, (b"1", Some(1))).await.0, "1 after 1");
     rig.rescan().await;
-    assert_eq!(begun_again(&mut rig), [(Some(2), 1)]);
+    assert_eq!(begun_again(&mut rig), [(2, 1)]);
     assert_eq!(rig.catalogue.stragglers(), [], "no drain stays with the bad one");
 }
 

@@ -143,7 +143,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
     assert!(!format!("{before:?}").contains("secret"), "{before:?}");
 
     let left = Checkpoint {
-        node: None,
+        node: Uid("n".into()),
         id: "u-1".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),

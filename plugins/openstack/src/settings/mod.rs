@@ -15,7 +15,7 @@ use crate::nova::Mapping;
 pub(crate) use moves::{Incoming, Moves, OnDeadline, Order, Others, Stopped};
 use reading::Reader;
 
-const KEYS: [&str; 43] = [
+const KEYS: [&str; 42] = [
     "cluster",
     "auth-url",
     "auth-type",
@@ -46,8 +46,6 @@ const KEYS: [&str; 43] = [
     "server-deadline-seconds",
     "on-deadline",
     "on-failure",
-    // Its name until 0.1.
-    "rollback",
     "poll-seconds",
     "token-timeout",
     "nova-compute-label",
@@ -79,17 +77,6 @@ pub(crate) struct Settings {
     pub(crate) poll: Duration,
     pub(crate) token_timeout: TokenTimeout,
     labels: Vec<(String, String)>,
-}
-
-fn on_failure(reader: &mut Reader) -> OnFailure {
-    if reader.text("rollback").is_none() {
-        return reader.choice("on-failure", &OnFailure::CHOICES);
-    }
-    if reader.text("on-failure").is_some() {
-        reader.problem("rollback", "replaced by `on-failure`: remove it");
-    }
-    let old = [("enable", OnFailure::Undo), ("stay-disabled", OnFailure::Keep)];
-    reader.choice("rollback", &old)
 }
 
 /// Nova's URL.
@@ -128,7 +115,7 @@ impl Settings {
                     ("public", Interface::Public),
                     ("internal", Interface::Internal),
                     ("admin", Interface::Admin),
-                    // The older spelling.
+                    // In many a clouds.yaml.
                     ("publicURL", Interface::Public),
                     ("internalURL", Interface::Internal),
                     ("adminURL", Interface::Admin),
@@ -141,7 +128,7 @@ impl Settings {
                 label: reader.text("host-label"),
             },
             moves: Moves::read(&mut reader),
-            on_failure: on_failure(&mut reader),
+            on_failure: reader.choice("on-failure", &OnFailure::CHOICES),
             poll: Duration::from_secs(reader.number("poll-seconds", 3, 1..=300)),
             token_timeout: reader.ok_or_report(TokenTimeout::read()),
             labels: reader.pairs("nova-compute-label", "application=nova,component=compute"),

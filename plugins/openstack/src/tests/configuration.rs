@@ -50,7 +50,6 @@ fn a_wrong_value_is_reported_with_the_valid_ones() {
             "only Identity v3 is supported: set http://keystone:5000/v3",
         ),
         ("on-failure", "enable", "follow, undo, keep"),
-        ("rollback", "undo", "enable, stay-disabled"),
         ("poll-seconds", "301", "from 1 to 300"),
         ("nova-compute-label", "nova", "application=nova"),
         ("password", "hunter2", "as a secret"),

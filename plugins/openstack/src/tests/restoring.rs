@@ -2,12 +2,11 @@
 
 use scupper_sdk::http::Response;
 use scupper_sdk::testing::Host;
-use scupper_sdk::{Outcome, Phase, Policy};
+use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
 use super::nova::{Cloud, HOST};
 use super::{pending, step, waits};
-use crate::OpenStack;
 
 fn disabled_by(cloud: &Cloud, reason: &str) {
     cloud.with(|state| {
@@ -217,19 +216,6 @@ fn while_nova_compute_is_silent_a_cancel_of_nothing_enables_it() {
 }
 
 #[test]
-fn with_keep_a_failed_drain_keeps_the_service_disabled() {
-    let host = Host::new();
-    let cloud = Cloud::new(&host);
-    host.config("rollback", "stay-disabled");
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
-    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
-    assert_eq!(cloud.service(HOST)["status"], "disabled");
-}
-
-#[test]
 fn the_service_follows_the_cordon_unless_configured_otherwise() {
     for (choice, held, status) in [
         ("", false, "enabled"),
@@ -255,20 +241,6 @@ fn the_service_follows_the_cordon_unless_configured_otherwise() {
         assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
         assert_eq!(cloud.service(HOST)["status"], "enabled", "{choice:?} {held}");
     }
-}
-
-#[test]
-fn rollback_and_on_failure_exclude_each_other() {
-    let host = Host::new();
-    Cloud::new(&host);
-    host.config("rollback", "enable");
-    assert_eq!(OpenStack::check_config(), []);
-    host.config("on-failure", "undo");
-    let problems = OpenStack::check_config();
-    assert!(
-        problems.len() == 1 && problems[0].key == "rollback",
-        "{problems:?}"
-    );
 }
 
 #[test]

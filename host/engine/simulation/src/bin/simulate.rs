@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use scupper_engine_simulation::{Faults, Stop, narrate, run_many};
+use scupper_engine_simulation::{Stop, narrate, run_many};
 
 const HELP: &str = "\
 Runs the drain engine in simulated clusters and checks its invariants after every event.
@@ -16,8 +16,7 @@ Runs the drain engine in simulated clusters and checks its invariants after ever
 usage: simulate [--seeds N] [--from S] [--threads T]   run N worlds (default 100000) from seed S (default 0)
        simulate --all …                                do not stop at the first violation: a line for each
        simulate --until I …                            stop at the first violation of invariant I (1 to 8)
-       simulate --seed S [--trace]                     run one world, and print what happened
-       simulate --seed S --first-faults …              … without the faults that came after the first regressions";
+       simulate --seed S [--trace]                     run one world, and print what happened";
 
 #[derive(Default)]
 struct Options {
@@ -26,7 +25,6 @@ struct Options {
     seed: Option<u64>,
     threads: Option<usize>,
     trace: bool,
-    faults: Faults,
     all: bool,
     until: Option<u64>,
 }
@@ -72,7 +70,6 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--until" => options.until = Some(number()?),
             "--all" => options.all = true,
             "--trace" => options.trace = true,
-            "--first-faults" => options.faults = Faults::First,
             _ => return Err(format!("unknown option {word}")),
         }
     }
@@ -80,7 +77,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 fn one(seed: u64, options: &Options) -> ExitCode {
-    let (result, story) = narrate(seed, options.faults);
+    let (result, story) = narrate(seed);
     if options.trace {
         for line in story {
             println!("{line}");

@@ -425,4 +425,32 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         find: "if take(&mut self.verification.has_waited) {",
         replace: "if take(&mut self.verification.has_waited) && !BROKEN {",
     },
+    Mutation {
+        invariant: 5,
+        breaks: "decides on the version of its own save",
+        file: "drain/node_state.rs",
+        find: "if version != node.resource_version {",
+        replace: "if BROKEN {\n            node.resource_version = version;\n        } else if version != node.resource_version {",
+    },
+    Mutation {
+        invariant: 6,
+        breaks: "believes a list that is older than what the watch has shown since",
+        file: "drain/cluster_state.rs",
+        find: "is_none_or(|when| *when <= mark))\n            .cloned()",
+        replace: "is_none_or(|when| BROKEN || *when <= mark))\n            .cloned()",
+    },
+    Mutation {
+        invariant: 7,
+        breaks: "cordons past the hooks before the cordon",
+        file: "drain/cordon.rs",
+        find: "if !self.are_done(HookPhase::BeforeCordon, &Subject::Node) {",
+        replace: "if !BROKEN && !self.are_done(HookPhase::BeforeCordon, &Subject::Node) {",
+    },
+    Mutation {
+        invariant: 8,
+        breaks: "has the driver's own pod and pods that stay wait for each other",
+        file: "drain/waves.rs",
+        find: "uid == own || self.plan_state.stays(uid)",
+        replace: "uid == own || (!BROKEN && self.plan_state.stays(uid))",
+    },
 ];

@@ -238,8 +238,10 @@ fn each_forced_pod_is_reported_once_and_those_without_a_name_are_counted() {
 fn a_plan_names_what_is_deleted_at_the_deadline_and_restarted() {
     let text = r#"{"v":1,"drain":"id","at":999000,
         "plan":{"leaving":1,"staying":0,"waves":[],"stays":[],"surge":{"restarts":[
-            {"deployment":"shop/web","replicas":1,"budget":"keep","pods":["shop/a"],"new":1}],"new":1}},
-        "force":{"begins":1030000,"ahead":{"count":1,"named":["shop/a"]}}}"#;
+            {"deployment":"shop/web","replicas":1,"budget":"keep","pods":["shop/a"],"more":0,"new":1}],
+            "impossible":[],"new":1}},
+        "force":{"begins":1030000,"ahead":{"count":1,"named":["shop/a"]},"deleted":{"count":0,"named":[]}},
+        "more":0}"#;
     let now = status(mark("id"), status_from_text(text));
     let expected = [
         "plan     1 pod to evict in 0 waves, 0 to keep",
