@@ -2,6 +2,7 @@
 
 mod code;
 mod dependencies;
+mod orphans;
 mod rules;
 mod source;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::{
     code::has_word,
     dependencies::used_dependencies,
+    orphans::no_orphans,
     source::{Finding, Source},
 };
 
@@ -26,6 +27,7 @@ pub fn check(sources: &[Source]) -> Vec<Finding> {
         .iter()
         .flat_map(|source| RULES.iter().flat_map(|rule| rule(source)))
         .chain(used_dependencies(sources))
+        .chain(no_orphans(sources))
         .collect()
 }
 

@@ -2,16 +2,23 @@
 
 use std::path::Path;
 
-use super::{Source, check, code::code_only, read};
+use super::{Finding, Source, check, code::code_only, read};
 
 /// The rules violated by a file with this path and text, with the lines.
 fn broken(path: &str, text: &str) -> Vec<String> {
-    let mut findings: Vec<_> = check(&[Source::new(path, &format!("//! What for.\n{text}"))]);
+    let mut findings = alone(path, &format!("//! What for.\n{text}"));
     findings.sort_by_key(|finding| finding.line);
     findings
         .iter()
         .map(|finding| format!("{}:{}", finding.rule, finding.line))
         .collect()
+}
+
+/// The findings of a file that belongs to no package, except for that.
+fn alone(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = check(&[Source::new(path, text)]);
+    findings.retain(|finding| finding.rule != "no-orphans");
+    findings
 }
 
 const NONE: [&str; 0] = [];
@@ -96,7 +103,7 @@ fn nothing_is_left_over() {
 
 #[test]
 fn every_module_states_its_purpose() {
-    let rules = |path: &str, text: &str| check(&[Source::new(path, text)]).len();
+    let rules = |path: &str, text: &str| alone(path, text).len();
     assert_eq!(rules("sdk/src/a.rs", "use std::fmt;\n"), 1);
     assert_eq!(rules("sdk/src/a.rs", "\n#![no_std]\n//! What for.\n"), 0);
     assert_eq!(rules("sdk/src/a.rs", "// @generated\nuse std::fmt;\n"), 0);
@@ -168,7 +175,7 @@ fn a_dependency_is_used() {
         // Another package, whose names do not matter.
         Source::new(
             "a/tests/inner/Cargo.toml",
-            "[package]\n[dependencies]\nown = \"1\"\n",
+            "[package]\n[lib]\npath = \"lib.rs\"\n[dependencies]\nown = \"1\"\n",
         ),
         Source::new(
             "a/tests/inner/lib.rs",
@@ -189,4 +196,44 @@ fn a_dependency_is_used() {
             (10, "nothing uses `lonely`; remove it"),
         ]
     );
+}
+
+#[test]
+fn a_file_that_no_target_reaches_is_found() {
+    let text = "//! What for.\n";
+    let file = |path: &str, names: &str| Source::new(path, &format!("{text}{names}"));
+    let sources = [
+        Source::new("a/Cargo.toml", "[package]\n[[test]]\npath = \"checks/whole.rs\"\n"),
+        file("a/build.rs", ""),
+        file("a/src/lib.rs", "mod plain;\npub(crate) mod folder;\n// mod left;\n"),
+        file("a/src/plain.rs", "#[cfg(test)]\n#[path = \"plain_tests.rs\"]\nmod tests;\nmod deeper;\n"),
+        file("a/src/plain_tests.rs", "mod beside;\n"),
+        file("a/src/beside.rs", ""),
+        file("a/src/plain/deeper.rs", ""),
+        file("a/src/folder/mod.rs", "mod inside;\nconst TEXT: &str = include_str!(\"shown.rs\");\n"),
+        file("a/src/folder/inside.rs", ""),
+        file("a/src/folder/shown.rs", ""),
+        file("a/src/bin/tool.rs", ""),
+        file("a/tests/one.rs", "#[path = \"../../b/support/shared.rs\"]\nmod shared;\n"),
+        file("a/tests/two/main.rs", ""),
+        file("a/checks/whole.rs", ""),
+        file("b/support/shared.rs", ""),
+        // Never compiled.
+        file("a/src/left.rs", "mod behind;\n"),
+        file("a/src/left/behind.rs", ""),
+        file("a/src/tests.rs", ""),
+        file("a/tests/two/forgotten.rs", ""),
+        file("b/support/alone.rs", ""),
+    ];
+    let findings = check(&sources);
+    let orphans: Vec<_> = findings.iter().map(|finding| (finding.rule, finding.path.as_str())).collect();
+    let orphan = |path| ("no-orphans", path);
+    let expected = [
+        "a/src/left.rs",
+        "a/src/left/behind.rs",
+        "a/src/tests.rs",
+        "a/tests/two/forgotten.rs",
+        "b/support/alone.rs",
+    ];
+    assert_eq!(orphans, expected.map(orphan));
 }
