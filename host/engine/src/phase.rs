@@ -15,6 +15,8 @@ pub enum Phase {
     Holding,
     /// Waves of pods leave.
     Evicting,
+    /// A fresh list must show that they are gone, and then their volumes must be detached. Only where the settings say so.
+    Detaching,
     /// A fresh list must show that they are gone, and the last hooks run.
     Verifying,
     /// The drain ended without being done; hooks undo what policies changed.
@@ -27,12 +29,13 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Planning,
         Self::Preparing,
         Self::Cordoning,
         Self::Holding,
         Self::Evicting,
+        Self::Detaching,
         Self::Verifying,
         Self::RollingBack,
         Self::Uncordoning,
@@ -49,6 +52,7 @@ impl Phase {
             Self::Cordoning   => ("cordoning", "cordoning"),
             Self::Holding     => ("holding", "holding (before-drain hooks)"),
             Self::Evicting    => ("evicting", "evicting"),
+            Self::Detaching   => ("detaching", "detaching volumes"),
             Self::Verifying   => ("verifying", "verifying (after-drain hooks)"),
             Self::RollingBack => ("rolling back", "rolling back"),
             Self::Uncordoning => ("uncordoning", "uncordoning"),
@@ -88,7 +92,10 @@ impl Phase {
 
     /// The node is being emptied, and must stay cordoned for that.
     pub const fn needs_cordon(self) -> bool {
-        matches!(self, Self::Holding | Self::Evicting | Self::Verifying)
+        matches!(
+            self,
+            Self::Holding | Self::Evicting | Self::Detaching | Self::Verifying
+        )
     }
 
     /// No pod was asked to leave yet.
@@ -150,6 +157,10 @@ mod tests {
             ),
             (
                 Phase::Evicting,
+                &["past planning", "past cordoning", "follows plan", "needs cordon"],
+            ),
+            (
+                Phase::Detaching,
                 &["past planning", "past cordoning", "follows plan", "needs cordon"],
             ),
             (

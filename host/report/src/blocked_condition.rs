@@ -284,7 +284,7 @@ mod tests {
         let mut condition = BlockedCondition::default();
         condition.observe(&node(UNDER_WAY));
         let due = |condition: &mut BlockedCondition, second| {
-            let due = condition.due(at(second), &request(), Phase::Verifying, &[])?;
+            let due = condition.due(at(second), &request(), Phase::Detaching, &[])?;
             Some(due[0].message.clone())
         };
         let waits = |message: &str| Notice::AwaitsVolumes {

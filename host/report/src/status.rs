@@ -100,7 +100,8 @@ impl NodeStatus {
         self.driver.as_ref().filter(is_fresh)
     }
 
-    /// The phase of the drain. The checkpoint does not record the start of the first wave.
+    /// The phase of the drain. The checkpoint does not record the start of the first wave, and that of the wait for volumes
+    /// only once some are attached.
     pub(super) fn phase(&self, mark: &Checkpoint, now: Time) -> Phase {
         let is_in_wave = self
             .current_driver_status(now)

@@ -104,6 +104,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "cordoning",
             "holding",
             "evicting",
+            "detaching",
             "verifying",
             "rolling back",
             "uncordoning",

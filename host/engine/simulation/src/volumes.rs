@@ -270,7 +270,7 @@ impl VolumeRecord {
             }
             Notice::Phase(phase) => {
                 self.waits = false;
-                if *phase == Phase::Verifying {
+                if *phase == Phase::Detaching {
                     self.left = None;
                     (self.settled, self.is_reported, self.has_waited) = (None, false, false);
                 }
@@ -288,7 +288,7 @@ impl VolumeRecord {
         let Some(wait) = drain.request().settings.wait_for_volumes else {
             return Ok(());
         };
-        let waits = self.waits && cordoned && drain.phase() == Phase::Verifying && drain.outcome().is_none();
+        let waits = self.waits && cordoned && drain.phase() == Phase::Detaching && drain.outcome().is_none();
         if waits && self.end(wait).is_some_and(|end| now >= end) {
             let invariant = if self.resumed.is_some() { 8 } else { 6 };
             return broken(invariant, "waits for volumes for longer than it may");

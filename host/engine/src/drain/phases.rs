@@ -36,7 +36,21 @@ const MOVES: &[(Phase, &[Phase])] = &[
     ),
     (
         Phase::Evicting,
-        &[Phase::Verifying, Phase::RollingBack, Phase::Finished],
+        &[
+            Phase::Detaching,
+            Phase::Verifying,
+            Phase::RollingBack,
+            Phase::Finished,
+        ],
+    ),
+    (
+        Phase::Detaching,
+        &[
+            Phase::Evicting,
+            Phase::Verifying,
+            Phase::RollingBack,
+            Phase::Finished,
+        ],
     ),
     (
         Phase::Verifying,
@@ -97,6 +111,7 @@ impl Drain {
             Phase::Cordoning => self.cordon(),
             Phase::Holding => self.hold(),
             Phase::Evicting => self.empty_node(),
+            Phase::Detaching => self.detach(),
             Phase::Verifying => self.verify(),
             Phase::Uncordoning => self.uncordon(),
         }
@@ -122,18 +137,7 @@ mod tests {
 
     #[test]
     fn every_phase_has_its_moves_and_only_the_last_has_none() {
-        let phases = [
-            Phase::Planning,
-            Phase::Preparing,
-            Phase::Cordoning,
-            Phase::Holding,
-            Phase::Evicting,
-            Phase::Verifying,
-            Phase::RollingBack,
-            Phase::Uncordoning,
-            Phase::Finished,
-        ];
-        for phase in phases {
+        for phase in Phase::ALL {
             let rows: alloc::vec::Vec<_> = MOVES.iter().filter(|(from, _)| *from == phase).collect();
             assert_eq!(rows.len(), 1, "{phase}");
             assert_eq!(rows[0].1.is_empty(), phase == Phase::Finished, "{phase}");

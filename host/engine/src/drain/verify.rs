@@ -17,8 +17,6 @@ pub(super) struct Verification {
     round: u32,
     /// A fresh list has shown that every pod is gone.
     is_done: bool,
-    /// Volumes were waited for since then.
-    has_waited: bool,
     /// Hooks have run since then.
     hooks_ran: bool,
     lister: Lister,
@@ -35,7 +33,6 @@ impl Verification {
     /// The node looks empty: a list must show it.
     pub(super) const fn begin(&mut self) {
         self.is_done = false;
-        self.has_waited = false;
         self.round = self.round.wrapping_add(1);
     }
 
@@ -55,27 +52,28 @@ pub(super) struct ListRequest {
 }
 
 impl Drain {
-    /// The outcome is `Drained` only after a fresh list without any pod that was to leave. What may take long is followed by
-    /// another one: the wait for volumes, so that pods that came meanwhile leave before the last hooks, and these hooks.
-    pub(super) fn verify(&mut self) {
+    /// Whether a fresh list has shown no pod that was to leave, and none has come since. Otherwise asks for a list, or
+    /// evicts again.
+    pub(super) fn is_shown_empty(&mut self) -> bool {
         if !self.is_node_empty() {
             self.verification.is_done = false;
             self.enter(Phase::Evicting);
-            return;
+            return false;
         }
         if !self.cluster.is_cordoned() {
-            return;
+            return false;
         }
         if !self.verification.is_done {
             self.list(Some(self.verification.round));
-            return;
+            return false;
         }
-        if !self.volumes_are_settled() {
-            self.verification.has_waited = true;
-            return;
-        }
-        if take(&mut self.verification.has_waited) {
-            self.list_again();
+        true
+    }
+
+    /// The outcome is `Drained` only after a fresh list without any pod that was to leave. The last hooks may take long, so
+    /// another one follows them.
+    pub(super) fn verify(&mut self) {
+        if !self.is_shown_empty() {
             return;
         }
         if !self.gate(HookPhase::AfterDrain, &Subject::Node).is_open() {
@@ -83,7 +81,8 @@ impl Drain {
             return;
         }
         if take(&mut self.verification.hooks_ran) {
-            self.list_again();
+            self.verification.is_done = false;
+            self.list(Some(self.verification.round));
             return;
         }
         self.outcome = Some(Outcome::Drained);
@@ -101,11 +100,6 @@ impl Drain {
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
         let targets = self.plan_state.targets();
         targets.filter_map(|(uid, target)| target.list_due(self.cluster.pod(uid)))
-    }
-
-    fn list_again(&mut self) {
-        self.verification.is_done = false;
-        self.list(Some(self.verification.round));
     }
 
     fn list(&mut self, round: Option<u32>) {
@@ -131,7 +125,8 @@ impl Drain {
         self.verification.lister = Lister::default();
         self.cluster.apply_list(pods, request.mark);
         self.recheck(request.asked);
-        let counts = request.round == Some(self.verification.round) && self.phase == Phase::Verifying;
+        let is_wanted = matches!(self.phase, Phase::Detaching | Phase::Verifying);
+        let counts = is_wanted && request.round == Some(self.verification.round);
         self.verification.is_done = counts && self.is_node_empty();
     }
 

@@ -1,5 +1,5 @@
-//! The wait for the node's volumes, after its last pod and before the last hooks. It does not include volumes of pods
-//! that stay.
+//! The wait for the node's volumes, after its last pod and before the last hooks: a phase of its own. It does not include
+//! volumes of pods that stay.
 //!
 //! A list shows what is attached, the watch shows changes, and another list must confirm that nothing is attached any
 //! more: what is not known does not count as detached.
@@ -87,22 +87,27 @@ impl VolumeState {
         let until = self.settled.unwrap_or(now);
         since.map_or(Duration::ZERO, |since| until.since(since))
     }
-
-    const fn is_waiting(&self) -> bool {
-        self.entered.is_some() && self.settled.is_none()
-    }
 }
 
 impl Drain {
+    /// The drain waits for volumes, and did not do so already before it ended well.
+    pub(super) const fn waits_for_volumes(&self) -> bool {
+        self.request.settings.wait_for_volumes.is_some() && !self.checkpoint_state.ended_well()
+    }
+
+    /// Pods that come while it waits leave before the last hooks: another list follows.
+    pub(super) fn detach(&mut self) {
+        if self.is_shown_empty() && self.volumes_are_settled() {
+            self.verification.begin();
+            self.enter(Phase::Verifying);
+        }
+    }
+
     /// Whether the volumes are detached, or no longer waited for.
-    pub(super) fn volumes_are_settled(&mut self) -> bool {
-        let wait = self.request.settings.wait_for_volumes;
-        let Some(wait) = wait.filter(|_| !self.checkpoint_state.ended_well()) else {
+    fn volumes_are_settled(&mut self) -> bool {
+        let Some(wait) = self.request.settings.wait_for_volumes else {
             return true;
         };
-        if self.volumes.settled.is_some() {
-            return true;
-        }
         self.volumes.since.get_or_insert(self.now);
         self.volumes.entered.get_or_insert(self.now);
         let left = self.volumes_left();
@@ -231,15 +236,19 @@ impl Drain {
 
     /// When the wait must be checked.
     pub(super) fn volume_timers(&self) -> impl Iterator<Item = Time> {
-        let waits = self.phase == Phase::Verifying && self.volumes.is_waiting() && self.outcome.is_none();
+        let waits = self.is_waiting_for_volumes() && self.outcome.is_none();
         let timers = waits.then(|| self.volumes_end().into_iter().chain([self.volumes.next_list]));
         timers.into_iter().flatten()
     }
 
     /// The deadline passes while the drain waits: its summary names the volumes.
     pub(super) fn note_volumes_left(&mut self) {
-        if self.phase == Phase::Verifying && self.volumes.is_waiting() {
+        if self.is_waiting_for_volumes() {
             self.volumes.left = self.volumes_left();
         }
+    }
+
+    fn is_waiting_for_volumes(&self) -> bool {
+        self.phase == Phase::Detaching && self.volumes.entered.is_some()
     }
 }

@@ -19,7 +19,8 @@ impl Drain {
         if self.is_node_empty() {
             self.verification.begin();
             self.volumes.begin_again();
-            self.enter(Phase::Verifying);
+            let waits = self.waits_for_volumes();
+            self.enter(if waits { Phase::Detaching } else { Phase::Verifying });
         }
     }
 

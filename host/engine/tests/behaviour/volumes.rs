@@ -90,8 +90,11 @@ fn without_the_setting_no_volume_is_listed() {
 #[test]
 fn where_no_volume_is_attached_one_list_is_all() {
     let mut host = emptied(waits(300, false));
+    assert_eq!(host.drain.phase(), Phase::Detaching);
     host.does("list-volumes").answer("list-volumes", attached(&[]));
-    host.listed(&[]).does("step slurm after-drain node").reports("");
+    host.listed(&[])
+        .does("step slurm after-drain node")
+        .reports("phase verifying");
     goes_on_to_its_end(&mut host);
     let summary = host.summary();
     assert_eq!(
@@ -104,7 +107,7 @@ fn where_no_volume_is_attached_one_list_is_all() {
 fn the_last_hooks_wait_until_a_list_confirms_what_the_watch_reports() {
     let mut host = emptied(waits(300, false));
     host.answer("list-volumes", attached(&["data", "logs"]));
-    host.does("save verifying, ours").reports(
+    host.does("save detaching, ours").reports(
         "awaits volumes since 0s, for 5m00s: 2 volumes still attached: \
          pv-data (claim ns/data), pv-logs (claim ns/logs)",
     );
@@ -118,7 +121,7 @@ fn the_last_hooks_wait_until_a_list_confirms_what_the_watch_reports() {
     host.answer("list-volumes", attached(&[]));
     host.listed(&[])
         .does("step slurm after-drain node")
-        .reports("volumes detached");
+        .reports("volumes detached\nphase verifying");
     goes_on_to_its_end(&mut host);
     let summary = host.summary();
     assert_eq!(
@@ -159,7 +162,7 @@ fn when_the_time_is_over_the_drain_is_done_and_names_what_is_attached() {
     host.wait(1)
         .listed(&[])
         .does("step slurm after-drain node")
-        .reports("volumes settled: 1 volume still attached: pv-data (claim ns/data)");
+        .reports("volumes settled: 1 volume still attached: pv-data (claim ns/data)\nphase verifying");
     goes_on_to_its_end(&mut host);
     assert_eq!(host.summary().volumes_left, Some(left(&["data"])));
     assert_eq!(host.drain.outcome(), Some(&Outcome::Drained));
@@ -254,7 +257,7 @@ fn after_a_crash_the_wait_goes_on_from_its_beginning() {
     let saved = host.last_checkpoint();
     assert_eq!(
         (saved.phase, saved.volumes_since),
-        (Phase::Verifying, Some(START))
+        (Phase::Detaching, Some(START))
     );
     let cordoned = scupper_engine::Node {
         unschedulable: true,
@@ -309,6 +312,7 @@ fn a_pod_that_only_a_list_after_the_wait_shows_leaves_first() {
     host.answer("list-volumes", attached(&[])).does("list-pods");
     // The watch has lost it.
     host.listed(&[pod("late")]).wait(1_000);
+    assert_eq!(host.drain.phase(), Phase::Evicting);
     assert!(host.asks("evict late"));
     assert_eq!(host.drain.outcome(), None);
     host.accepted("evict late").gone(&["late"]).listed(&[]);

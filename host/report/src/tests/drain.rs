@@ -277,7 +277,7 @@ fn conditions_and_events_of_blockers() {
         text.push_str(&format!("{name}\n"));
         let mut condition = BlockedCondition::default();
         condition.observe(&with("DrainInProgress", "True", STARTED, ""));
-        for hook in story().iter().filter(|_| name == "all of them").take(18) {
+        for hook in story().iter().filter(|_| name == "all of them").take(19) {
             condition.notice(hook);
         }
         let (mut stuck, request) = (PodEvents::default(), request());

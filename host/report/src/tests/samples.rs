@@ -15,7 +15,7 @@ pub(crate) use self::surge::{surge_steps, surges};
 use super::super::fixture::{pod, running};
 use super::{Variants, complete, variants};
 
-variants!(Phase: Planning Preparing Cordoning Holding Evicting Verifying RollingBack Uncordoning Finished);
+variants!(Phase: Planning Preparing Cordoning Holding Evicting Detaching Verifying RollingBack Uncordoning Finished);
 variants!(Reason: NotPlanned PlannerFailed Kept WaveNotStarted HookRunning ParallelLimit EvictionRequested
     BudgetExhausted Surging BudgetNotObserved MoreThanOneBudget Throttled EvictionRefused NamespaceTerminating Forbidden
     Unreachable UidDisproved Terminating TerminatingPastGrace AwaitingCompletion NodeUncordoned KeepsComingBack
@@ -32,7 +32,7 @@ pub(super) fn ago(seconds: u64) -> Time {
     Time::from_millis(NOW.as_millis() - seconds * 1000)
 }
 
-pub(super) fn phases() -> [Phase; 9] {
+pub(super) fn phases() -> [Phase; 10] {
     complete(&Phase::ALL);
     Phase::ALL
 }

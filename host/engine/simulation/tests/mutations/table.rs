@@ -421,9 +421,9 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     Mutation {
         invariant: 3,
         breaks: "reports drained by a list as old as the wait for volumes",
-        file: "drain/verify.rs",
-        find: "if take(&mut self.verification.has_waited) {",
-        replace: "if take(&mut self.verification.has_waited) && !BROKEN {",
+        file: "drain/volumes.rs",
+        find: "            self.verification.begin();",
+        replace: "            if !BROKEN {\n                self.verification.begin();\n            }",
     },
     Mutation {
         invariant: 5,
