@@ -54,9 +54,7 @@ impl WireNode {
         let (checkpoint, fault) = match meta.annotations.remove(DRAIN_ANNOTATION) {
             None => (None, None),
             Some(text) => match checkpoint::decode(&text) {
-                Ok(checkpoint) if checkpoint.node.0 != meta.uid => {
-                    (None, Some(CheckpointFault::OtherNode))
-                }
+                Ok(checkpoint) if checkpoint.node.0 != meta.uid => (None, Some(CheckpointFault::OtherNode)),
                 Ok(checkpoint) => (Some(checkpoint), None),
                 Err(fault) => (None, Some(fault)),
             },

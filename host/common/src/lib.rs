@@ -1,5 +1,5 @@
-//! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, and the
-//! limit of concurrent evictions. It knows nothing of how drains run.
+//! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, the limit of
+//! concurrent evictions, and the set of long-lived tasks. It knows nothing of how drains run.
 #![deny(missing_docs)]
 
 pub mod clock;
@@ -10,4 +10,5 @@ pub mod label_selector;
 pub mod quantity;
 #[cfg(feature = "samples")]
 pub mod samples;
+pub mod tasks;
 pub mod text;

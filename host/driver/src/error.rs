@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::occupancy::LocalError;
 use scupper_cluster::{ConnectError, ReadError, WriteError};
+use scupper_common::tasks::TaskEnded;
 use scupper_policy::{LoadError, RuntimeError};
 use scupper_policy_reload::StartError;
 use scupper_report::MetricsError;
@@ -77,7 +78,10 @@ pub enum DriverError {
     Traces(#[source] TracesError),
     /// The kubelet's side could not be served.
     #[error("could not serve the kubelet")]
-    Slm(#[source] SlmError),
+    Slm(#[from] SlmError),
+    /// A task of the driver ended, and the driver with it.
+    #[error("the driver cannot continue")]
+    Task(#[from] TaskEnded),
 }
 
 impl DriverError {

@@ -4,6 +4,7 @@ use std::io;
 
 use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_common::samples::errors;
+use scupper_common::tasks::TaskEnded;
 use scupper_common::variants;
 use scupper_engine::Trigger;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
@@ -15,7 +16,7 @@ use scupper_triggers::slm::SlmError;
 use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
-    Traces Slm Taint);
+    Traces Slm Task Taint);
 variants!(LocalError: Busy NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
 
 fn denied() -> io::Error {
@@ -110,6 +111,13 @@ fn starting() -> Vec<DriverError> {
         }),
         DriverError::Traces(TracesError::NoCertificate("ca.pem".into())),
         DriverError::Slm(SlmError::Wire { what: "manager" }),
+        DriverError::Task(TaskEnded::Returned {
+            name: "cordon trigger",
+        }),
+        DriverError::Task(TaskEnded::Panicked {
+            name: "cordon trigger",
+            message: "in the panic's words".to_owned(),
+        }),
     ]
 }
 

@@ -55,7 +55,7 @@ pub use json::{notice_to_json, planned_to_json};
 pub use live::{LiveDisplay, ProgressBoard, Screen, Size};
 pub use loosening::{loosened_lines, loosened_texts, loosened_to_json};
 pub use messages::{may_come_back, returning};
-pub use metrics::{DrainMeter, Metrics, MetricsError, MetricsServer, PolicyCall, PolicyVersion};
+pub use metrics::{DrainMeter, Metrics, MetricsError, PolicyCall, PolicyVersion, serve_metrics};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};

@@ -9,6 +9,7 @@ use scupper_common::text::spaced_line;
 use scupper_driver::{DrainRequestPlanError, DriverError, LocalError};
 use scupper_report::Format;
 use scupper_triggers::drain_request::NoDrain;
+use scupper_triggers::slm::SlmError;
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -86,13 +87,13 @@ pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
         DriverError::Cache { .. }
         | DriverError::Policies(_)
         | DriverError::Reload(_)
-        | DriverError::Slm(_)
         | DriverError::Metrics(_)
         | DriverError::Traces(_) => Exit::Config,
         // As the planner's refusal.
         DriverError::Local(LocalError::Alive { .. }) => Exit::Policy,
         DriverError::Local(_) => Exit::DrainFailed,
-        DriverError::Runtime(_) => Exit::Bug,
+        DriverError::Slm(SlmError::Wire { .. }) | DriverError::Task(_) | DriverError::Runtime(_) => Exit::Bug,
+        DriverError::Slm(_) => Exit::Config,
     }
 }
 
@@ -169,4 +170,26 @@ pub(crate) fn inform(text: &str) {
 /// A reader that has closed its end, as `head` does, is not an error.
 pub fn print(text: &str) {
     writeln!(std::io::stdout().lock(), "{text}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use scupper_common::tasks::TaskEnded;
+
+    use super::*;
+
+    #[test]
+    fn what_ends_a_driver_by_a_bug_is_told_from_what_the_operator_can_mend() {
+        let ended = TaskEnded::Returned {
+            name: "cordon trigger",
+        };
+        assert_eq!(exit_of_driver(&ended.into()), Exit::Bug);
+        let closed = SlmError::Wire { what: "manager" };
+        assert_eq!(exit_of_driver(&closed.into()), Exit::Bug);
+        let path = "plugins".into();
+        assert_eq!(
+            exit_of_driver(&SlmError::NoDirectory { path }.into()),
+            Exit::Config
+        );
+    }
 }

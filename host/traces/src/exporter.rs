@@ -1,13 +1,12 @@
 //! Transports spans from a drain to the collector: a queue that never blocks, batches, and a few attempts, after which
 //! spans are dropped and counted. The start and the end of such a problem are logged once each.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +24,7 @@ const GATHER: Duration = Duration::from_secs(1);
 /// Number of attempts to send a batch; below, the delay before the second one, which then doubles.
 const TRIES: u32 = 5;
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time limit for the last spans when the driver ends.
+/// Time limit for the last spans when the process ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Accepts the spans of all drains. It exists only if a collector is configured.
@@ -34,7 +33,6 @@ pub struct Traces {
     queue: mpsc::Sender<OtlpSpan>,
     counts: Arc<Counts>,
     closing: CancellationToken,
-    task: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 /// Counts all spans, and those that were sent or dropped.
@@ -47,8 +45,12 @@ struct Counts {
 }
 
 impl Traces {
-    /// Starts to accept spans, in the caller's runtime. `dropped` counts those that are lost.
-    pub fn start(settings: &TraceSettings, dropped: Counter) -> Result<Self, TracesError> {
+    /// Accepts spans, and returns the exporter that sends them until some time after [`close`](Self::close). `dropped`
+    /// counts those that are lost.
+    pub fn new(
+        settings: &TraceSettings,
+        dropped: Counter,
+    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), TracesError> {
         let counts = Arc::new(Counts {
             dropped,
             ..Counts::default()
@@ -69,13 +71,12 @@ impl Traces {
             endpoint = exporter.endpoint,
             "drains are sent as traces to a collector"
         );
-        let task = tokio::spawn(exporter.run(waiting));
-        Ok(Self {
+        let traces = Self {
             queue,
             counts,
             closing,
-            task: Arc::new(Mutex::new(Some(task))),
-        })
+        };
+        Ok((traces, exporter.run(waiting)))
     }
 
     /// For tests: the caller receives the spans in place of a collector.
@@ -86,7 +87,6 @@ impl Traces {
             queue,
             counts: Arc::default(),
             closing: CancellationToken::new(),
-            task: Arc::default(),
         };
         (traces, taken)
     }
@@ -99,18 +99,9 @@ impl Traces {
         }
     }
 
-    /// Sends the queued spans before the driver ends, within a short time limit.
-    pub async fn close(&self) {
+    /// The process is about to end: the exporter sends the queued spans within a short time limit, and ends.
+    pub fn close(&self) {
         self.closing.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut task) = task else {
-            return;
-        };
-        if timeout(FAREWELL, &mut task).await.is_err() {
-            task.abort();
-            let left = self.counts.unsent();
-            tracing::warn!(left, "the last spans of drains could not be sent in time");
-        }
     }
 }
 
@@ -136,7 +127,21 @@ struct Exporter {
 }
 
 impl Exporter {
-    async fn run(mut self, mut waiting: mpsc::Receiver<OtlpSpan>) {
+    async fn run(self, waiting: mpsc::Receiver<OtlpSpan>) {
+        let (closing, counts) = (self.closing.clone(), Arc::clone(&self.counts));
+        let sending = self.send(waiting);
+        tokio::pin!(sending);
+        tokio::select! {
+            () = &mut sending => return,
+            () = closing.cancelled() => {}
+        }
+        if timeout(FAREWELL, sending).await.is_err() {
+            let left = counts.unsent();
+            tracing::warn!(left, "the last spans of drains could not be sent in time");
+        }
+    }
+
+    async fn send(mut self, mut waiting: mpsc::Receiver<OtlpSpan>) {
         let closing = self.closing.clone();
         let mut batch = Vec::new();
         loop {

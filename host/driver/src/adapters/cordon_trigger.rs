@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use scupper_engine::{Checkpoint, Node};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
@@ -29,12 +28,12 @@ pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) seen: watch::Sender<Option<Node>>,
 }
 
-/// Starts the trigger. It ends with the driver.
-pub(crate) fn start<N>(
+/// The trigger. It ends with the driver.
+pub(crate) fn run<N>(
     cluster: &Cluster,
     options: &KubeletPluginOptions,
     deps: CordonTriggerDeps<N>,
-) -> JoinHandle<()>
+) -> impl Future<Output = ()> + Send + use<N>
 where
     N: Stream<Item = Option<Node>> + Send + Unpin + 'static,
 {
@@ -67,7 +66,7 @@ where
         uncordon_sla: UNCORDON_WITHIN,
         clock,
     };
-    tokio::spawn(cordon::run(options, deps))
+    cordon::run(options, deps)
 }
 
 fn read_node(cluster: Cluster, name: String, left: LeftDrain, clock: Clock) -> ReadNode {

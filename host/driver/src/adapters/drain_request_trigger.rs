@@ -6,7 +6,6 @@ use futures::stream::{self, BoxStream, select_all};
 use futures::{FutureExt as _, StreamExt as _};
 use scupper_api::Change;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
@@ -32,14 +31,14 @@ pub(crate) struct DrainRequestTriggerDeps {
     pub(crate) metrics: Metrics,
 }
 
-/// Starts the trigger. It ends with the driver. Without a configuration it sees no requests, and cancels the drain that an
+/// The trigger. It ends with the driver. Without a configuration it sees no requests, and cancels the drain that an
 /// earlier driver with one has left.
-pub(crate) fn start(
+pub(crate) fn run(
     cluster: &Cluster,
     options: &KubeletPluginOptions,
     config: Option<DrainRequestsFile>,
     deps: DrainRequestTriggerDeps,
-) -> JoinHandle<()> {
+) -> impl Future<Output = ()> + Send + use<> {
     let is_served = config.is_some();
     if is_served {
         deps.metrics.serves_drain_requests();
@@ -75,7 +74,7 @@ pub(crate) fn start(
         timeout: config.timeout,
         clock: options.clock,
     };
-    tokio::spawn(drain_request::run(options, deps))
+    drain_request::run(options, deps)
 }
 
 fn requests(

@@ -66,8 +66,9 @@ pub async fn run(
     // A command serves no metrics.
     let metrics = Metrics::new();
     let traces = options.traces.as_ref();
-    let traces = traces.map(|settings| Traces::start(settings, metrics.trace_spans_dropped()));
-    let traces = traces.transpose().map_err(DriverError::Traces)?;
+    let traces = traces.map(|settings| Traces::new(settings, metrics.trace_spans_dropped()));
+    let (traces, exporter) = traces.transpose().map_err(DriverError::Traces)?.unzip();
+    let exporting = exporter.map(tokio::spawn);
     let drains = LocalDrains {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
@@ -93,8 +94,9 @@ pub async fn run(
     loop {
         tokio::select! {
             ended = &mut ended => {
-                if let Some(traces) = &drains.traces {
-                    traces.close().await;
+                if let Some((traces, exporting)) = drains.traces.as_ref().zip(exporting) {
+                    traces.close();
+                    exporting.await.unwrap_or_default();
                 }
                 return Ok(ended.into_values().collect());
             }
@@ -267,7 +269,9 @@ impl DrainFactory for LocalDrainFactory<'_> {
         }
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
-        self.start.adopt(cluster, |node| mark(node, now, &request)).await?;
+        self.start
+            .adopt(cluster, |node| mark(node, now, &request))
+            .await?;
         let resume = self.start.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
         let output = self.drains.output(&request.node);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Request, Time};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::chain;
@@ -26,6 +26,7 @@ use crate::reporter::Output;
 use crate::runner::RunnerDeps;
 use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
+use scupper_common::tasks::TaskEnded;
 use scupper_policy_reload::Catalogue;
 use scupper_report::{Format, Metrics};
 use scupper_triggers::{DrainCommand, DrainReport, DriverState, TriggerRequest};
@@ -133,11 +134,15 @@ impl DrainManager {
     }
 
     /// Waits until the running drain has ended; for ever if there is none.
-    pub(crate) async fn ended(&mut self) -> Result<Option<Outcome>, JoinError> {
-        match &mut self.current {
-            Some(current) => (&mut current.task).await,
-            None => std::future::pending().await,
-        }
+    pub(crate) async fn ended(&mut self) -> Result<Option<Outcome>, TaskEnded> {
+        let Some(current) = &mut self.current else {
+            return std::future::pending().await;
+        };
+        let ended = (&mut current.task).await;
+        ended.map_err(|error| {
+            self.current = None;
+            TaskEnded::of("drain", error)
+        })
     }
 
     /// The running drain has ended: publishes its outcome and begins the next one.

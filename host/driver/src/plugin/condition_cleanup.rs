@@ -16,43 +16,41 @@ use scupper_triggers::DriverState;
 /// How often to check whether the terminal that drains is alive, and to retry a failed write.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Starts; ends with the watch of the node.
-pub(super) fn start(
+/// Ends with the watch of the node.
+pub(super) async fn run(
     leases: NodeLeases,
     driver_state: watch::Receiver<DriverState>,
     mut nodes: watch::Receiver<Option<Node>>,
 ) {
-    tokio::spawn(async move {
-        let cluster = leases.cluster.clone();
-        let mut observer = LeaseObserver::new(leases);
-        loop {
-            let node = nodes.borrow_and_update().clone();
-            // Our own drain sets the conditions at its end.
-            let is_idle = !matches!(*driver_state.borrow(), DriverState::Running { .. });
-            let (mut of_terminal, mut failed) = (false, false);
-            if let Some(node) = node.filter(|_| is_idle) {
-                let changes = conditions_of_uncordoned(&node);
-                let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
-                of_terminal = left.is_some();
-                let left = match left {
-                    Some(left) => observer.is_abandoned(&node.name).await.then_some(left),
-                    None => None,
-                };
-                if let Some(changes) = changes.or(left)
-                    && let Err(error) = cluster.set_node_conditions(&node.name, &changes).await
-                {
-                    failed = true;
-                    tracing::warn!(node = node.name, %error, "could not reset a condition of Scupper");
-                }
-            }
-            tokio::select! {
-                changed = nodes.changed() => if changed.is_err() {
-                    return;
-                },
-                () = sleep(LOOK), if of_terminal || failed => {}
+    let cluster = leases.cluster.clone();
+    let mut observer = LeaseObserver::new(leases);
+    loop {
+        let node = nodes.borrow_and_update().clone();
+        // Our own drain sets the conditions at its end.
+        let is_idle = !matches!(*driver_state.borrow(), DriverState::Running { .. });
+        let (mut of_terminal, mut failed) = (false, false);
+        if let Some(node) = node.filter(|_| is_idle) {
+            let changes = conditions_of_uncordoned(&node);
+            let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
+            of_terminal = left.is_some();
+            let left = match left {
+                Some(left) => observer.is_abandoned(&node.name).await.then_some(left),
+                None => None,
+            };
+            if let Some(changes) = changes.or(left)
+                && let Err(error) = cluster.set_node_conditions(&node.name, &changes).await
+            {
+                failed = true;
+                tracing::warn!(node = node.name, %error, "could not reset a condition of Scupper");
             }
         }
-    });
+        tokio::select! {
+            changed = nodes.changed() => if changed.is_err() {
+                return;
+            },
+            () = sleep(LOOK), if of_terminal || failed => {}
+        }
+    }
 }
 
 /// The changes for an unfinished drain of a terminal.

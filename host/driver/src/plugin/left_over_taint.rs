@@ -7,21 +7,19 @@ use tokio::sync::watch;
 use crate::runner::out_of_service::{emit, still_tainted};
 use scupper_cluster::Cluster;
 
-/// Starts; ends with the watch of the node.
-pub(super) fn start(cluster: Cluster, mut nodes: watch::Receiver<Option<Node>>) {
-    tokio::spawn(async move {
-        let mut is_reported = false;
-        loop {
-            let node = nodes.borrow_and_update().clone();
-            let said = node.as_ref().and_then(still_tainted);
-            if let Some((node, said)) = node.zip(said.clone()).filter(|_| !is_reported) {
-                tracing::warn!(node = node.name, "{}", said.note);
-                emit(&cluster, &node.name, &said).await;
-            }
-            is_reported = said.is_some();
-            if nodes.changed().await.is_err() {
-                return;
-            }
+/// Ends with the watch of the node.
+pub(super) async fn run(cluster: Cluster, mut nodes: watch::Receiver<Option<Node>>) {
+    let mut is_reported = false;
+    loop {
+        let node = nodes.borrow_and_update().clone();
+        let said = node.as_ref().and_then(still_tainted);
+        if let Some((node, said)) = node.zip(said.clone()).filter(|_| !is_reported) {
+            tracing::warn!(node = node.name, "{}", said.note);
+            emit(&cluster, &node.name, &said).await;
         }
-    });
+        is_reported = said.is_some();
+        if nodes.changed().await.is_err() {
+            return;
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::claim_api::LifecycleEventClaimApi;
@@ -25,18 +25,22 @@ use crate::runner::RunnerDeps;
 use crate::runner::node_watch::watch_node;
 use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
-use scupper_report::{Health, Metrics, MetricsServer};
+use scupper_common::tasks::Tasks;
+use scupper_report::{Health, Metrics, serve_metrics};
 use scupper_traces::Traces;
-use scupper_triggers::slm::{self, Registration, SlmDeps, SlmOptions};
+use scupper_triggers::slm::{self, Registration, SLM_TRIGGER, SlmDeps, SlmOptions};
 use scupper_triggers::{DrainCommand, DriverState};
 
 /// Commands that may wait for the manager.
 const COMMANDS: usize = 64;
+/// Time limit for the end of the trace exporter, which limits its last requests to less.
+const EXPORTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// A running driver.
 pub struct KubeletPlugin {
     stop: CancellationToken,
     task: JoinHandle<Result<(), DriverError>>,
+    tasks: Vec<(&'static str, AbortHandle)>,
     registration: watch::Receiver<Registration>,
     driver_state: watch::Receiver<DriverState>,
     metrics: Option<SocketAddr>,
@@ -56,15 +60,20 @@ impl KubeletPlugin {
     ) -> Result<Self, DriverError> {
         let metrics = Metrics::new();
         let health = readiness::starting();
-        let server = match options.metrics {
-            Some(address) => Some(MetricsServer::start(address, metrics.clone(), health.clone()).await),
-            None => None,
-        };
-        let server = server.transpose().map_err(DriverError::Metrics)?;
-        let metrics_address = server.as_ref().map(MetricsServer::address);
+        let mut tasks = Tasks::default();
+        let mut metrics_address = None;
+        if let Some(address) = options.metrics {
+            let served = serve_metrics(address, metrics.clone(), health.clone()).await;
+            let (address, serving) = served.map_err(DriverError::Metrics)?;
+            tasks.spawn("metrics and probes", serving);
+            metrics_address = Some(address);
+        }
         let traces = options.traces.as_ref();
-        let traces = traces.map(|settings| Traces::start(settings, metrics.trace_spans_dropped()));
-        let traces = traces.transpose().map_err(DriverError::Traces)?;
+        let traces = traces.map(|settings| Traces::new(settings, metrics.trace_spans_dropped()));
+        let (traces, exporter) = traces.transpose().map_err(DriverError::Traces)?.unzip();
+        if let Some(exporter) = exporter {
+            tasks.spawn_closing("trace exporter", EXPORTED_WITHIN, exporter);
+        }
         let connect = ConnectOptions {
             connection: options.connection.clone(),
             eviction_timeout: options.drain.eviction_timeout,
@@ -80,27 +89,19 @@ impl KubeletPlugin {
         let cluster = startup::wait_for(&health, patience, || startup::cluster(&connect, &node)).await?;
         tracing::info!(group = cluster.lifecycle_group(), "LifecycleEvents are served");
         let (served, is_served) = watch::channel(None);
-        let kept = policies::keep(
-            &options.policies,
-            options.compiler.clone(),
-            options.clock,
-            &cluster,
-            is_served,
-            &node,
-            &metrics,
-        )
-        .await?;
+        let kept = policies::keep(&options, &cluster, is_served, &metrics, &mut tasks).await?;
         let (driver_state, state) = watch::channel(DriverState::Idle);
         let (registration, registration_state) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(DrainSettingsSource::new(&options, Arc::clone(&kept.catalogue)));
         let sla = drain_settings.now().time_limit;
-        let (node_watch, nodes) = watch_node(&cluster, &node);
+        let (watching, watched_node, nodes) = watch_node(&cluster, &node);
+        tasks.spawn("node watch", watching);
         let (reports, drain_reports) = mpsc::unbounded_channel();
         let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
             health: health.clone(),
-            watched_node: Some(node_watch.node.clone()),
+            watched_node: Some(watched_node),
             policy_messages: kept.policy_messages.clone(),
             traces: traces.clone(),
         };
@@ -124,13 +125,15 @@ impl KubeletPlugin {
             reports,
             leases: leases.clone(),
         };
-        let manager = DrainManager::new(deps, manager);
+        let mut manager = DrainManager::new(deps, manager);
         let stop = CancellationToken::new();
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (sole_instance, is_sole_instance) = watch::channel(false);
         let (seen, node_states) = watch::channel(None);
-        left_over_taint::start(leases.cluster.clone(), node_states.clone());
-        condition_cleanup::start(leases, state.clone(), node_states);
+        let taint = left_over_taint::run(leases.cluster.clone(), node_states.clone());
+        tasks.spawn("notice of a left taint", taint);
+        let cleanup = condition_cleanup::run(leases, state.clone(), node_states);
+        tasks.spawn("condition cleanup", cleanup);
         let cordons = cordon_trigger::CordonTriggerDeps {
             nodes,
             commands: commands.clone(),
@@ -139,7 +142,7 @@ impl KubeletPlugin {
             left: left.clone(),
             seen,
         };
-        let cordons = cordon_trigger::start(&cluster, &options, cordons);
+        tasks.spawn("cordon trigger", cordon_trigger::run(&cluster, &options, cordons));
         let requests = drain_request_trigger::DrainRequestTriggerDeps {
             left: left.clone(),
             served,
@@ -149,7 +152,8 @@ impl KubeletPlugin {
             metrics: metrics.clone(),
         };
         let config = drain_settings.drain_requests();
-        let requests = drain_request_trigger::start(&cluster, &options, config, requests);
+        let requests = drain_request_trigger::run(&cluster, &options, config, requests);
+        tasks.spawn("DrainRequest trigger", requests);
         let slm_deps = SlmDeps {
             events: readiness::synced(
                 &health,
@@ -170,26 +174,34 @@ impl KubeletPlugin {
         };
         readiness::started(&health, &cluster, registration_state.clone(), options.claimant);
         let api = Arc::new(transition_api::LifecycleTransitionApi { cluster, node });
-        let slm_trigger = slm::run(slm_options(&options, sla), api, slm_deps, stop.clone());
+        slm::start(
+            slm_options(&options, sla),
+            api,
+            slm_deps,
+            stop.clone(),
+            &mut tasks,
+        )?;
+        let running = tasks.running();
         let task = tokio::spawn({
             let stop = stop.clone();
             async move {
-                // Policies are reloaded as long as the driver runs.
+                // Policies' compiled code is kept as long as the driver runs.
                 let _kept = kept;
-                let _server = server;
-                let _node_watch = node_watch;
-                let ended = supervise(manager, inbox, tokio::spawn(slm_trigger), stop, health).await;
-                cordons.abort();
-                requests.abort();
+                let ended = supervise(&mut manager, inbox, &mut tasks, &stop, &health).await;
+                manager.leave().await;
+                // After an error, the SLM trigger still closes its sockets.
+                stop.cancel();
                 if let Some(traces) = traces {
-                    traces.close().await;
+                    traces.close();
                 }
+                tasks.shut_down().await;
                 ended
             }
         });
         Ok(Self {
             stop,
             task,
+            tasks: running,
             registration: registration_state,
             driver_state: state,
             metrics: metrics_address,
@@ -217,6 +229,11 @@ impl KubeletPlugin {
         self.registration.clone()
     }
 
+    /// The long-lived tasks, by name. The driver ends with the first of them.
+    pub fn tasks(&self) -> &[(&'static str, AbortHandle)] {
+        &self.tasks
+    }
+
     /// Where metrics are served.
     pub const fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
@@ -234,17 +251,19 @@ impl Drop for KubeletPlugin {
     }
 }
 
-/// Passes the triggers' commands to the manager until the SLM trigger has ended.
+/// Passes the triggers' commands to the manager until the SLM trigger has ended after `stop`, or any task before it.
 async fn supervise(
-    mut manager: DrainManager,
+    manager: &mut DrainManager,
     mut inbox: mpsc::Receiver<DrainCommand>,
-    mut slm_trigger: JoinHandle<Result<(), slm::SlmError>>,
-    stop: CancellationToken,
-    health: Health,
+    tasks: &mut Tasks<DriverError>,
+    stop: &CancellationToken,
+    health: &Health,
 ) -> Result<(), DriverError> {
     let pulse = health.pulse("manager");
     let mut beat = tokio::time::interval(Health::BEAT);
     let mut paused = false;
+    let supervised = tasks.supervise(SLM_TRIGGER, || stop.is_cancelled());
+    tokio::pin!(supervised);
     loop {
         pulse.beat();
         tokio::select! {
@@ -253,21 +272,18 @@ async fn supervise(
                 paused = true;
                 manager.pause();
             }
-            closed = &mut slm_trigger => {
-                manager.leave().await;
-                return join(closed).map_err(DriverError::Slm);
-            }
+            ended = &mut supervised => return ended,
             Some(command) = inbox.recv() => manager.execute(command),
             ended = manager.ended() => {
-                let outcome = join(ended.map(Ok::<_, std::convert::Infallible>));
-                manager.close(outcome.unwrap_or_default());
+                let outcome = ended?;
+                manager.close(outcome);
             }
             _ = beat.tick() => {}
         }
     }
 }
 
-/// A panic in one of our tasks is a bug: the process must not continue without that task.
+/// A panic of the supervisor itself is a bug.
 fn join<T, E>(joined: Result<Result<T, E>, tokio::task::JoinError>) -> Result<T, E> {
     match joined {
         Ok(result) => result,

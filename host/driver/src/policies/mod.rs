@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinHandle;
 
 use crate::adapters::metrics::PolicyMetricsObserver;
 use crate::adapters::policy_access::{PolicyClusterAccess, ServedReceiver};
 use crate::policies::code_cache::CodeCacheDir;
 use crate::reporter::policy_messages::PolicyMessages;
-use crate::{DriverError, PoliciesOptions};
+use crate::{DriverError, KubeletPluginOptions, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
+use scupper_common::tasks::Tasks;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets, own_program};
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
 use scupper_report::Metrics;
@@ -37,15 +37,12 @@ pub struct LoadedPolicies {
     _cache: CodeCacheDir,
 }
 
-/// Policies that are reloaded as long as this lives.
+/// Policies that are reloaded.
 pub(crate) struct ReloadingPolicies {
     pub(crate) catalogue: Arc<Catalogue>,
     /// Their messages about the node.
     pub(crate) policy_messages: PolicyMessages,
-    task: JoinHandle<()>,
-    reported: JoinHandle<()>,
-    checking: JoinHandle<()>,
-    control: Option<JoinHandle<()>>,
+    /// Where their compiled code is.
     _cache: CodeCacheDir,
 }
 
@@ -78,17 +75,17 @@ pub async fn load(
     })
 }
 
-/// Loads the policies and reloads them when they change. Events and an annotation of the node report it.
+/// Loads the policies and starts the tasks that reload them when they change. Events and an annotation of the node report
+/// it.
 pub(crate) async fn keep(
-    options: &PoliciesOptions,
-    compiler: Option<PathBuf>,
-    clock: Clock,
+    driver: &KubeletPluginOptions,
     cluster: &Cluster,
     served: ServedReceiver,
-    node: &str,
     metrics: &Metrics,
+    tasks: &mut Tasks<DriverError>,
 ) -> Result<ReloadingPolicies, DriverError> {
-    let (runtime, cache) = runtime(options, compiler, clock, network(cluster))?;
+    let (options, clock, node) = (&driver.policies, driver.clock, &driver.node_name);
+    let (runtime, cache) = runtime(options, driver.compiler.clone(), clock, network(cluster))?;
     let runtime = runtime
         .observed_by(Arc::new(PolicyMetricsObserver(metrics.clone())))
         .marking_compilations(env::var("POD_UID").unwrap_or_default());
@@ -104,11 +101,14 @@ pub(crate) async fn keep(
         notices,
     );
     let (catalogue, reloader) = started.await.map_err(DriverError::Reload)?;
-    let control = control(options.reload.state.as_deref(), &catalogue).await;
+    tasks.spawn("policy reloader", reloader.run());
+    if let Some(control) = control(options.reload.state.as_deref(), &catalogue).await {
+        tasks.spawn("policy control socket", control.run());
+    }
     let changed = Arc::new(Notify::new());
     let reported = policy_events::run(
         cluster.clone(),
-        node.to_owned(),
+        node.clone(),
         Arc::clone(&catalogue),
         metrics.clone(),
         heard,
@@ -116,38 +116,25 @@ pub(crate) async fn keep(
     );
     let checking = environment_check::watch(
         cluster.clone(),
-        node.to_owned(),
+        node.clone(),
         Arc::clone(&catalogue),
         clock,
         changed,
     );
+    tasks.spawn("policy notices", reported);
+    tasks.spawn("policy checks", checking);
     Ok(ReloadingPolicies {
         catalogue,
         policy_messages: messages,
-        task: tokio::spawn(reloader.run()),
-        reported: tokio::spawn(reported),
-        checking: tokio::spawn(checking),
-        control,
         _cache: cache,
     })
 }
 
-impl Drop for ReloadingPolicies {
-    fn drop(&mut self) {
-        self.task.abort();
-        self.reported.abort();
-        self.checking.abort();
-        if let Some(control) = &self.control {
-            control.abort();
-        }
-    }
-}
-
 /// Serves `scupper policy list` and `rollback`. A driver without that socket still drains.
-async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<JoinHandle<()>> {
+async fn control(state: Option<&Path>, catalogue: &Arc<Catalogue>) -> Option<Control> {
     let state = state?;
     match Control::open(state, Arc::clone(catalogue)).await {
-        Ok(control) => Some(tokio::spawn(control.run())),
+        Ok(control) => Some(control),
         Err(error) => {
             tracing::warn!(directory = %state.display(), %error, "`scupper policy list` and `rollback` do not work");
             None

@@ -3,7 +3,6 @@
 use futures::{Stream, StreamExt as _};
 use scupper_engine::{Event, Node};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio_stream::wrappers::{UnboundedReceiverStream, WatchStream};
 
 use scupper_cluster::Cluster;
@@ -12,37 +11,27 @@ use scupper_cluster::Cluster;
 #[derive(Clone)]
 pub(crate) struct LatestNode(watch::Receiver<Option<Option<Node>>>);
 
-/// Keeps the watch running; dropping it stops the watch.
-pub(crate) struct NodeWatchGuard {
-    pub(crate) node: LatestNode,
-    pub(crate) _task: JoinSet<()>,
-}
-
-/// Starts the watch. The stream yields every change.
+/// The watch, which must run for this: the newest state, and a stream of every change.
 pub(crate) fn watch_node(
     cluster: &Cluster,
     name: &str,
 ) -> (
-    NodeWatchGuard,
+    impl Future<Output = ()> + Send + use<>,
+    LatestNode,
     impl Stream<Item = Option<Node>> + Send + Unpin + use<>,
 ) {
     let (newest, node) = watch::channel(None);
     let (each, changes) = mpsc::unbounded_channel();
     let watched = cluster.node_changes(name);
-    let mut task = JoinSet::new();
-    task.spawn(async move {
+    let watching = async move {
         futures::pin_mut!(watched);
         while let Some(node) = watched.next().await {
             newest.send_replace(Some(node.clone()));
             // A trigger may have ended while a drain still runs.
             each.send(node).unwrap_or_default();
         }
-    });
-    let node_watch = NodeWatchGuard {
-        node: LatestNode(node),
-        _task: task,
     };
-    (node_watch, UnboundedReceiverStream::new(changes))
+    (watching, LatestNode(node), UnboundedReceiverStream::new(changes))
 }
 
 impl LatestNode {

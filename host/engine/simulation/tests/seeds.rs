@@ -53,7 +53,9 @@ fn every_promise_holds_in_the_worlds_of_the_day() {
     .unwrap();
     let tally = run_many(first..first + WORLDS_OF_A_DAY, THREADS, Stop::AtFirst);
     if let Some(violation) = tally.violations.first() {
-        panic!("day {day}: {violation}\na seed means another world once the simulation changes: fix it with a behaviour test or a mutation that shows it");
+        panic!(
+            "day {day}: {violation}\na seed means another world once the simulation changes: fix it with a behaviour test or a mutation that shows it"
+        );
     }
     assert_eq!(tally.worlds, WORLDS_OF_A_DAY);
 }

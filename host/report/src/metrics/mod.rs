@@ -13,4 +13,4 @@ mod serve;
 pub use drains::DrainMeter;
 pub use policies::{PolicyCall, PolicyVersion};
 pub use registry::Metrics;
-pub use serve::{MetricsError, MetricsServer};
+pub use serve::{MetricsError, serve_metrics};

@@ -15,7 +15,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::registry::Metrics;
@@ -49,34 +48,17 @@ pub enum MetricsError {
     },
 }
 
-/// A running metrics server. Dropping it stops the server.
-#[derive(Debug)]
-pub struct MetricsServer {
+/// Listens on an address; port 0 selects a free port. Returns the address, and what serves it for ever.
+pub async fn serve_metrics(
     address: SocketAddr,
-    task: JoinHandle<()>,
-}
-
-impl MetricsServer {
-    /// Starts listening on an address; port 0 selects a free port.
-    pub async fn start(address: SocketAddr, metrics: Metrics, health: Health) -> Result<Self, MetricsError> {
-        let failed = |source| MetricsError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        tracing::info!(%address, "metrics are served");
-        let task = tokio::spawn(accept(listener, Endpoints { metrics, health }));
-        Ok(Self { address, task })
-    }
-
-    /// The address of the server.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for MetricsServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    metrics: Metrics,
+    health: Health,
+) -> Result<(SocketAddr, impl Future<Output = ()> + Send + 'static), MetricsError> {
+    let failed = |source| MetricsError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    tracing::info!(%address, "metrics are served");
+    Ok((address, accept(listener, Endpoints { metrics, health })))
 }
 
 /// The content of the responses.

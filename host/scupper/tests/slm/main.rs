@@ -42,5 +42,6 @@ mod rig;
 mod rolling;
 mod scrape;
 mod starting;
+mod tasks;
 mod traces;
 mod transitions;

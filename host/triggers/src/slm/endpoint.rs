@@ -112,6 +112,20 @@ impl Endpoint {
         self.registration.is_intact() && self.service.is_intact()
     }
 
+    /// A server on its sockets has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.tasks.iter().any(JoinHandle::is_finished)
+    }
+
+    /// One of its servers ends as by a bug.
+    #[cfg(test)]
+    pub(super) async fn end_server(&self, number: usize) {
+        self.tasks[number].abort();
+        while !self.tasks[number].is_finished() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The two socket files.
     pub(super) fn files(&self) -> [&SocketFile; 2] {
         [&self.registration, &self.service]

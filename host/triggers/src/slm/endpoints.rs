@@ -107,6 +107,11 @@ impl Endpoints {
 
     /// Maintains the pairs. `busy`: a call may arrive at any moment, so nothing is removed.
     pub(super) async fn maintain(&mut self, now: Instant, busy: bool) -> Result<(), SlmError> {
+        if self.all().any(Endpoint::has_ended) {
+            return Err(SlmError::Wire {
+                what: "server on the kubelet's sockets",
+            });
+        }
         if self.current.is_intact() {
             self.missing = None;
         } else {
@@ -174,5 +179,35 @@ impl Endpoints {
     fn all(&self) -> impl Iterator<Item = &Endpoint> {
         let retired = self.retired.iter().map(|(_, endpoint)| endpoint);
         self.former.iter().chain(retired).chain([&self.current])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_ends_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        for dir in ["plugins", "plugins_registry"] {
+            std::fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        let options = SlmOptions {
+            kubelet_root: root.path().to_owned(),
+            ..SlmOptions::new("drain.slm.k8s.io", "worker-1", "one".to_owned())
+        };
+        for number in 0..2 {
+            let (calls, _) = mpsc::channel(1);
+            let (reports, _) = mpsc::unbounded_channel();
+            let mut endpoints = Endpoints::open(&options, calls, reports).await.unwrap();
+            endpoints.maintain(Instant::now(), false).await.unwrap();
+            endpoints.current.end_server(number).await;
+            let error = endpoints.maintain(Instant::now(), false).await.unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "the server on the kubelet's sockets ended while the driver runs"
+            );
+            endpoints.close().await;
+        }
     }
 }

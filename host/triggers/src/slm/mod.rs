@@ -42,7 +42,7 @@ pub use error::SlmError;
 pub use lifecycle::{EventFlags, LifecycleChange, LifecycleEvent, TransitionChange, VersionedEvent};
 pub use options::{OptionsError, SlmOptions, TransitionScope, unique_instance};
 pub use registration::Registration;
-pub use run::{FindResumePoint, SlmDeps, run};
+pub use run::{FindResumePoint, SLM_TRIGGER, SlmDeps, start};
 pub use scupper_contract::{GROUP as API_GROUP, PLUGIN_VERSION, VERSION as API_VERSION};
 pub use self_claim::{
     ClaimApi, ClaimError, Claimant, EventSnapshot, EventUpdate, TransitionCondition, has_finalizer,

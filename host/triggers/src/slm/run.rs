@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::Stream;
 use futures::future::BoxFuture;
+use scupper_common::tasks::{TaskEnded, Tasks};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::endpoints::Endpoints;
@@ -25,6 +25,8 @@ const CALLS: usize = 16;
 const WARNINGS: usize = 16;
 /// Time limit for writing the last warnings.
 const WARNED_WITHIN: Duration = Duration::from_secs(2);
+/// Time limit for closing the sockets when the driver ends because of another task.
+const CLOSED_WITHIN: Duration = Duration::from_secs(3);
 /// With less time than this, most drains end as `SlaExpired`.
 const SHORTEST_SENSIBLE_SLA: Duration = Duration::from_secs(60);
 
@@ -54,19 +56,25 @@ pub struct SlmDeps<E, T> {
     pub claims: Arc<dyn ClaimApi>,
 }
 
-/// Serves the kubelet until `stop`, and then until a successor is running or the grace period ends.
+/// The task that answers the kubelet. It is the only one that returns once the driver is asked to stop.
+pub const SLM_TRIGGER: &str = "SLM trigger";
+
+/// Starts all tasks of the trigger. [`SLM_TRIGGER`] serves the kubelet until `stop`, and then until a successor is running
+/// or the grace period ends.
 ///
 /// # Errors
-/// The first failure that stops the trigger.
-pub async fn run<E, T>(
+/// The options are invalid.
+pub fn start<E, T, F>(
     options: SlmOptions,
     transition_api: Arc<dyn TransitionApi>,
     deps: SlmDeps<E, T>,
     stop: CancellationToken,
+    tasks: &mut Tasks<F>,
 ) -> Result<(), SlmError>
 where
-    E: Stream<Item = LifecycleChange> + Send + Unpin,
+    E: Stream<Item = LifecycleChange> + Send + Unpin + 'static,
     T: Stream<Item = TransitionChange> + Send + Unpin + 'static,
+    F: From<SlmError> + From<TaskEnded> + Send + 'static,
 {
     options.check()?;
     if options.sla.is_some_and(|sla| sla < SHORTEST_SENSIBLE_SLA) {
@@ -99,10 +107,6 @@ where
         clock: options.clock,
     };
 
-    let endpoints = tokio::select! {
-        opened = Endpoints::open(&options, calls, reports) => opened?,
-        () = stop.cancelled() => return Ok(()),
-    };
     let publishing = transition_publisher::publish_transitions(
         TransitionSync::new(&options),
         Arc::clone(&transition_api),
@@ -110,14 +114,10 @@ where
         publisher_inputs,
         claim_task.clone(),
     );
-    let publishing = tokio::spawn(publishing);
-    let warning = tokio::spawn(transition_publisher::emit_warnings(transition_api, warned));
-    let claim_handle = tokio::spawn(claims_task.run(claim_inputs));
-
-    let state = SlmState::new(
-        transition_sync::identity(&options),
-        transition_sync::slas(&options),
-    );
+    tasks.spawn("transition publisher", publishing);
+    let warning = transition_publisher::emit_warnings(transition_api, warned);
+    tasks.spawn_closing("LifecycleEvent warnings", WARNED_WITHIN, warning);
+    tasks.spawn("self-claim", claims_task.run(claim_inputs));
     let outputs = LoopOutputs {
         commands,
         warnings,
@@ -135,13 +135,18 @@ where
         driver_state,
         stop,
     };
-    let result = SlmLoop::new(&options, state, endpoints, outputs)
-        .work(inputs)
-        .await;
-    publishing.abort();
-    claim_handle.abort();
-    if timeout(WARNED_WITHIN, warning).await.is_err() {
-        tracing::warn!("the last warnings could not be emitted as Events in time");
-    }
-    result
+    tasks.spawn_fallible(SLM_TRIGGER, CLOSED_WITHIN, async move {
+        let opening = Endpoints::open(&options, calls, reports);
+        let endpoints = tokio::select! {
+            opened = opening => opened?,
+            () = inputs.stop.cancelled() => return Ok(()),
+        };
+        let state = SlmState::new(
+            transition_sync::identity(&options),
+            transition_sync::slas(&options),
+        );
+        let slm_loop = SlmLoop::new(&options, state, endpoints, outputs);
+        Ok(slm_loop.work(inputs).await?)
+    });
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_engine::Outcome;
 use scupper_triggers::slm::SlmError;
 
-use crate::fixture::{Answer, Kubelet, Root, SlmTrigger, claimed, eventually, still, within};
+use crate::fixture::{Answer, Ended, Kubelet, Root, SlmTrigger, claimed, eventually, still, within};
 
 #[tokio::test]
 async fn an_idle_slm_closes_at_once_and_leaves_nothing_behind() {
@@ -100,6 +100,6 @@ async fn a_driver_that_vanishes_closes_its_server() {
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
     trigger.events = events;
     let error = trigger.end().await.unwrap_err();
-    assert!(matches!(error, SlmError::Wire { .. }), "{error:?}");
+    assert!(matches!(error, Ended::Slm(SlmError::Wire { .. })), "{error:?}");
     assert!(root.registry().is_empty() && root.services().is_empty());
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_api::{ClaimStatus, LifecycleTransition};
 use scupper_common::clock::Clock;
+use scupper_common::tasks::{TaskEnded, Tasks};
 use scupper_contract::registration::registration_client::RegistrationClient;
 use scupper_contract::registration::{InfoRequest, PluginInfo, RegistrationStatus};
 use scupper_contract::slm::slm_plugin_client::SlmPluginClient;
@@ -18,9 +20,9 @@ use scupper_contract::slm::{
 };
 use scupper_engine::{Outcome, Time};
 use scupper_triggers::slm::{
-    ClaimApi, ClaimError, EventSnapshot, EventUpdate, LifecycleChange, LifecycleEvent, Registration, SlmDeps,
-    SlmError, SlmOptions, TransitionApi, TransitionApiError, TransitionChange, TransitionCondition,
-    VersionedEvent, run,
+    ClaimApi, ClaimError, EventSnapshot, EventUpdate, LifecycleChange, LifecycleEvent, Registration,
+    SLM_TRIGGER, SlmDeps, SlmError, SlmOptions, TransitionApi, TransitionApiError, TransitionChange,
+    TransitionCondition, VersionedEvent, start,
 };
 use scupper_triggers::{DrainCommand, DriverState, ResumePoint};
 use tempfile::TempDir;
@@ -44,6 +46,8 @@ pub(crate) enum ApiCall {
 /// An API server that carries out requests, and shows the results in the watch of transitions.
 pub(crate) struct Api {
     pub(crate) calls: Mutex<Vec<ApiCall>>,
+    /// The next request finds a bug.
+    pub(crate) panics: AtomicBool,
     watch: mpsc::UnboundedSender<TransitionChange>,
 }
 
@@ -53,6 +57,7 @@ impl Api {
         calls: ApiCall,
         change: Option<TransitionChange>,
     ) -> BoxFuture<'_, Result<(), TransitionApiError>> {
+        assert!(!self.panics.load(Ordering::Relaxed), "scripted");
         self.calls.lock().unwrap().push(calls);
         if let Some(change) = change {
             self.watch.send(change).unwrap_or_default();
@@ -171,7 +176,16 @@ pub(crate) struct SlmTrigger {
     pub(crate) registration: watch::Receiver<Registration>,
     pub(crate) api: Arc<Api>,
     pub(crate) stop: CancellationToken,
-    pub(crate) task: JoinHandle<Result<(), SlmError>>,
+    pub(crate) task: JoinHandle<Result<(), Ended>>,
+}
+
+/// Why its tasks ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    #[error(transparent)]
+    Slm(#[from] SlmError),
+    #[error(transparent)]
+    Task(#[from] TaskEnded),
 }
 
 impl Drop for SlmTrigger {
@@ -189,6 +203,7 @@ impl SlmTrigger {
         let (registered, registration) = watch::channel(Registration::Waiting);
         let api = Arc::new(Api {
             calls: Mutex::default(),
+            panics: AtomicBool::default(),
             watch: transitions.clone(),
         });
         let stop = CancellationToken::new();
@@ -203,12 +218,16 @@ impl SlmTrigger {
             find_resume_point: Arc::new(move || std::future::ready(resume.clone()).boxed()),
             claims: Arc::new(NoClaims),
         };
-        let task = tokio::spawn(run(
-            options,
-            Arc::clone(&api) as Arc<dyn TransitionApi>,
-            deps,
-            stop.clone(),
-        ));
+        let mut tasks = Tasks::default();
+        let server = Arc::clone(&api) as Arc<dyn TransitionApi>;
+        let started = start(options, server, deps, stop.clone(), &mut tasks);
+        let stopping = stop.clone();
+        let task = tokio::spawn(async move {
+            started?;
+            let ended = tasks.supervise(SLM_TRIGGER, || stopping.is_cancelled()).await;
+            tasks.shut_down().await;
+            ended
+        });
         Self {
             events,
             transitions,
@@ -297,7 +316,7 @@ impl SlmTrigger {
         }
     }
 
-    pub(crate) async fn end(mut self) -> Result<(), SlmError> {
+    pub(crate) async fn end(mut self) -> Result<(), Ended> {
         within("the trigger's end", &mut self.task).await.unwrap()
     }
 }

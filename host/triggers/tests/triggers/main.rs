@@ -14,3 +14,4 @@ mod registering;
 mod renewing;
 #[path = "../../../scupper/tests/support/skip.rs"]
 mod skip;
+mod supervised;

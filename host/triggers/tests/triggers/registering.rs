@@ -7,7 +7,7 @@ use std::time::Duration;
 use scupper_contract::{PLUGIN_TYPE, PLUGIN_VERSION};
 use scupper_triggers::slm::{Registration, SlmError, SlmOptions, TransitionScope};
 
-use crate::fixture::{DRIVER, Kubelet, Root, SlmTrigger, eventually, still, wait_for_socket};
+use crate::fixture::{DRIVER, Ended, Kubelet, Root, SlmTrigger, eventually, still, wait_for_socket};
 
 #[tokio::test]
 async fn reports_its_name_and_its_endpoint() {
@@ -138,7 +138,7 @@ async fn missing_directories_are_named_after_thirty_seconds() {
     let mut trigger = SlmTrigger::open(root.options("one"), None);
     let error = (&mut trigger.task).await.unwrap().unwrap_err();
     assert!(start.elapsed() >= Duration::from_secs(30));
-    let SlmError::NoDirectory { path } = &error else {
+    let Ended::Slm(SlmError::NoDirectory { path }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!(*path, root.path().join("plugins"));
@@ -154,7 +154,7 @@ async fn a_file_in_the_place_of_our_directory_is_named() {
         .end()
         .await
         .unwrap_err();
-    let SlmError::Listen { path, .. } = &error else {
+    let Ended::Slm(SlmError::Listen { path, .. }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!(*path, root.path().join("plugins").join(DRIVER));
@@ -190,7 +190,7 @@ async fn options_are_checked_before_anything_is_touched() {
     ];
     for options in wrong {
         let error = SlmTrigger::open(options, None).end().await.unwrap_err();
-        assert!(matches!(error, SlmError::Options(_)), "{error:?}");
+        assert!(matches!(error, Ended::Slm(SlmError::Options(_))), "{error:?}");
     }
     assert!(root.registry().is_empty() && root.services().is_empty());
 }

@@ -15,7 +15,10 @@ struct Reached {
 pub(super) fn no_orphans(sources: &[Source]) -> Vec<Finding> {
     let rust = sources.iter().filter(|source| source.is_rust());
     let files: BTreeMap<&str, &Source> = rust.map(|source| (source.path.as_str(), source)).collect();
-    let mut open: Vec<Reached> = sources.iter().flat_map(|source| targets(source, &files)).collect();
+    let mut open: Vec<Reached> = sources
+        .iter()
+        .flat_map(|source| targets(source, &files))
+        .collect();
     let mut reached = BTreeSet::new();
     while let Some(next) = open.pop() {
         if let Some(source) = files.get(next.path.as_str())
@@ -44,9 +47,15 @@ fn targets(manifest: &Source, files: &BTreeMap<&str, &Source>) -> Vec<Reached> {
     }
     let inside = files.keys().filter_map(|path| path.strip_prefix(folder));
     let by_name = inside.filter(|path| is_target(path));
-    let lines = manifest.text.lines().filter_map(|line| line.trim().strip_prefix("path = \""));
+    let lines = manifest
+        .text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("path = \""));
     let by_path = lines.filter_map(|rest| rest.split('"').next());
-    by_name.chain(by_path).map(|path| owning(joined(folder, path))).collect()
+    by_name
+        .chain(by_path)
+        .map(|path| owning(joined(folder, path)))
+        .collect()
 }
 
 fn is_target(path: &str) -> bool {

@@ -203,18 +203,33 @@ fn a_file_that_no_target_reaches_is_found() {
     let text = "//! What for.\n";
     let file = |path: &str, names: &str| Source::new(path, &format!("{text}{names}"));
     let sources = [
-        Source::new("a/Cargo.toml", "[package]\n[[test]]\npath = \"checks/whole.rs\"\n"),
+        Source::new(
+            "a/Cargo.toml",
+            "[package]\n[[test]]\npath = \"checks/whole.rs\"\n",
+        ),
         file("a/build.rs", ""),
-        file("a/src/lib.rs", "mod plain;\npub(crate) mod folder;\n// mod left;\n"),
-        file("a/src/plain.rs", "#[cfg(test)]\n#[path = \"plain_tests.rs\"]\nmod tests;\nmod deeper;\n"),
+        file(
+            "a/src/lib.rs",
+            "mod plain;\npub(crate) mod folder;\n// mod left;\n",
+        ),
+        file(
+            "a/src/plain.rs",
+            "#[cfg(test)]\n#[path = \"plain_tests.rs\"]\nmod tests;\nmod deeper;\n",
+        ),
         file("a/src/plain_tests.rs", "mod beside;\n"),
         file("a/src/beside.rs", ""),
         file("a/src/plain/deeper.rs", ""),
-        file("a/src/folder/mod.rs", "mod inside;\nconst TEXT: &str = include_str!(\"shown.rs\");\n"),
+        file(
+            "a/src/folder/mod.rs",
+            "mod inside;\nconst TEXT: &str = include_str!(\"shown.rs\");\n",
+        ),
         file("a/src/folder/inside.rs", ""),
         file("a/src/folder/shown.rs", ""),
         file("a/src/bin/tool.rs", ""),
-        file("a/tests/one.rs", "#[path = \"../../b/support/shared.rs\"]\nmod shared;\n"),
+        file(
+            "a/tests/one.rs",
+            "#[path = \"../../b/support/shared.rs\"]\nmod shared;\n",
+        ),
         file("a/tests/two/main.rs", ""),
         file("a/checks/whole.rs", ""),
         file("b/support/shared.rs", ""),
@@ -226,7 +241,10 @@ fn a_file_that_no_target_reaches_is_found() {
         file("b/support/alone.rs", ""),
     ];
     let findings = check(&sources);
-    let orphans: Vec<_> = findings.iter().map(|finding| (finding.rule, finding.path.as_str())).collect();
+    let orphans: Vec<_> = findings
+        .iter()
+        .map(|finding| (finding.rule, finding.path.as_str()))
+        .collect();
     let orphan = |path| ("no-orphans", path);
     let expected = [
         "a/src/left.rs",
