@@ -39,7 +39,10 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "scupper-policy-spec",
         ],
     ),
-    ("scupper-report", &["scupper-common", "scupper-engine"]),
+    (
+        "scupper-report",
+        &["scupper-api", "scupper-common", "scupper-engine"],
+    ),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
         "scupper-triggers",
