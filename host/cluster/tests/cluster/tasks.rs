@@ -14,7 +14,7 @@ fn uid() -> Uid {
 
 fn checkpoint() -> Checkpoint {
     Checkpoint {
-        node: Some(uid()),
+        node: uid(),
         id: "i".into(),
         name: "drain-n1".into(),
         trigger: "command".into(),

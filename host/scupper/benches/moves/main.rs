@@ -44,7 +44,7 @@ fn main() {
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
-    let bed = Testbed::up(MAX_LIVE);
+    let bed = Testbed::up(MAX_LIVE, 1);
     println!(
         "{SERVERS} servers of a real Nova, {SECONDS} s for each live migration, at most {MAX_LIVE} at a time in Nova\n"
     );

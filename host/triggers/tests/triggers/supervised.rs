@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use scupper_api::ClaimStatus;
 use scupper_common::tasks::TaskEnded;
-use scupper_triggers::slm::{ClaimStatus, Claimant, LifecycleEvent, SlmOptions, TransitionChange};
+use scupper_triggers::slm::{Claimant, LifecycleEvent, SlmOptions, TransitionChange};
 
 use crate::fixture::{Ended, Kubelet, Root, SlmTrigger, claimed, wait_for_socket};
 
@@ -36,7 +37,7 @@ async fn a_panic_where_warnings_are_written_is_named() {
     trigger.calls("published", |_| true).await;
     trigger.api.panics.store(true, Ordering::Relaxed);
     trigger.apply(LifecycleEvent {
-        flags: Some(Box::new(Err("invalid".to_owned()))),
+        flags: Some(Err("invalid".to_owned())),
         ..claimed("u1", "drain-1")
     });
     kubelet.start("drain-1").await;
