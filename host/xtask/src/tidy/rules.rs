@@ -11,12 +11,13 @@ use super::{
 const LINES: usize = 500;
 
 /// Each rule checks one file; its findings carry its name.
-const RULES: [fn(&Source) -> Vec<Finding>; 7] = [
+const RULES: [fn(&Source) -> Vec<Finding>; 8] = [
     pure_engine,
     short_files,
     no_ignored_tests,
     no_allow,
     no_leftovers,
+    no_conflicts,
     module_docs,
     no_paths_outside,
 ];
@@ -104,6 +105,14 @@ fn no_leftovers(source: &Source) -> Vec<Finding> {
     source.lines("no-leftovers", &source.text, |line| {
         let word = words.iter().find(|word| has_word(line, word))?;
         Some(format!("`{word}`: do it, or file it"))
+    })
+}
+
+/// No merge is half done.
+fn no_conflicts(source: &Source) -> Vec<Finding> {
+    source.lines("no-conflicts", &source.text, |line| {
+        let is_mark = line.starts_with(concat!("<<<<", "<<< ")) || line.starts_with(concat!(">>>>", ">>> "));
+        is_mark.then(|| "the mark of a conflict; decide it".to_owned())
     })
 }
 

@@ -55,6 +55,16 @@ fn the_engine_is_pure() {
 }
 
 #[test]
+fn no_merge_is_half_done() {
+    let text = concat!("<<<<", "<<< HEAD\na\n=======\nb\n>>>>", ">>> 1234567 (wip)\n");
+    assert_eq!(
+        broken("wit/README.md", text),
+        ["no-conflicts:2", "no-conflicts:6"]
+    );
+    assert_eq!(broken("wit/README.md", "a << b\n=======\n"), NONE);
+}
+
+#[test]
 fn files_are_short() {
     let long = "fn f() {}\n".repeat(500);
     assert_eq!(broken("host/driver/src/run.rs", &long), ["short-files:501"]);
