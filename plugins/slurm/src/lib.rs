@@ -35,7 +35,8 @@ impl Policy for Slurm {
                 .into_iter()
                 .fold(about, Description::wants),
             Ok(_) => about.wants(operator::wants()),
-            // `check_config` says what is wrong.
+            // `check_config` says what is wrong. The grants of the other way are not missing.
+            Err(_) if matches!(settings::way(), Ok(Way::Operator)) => about.wants(operator::wants()),
             Err(_) => about,
         }
     }

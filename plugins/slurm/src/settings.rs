@@ -144,7 +144,7 @@ impl Settings {
     }
 }
 
-fn way() -> Result<Way, Problem> {
+pub(crate) fn way() -> Result<Way, Problem> {
     match config::get("way").as_deref() {
         None | Some("operator") => Ok(Way::Operator),
         Some("slurmrestd") => Ok(Way::Slurmrestd),
