@@ -41,7 +41,7 @@ pub(crate) async fn started(bed: &Testbed) {
         place.unwrap_or_else(|| panic!("{words}\n{reported}"))
     };
     assert!(
-        place("openstack finished before-wave") < place("evict    openstack/nova-compute"),
+        place("openstack finished before-wave") < place("wave     2 of 2, nova-compute"),
         "{reported}"
     );
 }
