@@ -14,11 +14,11 @@ use crate::world::World;
 
 /// When other drains come, and what tells one from another.
 pub(crate) fn arrivals(rng: &mut Rng) -> Vec<(u64, Chore)> {
-    if !rng.chance(600) {
+    if !rng.chance(750) {
         return Vec::new();
     }
     let count = rng.between(1, 6);
-    let drains = (0..count).map(|_| (rng.span(30_000, 300_000), Chore::OtherDrain(rng.next())));
+    let drains = (0..count).map(|_| (rng.span(15_000, 240_000), Chore::OtherDrain(rng.next())));
     drains.collect()
 }
 
@@ -46,7 +46,7 @@ impl Cluster {
             self.changes
                 .push(Change::Later(now + after, Chore::RaiseReady(uid.clone())));
         }
-        let ends = rng.span(60_000, 600_000);
+        let ends = rng.span(400_000, 900_000);
         self.changes
             .push(Change::Later(now + ends, Chore::OtherDrainEnds(uid)));
     }

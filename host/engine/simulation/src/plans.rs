@@ -388,5 +388,10 @@ fn kubectl_would(pod: &Pod, verdict: Verdict, settings: &Settings) -> Checked {
     if pod.empty_dir && !settings.filters.delete_emptydir_data {
         return broken(1, format!("the draft evicts {uid} and its emptyDir"));
     }
+    let shortens =
+        |seconds: u64| settings.grace_only_longer && pod.deletion.is_none() && seconds < pod.grace_seconds;
+    if settings.grace_seconds.is_some_and(shortens) {
+        return broken(1, format!("the draft shortens the grace period of {uid}"));
+    }
     Ok(())
 }
