@@ -9,8 +9,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use scupper_engine::{
-    Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, Uid,
-    whole_millis,
+    Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, ToUndo,
+    Uid, whole_millis,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -74,6 +74,9 @@ struct Wire {
     held: Option<bool>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     to_undo: BTreeSet<String>,
+    /// Why they have not, for those that have said so; older builds neither write nor read it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    undo_words: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<WireHook>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -181,7 +184,8 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         drained: checkpoint.drained,
         cancelled: checkpoint.cancelled.clone(),
         held: checkpoint.held,
-        to_undo: checkpoint.to_undo.clone(),
+        to_undo: checkpoint.to_undo.keys().cloned().collect(),
+        undo_words: undo_words(&checkpoint.to_undo),
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
         returns: checkpoint.returns.clone(),
@@ -228,7 +232,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         drained: wire.drained,
         cancelled: wire.cancelled,
         held: wire.held,
-        to_undo: wire.to_undo,
+        to_undo: to_undo_from_wire(wire.to_undo, wire.undo_words),
         hooks: wire
             .hooks
             .into_iter()
@@ -246,6 +250,21 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         volumes_since: wire.volumes_since.map(Time::from_millis),
         counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
+}
+
+fn undo_words(to_undo: &ToUndo) -> BTreeMap<String, String> {
+    let has_words = to_undo.iter().filter(|(_, words)| !words.is_empty());
+    has_words
+        .map(|(policy, words)| (policy.clone(), words.clone()))
+        .collect()
+}
+
+fn to_undo_from_wire(policies: BTreeSet<String>, mut words: BTreeMap<String, String>) -> ToUndo {
+    let with_words = policies.into_iter().map(|policy| {
+        let words = words.remove(&policy).unwrap_or_default();
+        (policy, words)
+    });
+    with_words.collect()
 }
 
 fn counts_to_wire(counts: &Counts) -> WireCounts {

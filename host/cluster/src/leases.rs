@@ -152,6 +152,13 @@ impl Cluster {
         }
     }
 
+    /// Takes the holder from a lease that has not changed since it was read, and sets what stays known of its drain.
+    pub async fn release_lease(&self, seen: &Lease, drain: &str) -> Result<(), WriteError> {
+        let spec = json!({ "holderIdentity": null });
+        let released = self.write_lease(seen, &spec, Some(drain), "release").await;
+        released.map(|_| ())
+    }
+
     /// Deletes a lease that has not changed since it was read.
     pub async fn drop_lease(&self, seen: &Lease) -> Result<(), WriteError> {
         let path = path(&seen.namespace, Some(&seen.name));

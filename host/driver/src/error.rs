@@ -26,6 +26,14 @@ pub enum DriverError {
         #[source]
         source: ReadError,
     },
+    /// The node does not exist, and policies must still undo something for it.
+    #[error("there is no node {node}; {left}, once there is one again")]
+    NodeGone {
+        /// The node.
+        node: String,
+        /// What they must undo, and the command.
+        left: String,
+    },
     /// The API server did not say what it serves.
     #[error("could not look up the lifecycle API")]
     Discovery(#[source] ReadError),

@@ -15,7 +15,7 @@ use scupper_triggers::slm::SlmError;
 
 use super::{DriverError, LocalError};
 
-variants!(DriverError: Connect Node Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
+variants!(DriverError: Connect Node NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
 variants!(LocalError: Busy NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
 
@@ -38,6 +38,11 @@ fn cluster() -> Vec<DriverError> {
         DriverError::Node {
             node: "worker-1".to_owned(),
             source: unavailable("node worker-1"),
+        },
+        DriverError::NodeGone {
+            node: "worker-1".to_owned(),
+            left: "policy slurm must still undo its part of the drain: it is down; to undo it: scupper uncordon worker-1"
+                .to_owned(),
         },
         DriverError::Discovery(unavailable("list API groups")),
         DriverError::Selector {

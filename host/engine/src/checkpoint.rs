@@ -8,6 +8,10 @@ use core::time::Duration;
 
 use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Uid};
 
+/// Policies that must undo something at the next uncordon, each with the reason why it has not: in its own words where it
+/// has given some; empty while nothing has been tried.
+pub type ToUndo = BTreeMap<String, String>;
+
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -41,8 +45,8 @@ pub struct Checkpoint {
     /// Once it has ended without being done: whether its cordon was to stay, and with it what policies changed. `None`: it
     /// has not, or it was cancelled.
     pub held: Option<bool>,
-    /// Policies whose hooks undo something at the next uncordon.
-    pub to_undo: BTreeSet<String>,
+    /// What policies must undo at the next uncordon: what earlier drains have left and, once this one is over, this one.
+    pub to_undo: ToUndo,
     /// Hooks that have begun and not finished.
     pub hooks: Vec<SavedHook>,
     /// Hooks that have finished. Bounded by the pods of the node.
@@ -139,6 +143,18 @@ impl Checkpoint {
     /// drain that is given up leaves the cordon.
     pub(crate) const fn leaves_its_cordon(&self) -> bool {
         self.drained || self.ended_well || !self.is_under_way()
+    }
+
+    /// What policies must undo if no process continues this drain: if it never ended, also those whose hooks have begun.
+    pub fn left_to_undo(&self) -> ToUndo {
+        let mut left = self.to_undo.clone();
+        let hooks = self.hooks.iter().map(|hook| (&hook.policy, hook.phase));
+        let begun = hooks.chain(self.done.iter().map(|(policy, phase, _)| (policy, *phase)));
+        let acted = begun.filter(|(policy, phase)| !phase.undoes() && *policy != Node::OUT_OF_SERVICE_HOOK);
+        for (policy, _) in acted.filter(|_| self.is_under_way()) {
+            left.entry(policy.clone()).or_default();
+        }
+        left
     }
 
     /// The drain has not ended.

@@ -46,6 +46,7 @@ mod surge;
 mod throttle;
 mod timers;
 mod uncordon;
+mod undoing;
 mod verify;
 mod volumes;
 mod waiting;

@@ -41,6 +41,14 @@ impl HookPhase {
         Self::AfterUncordon,
     ];
 
+    /// Those of an uncordon.
+    pub const UNCORDON: [Self; 2] = [Self::BeforeUncordon, Self::AfterUncordon];
+
+    /// A policy undoes in it what it did in the others.
+    pub const fn undoes(self) -> bool {
+        matches!(self, Self::OnCancel | Self::BeforeUncordon | Self::AfterUncordon)
+    }
+
     /// The one with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{HookPhase, PodRef, Reason, Time, VolumesLeft};
+use crate::{HookPhase, PodRef, Reason, Time, ToUndo, VolumesLeft};
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub struct HeldUp {
     pub policy: String,
     /// The hook's phase.
     pub phase: HookPhase,
-    /// What the hook waited for, or where it stood; empty: it had not answered yet.
-    pub awaited: String,
+    /// What the hook had reported last: where it stood, and what it waited for. Empty: it had not answered yet.
+    pub reported: String,
     /// No pod had been asked to leave.
     pub is_before_evictions: bool,
 }
@@ -114,6 +114,8 @@ pub struct Summary {
     pub volume_wait: Duration,
     /// What was still attached when the drain stopped waiting for volumes; `None`: nothing, or it did not wait.
     pub volumes_left: Option<VolumesLeft>,
+    /// What policies have not undone although the node goes back to service, or why an uncordon leaves it.
+    pub to_undo: ToUndo,
     /// Pods that were deleted shortly before the deadline, in that order. A process that took the drain over does not
     /// know those of the process before it.
     pub forced: Vec<PodRef>,
@@ -185,7 +187,7 @@ fn until_then(held_up: Option<&HeldUp>) -> String {
     let Some(HeldUp {
         policy,
         phase,
-        awaited,
+        reported,
         is_before_evictions,
     }) = held_up
     else {
@@ -196,10 +198,10 @@ fn until_then(held_up: Option<&HeldUp>) -> String {
     } else {
         ""
     };
-    if awaited.is_empty() {
+    if reported.is_empty() {
         format!(" while the {phase} hook of policy {policy} ran{asked}")
     } else {
-        format!(" while policy {policy} waited for {awaited}{asked}")
+        format!(" while policy {policy} reported: {reported}{asked}")
     }
 }
 

@@ -52,6 +52,12 @@ pub struct PolicyInfo {
 }
 
 impl PolicyInfo {
+    /// It has a hook for an uncordon, in which it undoes what it did before.
+    pub fn undoes_later(&self) -> bool {
+        let mut phases = self.phases.iter();
+        phases.any(|phase| HookPhase::UNCORDON.contains(phase))
+    }
+
     /// Whether it takes part in drains of this node.
     pub fn is_for(&self, node: &Node) -> bool {
         let mut selector = self.node_selector.iter();

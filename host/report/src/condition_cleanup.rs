@@ -11,14 +11,13 @@ use super::conditions::{COMPLETED, STARTED, pair};
 pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<NodeCondition>> {
     let is_ours = |it: &Condition| it.kind == "Drained" && it.status == "True" && it.reason == COMPLETED;
     let is_stale = !node.unschedulable && node.conditions.iter().any(is_ours);
-    is_stale.then(|| {
-        pair(
-            "False",
-            "False",
-            "Uncordoned",
-            "the node was uncordoned and takes pods again",
-        )
-    })
+    is_stale.then(conditions_of_lifted)
+}
+
+/// The pair of conditions of a node whose cordon is lifted.
+pub(super) fn conditions_of_lifted() -> Vec<NodeCondition> {
+    let message = "the node was uncordoned and takes pods again";
+    pair("False", "False", "Uncordoned", message)
 }
 
 /// The pair of conditions that resets our `DrainInProgress=True` after its drain was abandoned.

@@ -7,9 +7,11 @@
 use scupper_api::NodeCondition;
 use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
 
+use super::condition_cleanup::conditions_of_lifted;
 use super::force::forced_summary;
 use super::messages::{gone_text, one_line, stayed_text, volumes_left_text};
 use super::surge::step_event;
+use super::undo::not_undone_note;
 
 /// The reason of `Drained=True`, by which the engine recognizes its own condition.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
@@ -64,20 +66,23 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
             let message = format!("maintenance is over: {}", request.name);
             Some(pair("False", "False", "MaintenanceComplete", &message))
         }
+        // The hooks that follow may fail.
+        Notice::Uncordoned if request.intent == Intent::Uncordon => Some(conditions_of_lifted()),
         // The drain was refused before it changed anything, so there is nothing to reset.
         Notice::Finished {
             outcome: Outcome::Blocked { .. },
             ..
         } => None,
-        // A failed uncordon leaves the conditions as they were, usually `Drained=True`.
+        // An uncordon that fails while the node is cordoned leaves the conditions as they were, usually `Drained=True`.
         Notice::Finished { .. } if request.intent == Intent::Uncordon => None,
         Notice::Finished { outcome, summary } => {
             let volumes = volumes_left_text(outcome, summary);
             let volumes = volumes.map(|left| format!("; {left}")).unwrap_or_default();
             let message = format!(
-                "drain {}: {}{}{volumes}",
+                "drain {}: {}{}{}{volumes}",
                 request.name,
                 one_line(&outcome.to_string()),
+                not_undone_note(request, outcome, summary),
                 forced_text(summary)
             );
             let reason = format!("Drain{}", outcome.name());
@@ -100,6 +105,7 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
         Notice::Finished { outcome, summary } => {
             let spent = HumanDuration(summary.ended.since(summary.started));
             let mut note = format!("{} after {spent}: {outcome}", request.name);
+            note.push_str(&not_undone_note(request, outcome, summary));
             note.push_str(&forced_text(summary));
             if !summary.stayed.is_empty() {
                 note.push_str(&format!("; {}", stayed_text(summary)));
@@ -107,8 +113,10 @@ pub fn event_for(request: &Request, notice: &Notice) -> Option<NodeEvent> {
             if let Some(left) = volumes_left_text(outcome, summary) {
                 note.push_str(&format!("; {left}"));
             }
-            let is_clean =
-                summary.stayed.is_empty() && summary.volumes_left.is_none() && summary.forced.is_empty();
+            let is_clean = summary.stayed.is_empty()
+                && summary.volumes_left.is_none()
+                && summary.forced.is_empty()
+                && summary.to_undo.is_empty();
             let warning = !outcome.is_success() || !is_clean;
             event(warning, outcome.name(), note)
         }

@@ -19,6 +19,7 @@ use super::messages::{
 };
 use super::pre_flight::finding_line;
 use super::surge::{step_text, surge_texts};
+use super::undo::{not_undone_texts, undo_command};
 
 /// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
@@ -28,6 +29,8 @@ const REMIND: Duration = Duration::from_secs(15);
 pub struct DrainLines {
     began: Time,
     intent: Intent,
+    /// Lets policies undo what the drain leaves.
+    undo_command: String,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
     /// What is deleted shortly before the deadline.
@@ -60,6 +63,7 @@ impl DrainLines {
         let progress = Self {
             began: now,
             intent: request.intent,
+            undo_command: undo_command(&request.trigger, &request.node),
             planned: false,
             force: force_ahead_text(request),
             reported_plan: Vec::new(),
@@ -306,6 +310,10 @@ impl DrainLines {
             );
             lines.push(self.line(now, "", &text));
         }
+        let left = not_undone_texts(outcome, summary).into_iter();
+        let next = format!("next: {}", self.undo_command);
+        let left = left.map(|text| format!("attention: {text}; {next}"));
+        lines.extend(left.map(|text| self.line(now, "undo", &text)));
         lines.extend(stayed_line(summary).map(|text| self.line(now, "stays", &text)));
         lines.extend(forced_summary(summary).map(|text| self.line(now, "force", &text)));
         let left = volumes_left_text(outcome, summary).map(|text| format!("attention: {text}"));

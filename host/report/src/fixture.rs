@@ -26,7 +26,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

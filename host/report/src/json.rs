@@ -154,6 +154,7 @@ fn finished_to_json(outcome: &Outcome, summary: &Summary) -> Value {
         "budgetWaitSeconds": whole_millis(summary.budget_wait) as f64 / 1000.0,
         "volumeWaitSeconds": whole_millis(summary.volume_wait) as f64 / 1000.0,
         "volumesLeft": summary.volumes_left.as_ref().map(volumes_to_json),
+        "toUndo": summary.to_undo.keys().collect::<Vec<_>>(), "whyNotUndone": summary.to_undo,
         "forced": summary.forced.iter().map(pod_name_to_json).collect::<Vec<_>>(),
     })
 }

@@ -35,6 +35,7 @@ mod status;
 mod surge;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
@@ -67,3 +68,4 @@ pub use status::{
     LeaseHolder, LeasedDrain, NodeStatus, StatusDetails, status_lines, status_table, status_to_json,
 };
 pub use surge::{surge_lines, surge_texts};
+pub use undo::LeftToUndo;

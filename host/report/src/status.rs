@@ -19,6 +19,7 @@ use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, R
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
 use super::messages::needs_no_report;
+use super::undo::LeftToUndo;
 
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
@@ -46,7 +47,7 @@ pub struct NodeStatus {
     pub lifecycle_events: Vec<LifecycleEvent>,
     /// The holder of its Lease, if a drain has not ended.
     pub lease_holder: LeaseHolder,
-    /// The drain of that holder.
+    /// The drain of that holder, or of the last one.
     pub leased_drain: Option<LeasedDrain>,
     /// Additional facts about blocked pods.
     pub details: StatusDetails,
@@ -135,13 +136,10 @@ impl NodeStatus {
         published.is_some_and(|view| view.machine_is_off) || tainted == Some(&mark.id)
     }
 
-    /// The policies that still have changes to undo although the node accepts pods again: another process uncordoned
-    /// it, and no process has called them since.
-    pub(super) fn to_undo(&self) -> Vec<&str> {
-        let mark = self.node.checkpoint.as_ref();
-        let mark = mark.filter(|mark| mark.phase == Phase::Finished && !self.node.unschedulable);
-        let policies = mark.into_iter().flat_map(|mark| &mark.to_undo);
-        policies.map(String::as_str).collect()
+    /// What policies should have undone by now.
+    pub(super) fn left_to_undo(&self) -> LeftToUndo {
+        let is_held = matches!(self.lease_holder, LeaseHolder::Held { .. });
+        LeftToUndo::of(&self.node, self.leased_drain.as_ref().filter(|_| !is_held))
     }
 
     /// Every pod on the node, and why it is still there.

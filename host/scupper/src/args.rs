@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use scupper_cluster::Connection;
+use scupper_cluster::{Connection, LEASE_NAMESPACE};
 
 use crate::compile::CompileArgs;
 use crate::completion::CompletionArgs;
@@ -46,7 +46,7 @@ Exit codes:
    4  cluster error: API server unreachable or refusing, or unknown node
    5  drain failed: pods may not leave, cancelled, or could not be carried out
    6  deadline passed
-   7  a policy refused the drain or failed
+   7  a policy refused the drain or failed, or must undo its part and is not loaded
    8  `scupper doctor` found something that keeps the driver from working
    9  detached: the driver continues the drain
   70  a bug in Scupper";
@@ -314,6 +314,9 @@ pub struct CleanupArgs {
     /// Name of the driver
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
+    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
+    pub lease_namespace: String,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

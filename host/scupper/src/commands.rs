@@ -108,6 +108,7 @@ async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
         connection: cleanup.cluster.connection(),
         node: cleanup.node_name.clone(),
         driver: cleanup.driver_name.clone(),
+        lease_namespace: cleanup.lease_namespace.clone(),
     };
     match use_cases::cleanup(options).await {
         Ok(CleanedUp { removed, left }) => {

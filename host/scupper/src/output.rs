@@ -80,6 +80,7 @@ pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
     match error {
         DriverError::Connect(_)
         | DriverError::Node { .. }
+        | DriverError::NodeGone { .. }
         | DriverError::Discovery(_)
         | DriverError::Taint(_)
         | DriverError::Selector { .. }

@@ -115,7 +115,7 @@ impl Numbers {
             drained: self.below(2) == 0,
             cancelled: (self.below(2) == 0).then(|| self.text()),
             held: (self.below(2) == 0).then(|| self.below(2) == 0),
-            to_undo: (0..self.below(3)).map(|_| self.text()).collect(),
+            to_undo: (0..self.below(3)).map(|_| (self.text(), self.text())).collect(),
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
                 .map(|_| (self.one(&policies), self.one(&HookPhase::ALL), self.subject()))
@@ -167,7 +167,7 @@ fn plain() -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

@@ -28,7 +28,7 @@ fn checkpoint() -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: std::collections::BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

@@ -53,17 +53,23 @@ impl LeaseReader {
         }
     }
 
-    /// The holder of the node's Lease, and its drain; unknown if no drain runs there.
+    /// The holder of the node's Lease, unknown if no drain runs there; and its drain, or the last one that left something to
+    /// undo.
     pub async fn holder_of(&mut self, node: &Node) -> (LeaseHolder, Option<LeasedDrain>) {
         let mark = node.checkpoint.as_ref();
         let is_marked = mark.is_some_and(Checkpoint::is_under_way);
         match self.known(&node.name, is_marked).await {
-            Ok(Some(lease)) if !lease.holder.is_empty() => {
-                let drain = LeasedDrain::from_text(&lease.drain);
-                (self.holder(&lease), drain)
+            Ok(lease) => {
+                let holder = match lease.as_ref().filter(|lease| !lease.holder.is_empty()) {
+                    Some(lease) => self.holder(lease),
+                    None if is_marked => LeaseHolder::Free,
+                    None => LeaseHolder::Unknown,
+                };
+                (
+                    holder,
+                    lease.and_then(|lease| LeasedDrain::from_text(&lease.drain)),
+                )
             }
-            Ok(_) if is_marked => (LeaseHolder::Free, None),
-            Ok(_) => (LeaseHolder::Unknown, None),
             Err(error) => {
                 tracing::debug!(node = node.name, %error, "the node's Lease could not be read");
                 (LeaseHolder::Unknown, None)
@@ -74,7 +80,9 @@ impl LeaseReader {
     /// The drain of the process that holds the node's Lease, unless that process is gone.
     pub async fn drain_of(&self, node: &str) -> Result<Option<LeasedDrain>, ReadError> {
         let lease = self.cluster.lease(&self.namespace, node).await?;
-        let held = lease.filter(|lease| matches!(self.holder(lease), LeaseHolder::Held { .. }));
+        let held = lease.filter(|lease| {
+            !lease.holder.is_empty() && matches!(self.holder(lease), LeaseHolder::Held { .. })
+        });
         Ok(held.and_then(|lease| LeasedDrain::from_text(&lease.drain)))
     }
 
@@ -91,11 +99,11 @@ impl LeaseReader {
                 absent_since: None,
             });
         match found {
-            Ok(Some(lease)) => {
+            Ok(Some(lease)) if !lease.holder.is_empty() => {
                 watched.absent_since = None;
                 watched.expiry.observe(&lease, now) == LeaseAvailability::Free
             }
-            Ok(None) => now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION,
+            Ok(_) => now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
                 watched.absent_since = None;

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use super::node_leases::{HeldLease, NodeLeases};
 use crate::DriverError;
 use crate::runner::EngineRunner;
+use crate::runner::lease_record::LeaseRecord;
 use crate::runner::orders::{DrainOrders, closed};
 use scupper_common::clock::Clock;
 use scupper_report::LeasedDrain;
@@ -23,12 +24,11 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(5);
 /// What differs between a driver's drain and a command's: how it is created, and how it waits for the Lease.
 pub(crate) trait DrainFactory: Send + Sync {
     /// Creates the drain, or continues the one on the node. It reads the node now: the previous holder of the Lease wrote
-    /// to it. `orders`: the orders that hold. `is_held`: the Lease is ours, so its previous holder is gone; otherwise it
-    /// could not be taken, and the drain runs without one.
+    /// to it. `orders`: the orders that hold. `lease`: what the Lease says of what policies must undo.
     fn create(
         &mut self,
         orders: &DrainOrders,
-        is_held: bool,
+        lease: &LeaseRecord,
     ) -> impl Future<Output = Result<CreatedDrain, DriverError>> + Send;
 
     /// The request.
@@ -163,7 +163,8 @@ async fn create<B: DrainFactory>(
     orders: &mut watch::Receiver<DrainOrders>,
 ) -> Result<Option<CreatedDrain>, DriverError> {
     let known = orders.borrow().clone();
-    let created = factory.create(&known, lease.is_held());
+    let record = lease.record().clone();
+    let created = factory.create(&known, &record);
     tokio::pin!(created);
     tokio::select! {
         biased;

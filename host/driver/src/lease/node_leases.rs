@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
 use super::holder::HolderIdentity;
+use crate::runner::lease_record::LeaseRecord;
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 use scupper_report::LeasedDrain;
 
@@ -53,7 +54,8 @@ impl LeaseError {
 
 /// The result of one attempt.
 enum LeaseAcquireResult {
-    Ours(Lease),
+    /// With what it said before.
+    Ours(Lease, LeaseRecord),
     HeldBy(HolderIdentity),
     /// The Lease exists.
     Exists,
@@ -76,6 +78,9 @@ pub(crate) struct NodeLeases {
 /// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
 pub(super) struct HeldLease {
     held: Option<RenewedLease>,
+    /// The drain that it names.
+    drain: LeasedDrain,
+    record: LeaseRecord,
 }
 
 struct RenewedLease {
@@ -89,7 +94,6 @@ impl NodeLeases {
     /// The node's Lease for this drain, once no other process holds it. Calls `on_wait` with each holder that it waits
     /// for.
     pub(super) async fn take(&self, node: &str, drain: &LeasedDrain, on_wait: impl Fn(&str)) -> HeldLease {
-        let drain = drain.to_text();
         let mut lease_state = LeaseExpiryTracker::new(self.own.clone(), self.observed.clone());
         let mut reported = None;
         let mut forbidden_since = None;
@@ -98,15 +102,21 @@ impl NodeLeases {
         loop {
             let asked = Instant::now();
             let attempt = if create {
-                self.create(node, &drain).await
+                self.create(node, drain).await
             } else {
-                self.read_and_take(node, &drain, &mut lease_state).await
+                self.read_and_take(node, drain, &mut lease_state).await
             };
             if !matches!(&attempt, Err(error) if error.is_forbidden()) {
                 forbidden_since = None;
             }
             match attempt {
-                Ok(LeaseAcquireResult::Ours(lease)) => return self.start_renewal(lease, asked),
+                Ok(LeaseAcquireResult::Ours(lease, record)) => {
+                    return HeldLease {
+                        held: Some(self.start_renewal(lease, asked)),
+                        drain: drain.clone(),
+                        record,
+                    };
+                }
                 Ok(LeaseAcquireResult::Exists) => {
                     create = false;
                     continue;
@@ -135,7 +145,11 @@ impl NodeLeases {
                         %error,
                         "continuing without the node's Lease: a concurrent drain would not be noticed; {remedy}"
                     );
-                    return HeldLease { held: None };
+                    return HeldLease {
+                        held: None,
+                        drain: drain.clone(),
+                        record: LeaseRecord::default(),
+                    };
                 }
             }
             sleep(RETRY).await;
@@ -153,13 +167,11 @@ impl NodeLeases {
         now.duration_since(*since.get_or_insert(now)) < self.forbidden_timeout
     }
 
-    async fn create(&self, node: &str, drain: &str) -> Result<LeaseAcquireResult, LeaseError> {
-        let identity = self.own.identity();
-        let made = self
-            .cluster
-            .make_lease(&self.namespace, node, (&identity, drain), DURATION);
+    async fn create(&self, node: &str, drain: &LeasedDrain) -> Result<LeaseAcquireResult, LeaseError> {
+        let holder = (&*self.own.identity(), &*drain.to_text());
+        let made = self.cluster.make_lease(&self.namespace, node, holder, DURATION);
         match made.await {
-            Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
+            Ok(lease) => Ok(LeaseAcquireResult::Ours(lease, LeaseRecord::found("", drain))),
             Err(WriteError::Conflict { .. }) => Ok(LeaseAcquireResult::Exists),
             Err(error) => Err(LeaseError::Take(error)),
         }
@@ -168,7 +180,7 @@ impl NodeLeases {
     async fn read_and_take(
         &self,
         node: &str,
-        drain: &str,
+        drain: &LeasedDrain,
         lease_state: &mut LeaseExpiryTracker,
     ) -> Result<LeaseAcquireResult, LeaseError> {
         let found = self.cluster.lease(&self.namespace, node).await;
@@ -178,10 +190,11 @@ impl NodeLeases {
         match lease_state.observe(&found, Instant::now()) {
             LeaseAvailability::HeldBy(holder) => Ok(LeaseAcquireResult::HeldBy(holder)),
             LeaseAvailability::Free => {
-                let identity = self.own.identity();
-                let taken = self.cluster.take_lease(&found, (&identity, drain), DURATION);
+                let record = LeaseRecord::found(&found.drain, drain);
+                let holder = (&*self.own.identity(), &*record.taken(drain));
+                let taken = self.cluster.take_lease(&found, holder, DURATION);
                 match taken.await {
-                    Ok(lease) => Ok(LeaseAcquireResult::Ours(lease)),
+                    Ok(lease) => Ok(LeaseAcquireResult::Ours(lease, record)),
                     // Another process was faster, or the holder is alive after all.
                     Err(WriteError::Conflict { .. }) => {
                         Ok(LeaseAcquireResult::HeldBy(HolderIdentity::parse(&found.holder)))
@@ -207,19 +220,18 @@ impl NodeLeases {
         }
     }
 
-    fn start_renewal(&self, lease: Lease, asked: Instant) -> HeldLease {
+    fn start_renewal(&self, lease: Lease, asked: Instant) -> RenewedLease {
         let (sender, state) = watch::channel((lease, asked + GIVE_UP_AFTER));
         let task = tokio::spawn(renew(self.cluster.clone(), sender));
         let cluster = self.cluster.clone();
-        let held = RenewedLease { cluster, state, task };
-        HeldLease { held: Some(held) }
+        RenewedLease { cluster, state, task }
     }
 }
 
 impl HeldLease {
-    /// It is ours; otherwise the drain runs without one.
-    pub(super) const fn is_held(&self) -> bool {
-        self.held.is_some()
+    /// What it says of what policies must undo.
+    pub(super) const fn record(&self) -> &LeaseRecord {
+        &self.record
     }
 
     /// Returns once the Lease may have expired or another process has it.
@@ -237,7 +249,7 @@ impl HeldLease {
         }
     }
 
-    /// Releases it, so that no other process waits.
+    /// Releases it, so that no other process waits. It stays as a record if policies must still undo something.
     pub(super) async fn release(mut self) {
         let Some(mut held) = self.held.take() else { return };
         held.task.abort();
@@ -245,7 +257,8 @@ impl HeldLease {
         let task = &mut held.task;
         task.await.unwrap_or_default();
         let lease = held.state.borrow().0.clone();
-        match timeout(RELEASE_TIMEOUT, release(&held.cluster, lease)).await {
+        let left = self.record.released(&self.drain);
+        match timeout(RELEASE_TIMEOUT, release(&held.cluster, lease, left.as_deref())).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "could not release the Lease; it expires by itself"),
             Err(_) => tracing::debug!("could not release the Lease in time"),
@@ -253,12 +266,16 @@ impl HeldLease {
     }
 }
 
-async fn release(cluster: &Cluster, lease: Lease) -> Result<(), WriteError> {
-    let dropped = cluster.drop_lease(&lease).await;
+async fn release(cluster: &Cluster, lease: Lease, left: Option<&str>) -> Result<(), WriteError> {
+    let release = async |lease: &Lease| match left {
+        Some(left) => cluster.release_lease(lease, left).await,
+        None => cluster.drop_lease(lease).await,
+    };
+    let released = release(&lease).await;
     // An interrupted renewal may have been written all the same.
-    match (&dropped, still_ours(cluster, &lease, &dropped).await) {
-        (Err(_), Some(lease)) => cluster.drop_lease(&lease).await,
-        _ => dropped,
+    match (&released, still_ours(cluster, &lease, &released).await) {
+        (Err(_), Some(lease)) => release(&lease).await,
+        _ => released,
     }
 }
 

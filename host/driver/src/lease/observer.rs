@@ -4,6 +4,7 @@ use tokio::time::Instant;
 
 use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker};
 use super::node_leases::NodeLeases;
+use scupper_report::LeasedDrain;
 
 /// Observes one Lease.
 pub(crate) struct LeaseObserver {
@@ -17,12 +18,25 @@ impl LeaseObserver {
         Self { leases, state }
     }
 
-    /// The Lease exists, and its holder is dead or has not renewed it for its duration. Without a Lease this is false: a
+    /// The drain that the Lease names, if no process holds the Lease any more.
+    pub(crate) async fn left_drain(&mut self, node: &str) -> Option<LeasedDrain> {
+        let lease = self.leases.cluster.lease(&self.leases.namespace, node).await;
+        let lease = lease.inspect_err(|error| {
+            tracing::debug!(node, %error, "the node's Lease could not be read");
+        });
+        let lease = lease.ok().flatten()?;
+        let is_free = self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free;
+        is_free.then(|| LeasedDrain::from_text(&lease.drain)).flatten()
+    }
+
+    /// The Lease has a holder, and that is dead or has not renewed it for its duration. Without a Lease this is false: a
     /// process may drain without one.
     pub(crate) async fn is_abandoned(&mut self, node: &str) -> bool {
         match self.leases.cluster.lease(&self.leases.namespace, node).await {
-            Ok(Some(lease)) => self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free,
-            Ok(None) => false,
+            Ok(Some(lease)) if !lease.holder.is_empty() => {
+                self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free
+            }
+            Ok(_) => false,
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
                 false

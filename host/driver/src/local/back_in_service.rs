@@ -12,6 +12,7 @@ use scupper_cluster::{Cluster, ConnectOptions, Connection};
 pub async fn back_in_service(
     connection: Connection,
     selection: &NodeSelection,
+    lease_namespace: &str,
 ) -> Result<Vec<String>, DriverError> {
     let connect = ConnectOptions {
         connection,
@@ -19,7 +20,7 @@ pub async fn back_in_service(
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
     let mut back = Vec::new();
-    for name in nodes::resolve(&cluster, selection).await? {
+    for name in nodes::resolve_or_recall(&cluster, selection, lease_namespace).await? {
         let found = cluster.node(&name).await.map_err(DriverError::of_node(&name))?;
         let mark = found.as_ref().and_then(|node| node.checkpoint.as_ref());
         if mark.is_some_and(Checkpoint::is_under_way) {

@@ -134,7 +134,7 @@ impl NodeAtDrainStart {
         }
     }
 
-    /// Makes a foreign cordon ours, so that the hooks run when it is lifted.
+    /// Makes a foreign cordon ours, so that the hooks run when it is lifted. What an earlier drain has left to undo stays known.
     pub(super) async fn adopt(
         &self,
         cluster: &Cluster,
@@ -143,7 +143,14 @@ impl NodeAtDrainStart {
         let Some(node) = &self.adopt else { return Ok(()) };
         let save = Task::Save {
             node: node.uid.clone(),
-            checkpoint: mark(node.uid.clone()),
+            checkpoint: Checkpoint {
+                to_undo: node
+                    .checkpoint
+                    .as_ref()
+                    .map(Checkpoint::left_to_undo)
+                    .unwrap_or_default(),
+                ..mark(node.uid.clone())
+            },
         };
         let message = match cluster.perform(&self.node, &save).await {
             Answer::Written { .. } => return Ok(()),

@@ -1,7 +1,8 @@
 //! The nodes of a command.
 
 use crate::DriverError;
-use scupper_cluster::{Cluster, ConnectOptions, Connection};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, ReadError};
+use scupper_report::{LeasedDrain, LeftToUndo};
 
 /// Which nodes a command is for.
 #[derive(Clone, Debug)]
@@ -49,4 +50,28 @@ pub async fn resolve(cluster: &Cluster, nodes: &NodeSelection) -> Result<Vec<Str
         known.push(name);
     }
     Ok(known)
+}
+
+/// The same. Of a node that does not exist it also says what policies must still undo for it, as its Lease names it.
+pub async fn resolve_or_recall(
+    cluster: &Cluster,
+    nodes: &NodeSelection,
+    lease_namespace: &str,
+) -> Result<Vec<String>, DriverError> {
+    let (node, source) = match resolve(cluster, nodes).await {
+        Err(DriverError::Node { node, source }) if matches!(source, ReadError::NotFound { .. }) => {
+            (node, source)
+        }
+        resolved => return resolved,
+    };
+    let lease = cluster.lease(lease_namespace, &node).await.ok().flatten();
+    let drain = lease.and_then(|lease| LeasedDrain::from_text(&lease.drain));
+    let left = drain.map(|drain| LeftToUndo::without_mark(&node, &drain));
+    match left.filter(|left| !left.policies.is_empty()) {
+        Some(left) => Err(DriverError::NodeGone {
+            node,
+            left: left.note(),
+        }),
+        None => Err(DriverError::Node { node, source }),
+    }
 }

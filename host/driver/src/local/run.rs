@@ -18,6 +18,7 @@ use crate::manager::expired_wait::end_of_waiting;
 use crate::occupancy::LocalError;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
+use crate::runner::lease_record::LeaseRecord;
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service;
 use crate::runner::{EngineRunner, RunnerDeps};
@@ -195,39 +196,25 @@ impl LocalDrains {
 }
 
 impl LocalDrainFactory<'_> {
-    /// The policies that took part in what this process continues or undoes, and that are not loaded here.
+    /// The policies that took part in the drain that this process continues, and that are not loaded here.
     fn absent(&self) -> Vec<String> {
-        let mark = match self.request.intent {
-            Intent::Uncordon => self.start.seen.as_ref().and_then(|node| node.checkpoint.as_ref()),
-            Intent::Drain => self.start.resume.as_ref(),
-        };
-        let Some(mark) = mark else { return Vec::new() };
-        let hooks = mark.hooks.iter().map(|hook| &hook.policy);
-        let hooks = hooks.chain(mark.done.iter().map(|(policy, ..)| policy));
-        let hooks = hooks.filter(|_| self.request.intent == Intent::Drain);
-        let named: BTreeSet<_> = mark.to_undo.iter().chain(hooks).collect();
+        let named = self.start.resume.as_ref().map(Checkpoint::left_to_undo);
         let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
-        let absent = named
-            .into_iter()
-            .filter(|name| *name != out_of_service::POLICY && !is_here(name));
-        absent.cloned().collect()
+        let named = named.into_iter().flat_map(BTreeMap::into_keys);
+        named.filter(|name| !is_here(name)).collect()
     }
 
-    /// A policy that is not loaded here cannot undo its part. The undoing of a whole drain would leave no trace of it.
+    /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
     fn check_absent(&self) -> Result<(), LocalError> {
         let (node, policies) = (&self.request.node, self.absent());
         if self.drains.options.roll_back.is_some() && !policies.is_empty() {
             let node = node.clone();
             return Err(LocalError::PoliciesAbsent { node, policies });
         }
-        let does = match self.request.intent {
-            Intent::Uncordon => "undoes nothing",
-            Intent::Drain => "does not continue its hooks",
-        };
-        for policy in policies {
+        for policy in policies.iter().filter(|_| self.request.intent == Intent::Drain) {
             tracing::warn!(
-                "node {node}: policy {policy} took part in the drain and is not loaded here, so it {does}; \
-                 run this with --config scupper.yaml"
+                "node {node}: policy {policy} took part in the drain and is not loaded here, so it does not continue \
+                 its hooks; run this with --config scupper.yaml"
             );
         }
         Ok(())
@@ -247,7 +234,11 @@ struct LocalDrainFactory<'a> {
 }
 
 impl DrainFactory for LocalDrainFactory<'_> {
-    async fn create(&mut self, orders: &DrainOrders, is_held: bool) -> Result<CreatedDrain, DriverError> {
+    async fn create(
+        &mut self,
+        orders: &DrainOrders,
+        lease: &LeaseRecord,
+    ) -> Result<CreatedDrain, DriverError> {
         let LocalDrains {
             cluster,
             options,
@@ -258,7 +249,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         } = self.drains;
         // The previous holder of the Lease has written to the node.
         let own = self.begun.then_some(self.request.id.as_str());
-        self.start = begin::look_again(cluster, options, &self.start.node, own, is_held).await?;
+        self.start = begin::look_again(cluster, options, &self.start.node, own, lease.is_held).await?;
         if !self.begun {
             // Only now it is known which drain to continue. Its time runs since the command asked for it.
             self.request = self.drains.request(&self.own_id, self.since, &self.start);
@@ -291,7 +282,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         let request = out_of_service::planned(request, self.start.seen.as_ref());
         let runner = EngineRunner::new(deps, Arc::clone(session), request, resume, reporter);
         Ok(CreatedDrain::Runner(Box::new(
-            runner.and_node(self.start.seen.take()),
+            runner.and_node(self.start.seen.take()).and_lease(lease.clone()),
         )))
     }
 
@@ -364,7 +355,7 @@ fn mark(node: Uid, now: Time, request: &Request) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: BTreeSet::new(),
+        to_undo: BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

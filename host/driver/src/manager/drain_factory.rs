@@ -11,6 +11,7 @@ use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::occupancy::NodeOccupancy;
 use crate::reporter::{Output, Reporter};
+use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
@@ -41,7 +42,11 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
-    async fn create(&mut self, orders: &DrainOrders, _: bool) -> Result<CreatedDrain, DriverError> {
+    async fn create(
+        &mut self,
+        orders: &DrainOrders,
+        lease: &LeaseRecord,
+    ) -> Result<CreatedDrain, DriverError> {
         self.report_start();
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
@@ -62,7 +67,7 @@ impl DrainFactory for DriverDrainFactory {
         // The engine looks at its deadline before it hears of any order.
         self.request.deadline = orders.deadline(self.request.deadline);
         let runner = self.runner(node, mark.cloned()).await;
-        Ok(CreatedDrain::Runner(Box::new(runner)))
+        Ok(CreatedDrain::Runner(Box::new(runner.and_lease(lease.clone()))))
     }
 
     fn request(&self) -> &Request {

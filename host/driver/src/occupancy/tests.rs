@@ -37,7 +37,7 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: BTreeSet::new(),
+        to_undo: BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: BTreeMap::new(),

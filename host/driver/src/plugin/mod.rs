@@ -2,6 +2,7 @@
 
 mod condition_cleanup;
 mod left_over_taint;
+mod left_to_undo;
 pub(crate) mod own_pod;
 mod readiness;
 mod startup;
@@ -132,6 +133,13 @@ impl KubeletPlugin {
         let (seen, node_states) = watch::channel(None);
         let taint = left_over_taint::run(leases.cluster.clone(), node_states.clone());
         tasks.spawn("notice of a left taint", taint);
+        let left_to_undo = left_to_undo::run(
+            leases.clone(),
+            state.clone(),
+            node_states.clone(),
+            metrics.clone(),
+        );
+        tasks.spawn("notice of what is left to undo", left_to_undo);
         let cleanup = condition_cleanup::run(leases, state.clone(), node_states);
         tasks.spawn("condition cleanup", cleanup);
         let cordons = cordon_trigger::CordonTriggerDeps {

@@ -2,6 +2,7 @@
 //!
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
+pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
 pub(crate) mod orders;
@@ -25,6 +26,7 @@ use tracing::Instrument as _;
 
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
+use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
@@ -91,6 +93,8 @@ pub(crate) struct EngineRunner {
     kubelet_looks: KubeletLooks,
     /// Cancels the drain if that kubelet gives a sign of life.
     sign_of_life: BoxStream<'static, Event>,
+    /// What the node's Lease says that policies must undo.
+    lease: LeaseRecord,
 }
 
 impl EngineRunner {
@@ -128,7 +132,16 @@ impl EngineRunner {
             refused_reads: RefusedReads::default(),
             kubelet_looks,
             sign_of_life: stream::once(sign_of_life).boxed(),
+            lease: LeaseRecord::default(),
         }
+    }
+
+    /// Takes over what the node's Lease says that policies must undo, and keeps it up to date.
+    pub(crate) fn and_lease(mut self, lease: LeaseRecord) -> Self {
+        self.drain
+            .recall_to_undo(lease.earlier.clone(), lease.own.clone());
+        self.lease = lease;
+        self
     }
 
     /// Starts with the node as it was read.
@@ -160,6 +173,7 @@ impl EngineRunner {
             self.reporter
                 .on_policy_messages(self.deps.clock.now(), &self.deps.policy_messages.take(&node));
             self.drain_engine_output(&node, &mut ended);
+            self.lease.update(&self.drain);
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;

@@ -41,7 +41,7 @@ pub extern "C" fn resume(now: u64) {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: std::collections::BTreeMap::new(),
         hooks: Vec::new(),
         done: Vec::new(),
         returns: std::collections::BTreeMap::new(),

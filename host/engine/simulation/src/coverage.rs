@@ -215,6 +215,17 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "displaced by another request",
         ],
     ),
+    (
+        "to undo",
+        &[
+            "nothing",
+            "of a drained node",
+            "after a cancel",
+            "after a failure",
+            "after an uncordon",
+            "of a node that is gone",
+        ],
+    ),
 ];
 
 impl Coverage {

@@ -70,6 +70,10 @@ impl World {
                 Drain::new(now, request)
             }
         });
+        let (left, own) = self.outside.take_lease(&self.request);
+        if let Some(drain) = &mut self.drain {
+            drain.recall_to_undo(left, own);
+        }
         self.begin_watches();
         if self.scenario.faults.evictions_hang > 0 {
             // So few do not slow the API server down.
@@ -171,7 +175,12 @@ impl World {
             let outcome = self.drain.as_ref().and_then(Drain::outcome);
             Invariants::saves_the_cancel(&task, outcome)?;
             let held = self.drain.as_ref().is_some_and(Drain::held);
-            Invariants::reports_held(&task, outcome, held, &self.request, &mut self.coverage)?;
+            if let Some(drain) = &self.drain {
+                self.outside.asked(&task, drain);
+            }
+            self.invariants
+                .held
+                .reported(&task, outcome, held, &self.request, &mut self.coverage)?;
             self.invariants
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {
@@ -239,6 +248,7 @@ impl World {
             self.invariants
                 .end(drain, &self.request, &self.cluster, circumstances)?;
             self.raises_are_back()?;
+            self.records_what_is_left(smooth)?;
             self.end_episode();
         }
         Ok(())
@@ -391,7 +401,8 @@ impl World {
             .take()
             .is_some_and(|drain| matches!(drain.outcome(), Some(scupper_engine::Outcome::Drained)));
         self.incarnation += 1;
-        if self.episode == 1 && drained && self.scenario.second.is_some() {
+        let is_left = drained || self.outside.is_left();
+        if self.episode == 1 && is_left && self.scenario.second.is_some() {
             let at = self.now + self.rng.span(10_000, 600_000);
             self.queue.push(at, Timer::Episode);
         } else {

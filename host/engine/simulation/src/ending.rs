@@ -145,7 +145,8 @@ impl Invariants {
         let Some(decided) = self.decided.filter(|_| !self.finished) else {
             return Ok(());
         };
-        let deadline = self.knowledge.deadline.unwrap_or(u64::MAX).min(decided + PATIENT);
+        let deadline = self.knowledge.last_deadline.unwrap_or(u64::MAX);
+        let deadline = deadline.min(decided + PATIENT);
         let latest = deadline
             .max(decided + WINDING_UP)
             .max(self.last_look + WINDING_UP);

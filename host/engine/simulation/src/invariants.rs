@@ -13,6 +13,7 @@ use scupper_engine::{
 use crate::cluster::{Cluster, NODE};
 use crate::coverage::Coverage;
 use crate::forcing::ForceRecord;
+use crate::held::Held;
 use crate::hookbook::HookBook;
 use crate::hooks::version_of;
 use crate::knowledge::Knowledge;
@@ -50,6 +51,7 @@ pub(crate) struct Invariants {
     pub(crate) rolls_back: bool,
     /// An earlier process was rolling back after a cancel with this reason.
     pub(crate) cancelled: Option<String>,
+    pub(crate) held: Held,
     /// An earlier process had completed this drain successfully.
     pub(crate) ended_well: bool,
     /// Another drain had ended when this one came in its place, or had drained the node: its cordon stays.
@@ -84,6 +86,7 @@ impl Invariants {
         self.rolls_back = checkpoint.is_some_and(|checkpoint| checkpoint.phase == Phase::RollingBack);
         self.cancelled = checkpoint.and_then(|checkpoint| checkpoint.cancelled.clone());
         self.ended_well = checkpoint.is_some_and(|checkpoint| checkpoint.ended_well);
+        self.held = Held::restored(checkpoint);
     }
 
     pub(crate) fn observe(
@@ -221,30 +224,6 @@ impl Invariants {
             broken(
                 8,
                 format!("it ends as {outcome:?} and saves as cancelled: {saved:?}"),
-            )
-        }
-    }
-
-    /// Invariant 5: policies undo their changes if the cordon is to be lifted, and only then.
-    pub(crate) fn reports_held(
-        task: &Task,
-        outcome: Option<&Outcome>,
-        held: bool,
-        request: &Request,
-        coverage: &mut Coverage,
-    ) -> Checked {
-        if !matches!(task, Task::Step { step, .. } if step.phase == HookPhase::OnCancel) {
-            return Ok(());
-        }
-        let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
-        let stays = !is_cancelled && !request.settings.uncordon_on_failure;
-        coverage.count("held", if held { "yes" } else { "no" });
-        if held == stays {
-            Ok(())
-        } else {
-            broken(
-                5,
-                format!("it ends as {outcome:?} and tells policies that it is held: {held}"),
             )
         }
     }
@@ -440,6 +419,10 @@ impl Invariants {
         self.notes_forced(notice, request)?;
         self.surge_notice(notice, request)?;
         match notice {
+            Notice::Phase(phase) => {
+                self.held.entered(*phase, &self.knowledge);
+                Ok(())
+            }
             Notice::Planned(plan) => {
                 self.surges.planned(plan);
                 let planners = request.policies.iter().any(|policy| policy.planner);

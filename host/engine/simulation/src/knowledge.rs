@@ -30,6 +30,8 @@ pub(crate) struct Knowledge {
     pub(crate) stopped: Option<u64>,
     pub(crate) paused: Option<u64>,
     pub(crate) deadline: Option<u64>,
+    /// The deadline as it was last moved, also after the drain was stopped: the last write is tried until then.
+    pub(crate) last_deadline: Option<u64>,
     /// The latest answered list: when it was taken.
     pub(crate) fresh_list: Option<u64>,
     /// The node this process knows.
@@ -46,6 +48,7 @@ impl Knowledge {
         Self {
             node_uid,
             deadline: deadline.map(Time::as_millis),
+            last_deadline: deadline.map(Time::as_millis),
             ..Self::default()
         }
     }
@@ -89,9 +92,12 @@ impl Knowledge {
                 self.disprove(uid);
             }
             Event::Budgets(_) => self.heard_budgets = true,
-            // A deadline moved at the last moment counts as moved.
-            Event::Deadline(deadline) if self.stopped.is_none() => {
-                self.deadline = deadline.map(Time::as_millis)
+            Event::Deadline(deadline) => {
+                self.last_deadline = deadline.map(Time::as_millis);
+                // A deadline moved at the last moment counts as moved.
+                if self.stopped.is_none() {
+                    self.deadline = self.last_deadline;
+                }
             }
             Event::Cancel { .. } | Event::Lost { .. } => {
                 self.stopped.get_or_insert(now);

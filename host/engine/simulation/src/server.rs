@@ -37,7 +37,7 @@ impl World {
     pub(crate) fn carry_out(&mut self, task: &Task, orphan: bool) -> Result<Done, crate::violation::Broken> {
         Ok(match task {
             Task::Plan { policy, draft } => Done::now(Answer::Plan(self.plan(policy, draft))),
-            Task::Step { step, .. } => self.step(step),
+            Task::Step { step, .. } => self.step(step, orphan),
             Task::Evict { pod, grace_seconds } => self.remove(pod, *grace_seconds, true),
             Task::Delete { pod, grace_seconds } => self.remove(pod, *grace_seconds, false),
             Task::ListPods => self.list_pods(),
@@ -100,7 +100,7 @@ impl World {
         answer
     }
 
-    fn step(&mut self, step: &HookStep) -> Done {
+    fn step(&mut self, step: &HookStep, orphan: bool) -> Done {
         let scripts = self
             .scenario
             .policies
@@ -116,6 +116,10 @@ impl World {
             None => StepOutcome::Done,
         };
         self.invariants.hooks.executed(step, &outcome);
+        // A policy runs in the process that calls it.
+        if !orphan || self.drain.is_none() {
+            self.outside.stepped(step, &outcome, &self.request);
+        }
         let state_version = match &outcome {
             StepOutcome::Pending { state, .. } => version_of(state),
             _ => Some(0),

@@ -42,7 +42,7 @@ impl Broken {
 }
 
 /// The invariants in short, by their number from 1.
-pub const INVARIANTS: [&str; 8] = [
+pub const INVARIANTS: [&str; 9] = [
     "only pods that the plan names leave, each by its UID",
     "the driver's own pod goes last or never, DaemonSet pods only when the plan says so",
     "drained is said only when every leaving pod is gone",
@@ -51,6 +51,7 @@ pub const INVARIANTS: [&str; 8] = [
     "every drain ends in time, and every pod that is there has one reason",
     "nothing waits without a timer, policies are obeyed within bounds, nothing panics or spins",
     "after a crash the drain continues, and nothing is done twice",
+    "what a policy has changed and not undone is in the record, and the record outlives the drain",
 ];
 
 impl fmt::Display for Violation {

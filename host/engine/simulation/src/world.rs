@@ -16,6 +16,7 @@ use crate::surge::{self, Rollouts};
 use crate::takeover::Copies;
 use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
+use crate::undoing::Outside;
 use crate::violation::{Broken, Checked, broken};
 use crate::volumes::Volumes;
 
@@ -59,6 +60,8 @@ pub(crate) struct World {
     pub(crate) own_gone: bool,
     /// Our annotation was removed: the owner of the cordon is unknown.
     pub(crate) wiped: bool,
+    /// What policies have changed.
+    pub(crate) outside: Outside,
     /// The node's watch was broken once.
     pub(crate) node_watch_broke: bool,
     /// The drain was cancelled: every process learns of it.
@@ -139,6 +142,7 @@ impl World {
             requests: 0,
             own_gone: false,
             wiped: false,
+            outside: Outside::default(),
             node_watch_broke: false,
             stop: None,
             forbidden_until: None,

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 
 use super::save_limiter::SaveLimiter;
-use crate::{Checkpoint, Phase, Time, Uid};
+use crate::{Checkpoint, Intent, Phase, Time, ToUndo, Uid};
 
 /// How many controllers that put pods back are remembered; the most frequent stay.
 const REMEMBERED_RETURNS: usize = 16;
@@ -23,8 +23,10 @@ pub(super) struct CheckpointState {
     held: Option<bool>,
     /// An earlier process had ended this drain, and left the cordon and what policies changed.
     left_held: bool,
-    /// Policies that have something to undo at the next uncordon, from this drain or an earlier one.
-    to_undo: BTreeSet<String>,
+    /// What policies must undo at the next uncordon, from this drain or an earlier one.
+    to_undo: ToUndo,
+    /// Policies that an earlier process of this drain had called, though not in a hook that is saved.
+    recalled: BTreeSet<String>,
     /// How often pods were re-created, by namespace and controller.
     returns: BTreeMap<String, u32>,
     /// Pods that came to the cordoned node and stay.
@@ -35,6 +37,8 @@ pub(super) struct CheckpointState {
     on_node: bool,
     /// There is no node any more to save anything on, or it takes no writes.
     node_gone: bool,
+    /// The node is deleted, or another one has its name.
+    node_lost: bool,
     revision: u64,
     /// The last change that is saved at once: every change but the progress of a hook.
     urgent: u64,
@@ -47,11 +51,16 @@ impl CheckpointState {
     /// Continues from what an earlier process saved.
     pub(super) fn restored(checkpoint: &Checkpoint) -> Self {
         let held_at = |phase: Phase| checkpoint.held.filter(|_| checkpoint.phase == phase);
+        let left_held = checkpoint.intent == Intent::Drain && held_at(Phase::Finished) == Some(true);
+        let mut to_undo = checkpoint.to_undo.clone();
+        // What this drain did itself, a cancel undoes.
+        let recalled = to_undo.extract_if(.., |_, _| left_held);
         Self {
             found_drained: checkpoint.drained,
             held: held_at(Phase::RollingBack),
-            left_held: held_at(Phase::Finished) == Some(true),
-            to_undo: checkpoint.to_undo.clone(),
+            left_held,
+            recalled: recalled.map(|(policy, _)| policy).collect(),
+            to_undo,
             returns: checkpoint.returns.clone(),
             stays: checkpoint.stays.clone(),
             ended_well: checkpoint.ended_well,
@@ -150,12 +159,37 @@ impl CheckpointState {
         self.found_drained = drained;
     }
 
-    pub(super) const fn to_undo(&self) -> &BTreeSet<String> {
+    pub(super) const fn to_undo(&self) -> &ToUndo {
         &self.to_undo
     }
 
-    pub(super) fn set_to_undo(&mut self, policies: &BTreeSet<String>) {
-        self.to_undo.clone_from(policies);
+    /// What the node's mark says.
+    pub(super) fn set_to_undo(&mut self, left: ToUndo) {
+        self.to_undo = left;
+        self.recalled.clear();
+    }
+
+    /// What the node's Lease says of earlier drains and of this one.
+    pub(super) fn recall_to_undo(&mut self, left: ToUndo, own: BTreeSet<String>) {
+        self.to_undo = left;
+        self.recalled = own;
+    }
+
+    pub(super) const fn recalled(&self) -> &BTreeSet<String> {
+        &self.recalled
+    }
+
+    /// To be saved in the middle of the drain.
+    pub(super) fn to_undo_and_recalled(&self) -> ToUndo {
+        let recalled = self.recalled.iter().cloned();
+        let mut all: ToUndo = recalled.map(|policy| (policy, String::new())).collect();
+        all.extend(self.to_undo.clone());
+        all
+    }
+
+    /// A policy could not undo its part.
+    pub(super) fn set_not_undone(&mut self, policy: String, words: String) {
+        self.to_undo.insert(policy, words);
     }
 
     pub(super) const fn held(&self) -> Option<bool> {
@@ -181,6 +215,16 @@ impl CheckpointState {
 
     pub(super) const fn is_node_gone(&self) -> bool {
         self.node_gone
+    }
+
+    /// The node is not there any more.
+    pub(super) const fn lose_node(&mut self) {
+        self.node_lost = true;
+        self.give_up();
+    }
+
+    pub(super) const fn is_node_lost(&self) -> bool {
+        self.node_lost
     }
 
     /// Nothing can be saved any more, and nothing waits for it.

@@ -23,6 +23,8 @@ const NEWS_BOUND: Duration = Duration::from_secs(5);
 pub(super) struct Ending {
     /// When the outcome was fixed that is not success.
     stopped: Time,
+    /// The node was not cordoned then, and this drain had not tried to.
+    is_before_cordon: bool,
     /// Since when nothing but the last write is missing.
     closing: Option<Time>,
     final_written: bool,
@@ -32,6 +34,7 @@ impl Ending {
     pub(super) const fn new(now: Time) -> Self {
         Self {
             stopped: now,
+            is_before_cordon: false,
             closing: None,
             final_written: false,
         }
@@ -108,6 +111,10 @@ impl Drain {
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
+        let had_cordoned = self.resumed.is_some_and(Phase::is_past_cordoning);
+        let is_early = matches!(self.phase, Phase::Planning | Phase::Preparing) && !had_cordoned;
+        let is_open = self.cluster.node().is_some_and(|node| !node.unschedulable);
+        self.ending.is_before_cordon = is_early && is_open && !self.checkpoint_state.is_node_lost();
         let is_over = self.was_over() && !self.releases_held_node();
         if self.request.intent == Intent::Uncordon || is_over || !self.has_changed_anything() {
             return;
@@ -148,7 +155,8 @@ impl Drain {
     /// There may be something to roll back.
     fn has_changed_anything(&self) -> bool {
         let resumed = self.resumed.is_some_and(Phase::is_past_planning);
-        let hooked = self.hooks.any_ran();
+        let may_have_hooked = !self.checkpoint_state.recalled().is_empty() && self.cluster.node().is_some();
+        let hooked = self.hooks.any_ran() || may_have_hooked;
         resumed
             || hooked
             || self.checkpoint_state.is_on_node()
@@ -189,20 +197,27 @@ impl Drain {
             return;
         }
         let is_cordon_ours = self.cordon.is_ours() && self.cluster.is_cordoned();
+        let leaves_record = !self.to_undo().is_empty();
+        // The mark stays with the cordon, so that a later uncordon knows it.
+        let mark_stays = is_cordon_ours && self.checkpoint_state.is_on_node() && !self.ending.final_written;
         if is_cordon_ours && self.lifts_cordon() {
-            self.push_uncordon(None);
-        } else if is_cordon_ours && self.checkpoint_state.is_on_node() {
-            // The mark stays with the cordon, so that a later uncordon knows it.
-            if self.ending.final_written {
-                self.finish();
-            } else if let Some(node) = self.node_to_write() {
-                self.push_save(self.last_checkpoint(node));
+            let node = self.cluster.node_uid().filter(|_| leaves_record).cloned();
+            self.push_uncordon(node.map(|node| self.last_checkpoint(node, false)));
+        } else if mark_stays || (leaves_record && self.has_changed_anything() && !self.is_recorded()) {
+            if let Some(node) = self.node_to_write() {
+                self.push_save(self.last_checkpoint(node, is_cordon_ours));
             }
-        } else if !is_cordon_ours && self.has_mark() {
+        } else if !is_cordon_ours && !leaves_record && self.has_mark() {
             self.push_forget();
         } else {
             self.finish();
         }
+    }
+
+    /// What policies have still to undo is on the node as it is now.
+    fn is_recorded(&self) -> bool {
+        let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
+        mark.is_some_and(|mark| !mark.is_under_way() && mark.to_undo == self.to_undo())
     }
 
     /// What is on the node is known, or nothing of ours is.
@@ -234,9 +249,9 @@ impl Drain {
         }
     }
 
-    /// A failure leaves the cordon.
+    /// A failure leaves the cordon. Before there is one, nothing is kept: the node takes pods.
     pub(super) fn keeps_node(&self) -> bool {
-        let configured = !self.request.settings.uncordon_on_failure;
+        let configured = !self.request.settings.uncordon_on_failure && !self.ending.is_before_cordon;
         self.checkpoint_state.held().unwrap_or(configured)
     }
 
@@ -271,7 +286,7 @@ impl Drain {
     /// The node, or our place on it, is not there any more: nothing can be written.
     pub(super) fn node_lost(&mut self) {
         let known = self.cluster.node_uid().is_some();
-        self.checkpoint_state.give_up();
+        self.checkpoint_state.lose_node();
         let node = &self.request.node;
         let outcome = if known {
             Outcome::Lost {

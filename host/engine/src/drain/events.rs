@@ -46,8 +46,8 @@ impl Drain {
         let cancelled = node.as_ref().and_then(|node| node.cancel.clone());
         let news = self.cluster.apply_node(node);
         if first {
-            self.select_policies();
             self.find_drained();
+            self.select_policies();
         }
         match news {
             NodeNews::Old => {}
@@ -67,13 +67,17 @@ impl Drain {
     }
 
     /// Policies for other nodes have no part in this drain. It is settled once, so that a change of a label does not
-    /// take away half a chain. A policy whose hooks have begun in an earlier process stays in it.
+    /// take away half a chain. A policy whose hooks have begun in an earlier process stays in it, and so does one that must
+    /// undo something at this uncordon.
     fn select_policies(&mut self) {
         let Some(node) = self.cluster.node() else {
             return;
         };
         let hooks = self.hooks.keys();
-        let begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
+        let mut begun: BTreeSet<String> = hooks.map(|key| key.policy.clone()).collect();
+        if self.request.intent == Intent::Uncordon {
+            begun.extend(self.checkpoint_state.to_undo().keys().cloned());
+        }
         let takes_part = |policy: &PolicyInfo| policy.is_for(node) || begun.contains(&policy.name);
         self.request.policies.retain(takes_part);
     }
@@ -84,8 +88,8 @@ impl Drain {
         if self.resumed.is_none()
             && let Some(mark) = self.cluster.node().and_then(|node| node.checkpoint.as_ref())
         {
-            self.checkpoint_state.set_to_undo(&mark.to_undo);
             self.raises = Raises::restored(mark.raised.clone(), self.now);
+            self.find_to_undo();
         }
         if self.resumed.is_none() && self.request.intent == Intent::Drain {
             let drained = self.cluster.node().is_some_and(Node::is_drained_by_us);

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -22,6 +23,8 @@ pub(super) struct Hooks {
     open: BTreeMap<HookKey, OpenHook>,
     /// Hooks that have finished, and the revision that says so.
     done: BTreeMap<HookKey, u64>,
+    /// Policies of hooks that had begun and are forgotten.
+    forgotten: BTreeSet<String>,
 }
 
 /// A hook that has begun and not finished.
@@ -43,6 +46,8 @@ pub(super) struct OpenHook {
     revision: u64,
     /// What was reported last: its progress, and what it waits for.
     reported: Option<(String, Vec<WaitingOn>)>,
+    /// It has taken a step that did not end it.
+    has_answered: bool,
 }
 
 impl Hooks {
@@ -80,6 +85,12 @@ impl Hooks {
         self.open.keys().chain(self.done.keys())
     }
 
+    /// The policies that have been called to change something.
+    pub(super) fn changing_policies(&self) -> impl Iterator<Item = &String> {
+        let begun = self.keys().filter(|key| !key.phase.undoes());
+        begun.map(|key| &key.policy).chain(&self.forgotten)
+    }
+
     pub(super) fn any_open(&self) -> bool {
         !self.open.is_empty()
     }
@@ -111,20 +122,28 @@ impl Hooks {
     /// Hooks of the subject that have finished are to run again. Returns whether there are any.
     pub(super) fn reopen(&mut self, phase: HookPhase, subject: &Subject) -> bool {
         let before = self.done.len();
-        self.done
-            .retain(|key, _| key.phase != phase || key.subject != *subject);
+        self.done.retain(|key, _| {
+            let stays = key.phase != phase || key.subject != *subject;
+            note_forgotten(&mut self.forgotten, key, stays)
+        });
         self.done.len() != before
     }
 
-    /// The hook has failed for good.
-    pub(super) fn fail(&mut self, key: &HookKey) {
-        self.open.remove(key);
+    /// The hook has failed for good. It is over, unless it was to undo something. With its first answer it says that it could
+    /// not begin: it has changed nothing.
+    pub(super) fn fail(&mut self, key: HookKey, revision: u64) {
+        let hook = self.open.remove(&key);
+        if hook.is_some_and(|hook| hook.has_answered && !key.phase.undoes()) {
+            self.done.insert(key, revision);
+        }
     }
 
     /// Forgets hooks of which the subject does not count any more.
     pub(super) fn retain(&mut self, counts: impl Fn(&Subject) -> bool) {
-        self.open.retain(|key, _| counts(&key.subject));
-        self.done.retain(|key, _| counts(&key.subject));
+        self.open
+            .retain(|key, _| note_forgotten(&mut self.forgotten, key, counts(&key.subject)));
+        self.done
+            .retain(|key, _| note_forgotten(&mut self.forgotten, key, counts(&key.subject)));
     }
 
     /// A hook of this pod has begun and not finished, or has finished in a revision that does not count as saved.
@@ -142,6 +161,14 @@ impl Hooks {
     }
 }
 
+/// Passes on whether the hook stays; the policy of one that does not is remembered.
+fn note_forgotten(forgotten: &mut BTreeSet<String>, key: &HookKey, stays: bool) -> bool {
+    if !stays {
+        forgotten.insert(key.policy.clone());
+    }
+    stays
+}
+
 impl OpenHook {
     const fn begun(now: Time) -> Self {
         Self {
@@ -154,6 +181,7 @@ impl OpenHook {
             woken: false,
             revision: 0,
             reported: None,
+            has_answered: false,
         }
     }
 
@@ -162,6 +190,7 @@ impl OpenHook {
             state: saved.state,
             state_version: saved.state_version,
             started: saved.started,
+            has_answered: true,
             ..Self::begun(now)
         }
     }
@@ -209,6 +238,11 @@ impl OpenHook {
         pods.iter().all(|pod| self.leaving.contains(pod))
     }
 
+    /// An answer has come that says that something was or may have been done.
+    pub(super) const fn note_answer(&mut self) {
+        self.has_answered = true;
+    }
+
     /// The step was answered, or not taken after all.
     pub(super) const fn end_step(&mut self) {
         self.in_flight = false;
@@ -236,8 +270,25 @@ impl OpenHook {
         self.revision = revision;
     }
 
-    pub(super) const fn reported(&self) -> Option<&(String, Vec<WaitingOn>)> {
-        self.reported.as_ref()
+    /// What it said last, in one text; `None`: nothing.
+    pub(super) fn said(&self) -> Option<String> {
+        let (progress, waiting_for) = self.reported.as_ref()?;
+        let awaited = waiting_for.first().map(|first| {
+            let detail = match first.detail.as_str() {
+                "" => String::new(),
+                detail => format!(" ({detail})"),
+            };
+            let more = match waiting_for.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("waits for {}{detail}{more}", first.what)
+        });
+        match (progress.as_str(), awaited) {
+            ("", awaited) => awaited,
+            (progress, None) => Some(String::from(progress)),
+            (progress, Some(awaited)) => Some(format!("{progress}; {awaited}")),
+        }
     }
 
     /// Takes what is to be reported; whether that is news.

@@ -3,13 +3,12 @@
 //!
 //! This module must not know what a phase is for.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
 use super::hook_state::HookKey;
-use crate::{HeldUp, HookPhase, Reason, Subject, Uid, WaitingOn};
+use crate::{HeldUp, HookPhase, Reason, Subject, Uid};
 
 /// Whether the hooks of a phase and subject have finished.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,18 +93,13 @@ impl Drain {
         })
     }
 
-    /// The hook that the drain waits for, and what that hook waits for.
+    /// The hook that the drain waits for, and what that hook has reported.
     pub(super) fn held_up(&self) -> Option<HeldUp> {
         let (key, hook) = self.hooks.open().next()?;
-        let awaited = match hook.reported() {
-            None => String::new(),
-            Some((_, waiting_for)) if !waiting_for.is_empty() => all_of(waiting_for),
-            Some((progress, _)) => progress.clone(),
-        };
         Some(HeldUp {
             policy: key.policy.clone(),
             phase: key.phase,
-            awaited,
+            reported: hook.said().unwrap_or_default(),
             is_before_evictions: self.outbox.counts().evictions == 0,
         })
     }
@@ -132,19 +126,4 @@ impl Drain {
             .filter(move |policy| policy.phases.contains(&phase))
             .map(|policy| &policy.name)
     }
-}
-
-/// The first that a hook waits for, and how many more.
-fn all_of(waiting_for: &[WaitingOn]) -> String {
-    let mut text = String::new();
-    if let [first, others @ ..] = waiting_for {
-        text = match first.detail.as_str() {
-            "" => first.what.clone(),
-            detail => format!("{} ({detail})", first.what),
-        };
-        if !others.is_empty() {
-            text.push_str(&format!(" and {} more", others.len()));
-        }
-    }
-    text
 }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Checkpoint, HookPhase, Outcome, Phase, Uid, digest_of_pods};
+use crate::{Checkpoint, Outcome, Phase, Uid, digest_of_pods};
 
 impl Drain {
     /// The checkpoint to save now.
@@ -34,7 +34,7 @@ impl Drain {
             drained: self.checkpoint_state.found_drained(),
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),
-            to_undo: self.checkpoint_state.to_undo().clone(),
+            to_undo: self.checkpoint_state.to_undo_and_recalled(),
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.checkpoint_state.returns().clone(),
@@ -66,17 +66,18 @@ impl Drain {
         is_failure.then(|| self.keeps_node())
     }
 
-    /// The mark of a cordon that stays. What a failed drain's hooks did is undone, so a drain that begins from here
-    /// calls them again.
-    pub(super) fn last_checkpoint(&self, node: Uid) -> Checkpoint {
-        let mut checkpoint = self.checkpoint(node, Phase::Finished, self.cordon.is_ours());
-        if self.outcome == Some(Outcome::Drained) || checkpoint.held == Some(true) {
-            checkpoint.to_undo.extend(self.undoing_policies());
-        }
+    /// The mark that stays: of our cordon, or of what policies have not undone. What a failed drain's hooks did is undone
+    /// otherwise, so a drain that begins from here calls them again.
+    pub(super) fn last_checkpoint(&self, node: Uid, own_cordon: bool) -> Checkpoint {
+        let checkpoint = Checkpoint {
+            to_undo: self.to_undo(),
+            ..self.checkpoint(node, Phase::Finished, own_cordon)
+        };
         match &self.outcome {
-            // Of a node that loses only some pods nothing more is known.
+            // Of a node that loses only some pods nothing more is known, and the condition says it of one that others have
+            // cordoned: their cordon may go and come back.
             Some(outcome) if outcome.is_success() => Checkpoint {
-                drained: checkpoint.drained || checkpoint.only_pods.is_none(),
+                drained: own_cordon && (checkpoint.drained || checkpoint.only_pods.is_none()),
                 ..checkpoint
             },
             Some(_) if self.checkpoint_state.ended_well() => checkpoint,
@@ -88,15 +89,5 @@ impl Drain {
                 ..checkpoint
             },
         }
-    }
-
-    /// Policies that are called at the next uncordon.
-    fn undoing_policies(&self) -> impl Iterator<Item = String> {
-        let undoes =
-            |phase: &HookPhase| matches!(phase, HookPhase::BeforeUncordon | HookPhase::AfterUncordon);
-        let policies = self.request.policies.iter();
-        policies
-            .filter(move |policy| policy.phases.iter().any(undoes))
-            .map(|policy| policy.name.clone())
     }
 }

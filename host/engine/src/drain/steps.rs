@@ -57,12 +57,14 @@ impl Drain {
 
     /// Without its hook a drain cannot continue. A cancel hook is not tried again: the drain must end.
     fn hook_failed(&mut self, key: HookKey, message: String) {
+        self.undo_failed(&key, &message);
         if key.phase == HookPhase::OnCancel {
             self.report_waiting(key.clone(), message, Vec::new());
             self.hooks.finish(key, self.checkpoint_state.change());
             return;
         }
-        self.hooks.fail(&key);
+        let revision = self.checkpoint_state.change();
+        self.hooks.fail(key.clone(), revision);
         let message = format!("{} hook: {message}", key.phase);
         self.stop(Outcome::PolicyFailed {
             policy: key.policy,
@@ -102,6 +104,9 @@ impl Drain {
             return;
         };
         hook.end_step();
+        if !matches!(&reply.outcome, StepOutcome::Failed { retry_after, .. } if retry_after.is_none()) {
+            hook.note_answer();
+        }
         match bounded(reply.outcome) {
             // Pods have joined the wave since the step was taken: it is called again for them.
             StepOutcome::Done if key.phase == HookPhase::BeforeWave && !hook.covers(&leaving) => {

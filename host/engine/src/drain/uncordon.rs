@@ -1,5 +1,8 @@
 //! Maintenance is over: hooks, lifting the cordon if it is ours, hooks again.
 
+use alloc::format;
+use alloc::string::String;
+
 use super::Drain;
 use super::cordon_state::{Cordon, CordonState};
 use crate::{HookPhase, Outcome, Phase, Subject};
@@ -24,8 +27,23 @@ impl UncordonStep {
 }
 
 impl Drain {
-    /// The node is all that an uncordon needs to know.
+    /// The node is all that an uncordon needs to know. Without a policy that must undo its part, it changes nothing: the
+    /// node would take pods, and stay out of service elsewhere.
     pub(super) fn begin_uncordon(&mut self) {
+        if let Some((policy, count)) = self.absent_to_undo() {
+            let policy = policy.clone();
+            let others = match count - 1 {
+                0 => String::new(),
+                others => format!(", nor are {others} more"),
+            };
+            self.stop(Outcome::PolicyFailed {
+                policy,
+                message: format!(
+                    "it must undo its part of a drain of this node and is not loaded here{others}, so nothing has changed"
+                ),
+            });
+            return;
+        }
         let Some(node) = self.cluster.node() else {
             return;
         };

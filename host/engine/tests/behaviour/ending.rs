@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
-    Answer, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid,
+    Answer, Event, HookPhase, Node, Outcome, Phase, Request, Settings, StepOutcome, Time, Uid, WaitingOn,
 };
 
 fn deadline(secs: u64) -> Option<Time> {
@@ -67,6 +67,37 @@ fn at_the_deadline_requests_stop_and_the_cordon_is_kept() {
         .wait(600_000)
         .does("")
         .ends(&exceeded(&["b"]));
+}
+
+/// What the hook waits for is often only the symptom.
+#[test]
+fn the_end_names_what_a_hook_has_reported_and_then_what_it_waited_for() {
+    let mut host = Host::new(Request {
+        policies: vec![hooks("openstack", &[HookPhase::BeforeDrain])],
+        deadline: deadline(60),
+        ..request()
+    });
+    host.begin(&[pod("a")]).written("cordon").skip();
+    let server = |name: &str, detail: &str| WaitingOn {
+        what: format!("server {name}"),
+        detail: detail.to_owned(),
+        since: None,
+    };
+    let answer = StepOutcome::Pending {
+        state: Vec::new(),
+        again_after: Duration::from_secs(600),
+        progress: "nova-compute on compute-a is down".to_owned(),
+        waiting_for: vec![
+            server("d-1", "Nova is preparing its migration"),
+            server("d-2", ""),
+        ],
+    };
+    host.stepped("step openstack before-drain", answer).wait(60_000);
+    assert_eq!(
+        host.drain.outcome().unwrap().to_string(),
+        "the deadline passed while policy openstack reported: nova-compute on compute-a is down; waits for server d-1 (Nova \
+         is preparing its migration) and 1 more; no pod was asked to leave"
+    );
 }
 
 #[test]

@@ -310,6 +310,18 @@ impl Host {
         self.answer(begins, Answer::Written { version })
     }
 
+    /// The watch shows the cordoned node as the last write has left it.
+    pub(crate) fn shows_the_mark(&mut self) -> &mut Self {
+        self.skip();
+        let node = Node {
+            unschedulable: true,
+            checkpoint: self.saved.clone(),
+            resource_version: self.version.to_string(),
+            ..node()
+        };
+        self.handle(Event::Node(Some(node)))
+    }
+
     #[track_caller]
     pub(crate) fn accepted(&mut self, begins: &str) -> &mut Self {
         self.answer(begins, Answer::Evict(EvictAnswer::Accepted))

@@ -23,5 +23,6 @@ mod skipping;
 mod slow_evictions;
 mod surge;
 mod surges_in_a_crowd;
+mod undoing;
 mod volumes;
 mod waves;

@@ -106,6 +106,15 @@ impl Metrics {
         self.events.get_or_create(&labels::Event { policy, result }).inc();
     }
 
+    /// Shows the policies that must still undo their part of a drain although no drain runs.
+    pub fn show_to_undo<'a>(&self, policies: impl Iterator<Item = &'a String>) {
+        self.to_undo.clear();
+        for policy in policies {
+            let policy = policy.clone();
+            self.to_undo.get_or_create(&labels::Policy { policy }).set(1);
+        }
+    }
+
     /// Counts a fact that a policy asked for. `fact`, `result`: names of closed lists.
     pub fn policy_asked(&self, policy: &str, fact: &'static str, result: &'static str) {
         let policy = policy.to_owned();

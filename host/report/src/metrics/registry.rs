@@ -60,6 +60,7 @@ pub struct Metrics {
     pub(super) budget_wait: SecondsCounter,
     pub(super) volume_wait: SecondsCounter,
     pub(super) volumes_attached: Gauge,
+    pub(super) to_undo: Family<labels::Policy, Gauge>,
     pub(super) surges: Family<labels::Surge, Counter>,
     pub(super) hook_since: Family<labels::Hook, Seconds>,
     pub(super) drain_requests: Family<labels::Reason, Counter>,
@@ -107,6 +108,7 @@ impl Metrics {
             budget_wait: Counter::default(),
             volume_wait: Counter::default(),
             volumes_attached: Gauge::default(),
+            to_undo: Family::default(),
             surges: Family::default(),
             hook_since: Family::default(),
             drain_requests: Family::default(),
@@ -125,6 +127,8 @@ impl Metrics {
         self.register_drains(&mut all);
         self.register_drain_under_way(&mut all);
         self.register_calls(&mut all);
+        let help = "Whether the policy must still undo its part of a drain although no drain runs";
+        all.register("policy_to_undo", help, self.to_undo.clone());
         let help = "Lines that policies wrote into the log";
         all.register("policy_log_lines", help, self.log_lines.clone());
         let help = "Log lines of policies that the rate limit dropped";

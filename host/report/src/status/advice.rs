@@ -103,15 +103,6 @@ pub(super) fn of_volumes(left: &VolumesLeft, node: &str) -> String {
     }
 }
 
-/// Advice for a node that was uncordoned without its policies.
-pub(super) fn of_undo(drain: &Checkpoint, node: &str) -> String {
-    let config = match Trigger::of(&drain.trigger) {
-        Trigger::Command => " --config scupper.yaml",
-        Trigger::Cordon | Trigger::LifecycleEvent | Trigger::DrainRequest => "",
-    };
-    format!("scupper uncordon {node}{config}    # runs their uncordon hooks")
-}
-
 /// Advice for an abandoned drain.
 pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     match (Trigger::of(&drain.trigger), drain.phase) {

@@ -14,12 +14,13 @@ use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, j
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
     let node = &status.node;
     let held = status.remaining_pods(now);
+    let left = status.left_to_undo();
     json!({
         "node": node.name, "cordon": cordon(node), "outOfService": node.is_out_of_service(),
         "drain": node.checkpoint.as_ref().map(|mark| drain(status, mark, now)),
         "planning": status.planning().map(LeasedDrain::to_json),
         "driver": status.driver.as_ref().map(|view| driver(view, status.current_driver_status(now).is_some())),
-        "toUndo": status.to_undo(),
+        "toUndo": left.policies.keys().collect::<Vec<_>>(), "whyNotUndone": left.policies,
         "lease": status.lease_holder.to_json(),
         "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
         "lifecycleEvents": status.lifecycle_events.iter().map(event).collect::<Vec<_>>(),

@@ -95,23 +95,17 @@ fn taint_line(node: &Node) -> Option<String> {
     })
 }
 
-/// The lines about a node that was uncordoned without Scupper.
+/// The lines about what policies should have undone by now.
 fn undo_lines(status: &NodeStatus) -> Vec<String> {
-    let policies = status.to_undo();
-    let Some(mark) = status.node.checkpoint.as_ref().filter(|_| !policies.is_empty()) else {
-        return Vec::new();
-    };
-    let (whose, their) = match policies.as_slice() {
-        [_] => ("policy", "its"),
-        _ => ("policies", "their"),
-    };
-    vec![
-        format!(
-            "  undo       {whose} {} must still undo {their} part of the drain: the node was uncordoned without Scupper",
-            one_line(&policies.join(", "))
-        ),
-        format!("    next: {}", advice::of_undo(mark, &status.node.name)),
-    ]
+    let left = status.left_to_undo();
+    let mut lines: Vec<_> = left.texts().map(|text| format!("  undo       {text}")).collect();
+    if !lines.is_empty() {
+        lines.push(format!(
+            "    next: {}    # runs their uncordon hooks",
+            left.command
+        ));
+    }
+    lines
 }
 
 /// The width of the longest pod name, so that the reasons are aligned.

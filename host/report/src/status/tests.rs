@@ -273,6 +273,8 @@ fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has()
         name: "gpu-3".into(),
         trigger: "DrainRequest".into(),
         intent: scupper_engine::Intent::Drain,
+        to_undo: BTreeMap::new(),
+        policies: std::collections::BTreeSet::new(),
     };
     status.leased_drain = Some(drain.clone());
     let shown = |status: &NodeStatus| status_to_json(status, NOW)["planning"]["name"].clone();

@@ -163,10 +163,10 @@ pub(super) fn outcomes() -> Vec<Outcome> {
 }
 
 fn deadlines() -> Vec<Outcome> {
-    let held_up = |awaited: &str, is_before_evictions| HeldUp {
+    let held_up = |reported: &str, is_before_evictions| HeldUp {
         policy: "slurm".to_owned(),
         phase: HookPhase::BeforeDrain,
-        awaited: awaited.to_owned(),
+        reported: reported.to_owned(),
         is_before_evictions,
     };
     let deadline = |remaining: &[&str], held_up| Outcome::DeadlineExceeded {
@@ -177,7 +177,13 @@ fn deadlines() -> Vec<Outcome> {
         deadline(&[], None),
         deadline(&["cart"], None),
         deadline(&["cart", "db"], None),
-        deadline(&["cart", "db"], Some(held_up("job 17: training", true))),
+        deadline(
+            &["cart", "db"],
+            Some(held_up(
+                "3 jobs run; waits for job 17 (training) and 2 more",
+                true,
+            )),
+        ),
         deadline(&["cart"], Some(held_up("", false))),
     ]
 }

@@ -256,7 +256,11 @@ fn from_driver() -> NodeStatus {
 /// A drain that failed, and a node that another process uncordoned after its drain.
 fn ended() -> [NodeStatus; 2] {
     let ended = Checkpoint {
-        to_undo: ["openstack".to_owned(), "slurm".to_owned()].into(),
+        to_undo: [
+            ("openstack".to_owned(), String::new()),
+            ("slurm".to_owned(), String::new()),
+        ]
+        .into(),
         ..begun("LifecycleEvent", Phase::Finished)
     };
     let reported = NodeStatus {

@@ -121,7 +121,8 @@ impl NodesJob<'_> {
         shown: &Shown,
     ) -> Result<ExitCode, OptionsError> {
         if self.intent == Intent::Uncordon {
-            match scupper_driver::back_in_service(self.cluster.connection(), &self.nodes).await {
+            let (connection, leases) = (self.cluster.connection(), &self.hand_over.lease_namespace);
+            match scupper_driver::back_in_service(connection, &self.nodes, leases).await {
                 Ok(nodes) => nodes.iter().for_each(|node| say_back_in_service(format, node)),
                 Err(error) => return Ok(driver_failed(&error)),
             }

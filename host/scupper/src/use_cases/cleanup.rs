@@ -3,12 +3,12 @@
 
 use futures::StreamExt;
 use scupper_api::{Change, TransitionNodes};
-use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, Uid};
+use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, ToUndo, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
 use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT};
-use scupper_report::conditions_of_abandoned;
+use scupper_report::{LeasedDrain, conditions_of_abandoned};
 
 /// What to clean up.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct CleanupOptions {
     pub node: String,
     /// The driver's name.
     pub driver: String,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
 }
 
 /// What was cleaned up.
@@ -34,7 +36,7 @@ pub(crate) struct CleanedUp {
 /// all nodes also belong to the other nodes' drivers, and a cordon is the operator's: both stay.
 pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, CommandError> {
     let connect = ConnectOptions {
-        connection: options.connection,
+        connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -44,6 +46,7 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
     if let Some(node) = &node {
         undo(&cluster, node, &mut done).await?;
     }
+    forget_lease(&cluster, &options, node.as_ref(), &mut done).await;
     let CleanedUp { removed, .. } = &mut done;
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
         remove_annotation(&cluster, &options.node, node.uid.clone()).await?;
@@ -76,6 +79,46 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         }
     }
     Ok(done)
+}
+
+/// Removes what the node's Lease says of what policies must undo, and names that if the node's mark does not. Whoever may not
+/// read Leases has none.
+async fn forget_lease(
+    cluster: &Cluster,
+    options: &CleanupOptions,
+    node: Option<&Node>,
+    done: &mut CleanedUp,
+) {
+    let CleanupOptions {
+        node: name,
+        lease_namespace,
+        ..
+    } = options;
+    let lease = cluster.lease(lease_namespace, name).await.ok().flatten();
+    let Some(lease) = lease.filter(|lease| lease.holder.is_empty()) else {
+        return;
+    };
+    if let Some(drain) = LeasedDrain::from_text(&lease.drain)
+        && node.is_none_or(|node| node.checkpoint.is_none())
+    {
+        done.left.extend(left_to_undo(name, &drain.left_to_undo()));
+    }
+    match cluster.drop_lease(&lease).await {
+        Ok(()) => done.removed.push(format!("lease {lease_namespace}/{name}")),
+        Err(error) => done.left.push(format!("lease {lease_namespace}/{name}: {error}")),
+    }
+}
+
+/// What only policies can undo.
+fn left_to_undo(node: &str, to_undo: &ToUndo) -> Option<String> {
+    let policies: Vec<_> = to_undo.keys().map(String::as_str).collect();
+    (!policies.is_empty()).then(|| {
+        format!(
+            "what the policies {} changed for node {node}: scupper uncordon {node} --local --force --config scupper.yaml \
+             runs their hooks",
+            policies.join(", ")
+        )
+    })
 }
 
 /// Takes back what drains have changed besides the node's annotation, before that is removed.
@@ -139,15 +182,7 @@ async fn take_back(cluster: &Cluster, node: &str, raised: &Raised, done: &mut Cl
 /// What only policies and people can undo.
 fn left_by(node: &Node, mark: &Checkpoint) -> Vec<String> {
     let name = &node.name;
-    let mut left = Vec::new();
-    if !mark.to_undo.is_empty() {
-        let policies: Vec<_> = mark.to_undo.iter().map(String::as_str).collect();
-        left.push(format!(
-            "what the policies {} changed for node {name}: scupper uncordon {name} --local --force --config scupper.yaml \
-             runs their hooks",
-            policies.join(", ")
-        ));
-    }
+    let mut left: Vec<_> = left_to_undo(name, &mark.left_to_undo()).into_iter().collect();
     if mark.own_cordon && node.unschedulable {
         left.push(format!(
             "the cordon of node {name}, which Scupper made: kubectl uncordon {name}"

@@ -14,7 +14,7 @@ use crate::use_cases::CommandError;
 use crate::use_cases::details::DetailReader;
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
-use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_nodes};
+use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_or_recall};
 use scupper_report::{LeaseHolder, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text};
 
 /// How often to check the process that drains while nothing changes.
@@ -42,7 +42,7 @@ pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus))
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
-    let names = resolve_nodes(&cluster, &options.nodes).await?;
+    let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
     for name in &names {
         followed.push(follow(&cluster, name).await?.boxed());

@@ -53,4 +53,5 @@ mod surging;
 mod taking_over;
 mod terminal;
 mod uncordoning;
+mod undoing;
 mod volumes;

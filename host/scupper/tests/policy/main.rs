@@ -55,7 +55,7 @@ fn every_guest_has_a_test() {
         include_str!("../commands/checking.rs"),
         include_str!("../reload/resuming.rs"),
         include_str!("../requests.rs"),
-        include_str!("../commands/checking.rs"),
+        include_str!("../commands/undoing.rs"),
         include_str!("wasi.rs"),
         include_str!("../../../scupper-dev/tests/author/looking.rs"),
     ];

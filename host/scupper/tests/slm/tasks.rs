@@ -14,7 +14,7 @@ use crate::limit::LIMIT;
 use crate::rig::NODE;
 
 /// In the order of their start: a task is ended before those above it.
-const TASKS: [&str; 15] = [
+const TASKS: [&str; 16] = [
     "metrics and probes",
     "trace exporter",
     "policy reloader",
@@ -23,6 +23,7 @@ const TASKS: [&str; 15] = [
     "policy checks",
     "node watch",
     "notice of a left taint",
+    "notice of what is left to undo",
     "condition cleanup",
     "cordon trigger",
     "DrainRequest trigger",

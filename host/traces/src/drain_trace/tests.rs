@@ -157,7 +157,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
         drained: false,
         cancelled: None,
         held: None,
-        to_undo: std::collections::BTreeSet::new(),
+        to_undo: BTreeMap::new(),
         hooks: vec![SavedHook {
             policy: "slurm".into(),
             phase: HookPhase::BeforeDrain,

@@ -183,7 +183,7 @@ fn outcomes() -> Vec<Outcome> {
     let held_up = HeldUp {
         policy: "slurm".to_owned(),
         phase: HookPhase::BeforeDrain,
-        awaited: String::new(),
+        reported: String::new(),
         is_before_evictions: true,
     };
     vec![

@@ -141,12 +141,7 @@ fn is_drain(mark: &Checkpoint) -> bool {
 async fn at_work(node: Option<&Node>, leases: &LeaseReader, name: &str) -> Option<LeasedDrain> {
     let mark = node.and_then(|node| node.checkpoint.as_ref());
     if let Some(mark) = mark.filter(|mark| is_drain(mark)) {
-        return Some(LeasedDrain {
-            id: mark.id.clone(),
-            name: mark.name.clone(),
-            trigger: mark.trigger.clone(),
-            intent: mark.intent,
-        });
+        return Some(LeasedDrain::of_mark(mark));
     }
     match leases.drain_of(name).await {
         Ok(drain) => {

@@ -1,0 +1,62 @@
+//! Whether policies are to keep their changes when a drain ends.
+
+use scupper_engine::{Checkpoint, HookPhase, Outcome, Phase, Request, Task};
+
+use crate::coverage::Coverage;
+use crate::knowledge::Knowledge;
+use crate::violation::{Checked, broken};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// What an earlier process had told policies while it was rolling back.
+    saved: Option<bool>,
+    /// The drain had found or tried to make a cordon before it ended.
+    has_cordon: bool,
+}
+
+impl Held {
+    pub(crate) fn restored(checkpoint: Option<&Checkpoint>) -> Self {
+        let rolling_back = checkpoint.filter(|checkpoint| checkpoint.phase == Phase::RollingBack);
+        Self {
+            saved: rolling_back.and_then(|checkpoint| checkpoint.held),
+            has_cordon: checkpoint.is_some_and(|checkpoint| checkpoint.phase.is_past_cordoning()),
+        }
+    }
+
+    pub(crate) fn entered(&mut self, phase: Phase, known: &Knowledge) {
+        let may_stand = known.is_cordoned() || known.node_told_gone || !known.heard_node;
+        self.has_cordon = match phase {
+            // Also if others have lifted the cordon that it had found.
+            Phase::Preparing => false,
+            Phase::RollingBack | Phase::Finished => self.has_cordon || may_stand,
+            phase => self.has_cordon || phase.follows_plan(),
+        };
+    }
+
+    /// Invariant 5: policies keep their changes if there is a cordon and it is to stay, and only then.
+    pub(crate) fn reported(
+        &self,
+        task: &Task,
+        outcome: Option<&Outcome>,
+        held: bool,
+        request: &Request,
+        coverage: &mut Coverage,
+    ) -> Checked {
+        if !matches!(task, Task::Step { step, .. } if step.phase == HookPhase::OnCancel) {
+            return Ok(());
+        }
+        let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
+        let keeps = self.saved.unwrap_or(self.has_cordon);
+        let stays = !is_cancelled && !request.settings.uncordon_on_failure && keeps;
+        coverage.count("held", if held { "yes" } else { "no" });
+        if held == stays {
+            Ok(())
+        } else {
+            broken(
+                5,
+                format!("it ends as {outcome:?} and tells policies that it is held: {held}"),
+            )
+        }
+    }
+}
