@@ -106,7 +106,8 @@ const OBJECT: usize = 1_400_000;
 const ANNOTATIONS: usize = 250_000;
 
 /// Users of a namespace decide how large these are, and how many there are.
-#[tokio::test]
+/// More than one thread: the API server must renew the Lease while it writes a list of this size.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn objects_of_others_however_large_cost_the_driver_less_than_100_mib() {
     for watch_list in [true, false] {
         let server = api::Options {
