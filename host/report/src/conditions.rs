@@ -5,7 +5,7 @@
 //! pods: it leaves `Drained` alone.
 
 use scupper_api::NodeCondition;
-use scupper_engine::{HumanDuration, Intent, Node, Notice, Outcome, Request, Summary};
+use scupper_engine::{HookPhase, HumanDuration, Intent, Node, Notice, Outcome, PolicyInfo, Request, Summary};
 
 use super::condition_cleanup::conditions_of_lifted;
 use super::force::forced_summary;
@@ -66,8 +66,7 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
             let message = format!("maintenance is over: {}", request.name);
             Some(pair("False", "False", "MaintenanceComplete", &message))
         }
-        // The hooks that follow may fail.
-        Notice::Uncordoned if request.intent == Intent::Uncordon => Some(conditions_of_lifted()),
+        Notice::Uncordoned if may_still_fail(request) => Some(conditions_of_lifted()),
         // The drain was refused before it changed anything, so there is nothing to reset.
         Notice::Finished {
             outcome: Outcome::Blocked { .. },
@@ -90,6 +89,12 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
         }
         _ => None,
     }
+}
+
+/// An uncordon whose hooks run after the cordon is lifted.
+fn may_still_fail(request: &Request) -> bool {
+    let has_hook = |policy: &PolicyInfo| policy.phases.contains(&HookPhase::AfterUncordon);
+    request.intent == Intent::Uncordon && request.policies.iter().any(has_hook)
 }
 
 /// The Event that a notice requires, if any.
