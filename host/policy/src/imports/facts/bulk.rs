@@ -34,79 +34,69 @@ pub(super) enum NextRead {
 
 /// How to read an object and others of its kind that the call's pods have and that are not known yet.
 pub(super) fn next_read(answers: &Answers, caller: &FactCaller, kind: &FactKind, place: &Place) -> NextRead {
-    let unread = |wanted: BTreeSet<Place>| {
-        let known: BTreeSet<&Place> = answers.singles(kind).map(|(place, _)| place).collect();
-        let all = wanted.into_iter().chain([place.clone()]);
-        all.filter(|place| !known.contains(place)).collect()
-    };
-    match kind {
-        FactKind::PodSpec { .. } => NextRead::All,
-        FactKind::PersistentVolume => {
-            let claims = answers.singles(&FactKind::PersistentVolumeClaim);
-            let claims = claims.flat_map(|(_, claim)| claim.iter().flat_map(|found| found.iter()));
-            let bound = claims.filter_map(|claim| Some(PersistentVolumeClaim::of(claim)?.volume.as_str()));
-            let volumes: BTreeSet<&str> = bound
-                .chain([place.1.as_str()])
-                .filter(|name| !name.is_empty())
-                .collect();
-            match volumes.len() > SINGLE_VOLUMES {
-                true => NextRead::All,
-                false => NextRead::One,
-            }
-        }
-        FactKind::Namespace => {
-            let of_pods: BTreeSet<Place> = caller
-                .namespaces()
-                .into_iter()
-                .map(|name| (String::new(), name.to_owned()))
-                .collect();
-            let is_of_pod = of_pods.contains(place);
-            let unread: BTreeSet<Place> = unread(of_pods);
-            let is_many =
-                answers.singles(kind).count() >= SINGLE_NAMESPACES && unread.len() > SINGLE_NAMESPACES;
-            match is_of_pod && is_many {
-                true => NextRead::These(FactQuery::all(kind.clone()), unread),
-                false => NextRead::One,
-            }
-        }
-        FactKind::Owner { .. } => of_namespaces(
-            answers,
-            kind,
-            place,
-            unread(owners(answers, caller, kind)),
-            SINGLE_OWNERS,
-        ),
+    let (wanted, singles) = match kind {
+        FactKind::PodSpec { .. } => return NextRead::All,
+        FactKind::PersistentVolume => return of_volumes(answers, place),
+        FactKind::Namespace => return namespaces(answers, caller, place),
+        FactKind::Owner { .. } => (owners(answers, caller, kind), SINGLE_OWNERS),
         FactKind::ResourceClaim => {
             let claims = |spec: &PodSpec| {
-                spec.claims
-                    .iter()
-                    .filter_map(|claim| claim.claim.clone())
-                    .collect()
+                let claims = spec.claims.iter();
+                claims.filter_map(|claim| claim.claim.clone()).collect()
             };
-            of_namespaces(
-                answers,
-                kind,
-                place,
-                unread(of_specs(answers, caller, claims)),
-                SINGLE_RESOURCE_CLAIMS,
-            )
+            (of_specs(answers, caller, claims), SINGLE_RESOURCE_CLAIMS)
         }
         FactKind::PersistentVolumeClaim => {
             let claims = |spec: &PodSpec| {
-                spec.volumes
-                    .iter()
-                    .filter_map(|volume| volume.claim.clone())
-                    .collect()
+                let volumes = spec.volumes.iter();
+                volumes.filter_map(|volume| volume.claim.clone()).collect()
             };
-            of_namespaces(
-                answers,
-                kind,
-                place,
-                unread(of_specs(answers, caller, claims)),
-                SINGLE_VOLUME_CLAIMS,
-            )
+            (of_specs(answers, caller, claims), SINGLE_VOLUME_CLAIMS)
         }
-        _ => NextRead::One,
+        _ => return NextRead::One,
+    };
+    of_namespaces(
+        answers,
+        kind,
+        place,
+        unread(answers, kind, place, wanted),
+        singles,
+    )
+}
+
+/// Those of the wanted places, and the one that is asked about, whose objects are not known.
+fn unread(answers: &Answers, kind: &FactKind, place: &Place, wanted: BTreeSet<Place>) -> BTreeSet<Place> {
+    let known: BTreeSet<&Place> = answers.singles(kind).map(|(place, _)| place).collect();
+    let all = wanted.into_iter().chain([place.clone()]);
+    all.filter(|place| !known.contains(place)).collect()
+}
+
+/// A PersistentVolume, and those of all claims that are known.
+fn of_volumes(answers: &Answers, place: &Place) -> NextRead {
+    let claims = answers.singles(&FactKind::PersistentVolumeClaim);
+    let claims = claims.flat_map(|(_, claim)| claim.iter().flat_map(|found| found.iter()));
+    let bound = claims.filter_map(|claim| Some(PersistentVolumeClaim::of(claim)?.volume.as_str()));
+    let volumes: BTreeSet<&str> = bound
+        .chain([place.1.as_str()])
+        .filter(|name| !name.is_empty())
+        .collect();
+    match volumes.len() > SINGLE_VOLUMES {
+        true => NextRead::All,
+        false => NextRead::One,
+    }
+}
+
+/// A namespace, and those of the call's pods.
+fn namespaces(answers: &Answers, caller: &FactCaller, place: &Place) -> NextRead {
+    let kind = FactKind::Namespace;
+    let of_pods = caller.namespaces().into_iter();
+    let of_pods: BTreeSet<Place> = of_pods.map(|name| (String::new(), name.to_owned())).collect();
+    let is_of_pod = of_pods.contains(place);
+    let unread = unread(answers, &kind, place, of_pods);
+    let is_many = answers.singles(&kind).count() >= SINGLE_NAMESPACES && unread.len() > SINGLE_NAMESPACES;
+    match is_of_pod && is_many {
+        true => NextRead::These(FactQuery::all(kind), unread),
+        false => NextRead::One,
     }
 }
 
