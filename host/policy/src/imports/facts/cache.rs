@@ -380,20 +380,18 @@ impl Answers {
 
     /// The spec of a pod, if the specs of the node's pods were read for this plan.
     pub(super) fn listed_spec(&self, pod: &CallerPod) -> Option<&PodSpec> {
-        let list = self.known.get(&FactQuery::all(spec_of(pod)))?;
-        list.as_ref()
-            .ok()?
-            .iter()
-            .filter_map(PodSpec::of)
-            .find(|spec| spec.uid == pod.id.uid.0)
+        let (kind, place) = spec_of(pod);
+        let list = self.known.get(&FactQuery::all(kind))?.as_ref().ok()?;
+        placed(list, &place).find_map(PodSpec::of)
     }
 }
 
-/// The kind of objects that tell a pod's spec.
-pub(super) fn spec_of(pod: &CallerPod) -> FactKind {
-    FactKind::PodSpec {
+/// The kind of objects that tell a pod's spec, and the place of the pod's.
+pub(super) fn spec_of(pod: &CallerPod) -> (FactKind, Place) {
+    let kind = FactKind::PodSpec {
         node: pod.node.clone(),
-    }
+    };
+    (kind, (String::new(), pod.id.uid.0.clone()))
 }
 
 /// Of these kinds a list is searched by place.
@@ -405,13 +403,15 @@ const fn is_searched(kind: &FactKind) -> bool {
 }
 
 /// Those of these objects that are at a place. They are ordered by it.
-pub(super) fn at(objects: &Objects, place: &Place) -> Objects {
+fn placed<'a>(objects: &'a [FactObject], place: &Place) -> impl Iterator<Item = &'a FactObject> {
     let begin = objects.partition_point(|object| object.place() < *place);
     let found = objects.iter().skip(begin);
-    found
-        .take_while(|object| object.place() == *place)
-        .cloned()
-        .collect()
+    found.take_while(move |object| object.place() == *place)
+}
+
+/// The same, to be kept.
+pub(super) fn at(objects: &Objects, place: &Place) -> Objects {
+    placed(objects, place).cloned().collect()
 }
 
 /// The bytes of what an object tells by itself; of others they are counted with what is made of them.

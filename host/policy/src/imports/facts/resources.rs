@@ -57,8 +57,8 @@ impl Facts {
 impl FactReader<'_> {
     /// The spec of a pod; `None`: it is gone.
     pub(super) async fn spec(&mut self, pod: &CallerPod) -> Answer<Option<PodSpec>> {
-        let place = (String::new(), pod.id.uid.0.clone());
-        self.one(spec_of(pod), place).await
+        let (kind, place) = spec_of(pod);
+        self.one(kind, place).await
     }
 
     async fn resources(&mut self, pod: &CallerPod) -> Answer<ResourcesOfPod> {
