@@ -99,13 +99,13 @@ impl Drain {
         if self.outcome.is_some() && self.hooks.any_ran() {
             for (name, words) in &mut left {
                 let mut phases = HookPhase::UNCORDON.iter();
-                match phases.find_map(|phase| self.hook_report(name, *phase)) {
-                    // The newest cause.
-                    Some(reported) => *words = reported,
-                    None if words.is_empty() => {
-                        *words = String::from("the uncordon ended before its hook had finished");
-                    }
-                    None => {}
+                let reported = phases.find_map(|phase| self.hook_report(name, *phase));
+                let unsaid = words
+                    .is_empty()
+                    .then(|| String::from("the uncordon ended before its hook had finished"));
+                // The newest cause.
+                if let Some(cause) = reported.or(unsaid) {
+                    *words = cause;
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use scupper_engine::{Checkpoint, Intent, PolicyInfo, Request, ToUndo};
+use scupper_engine::{Checkpoint, Intent, Request, ToUndo};
 use serde_json::{Value, json};
 
 /// See the module.
@@ -28,8 +28,8 @@ impl LeasedDrain {
     /// The drain of a request that begins.
     pub fn of(request: &Request) -> Self {
         let is_drain = request.intent == Intent::Drain;
-        let undoing = request.policies.iter().filter(|_| is_drain);
-        let undoing = undoing.filter(|policy| PolicyInfo::undoes_later(policy));
+        let policies = request.policies.iter();
+        let undoing = policies.filter(|policy| is_drain && policy.undoes_later());
         Self {
             id: request.id.clone(),
             name: request.name.clone(),
