@@ -218,7 +218,7 @@ const GROUP_MARKS: [&str; 6] = [
 ];
 
 /// The label of a node that usually has its name as value.
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Sources of PersistentVolumes whose data is on the node that uses them.
 const ON_THE_NODE: [&str; 2] = ["hostPath", "local"];

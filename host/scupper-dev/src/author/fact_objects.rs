@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use scupper_api::facts::{
-    ClaimedDevice, DeviceId, DeviceSlice, FactObject, FactQuery, FactType as _, Peer, PersistentVolume,
-    PersistentVolumeClaim, PodClaim, PodSpec, PodVolume, ResourceClaim, VolumeAttachment, pod_groups,
+    ClaimedDevice, DeviceId, DeviceSlice, FactObject, FactQuery, FactType as _, HOSTNAME, Peer,
+    PersistentVolume, PersistentVolumeClaim, PodClaim, PodSpec, PodVolume, ResourceClaim, VolumeAttachment,
+    pod_groups,
 };
 use scupper_common::quantity::quantity;
 use scupper_engine::{Pod, PodRef, Uid};
@@ -16,9 +17,6 @@ use super::values::text_or;
 
 /// The kind of a volume that has a claim.
 const CLAIM: &str = "persistentVolumeClaim";
-
-/// The label of a node that usually has its name as value.
-const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The objects that policies may ask about, but for those that change with the drain.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_api::facts::{Metadata, Namespace, Owner};
+use scupper_api::facts::{HOSTNAME, Metadata, Namespace, Owner};
 use scupper_engine::{
     Budget, Condition, Controller, Deletion, Node, Pod, PodPhase, PodRef, Selector, Time, Uid, UnhealthyPods,
 };
@@ -376,7 +376,7 @@ pub(super) fn plain_node(name: &str) -> Node {
     Node {
         name: name.to_owned(),
         uid: Uid(format!("uid-of-{name}")),
-        labels: [("kubernetes.io/hostname".to_owned(), name.to_owned())].into(),
+        labels: [(HOSTNAME.to_owned(), name.to_owned())].into(),
         annotations: Texts::new(),
         unschedulable: false,
         conditions: Vec::new(),
