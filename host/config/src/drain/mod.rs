@@ -111,7 +111,7 @@ pub struct Setting {
 enum RequestRule {
     /// It does not carry the setting: only a drain from the terminal obeys the flag.
     Refused,
-    /// It does not carry the setting: the command itself obeys the flag, whoever drains.
+    /// It does not carry the setting: the command itself obeys the flag, also while a driver drains.
     NotSent,
     /// Every value narrows what the driver does, or is limited elsewhere.
     Accepted,
