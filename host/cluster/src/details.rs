@@ -37,6 +37,18 @@ impl Cluster {
         Ok(workload(above, read.as_ref()))
     }
 
+    /// The controller whose pods these are to people: the Deployment behind a ReplicaSet, else the controller itself.
+    pub async fn top_controller(
+        &self,
+        namespace: &str,
+        controller: &Controller,
+    ) -> Result<Controller, ReadError> {
+        let own = self.replicated(namespace, controller).await?;
+        Ok(own
+            .and_then(|own| own.controller)
+            .unwrap_or_else(|| controller.clone()))
+    }
+
     /// Reads an owner of pods; `None` if it does not exist, or is of a kind that is only named.
     async fn replicated(&self, namespace: &str, reference: &Controller) -> Result<Option<Owner>, ReadError> {
         if !REPLICATED.contains(&reference.kind.as_str()) {

@@ -1,7 +1,7 @@
 //! Kubernetes Events about the node, its pods and the budgets that block them, as `kubectl describe` shows them. A
 //! repetition increases the count of the existing Event.
 
-use scupper_engine::{PodRef, Time};
+use scupper_engine::{Controller, PodRef, Time};
 use serde_json::{Value, json};
 
 use super::event_cache::{CachedEvent, EventKey};
@@ -117,6 +117,33 @@ impl Cluster {
             }),
             words: format!("disruption budget {namespace}/{budget}"),
             related: Some(pod_to_wire(pod)),
+        };
+        self.emit_about(event, &about).await
+    }
+
+    /// Emits a Kubernetes Event about a controller of pods of the event's node: a new one, or a repetition.
+    pub async fn emit_about_controller(
+        &self,
+        event: &KubernetesEvent,
+        namespace: &str,
+        controller: &Controller,
+    ) -> Result<(), WriteError> {
+        let Controller {
+            api_version,
+            kind,
+            name,
+            uid,
+            ..
+        } = controller;
+        let about = EventSubject {
+            namespace,
+            name,
+            uid: &uid.0,
+            regarding: json!({
+                "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid.0,
+            }),
+            words: format!("{kind} {namespace}/{name}"),
+            related: None,
         };
         self.emit_about(event, &about).await
     }

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::hook::is_of_host;
 use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Uid};
 
 /// Policies that must undo something at the next uncordon, each with the reason why it has not: in its own words where it
@@ -150,7 +151,7 @@ impl Checkpoint {
         let mut left = self.to_undo.clone();
         let hooks = self.hooks.iter().map(|hook| (&hook.policy, hook.phase));
         let begun = hooks.chain(self.done.iter().map(|(policy, phase, _)| (policy, *phase)));
-        let acted = begun.filter(|(policy, phase)| !phase.undoes() && *policy != Node::OUT_OF_SERVICE_HOOK);
+        let acted = begun.filter(|(policy, phase)| !phase.undoes() && !is_of_host(policy));
         for (policy, _) in acted.filter(|_| self.is_under_way()) {
             left.entry(policy.clone()).or_default();
         }

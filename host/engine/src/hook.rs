@@ -69,6 +69,11 @@ impl HookPhase {
     }
 }
 
+/// Hooks of the host itself have names with a space, which no policy can have. What they do, the host undoes.
+pub(crate) fn is_of_host(policy: &str) -> bool {
+    policy.contains(' ')
+}
+
 /// The subject of a hook's call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {

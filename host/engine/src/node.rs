@@ -52,9 +52,6 @@ impl Node {
     /// The annotation that names the drain that tainted the node as out of service.
     pub const OUT_OF_SERVICE: &str = "scupper.dev/out-of-service";
 
-    /// The name of the host's own hook that sets the taint. No policy can have it.
-    pub const OUT_OF_SERVICE_HOOK: &str = "out of service";
-
     /// A drain of ours has tainted the node as out of service.
     pub fn is_out_of_service(&self) -> bool {
         self.annotations.contains_key(Self::OUT_OF_SERVICE)

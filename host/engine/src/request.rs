@@ -91,6 +91,8 @@ pub struct Settings {
     pub machine_is_off: bool,
     /// What follows from pods whose volumes only this node can use.
     pub local_data: LocalData,
+    /// How long before its first pod leaves the owner of a workload learns of it; zero: it does not.
+    pub notify_before: Duration,
     /// How long the API server may keep refusing writes of the node with 401 or 403 before the drain fails. Only
     /// time between two refusals in a row counts; zero: the first one fails it.
     pub forbidden_timeout: Duration,
@@ -204,6 +206,7 @@ impl Default for Settings {
             refuse_certain: false,
             machine_is_off: false,
             local_data: LocalData::Unread,
+            notify_before: Duration::ZERO,
             forbidden_timeout: Self::FORBIDDEN_TIMEOUT,
             wait_for_volumes: None,
             at_deadline: None,

@@ -25,6 +25,7 @@ pub(super) const OVERRIDES: &[&str] = &[
     "ignore-daemonsets",
     "local-data",
     "grace-period",
+    "notify-before",
     TIMEOUT,
     "at-deadline",
 ];

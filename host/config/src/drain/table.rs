@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_common::label_selector;
-use scupper_engine::LocalData;
+use scupper_engine::{HumanDuration, LocalData};
 
 use super::request::OVERRIDES;
 use super::{DrainSettings, Flag, RequestRule, Setting, at_deadline, put, surge, volumes};
@@ -317,6 +317,26 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         field: Field::new(
+            "notify-before",
+            Shape::Duration {
+                least_ms: 0,
+                most_ms: 7 * DAY_MS,
+            },
+            "How long before its first pod leaves each workload gets an Event that says so, for its owner. The node is \
+             cordoned meanwhile. A drain whose deadline comes earlier is refused before anything changes. 0: no Event. \
+             Default 0s.",
+        ),
+        driver_flag: Some(NOTIFY_BEFORE),
+        command_flag: Some(NOTIFY_BEFORE),
+        request: RequestRule::Narrows(|own, wanted| {
+            let (own, wanted) = (own.engine.notify_before, wanted.engine.notify_before);
+            (wanted < own).then(|| HumanDuration(own).to_string())
+        }),
+        set: |drain, value| put(&mut drain.engine.notify_before, value.duration()),
+        ..PLAIN
+    },
+    Setting {
+        field: Field::new(
             "forbidden-timeout",
             Shape::Duration {
                 least_ms: 0,
@@ -414,6 +434,12 @@ const EVICTION_TIMEOUT: Flag = Flag::new(
     "eviction-timeout",
     "DURATION",
     "Limit for one eviction request before it is sent again [default: 30s]",
+);
+
+const NOTIFY_BEFORE: Flag = Flag::new(
+    "notify-before",
+    "DURATION",
+    "How long before its first pod leaves a workload gets an Event about it [default: 0s]",
 );
 
 const FORBIDDEN_TIMEOUT: Flag = Flag::new(

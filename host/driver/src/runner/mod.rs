@@ -5,12 +5,14 @@
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
+mod notify;
 pub(crate) mod orders;
 pub mod out_of_service;
 mod peer_watch;
 pub mod policy_calls;
 pub mod pre_flight;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
@@ -29,6 +31,7 @@ use crate::reporter::{Reporter, trace};
 use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
+use crate::runner::notify::Notices;
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service::KubeletLooks;
 use crate::runner::peer_watch::PeerWatches;
@@ -38,7 +41,7 @@ use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
-use scupper_report::{Health, loosened_texts};
+use scupper_report::{Health, PolicyMessage, loosened_texts};
 use scupper_traces::Traces;
 
 /// A policy, and what a step of its hook has learned of pods on other nodes.
@@ -91,6 +94,8 @@ pub(crate) struct EngineRunner {
     refused_reads: RefusedReads,
     /// What was seen of the kubelet of a machine that is off.
     kubelet_looks: KubeletLooks,
+    /// Whom the drain has told that pods are to leave.
+    notices: Notices,
     /// Cancels the drain if that kubelet gives a sign of life.
     sign_of_life: BoxStream<'static, Event>,
     /// What the node's Lease says that policies must undo.
@@ -106,7 +111,7 @@ impl EngineRunner {
         reporter: Reporter,
     ) -> Self {
         let now = deps.clock.now();
-        let request = pre_flight::planned(request);
+        let request = notify::planned(pre_flight::planned(request));
         let is_pre_flight = resume.is_none() && request.intent == Intent::Drain;
         let drain = match resume {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
@@ -131,6 +136,7 @@ impl EngineRunner {
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
+            notices: Notices::default(),
             sign_of_life: stream::once(sign_of_life).boxed(),
             lease: LeaseRecord::default(),
         }
@@ -352,21 +358,26 @@ impl EngineRunner {
                     phase: step.phase,
                     held: self.drain.held(),
                 };
-                let (node, messages) = (node.to_owned(), self.deps.policy_messages.clone());
-                let stepping = async move {
-                    let (outcome, said) = taking.take().await;
-                    if let Some(said) = said {
-                        messages.add(&node, said);
-                    }
-                    (
-                        id,
-                        Answer::Step {
-                            outcome,
-                            state_version: None,
-                        },
-                    )
+                self.take_own_step(id, taking.take());
+            }
+            Task::Step { step, .. } if step.policy == notify::POLICY => {
+                let leaving: BTreeSet<_> = step.leaving.iter().collect();
+                let taking = notify::Step {
+                    cluster: self.deps.cluster.clone(),
+                    clock: self.deps.clock,
+                    notices: self.notices.clone(),
+                    request: self.drain.request().clone(),
+                    started: self.reporter.started(),
+                    phase: step.phase,
+                    state: step.state.clone(),
+                    pods: self
+                        .drain
+                        .pods()
+                        .filter(|pod| leaving.contains(&pod.id.uid))
+                        .cloned()
+                        .collect(),
                 };
-                self.running.spawn(stepping.in_current_span());
+                self.take_own_step(id, taking.take());
             }
             Task::Step { step, state_version } => {
                 let shown = NodeSnapshot::for_hook(&self.drain);
@@ -397,6 +408,33 @@ impl EngineRunner {
                 self.running.spawn(performing.in_current_span());
             }
         }
+    }
+
+    /// Takes a step of a hook of the host's own.
+    fn take_own_step(
+        &mut self,
+        id: CommandId,
+        step: impl Future<Output = (StepOutcome, Option<PolicyMessage>)> + Send + 'static,
+    ) {
+        let (node, messages) = (
+            self.drain.request().node.clone(),
+            self.deps.policy_messages.clone(),
+        );
+        let stepping = async move {
+            let (outcome, said) = step.await;
+            if let Some(said) = said {
+                messages.add(&node, said);
+            }
+            let state_version = None;
+            (
+                id,
+                Answer::Step {
+                    outcome,
+                    state_version,
+                },
+            )
+        };
+        self.running.spawn(stepping.in_current_span());
     }
 
     /// What a call of a policy needs to know of the drain.

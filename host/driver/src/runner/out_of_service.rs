@@ -22,7 +22,7 @@ use scupper_cluster::{
 use scupper_report::PolicyMessage;
 
 /// Its name in plans and hooks. No policy can have it.
-pub const POLICY: &str = Node::OUT_OF_SERVICE_HOOK;
+pub const POLICY: &str = "out of service";
 
 const REASON: &str = "the machine is off: deleted without asking its disruption budgets";
 /// The reasons of the Events about the taint.

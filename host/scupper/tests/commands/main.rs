@@ -35,6 +35,7 @@ mod limit;
 mod local_data;
 mod messages;
 mod node_is_off;
+mod notifying;
 mod outputs;
 #[path = "../support/pairs.rs"]
 mod pairs;

@@ -1,0 +1,133 @@
+//! `--notify-before`: owners of pods learn in time that these leave.
+
+use std::time::{Duration, Instant};
+
+use scupper_simulator::api::{Action, Fault, objects};
+use serde_json::{Value, json};
+
+use crate::kubelet_node::until;
+use crate::rig::{Rig, Run};
+
+/// Two pods of the Deployment web, and one without a controller.
+fn cluster() -> Rig {
+    let rig = Rig::new();
+    rig.apply(objects::deployment("shop", "web", 2));
+    rig.apply(objects::replica_set("shop", "web-5d", 2).owner_deployment("web"));
+    for name in ["web-a", "web-b"] {
+        rig.apply(objects::pod("shop", name, "worker-1").owner_replicaset("web-5d"));
+    }
+    rig.apply(objects::pod("shop", "alone", "worker-1"));
+    rig
+}
+
+/// A pod of a StatefulSet that the cordon does not keep from the node.
+fn db() -> Value {
+    let toleration = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
+    let pod = objects::pod("shop", "db-0", "worker-1").owner_statefulset("db");
+    pod.with("/spec/tolerations", toleration).build()
+}
+
+/// What was told: the workload, and the note. Each once.
+fn told(rig: &Rig) -> Vec<(String, String)> {
+    let events = rig.objects("events.events.k8s.io").into_iter();
+    let told = events
+        .filter(|event| event["reason"] == "PodsLeaveNode")
+        .map(|event| {
+            assert_eq!(event["series"], Value::Null, "{event}");
+            let (regarding, note) = (&event["regarding"], event["note"].as_str().unwrap());
+            let name = format!("{} {}", regarding["kind"], regarding["name"]).replace('"', "");
+            (name, note.to_owned())
+        });
+    let mut told: Vec<_> = told.collect();
+    told.sort();
+    told
+}
+
+fn names(rig: &Rig) -> Vec<String> {
+    told(rig).into_iter().map(|(name, _)| name).collect()
+}
+
+fn is_drained(run: &Run) {
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}
+
+const DRAIN: [&str; 4] = ["drain", "worker-1", "--local", "--force"];
+
+#[test]
+fn each_workload_is_told_before_its_first_pod_leaves() {
+    let rig = cluster();
+    let begun = Instant::now();
+    let mut drain = rig.start(&[&DRAIN[..], &["--notify-before", "2s"]].concat());
+    drain.prints("2 workloads were told that pods of this node leave in ");
+    assert_eq!(names(&rig), ["Deployment web", "Pod alone"]);
+    let (_, note) = told(&rig).remove(0);
+    assert!(
+        note.starts_with("leaves node worker-1 in ")
+            && note.ends_with(" at the earliest (drain drain-worker-1): web-a, web-b"),
+        "{note}"
+    );
+    assert!(rig.is_cordoned("worker-1"));
+    is_drained(&drain.ended());
+    assert!(begun.elapsed() > Duration::from_secs(2), "nobody had the time");
+    assert_eq!(names(&rig), ["Deployment web", "Pod alone"], "once");
+    assert!(rig.pods().is_empty());
+}
+
+#[test]
+fn a_workload_whose_first_pod_comes_later_has_the_same_time() {
+    let rig = cluster();
+    let drain = rig.start(&[&DRAIN[..], &["--notify-before", "2s"]].concat());
+    until("the first are told", || names(&rig).len() == 2);
+    rig.apply(db());
+    until("the newcomer's owner is told", || {
+        names(&rig) == ["Deployment web", "Pod alone", "StatefulSet db"]
+    });
+    let at = Instant::now();
+    is_drained(&drain.ended());
+    // It was seen some time after it was written.
+    assert!(at.elapsed() > Duration::from_millis(500), "db-0 left at once");
+}
+
+#[test]
+fn a_process_that_takes_over_tells_nobody_again() {
+    let rig = cluster();
+    let mut drain = rig.start(&[&DRAIN[..], &["--notify-before", "1h"]].concat());
+    drain.prints("2 workloads were told");
+    until("the hook's state is saved", || {
+        rig.mark("worker-1")
+            .is_some_and(|mark| mark.to_string().contains("notify before"))
+    });
+    drain.kill();
+    let run = rig.run(&[&DRAIN[..], &["--notify-before", "1s", "--take-over"]].concat());
+    is_drained(&run);
+    assert_eq!(names(&rig), ["Deployment web", "Pod alone"]);
+}
+
+#[test]
+fn a_drain_that_would_end_before_is_refused_while_nothing_has_changed() {
+    let rig = cluster();
+    let run = rig.run(&[&DRAIN[..], &["--notify-before", "1h", "--timeout", "30m"]].concat());
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert!(
+        run.stdout
+            .contains("no pod may leave for 1h00m (drain.notify-before), and the drain's deadline is in"),
+        "{run:#?}"
+    );
+    assert!(!rig.is_cordoned("worker-1") && told(&rig).is_empty());
+    assert_eq!(rig.pods().len(), 3);
+}
+
+#[test]
+fn an_event_that_is_refused_delays_the_drain_no_longer_than_one_that_is_written() {
+    for action in [Action::Hang, Action::Status(403, None)] {
+        let rig = cluster();
+        let refused = Fault::new(action).path("/apis/events.k8s.io/v1/namespaces/*/events*");
+        rig.api.faults([refused]);
+        let run = rig.run(&[&DRAIN[..], &["--notify-before", "1s"]].concat());
+        is_drained(&run);
+        assert!(
+            run.stdout.contains("was not told that its pods leave"),
+            "{run:#?}"
+        );
+    }
+}
