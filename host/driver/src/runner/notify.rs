@@ -134,8 +134,8 @@ impl Step {
     async fn notify(self) -> (StepOutcome, Option<PolicyMessage>) {
         let now = self.clock.now();
         let mut memory = self.notices.0.lock().await;
+        let since = (!memory.began).then(|| self.told_since()).flatten();
         memory.began |= self.phase == HookPhase::BeforeDrain;
-        let since = self.told_since(memory.began);
         let Memory { told, owners, .. } = &mut *memory;
         let workloads = self.workloads(owners).await;
         for (uid, workload) in &workloads {
@@ -188,14 +188,14 @@ impl Step {
         (outcome, told)
     }
 
-    /// When another process of this drain told the workloads that had pods then. `began`: it was this one.
-    fn told_since(&self, began: bool) -> Option<Time> {
+    /// When another process of this drain told the workloads that had pods then; `None`: none did.
+    fn told_since(&self) -> Option<Time> {
         match <[u8; 8]>::try_from(self.state.as_slice()) {
             Ok(wall) => {
                 let wall = Time::from_millis(u64::from_be_bytes(wall));
                 Some(self.clock.moment_of_wall(wall))
             }
-            Err(_) => (!began).then_some(self.started),
+            Err(_) => (self.phase != HookPhase::BeforeDrain).then_some(self.started),
         }
     }
 
@@ -291,9 +291,10 @@ impl Step {
 }
 
 impl Workload<'_> {
-    /// It had a pod on the node at this time of the wall clock.
+    /// It certainly had a pod on the node at this time of the wall clock: the API server rounds creations down to seconds.
     fn was_there(&self, wall: Time) -> bool {
-        self.pods.iter().any(|pod| pod.created <= wall)
+        let created = |pod: &Pod| pod.created + Duration::from_secs(1);
+        self.pods.iter().any(|pod| created(pod) <= wall)
     }
 
     fn name(&self) -> String {

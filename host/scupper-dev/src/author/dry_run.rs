@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use scupper_engine::{HookPhase, HookStep, Intent, Outcome, Pod, Request, StepOutcome, Subject, Time};
+use scupper_engine::{
+    HookPhase, HookStep, Intent, Outcome, Pod, Request, Settings, StepOutcome, Subject, Time,
+};
 
 use super::cluster_access::SharedCluster;
 use super::memory_cluster::MemoryCluster;
@@ -95,7 +97,7 @@ impl DryRun {
             intent: Intent::Drain,
             node,
             deadline: None,
-            settings: scupper_engine::Settings::default(),
+            settings: Settings::default(),
             policies: policies.infos(),
         };
         Ok(Self {
@@ -126,9 +128,7 @@ impl DryRun {
             asked_by: PlannedTrigger::default(),
             pods,
             result,
-            wait_for_volumes: None,
-            at_deadline: None,
-            node_is_off: false,
+            settings: Settings::default(),
             continues: None,
             budgets: Some(budgets),
             // A snapshot has no limits of budgets, and no pods of other nodes.

@@ -179,11 +179,16 @@ fn plan_for_programs(planned: &Planned) -> Value {
     if let Ok(plan) = &planned.result {
         let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
         add("budgets", budgets);
-        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.wait_for_volumes);
+        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
         add("waitForVolumes", volumes);
-        let force = plan_force_to_json(plan, &planned.pods, planned.at_deadline.as_ref());
+        let force = plan_force_to_json(plan, &planned.pods, planned.settings.at_deadline.as_ref());
         add("atDeadline", force);
-        add("taint", planned.node_is_off.then_some(OUT_OF_SERVICE).into());
+        let notify_before = planned.settings.notify_before;
+        add("notifyBeforeSeconds", notify_before.as_secs_f64().into());
+        add(
+            "taint",
+            planned.settings.machine_is_off.then_some(OUT_OF_SERVICE).into(),
+        );
         add("continues", planned.continues.clone().into());
         add("findings", findings_to_json(&planned.findings));
         add("loosened", loosened_to_json(plan));
@@ -205,18 +210,23 @@ pub fn plan_for_people(planned: &Planned) -> String {
                     "It continues the drain for {drain} once no process renews the node's Lease any more."
                 )
             }));
+            lines.extend(notice_line(planned));
             lines.extend(plan_lines(plan, &names));
-            lines.extend(planned.node_is_off.then(|| {
+            lines.extend(planned.settings.machine_is_off.then(|| {
                 format!(
                     "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
                      controllers also delete pods that stay, unless they tolerate the taint."
                 )
             }));
-            lines.extend(plan_volume_lines(plan, &planned.pods, planned.wait_for_volumes));
+            lines.extend(plan_volume_lines(
+                plan,
+                &planned.pods,
+                planned.settings.wait_for_volumes,
+            ));
             lines.extend(plan_force_lines(
                 plan,
                 &planned.pods,
-                planned.at_deadline.as_ref(),
+                planned.settings.at_deadline.as_ref(),
             ));
             lines.extend(surge_lines(&plan.surge));
             lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
@@ -240,6 +250,18 @@ pub fn plan_for_people(planned: &Planned) -> String {
             format!("A drain of node {node} would end at once; nothing was changed.\n  {outcome}")
         }
     }
+}
+
+/// What `drain.notify-before` adds to a plan.
+fn notice_line(planned: &Planned) -> Option<String> {
+    let before = planned.settings.notify_before;
+    let tells = !before.is_zero() && !planned.settings.machine_is_off;
+    tells.then(|| {
+        format!(
+            "Each workload with pods that leave gets an Event about it {} before.",
+            HumanDuration(before)
+        )
+    })
 }
 
 /// `worker-1 (NotReady: …) for DrainRequest nvsentinel/gpu-0 and 1 more`

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, ForceAtDeadline, Node, Notice, Outcome, Plan, Pod, PodRef,
-    Request, Settings, Task, Time, Verdict, VolumeWait,
+    Answer, Budget, Drain, Event, EvictAnswer, Node, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
+    Task, Time, Verdict,
 };
 use tokio::time::timeout;
 
@@ -66,12 +66,8 @@ pub struct Planned {
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
     pub result: Result<Plan, Outcome>,
-    /// How long the drain would wait for volumes after the last pod; `None`: not at all.
-    pub wait_for_volumes: Option<VolumeWait>,
-    /// Which pods the drain would delete shortly before its deadline; `None`: none.
-    pub at_deadline: Option<ForceAtDeadline>,
-    /// The drain would taint the node as out of service.
-    pub node_is_off: bool,
+    /// What else the drain would do.
+    pub settings: Settings,
     /// The drain that it would continue, because the process of that one was on the machine that is off.
     pub continues: Option<String>,
     /// The disruption budgets that there are; `None`: they are not known.
@@ -209,9 +205,7 @@ async fn dry_run(
                 at: clock.now(),
                 pods: drain.pods().cloned().collect(),
                 result,
-                wait_for_volumes: drain.request().settings.wait_for_volumes,
-                at_deadline: drain.request().settings.at_deadline.clone(),
-                node_is_off: drain.request().settings.machine_is_off,
+                settings: drain.request().settings.clone(),
                 continues: drain.node().and_then(|node| continued(drain.request(), node)),
                 budgets,
                 findings,

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
@@ -12,10 +13,11 @@ use crate::rig::{Rig, Run};
 fn cluster() -> Rig {
     let rig = Rig::new();
     rig.apply(objects::deployment("shop", "web", 2));
-    rig.apply(objects::replica_set("shop", "web-5d", 2).owner_deployment("web"));
+    // Before their ReplicaSet, which would make its own.
     for name in ["web-a", "web-b"] {
         rig.apply(objects::pod("shop", name, "worker-1").owner_replicaset("web-5d"));
     }
+    rig.apply(objects::replica_set("shop", "web-5d", 2).owner_deployment("web"));
     rig.apply(objects::pod("shop", "alone", "worker-1"));
     rig
 }
@@ -70,7 +72,8 @@ fn each_workload_is_told_before_its_first_pod_leaves() {
     is_drained(&drain.ended());
     assert!(begun.elapsed() > Duration::from_secs(2), "nobody had the time");
     assert_eq!(names(&rig), ["Deployment web", "Pod alone"], "once");
-    assert!(rig.pods().is_empty());
+    let is_there = |pod: &Value| pod["spec"]["nodeName"] == "worker-1";
+    assert!(!rig.objects("pods").iter().any(is_there));
 }
 
 #[test]
@@ -91,6 +94,13 @@ fn a_workload_whose_first_pod_comes_later_has_the_same_time() {
 #[test]
 fn a_process_that_takes_over_tells_nobody_again() {
     let rig = cluster();
+    // Creations are rounded to seconds: a younger pod could have come after the first process had told its workloads.
+    until("the pods are older than a second", || {
+        let pods = rig.objects("pods").into_iter();
+        let created = pods.map(|pod| pod["metadata"]["creationTimestamp"].as_str().unwrap().parse());
+        let youngest: Timestamp = created.map(Result::unwrap).max().unwrap();
+        Timestamp::now().duration_since(youngest) > SignedDuration::from_secs(1)
+    });
     let mut drain = rig.start(&[&DRAIN[..], &["--notify-before", "1h"]].concat());
     drain.prints("2 workloads were told");
     until("the hook's state is saved", || {

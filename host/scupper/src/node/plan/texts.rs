@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{
     Budget, Decision, DeploymentRef, ForceAtDeadline, ForcedPods, HeldUp, HookPhase, Loosened, NotSurged,
-    Pod, Ruling, Selector, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
+    Pod, Ruling, Selector, Settings, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
 };
 
 use super::*;
@@ -110,9 +110,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         at: scupper_engine::Time::from_millis(0),
         pods: pods(),
         result,
-        wait_for_volumes: None,
-        at_deadline: None,
-        node_is_off: false,
+        settings: Settings::default(),
         continues: None,
         budgets: None,
         findings: Vec::new(),
@@ -149,7 +147,7 @@ fn with_everything() -> Planned {
         change: "minAvailable: 2 -> 1, or replicas of StatefulSet web: 2 -> 3".to_owned(),
     };
     let answers = pods().into_iter().zip([refused, EvictAnswer::Accepted]);
-    Planned {
+    let settings = Settings {
         wait_for_volumes: Some(VolumeWait {
             at_most: Duration::from_secs(300),
             or_fail: false,
@@ -163,7 +161,11 @@ fn with_everything() -> Planned {
             grace_seconds: 30,
             within: Duration::from_secs(60),
         }),
-        node_is_off: true,
+        machine_is_off: true,
+        ..Settings::default()
+    };
+    Planned {
+        settings,
         continues: Some("LifecycleEvent gpu-3 (evicting)".to_owned()),
         budgets: Some(vec![budget]),
         findings: vec![closed],
@@ -221,12 +223,20 @@ fn plans_and_their_substitutes() {
     let refused = outcomes()
         .into_iter()
         .map(|outcome| for_requests(&["nvsentinel/gpu-0"], Err(outcome)));
+    let notifying = Planned {
+        settings: Settings {
+            notify_before: Duration::from_secs(600),
+            ..Settings::default()
+        },
+        ..planned(Ok(plan()))
+    };
     let all = [
         with_everything(),
         for_requests(&["nvsentinel/gpu-0"], Ok(Plan::default())),
         for_requests(&["nvsentinel/gpu-0", "nvsentinel/gpu-1"], Ok(Plan::default())),
         planned(Ok(plan())),
         planned(Ok(raising)),
+        notifying,
         planned(Ok(Plan::default())),
     ];
     let all: Vec<_> = all.into_iter().chain(ended).chain(refused.take(2)).collect();
