@@ -46,8 +46,8 @@ use crate::{
 };
 
 pub use generated::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PeerGroup, PodName, Request,
-    ResourceRequest, Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
+    Budget, Device, DeviceSource, DisruptionAction, DrainRequest, Entity, Job, Namespace, Owner, Peer,
+    PeerGroup, PodName, Request, ResourceRequest, Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
 /// Why there is no answer.
@@ -106,6 +106,14 @@ pub fn owner_of_kind(pod: &Pod, kinds: &[String]) -> Result<Option<String>, Erro
             let owner = owners(pod)?.into_iter().find(|owner| is_one(&owner.kind));
             Ok(owner.map(|owner| format!("{} {}", owner.kind, owner.name)))
         }
+        _ => Ok(None),
+    }
+}
+
+/// The Job that controls a pod; `None`: no Job does. Needs [`Grant::facts_of_owners`](crate::Grant::facts_of_owners).
+pub fn job(pod: &Pod) -> Result<Option<Job>, Error> {
+    match &pod.controller {
+        Some(controller) if controller.kind == "Job" => Ok(host::facts::get_job(&pod.uid)?),
         _ => Ok(None),
     }
 }
@@ -263,6 +271,27 @@ impl Owner {
     pub fn annotation(&self, key: &str) -> Option<&str> {
         value(&self.annotations, key)
     }
+}
+
+impl Job {
+    /// Whether an eviction of this pod makes the Job, or the pod's index of it, fail for good: its limit of failures is
+    /// reached, or its failure policy says so.
+    pub fn fails_with(&self, pod: &Pod) -> bool {
+        match self.on_disruption {
+            DisruptionAction::Ignore => false,
+            DisruptionAction::FailIndex | DisruptionAction::FailJob => true,
+            DisruptionAction::Count => match self.backoff_limit_per_index {
+                Some(limit) => index_failures(pod) >= limit,
+                None => self.failed >= self.backoff_limit,
+            },
+        }
+    }
+}
+
+/// How often pods of this one's index have failed.
+fn index_failures(pod: &Pod) -> u32 {
+    let count = pod.annotation("batch.kubernetes.io/job-index-failure-count");
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 impl Request {

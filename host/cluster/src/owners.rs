@@ -1,6 +1,6 @@
 //! The owners of pods, for policies that ask about them.
 
-use scupper_api::facts::{FactKind, FactObject, Owner};
+use scupper_api::facts::{DisruptionAction, FactKind, FactObject, JobFailures, Owner};
 use scupper_engine::{Controller, Uid};
 use serde::Deserialize;
 
@@ -28,6 +28,36 @@ struct Spec {
     strategy: Strategy,
     #[serde(deserialize_with = "nullable")]
     update_strategy: Strategy,
+    /// Of a Job, which the API server gives a limit if it was made without one.
+    backoff_limit: Option<u32>,
+    backoff_limit_per_index: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    pod_failure_policy: FailurePolicy,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct FailurePolicy {
+    #[serde(deserialize_with = "nullable")]
+    rules: Vec<FailureRule>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct FailureRule {
+    action: String,
+    #[serde(deserialize_with = "nullable")]
+    on_pod_conditions: Vec<FailureCondition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct FailureCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    /// Empty: `True`.
+    #[serde(deserialize_with = "nullable")]
+    status: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,7 +76,11 @@ struct Status {
     number_ready: Option<u32>,
     /// Of a Job.
     ready: Option<u32>,
+    failed: Option<u32>,
 }
+
+/// The failures that a Job bears unless it says otherwise.
+const DEFAULT_BACKOFF_LIMIT: u32 = 6;
 
 /// A kind of objects that own pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +139,27 @@ impl Object for WireOwner {
     }
 }
 
+impl FailurePolicy {
+    /// What the first rule about evicted pods says. Rules about exit codes may come before it; which code the containers of a
+    /// pod that is evicted will end with is not known.
+    fn on_disruption(&self) -> DisruptionAction {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.on_pod_conditions.iter().any(FailureCondition::is_disruption));
+        match rule.map(|rule| rule.action.as_str()) {
+            Some("Ignore") => DisruptionAction::Ignore,
+            Some("FailIndex") => DisruptionAction::FailIndex,
+            Some("FailJob") => DisruptionAction::FailJob,
+            _ => DisruptionAction::Count,
+        }
+    }
+}
+
+impl FailureCondition {
+    fn is_disruption(&self) -> bool {
+        self.kind == "DisruptionTarget" && matches!(self.status.as_str(), "" | "True")
+    }
+}
+
 impl WireFact for WireOwner {
     fn into_fact(self, kind: &FactKind) -> FactObject {
         let Self {
@@ -120,6 +175,12 @@ impl WireFact for WireOwner {
             .replicas
             .or(spec.parallelism)
             .or(status.desired_number_scheduled);
+        let failures = (kind == "Job").then(|| JobFailures {
+            failed: status.failed.unwrap_or(0),
+            limit: spec.backoff_limit.unwrap_or(DEFAULT_BACKOFF_LIMIT),
+            limit_per_index: spec.backoff_limit_per_index,
+            on_disruption: spec.pod_failure_policy.on_disruption(),
+        });
         let ready = status.ready_replicas.or(status.number_ready).or(status.ready);
         let owner = Owner {
             controller: controller(&metadata),
@@ -140,6 +201,7 @@ impl WireFact for WireOwner {
                 "" => spec.update_strategy.kind,
                 _ => spec.strategy.kind,
             },
+            failures,
         };
         owner.into()
     }
@@ -183,6 +245,33 @@ mod tests {
             counts(&read(json!({"metadata": {"name": "nightly"}}))),
             (None, None, "")
         );
+    }
+
+    #[test]
+    fn a_job_says_what_an_eviction_means_to_it() {
+        let failures = |value: Value| {
+            decoded::<Owner>(&kind("batch/v1", "Job"), value)
+                .failures
+                .unwrap()
+        };
+        let plain = failures(json!({"metadata": {"name": "train"}}));
+        assert_eq!((plain.failed, plain.limit, plain.limit_per_index), (0, 6, None));
+        assert_eq!(plain.on_disruption, DisruptionAction::Count);
+        let condition = |kind: &str, status: Option<&str>| json!({"type": kind, "status": status});
+        let rule = |action: &str, condition: Value| json!({"action": action, "onPodConditions": [condition]});
+        let rules = json!([
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}, "onPodConditions": null},
+            rule("FailJob", condition("ConfigIssue", Some("True"))),
+            rule("Count", condition("DisruptionTarget", Some("False"))),
+            rule("Ignore", condition("DisruptionTarget", None)),
+            rule("FailIndex", condition("DisruptionTarget", Some("True"))),
+        ]);
+        let job = json!({"metadata": {"name": "train"}, "status": {"failed": 2},
+            "spec": {"backoffLimit": 3, "backoffLimitPerIndex": 1, "podFailurePolicy": {"rules": rules}}});
+        let told = failures(job);
+        assert_eq!((told.failed, told.limit, told.limit_per_index), (2, 3, Some(1)));
+        assert_eq!(told.on_disruption, DisruptionAction::Ignore);
+        assert_eq!(read(json!({"metadata": {"name": "cart"}})).failures, None);
     }
 
     #[test]

@@ -43,6 +43,13 @@ impl Planner for Jobs {
         let mut held = Vec::new();
         for pod in draft.running() {
             if let Some((hold, why)) = hold_of(&settings, pod)? {
+                if settings.keeps_jobs
+                    && let Some(job) = facts::job(pod)?.filter(|job| job.fails_with(pod))
+                {
+                    let reason = format!("its eviction would fail Job {} for good", job.name);
+                    draft.tighten(pod, Verdict::AwaitCompletion, None, reason);
+                    continue;
+                }
                 let reason = format!("{why}, evicted {}", hold.when(pod, drain));
                 if draft.tighten(pod, Verdict::Evict, Some(hold.of_pod(pod, drain)), reason) {
                     held.push((pod, hold));

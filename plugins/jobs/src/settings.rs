@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use scupper_sdk::{LabelPattern, Pod, Problem, config, handshake::Handshake};
 
-pub(crate) const KEYS: [&str; 6] = [
+pub(crate) const KEYS: [&str; 7] = [
     "kinds",
     "labels",
     "cap",
     "cap-annotation",
     "checkpoints",
     "checkpoint-cap",
+    "fails-job",
 ];
 
 const KINDS: &str = "Job, JobSet, Workflow, RayJob, PyTorchJob, MPIJob, TFJob, TrainJob";
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     cap: Duration,
     cap_annotation: Option<String>,
     pub(crate) checkpoints: Option<Handshake>,
+    /// A pod whose eviction would fail its Job for good is not evicted.
+    pub(crate) keeps_jobs: bool,
 }
 
 impl Settings {
@@ -35,6 +38,7 @@ impl Settings {
             cap: config::time("cap", CAP)?,
             cap_annotation: config::get("cap-annotation"),
             checkpoints: Handshake::read("checkpoints", config::time("checkpoint-cap", CHECKPOINT_CAP)?)?,
+            keeps_jobs: config::choice("fails-job", false, &[("evict", false), ("wait", true)])?,
         })
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use scupper_sdk::{
     Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy, Subject,
     Verdict, description,
-    testing::{Host, owner, pod},
+    facts::{DisruptionAction, Job},
+    testing::{Host, job, owner, pod},
 };
 
 use super::Jobs;
@@ -83,6 +84,59 @@ fn pods_of_jobs_get_time_and_others_do_not() {
         ]
     );
     assert_eq!(plan.verdict("batch/report"), Some(Verdict::Evict));
+}
+
+#[test]
+fn a_pod_whose_eviction_fails_its_job_is_awaited_if_that_is_wanted() {
+    let host = Host::new();
+    let index = |failures| {
+        of_kind("Job", "b/index").with_annotation("batch.kubernetes.io/job-index-failure-count", failures)
+    };
+    let others = ["a/first", "a/last", "a/ignored", "a/strict", "a/gone"];
+    host.pods(
+        others
+            .map(|name| of_kind("Job", name))
+            .into_iter()
+            .chain([index("2")]),
+    );
+    host.job("a/first", job("first", 1));
+    let failed = |name, on_disruption| Job {
+        failed: 1,
+        on_disruption,
+        ..job(name, 1)
+    };
+    host.job("a/last", failed("last", DisruptionAction::Count));
+    host.job("a/ignored", failed("ignored", DisruptionAction::Ignore));
+    host.job("a/strict", failed("strict", DisruptionAction::FailJob));
+    host.job(
+        "b/index",
+        Job {
+            failed: 9,
+            backoff_limit_per_index: Some(2),
+            ..job("index", u32::MAX)
+        },
+    );
+    let all = others.into_iter().chain(["b/index"]);
+    let awaited = || {
+        let plan = host.plan::<Jobs>().unwrap();
+        let of_verdict = |name: &&str| plan.verdict(name) == Some(Verdict::AwaitCompletion);
+        let named: Vec<_> = all.clone().filter(of_verdict).collect();
+        for name in &named {
+            let reason = plan.reason(name).unwrap();
+            assert!(reason.starts_with("its eviction would fail Job "), "{reason}");
+        }
+        named
+    };
+    assert!(awaited().is_empty(), "not unless it is wanted");
+    host.config("fails-job", "wait");
+    assert_eq!(awaited(), ["a/last", "a/strict", "b/index"]);
+    host.pods([index("1")]);
+    assert_eq!(
+        host.plan::<Jobs>().unwrap().verdict("b/index"),
+        Some(Verdict::Evict)
+    );
+    host.config("fails-job", "maybe");
+    assert_eq!(Jobs::check_config()[0].key, "fails-job");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::{Host, state};
 use crate::PodPhase;
 use crate::facts::{
-    Budget, Device, DeviceSource, DrainRequest, Entity, Namespace, Owner, Peer, PeerGroup, ResourceRequest,
-    Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
+    Budget, Device, DeviceSource, DisruptionAction, DrainRequest, Entity, Job, Namespace, Owner, Peer,
+    PeerGroup, ResourceRequest, Resources, UnhealthyPodEvictionPolicy, Volume, VolumeClaim,
 };
 
 /// A namespace without labels and annotations.
@@ -55,6 +55,17 @@ pub fn owner(api_version: &str, kind: &str, name: &str, replicas: u32) -> Owner 
         replicas: Some(replicas),
         ready_replicas: Some(replicas),
         strategy: String::new(),
+    }
+}
+
+/// A Job that bears so many failures, of which there were none.
+pub fn job(name: &str, backoff_limit: u32) -> Job {
+    Job {
+        name: name.to_owned(),
+        failed: 0,
+        backoff_limit,
+        backoff_limit_per_index: None,
+        on_disruption: DisruptionAction::Count,
     }
 }
 
@@ -222,6 +233,12 @@ impl Host {
     pub fn budgets(&self, budgets: impl IntoIterator<Item = Budget>) {
         let budgets = budgets.into_iter().collect();
         state::with(|state| state.budgets = budgets);
+    }
+
+    /// Sets the Job of a pod (`namespace/name`). Without this it is gone.
+    pub fn job(&self, pod: &str, job: Job) {
+        let uid = super::pod(pod).uid;
+        state::with(|state| state.jobs.insert(uid, job));
     }
 
     /// Sets the owners of a pod (`namespace/name`), from its controller upwards. Without this a pod has the one that it

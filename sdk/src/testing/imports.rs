@@ -127,7 +127,7 @@ pub(crate) mod facts {
     use crate::{
         Pod, Uid,
         bindings::imports::scupper::drain::facts::{
-            Budget, DrainRequest, Error, Namespace, Owner, PeerGroup, Request, Resources, Volume,
+            Budget, DrainRequest, Error, Job, Namespace, Owner, PeerGroup, Request, Resources, Volume,
         },
         testing::{
             namespace, resources,
@@ -182,6 +182,13 @@ pub(crate) mod facts {
                 strategy: String::new(),
             });
             Ok(state.owners.get(uid).cloned().unwrap_or_else(|| bare.collect()))
+        })
+    }
+
+    pub(crate) fn get_job(uid: &str) -> Result<Option<Job>, Error> {
+        ask("owners", |state| {
+            shown(state, uid)?;
+            Ok(state.jobs.get(uid).cloned())
         })
     }
 

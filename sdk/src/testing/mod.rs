@@ -32,7 +32,7 @@ mod planned;
 mod pods;
 mod state;
 
-pub use facts::{budget, drain_request, namespace, owner, peer, resources, volume};
+pub use facts::{budget, drain_request, job, namespace, owner, peer, resources, volume};
 pub use hook_run::HookRun;
 pub use host::{Host, sign};
 pub use planned::Planned;

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     Decision, Drain, Entry, Grant, Node, Phase, Plan, Pod, Subject, Uid, Verdict, Wave,
-    facts::{Budget, DrainRequest, Namespace, Owner, PeerGroup, Resources, Volume},
+    facts::{Budget, DrainRequest, Job, Namespace, Owner, PeerGroup, Resources, Volume},
     http::{Error, Request, Response},
     log::Level,
 };
@@ -38,6 +38,7 @@ pub(super) struct State {
     pub(super) budgets: Vec<Budget>,
     /// By the UID of the pod.
     pub(super) owners: BTreeMap<String, Vec<Owner>>,
+    pub(super) jobs: BTreeMap<String, Job>,
     /// By the UID of the pod.
     pub(super) resources: BTreeMap<String, Resources>,
     pub(super) controller_peers: Vec<PeerGroup>,
@@ -95,6 +96,7 @@ impl Default for State {
             namespaces: Vec::new(),
             budgets: Vec::new(),
             owners: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             resources: BTreeMap::new(),
             controller_peers: Vec::new(),
             group_peers: Vec::new(),

@@ -48,8 +48,37 @@ pub struct Owner {
     pub ready_replicas: Option<u32>,
     /// How it replaces them; empty: it has no strategy.
     pub strategy: String,
+    /// How many failures it bears; `None`: it is no Job.
+    pub failures: Option<JobFailures>,
     /// Its own controller.
     pub controller: Option<Controller>,
+}
+
+/// How many failures of its pods a Job bears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFailures {
+    /// `status.failed`
+    pub failed: u32,
+    /// `spec.backoffLimit`
+    pub limit: u32,
+    /// `spec.backoffLimitPerIndex`
+    pub limit_per_index: Option<u32>,
+    /// What an eviction means to it.
+    pub on_disruption: DisruptionAction,
+}
+
+/// What a Job does when a pod is evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DisruptionAction {
+    /// It starts another pod.
+    Ignore,
+    /// It counts a failure.
+    #[default]
+    Count,
+    /// It gives up the pod's index.
+    FailIndex,
+    /// It fails.
+    FailJob,
 }
 
 /// What a pod's spec says beyond what drains need.
@@ -248,6 +277,7 @@ impl Owner {
             replicas: None,
             ready_replicas: None,
             strategy: String::new(),
+            failures: None,
             controller: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_api::facts::{HOSTNAME, Metadata, Namespace, Owner};
+use scupper_api::facts::{DisruptionAction, HOSTNAME, JobFailures, Metadata, Namespace, Owner};
 use scupper_engine::{
     Budget, Condition, Controller, Deletion, Node, Pod, PodPhase, PodRef, Selector, Time, Uid, UnhealthyPods,
 };
@@ -141,6 +141,38 @@ pub(super) struct OwnerFields {
     replicas: Option<u32>,
     ready: Option<u32>,
     strategy: String,
+    /// Of a Job.
+    failures: Option<FailuresForm>,
+}
+
+/// How many failures a Job bears. It has had none, and bears as many as a Job that does not say.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct FailuresForm {
+    failed: u32,
+    limit: u32,
+    limit_per_index: Option<u32>,
+    on_disruption: DisruptionForm,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+enum DisruptionForm {
+    Ignore,
+    #[default]
+    Count,
+    FailIndex,
+    FailJob,
+}
+
+impl Default for FailuresForm {
+    fn default() -> Self {
+        Self {
+            failed: 0,
+            limit: 6,
+            limit_per_index: None,
+            on_disruption: DisruptionForm::default(),
+        }
+    }
 }
 
 /// A namespace: its name, or more. A field that is given replaces the whole of it.
@@ -191,9 +223,26 @@ impl OwnerFields {
             replicas: self.replicas,
             ready_replicas: self.ready.or(self.replicas),
             strategy: self.strategy.clone(),
+            failures: self.failures.as_ref().map(FailuresForm::failures),
             controller: above,
             ..Owner::bare(&namespace, reference(&object)?)
         })
+    }
+}
+
+impl FailuresForm {
+    fn failures(&self) -> JobFailures {
+        JobFailures {
+            failed: self.failed,
+            limit: self.limit,
+            limit_per_index: self.limit_per_index,
+            on_disruption: match self.on_disruption {
+                DisruptionForm::Ignore => DisruptionAction::Ignore,
+                DisruptionForm::Count => DisruptionAction::Count,
+                DisruptionForm::FailIndex => DisruptionAction::FailIndex,
+                DisruptionForm::FailJob => DisruptionAction::FailJob,
+            },
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! unless its configuration says under `then` what to do.
 
 use guests::bindings::imports::scupper::drain::plan::{leaving, machine_is_off};
-use guests::facts::{Budget, Device, DrainRequest, Owner, Peer, PeerGroup, Volume};
+use guests::facts::{Budget, Device, DrainRequest, Job, Owner, Peer, PeerGroup, Volume};
 use guests::{
     Call, Description, Drain, Entry, Finding, Grant, Node, Outcome, Phase, Plan, Pod, config, facts,
 };
@@ -90,6 +90,7 @@ fn answer(question: &str, pods: &[Pod]) -> Vec<String> {
             Err(error) => error.to_string(),
         }],
         ["owners"] => pods.iter().map(owners).collect(),
+        ["job"] => pods.iter().map(job).collect(),
         ["resources"] => pods.iter().map(resources).collect(),
         ["volumes"] => pods.iter().map(volumes).collect(),
         ["volumes", "stranger"] => vec![volumes(&stranger(pods))],
@@ -197,6 +198,24 @@ fn owners(pod: &Pod) -> String {
     };
     match facts::owners(pod) {
         Ok(owners) => owners.iter().map(owner).collect::<Vec<_>>().join(" < "),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn job(pod: &Pod) -> String {
+    match facts::job(pod) {
+        Ok(Some(job)) => {
+            let Job {
+                name,
+                failed,
+                backoff_limit,
+                backoff_limit_per_index,
+                on_disruption,
+            } = &job;
+            let fails = job.fails_with(pod);
+            format!("{name} {failed} {backoff_limit} {backoff_limit_per_index:?} {on_disruption:?} {fails}")
+        }
+        Ok(None) => "no job".to_owned(),
         Err(error) => error.to_string(),
     }
 }

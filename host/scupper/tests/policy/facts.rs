@@ -423,6 +423,30 @@ async fn owners_come_from_the_controller_upwards() {
 }
 
 #[tokio::test]
+async fn a_job_says_how_many_failures_it_bears() {
+    let cluster = Arc::new(FakeCluster::default());
+    let policies = load(&[asks("job")], &cluster).await.unwrap();
+    let of = |kind: &str| {
+        let owned = Pod {
+            controller: Some(controller(kind, "train")),
+            ..pod(1)
+        };
+        [owned]
+    };
+    assert_eq!(
+        learned(&policies, &of("Job"), None).await,
+        "train 1 1 Some(2) DisruptionAction::FailIndex true"
+    );
+    assert_eq!(asked(&cluster), ["Job shop/train"]);
+    assert_eq!(learned(&policies, &of("ReplicaSet"), None).await, "no job");
+    assert!(asked(&cluster).is_empty(), "the SDK does not ask for others");
+    // Another object has the name of one that is gone.
+    let mut pods = of("Job");
+    pods[0].controller.as_mut().unwrap().uid = Uid("of the first".to_owned());
+    assert_eq!(learned(&policies, &pods, None).await, "no job");
+}
+
+#[tokio::test]
 async fn many_owners_come_in_one_list_of_each_kind() {
     let cluster = Arc::new(FakeCluster::default());
     let policies = load(&[asks("owners")], &cluster).await.unwrap();

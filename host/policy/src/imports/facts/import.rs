@@ -124,6 +124,11 @@ impl facts::Host for StoreData {
         self.ask(Fact::Owners, facts.owners(caller, &pod)).await
     }
 
+    async fn get_job(&mut self, pod: String) -> Result<Option<facts::Job>, Error> {
+        let FactScope { facts, caller, .. } = self.may_ask(Fact::Owners)?;
+        self.ask(Fact::Owners, facts.job(caller, &pod)).await
+    }
+
     async fn get_resources(&mut self, pod: String) -> Result<facts::Resources, Error> {
         let FactScope { facts, caller, .. } = self.may_ask(Fact::Resources)?;
         self.ask(Fact::Resources, facts.resources(caller, &pod)).await

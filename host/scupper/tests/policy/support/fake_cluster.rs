@@ -8,9 +8,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_api::DrainRequestFields;
 use scupper_api::facts::{
-    ClaimedDevice, DeviceId, DeviceSlice, FactKind, FactObject, FactQuery, Metadata, Namespace, Owner, Peer,
-    PeerSelection, PersistentVolume, PersistentVolumeClaim, Place, PodSpec, ResourceClaim, Selection, Texts,
-    VolumeAttachment,
+    ClaimedDevice, DeviceId, DeviceSlice, DisruptionAction, FactKind, FactObject, FactQuery, JobFailures,
+    Metadata, Namespace, Owner, Peer, PeerSelection, PersistentVolume, PersistentVolumeClaim, Place, PodSpec,
+    ResourceClaim, Selection, Texts, VolumeAttachment,
 };
 use scupper_engine::{Budget, Controller, Node, Pod, PodRef, Selector, Uid, UnhealthyPods};
 use scupper_policy::{AccessError, ClusterAccess, FactError, PolicyEvent};
@@ -346,6 +346,18 @@ fn controller(api_version: &str, kind: &str, name: &str) -> Controller {
 
 /// A ReplicaSet `NAME-HASH` belongs to the Deployment `NAME`.
 fn owner(namespace: &str, api_version: &str, kind: &str, name: &str) -> Option<Owner> {
+    if kind == "Job" {
+        let failures = JobFailures {
+            failed: 1,
+            limit: 1,
+            limit_per_index: Some(2),
+            on_disruption: DisruptionAction::FailIndex,
+        };
+        return Some(Owner {
+            failures: Some(failures),
+            ..Owner::bare(namespace, controller(api_version, kind, name))
+        });
+    }
     if !matches!(kind, "ReplicaSet" | "Deployment") || name.starts_with("gone-") {
         return None;
     }
