@@ -54,6 +54,7 @@ mod wave_run;
 mod waves;
 mod writes;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
@@ -170,7 +171,7 @@ impl Drain {
 
     /// All pods of the node as the engine knows them.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
-        self.cluster.pods().values()
+        self.cluster.pods().values().map(Arc::as_ref)
     }
 
     /// All budgets as the engine knows them.

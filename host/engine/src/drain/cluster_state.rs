@@ -5,6 +5,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::budget_tracker::BudgetKey;
@@ -19,7 +20,8 @@ const REMEMBERED: usize = 4096;
 pub(super) struct ClusterState {
     node_name: String,
     node_state: NodeState,
-    pods: BTreeMap<Uid, Pod>,
+    /// Shared, because many are looked at while the drain changes.
+    pods: BTreeMap<Uid, Arc<Pod>>,
     pods_seen: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
     budgets_seen: bool,
@@ -96,11 +98,15 @@ impl ClusterState {
         self.node_state.is_cordoned()
     }
 
-    pub(super) fn pods(&self) -> &BTreeMap<Uid, Pod> {
+    pub(super) fn pods(&self) -> &BTreeMap<Uid, Arc<Pod>> {
         &self.pods
     }
 
     pub(super) fn pod(&self, uid: &Uid) -> Option<&Pod> {
+        self.shared_pod(uid).map(Arc::as_ref)
+    }
+
+    pub(super) fn shared_pod(&self, uid: &Uid) -> Option<&Arc<Pod>> {
         self.pods.get(uid)
     }
 
@@ -209,11 +215,11 @@ impl ClusterState {
             let uid = namesake.id.uid.clone();
             self.forget_pod(uid);
         }
-        self.pods.insert(pod.id.uid.clone(), pod);
+        self.pods.insert(pod.id.uid.clone(), Arc::new(pod));
     }
 
     fn namesake(&self, pod: &Pod) -> Option<&Pod> {
-        self.pods.values().find(|other| {
+        self.pods.values().map(Arc::as_ref).find(|other| {
             other.id.name == pod.id.name
                 && other.id.namespace == pod.id.namespace
                 && other.id.uid != pod.id.uid

@@ -1,5 +1,6 @@
 //! Requests evictions and deletions of pods. No other code requests them.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Drain;
@@ -27,27 +28,31 @@ impl Drain {
         let wave = run.wave();
         let in_turn = wave.pods.iter().filter(|uid| run.has_begun_for(uid));
         let askable = in_turn.filter_map(|uid| self.askable(uid));
-        let pods: Vec<Pod> = askable.cloned().collect();
-        let limit = wave
-            .max_parallel
-            .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let mut leaving = self.leaving_in(place);
+        let pods: Vec<Arc<Pod>> = askable.cloned().collect();
+        let limit = wave.max_parallel;
+        let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        // Nobody counts them without a limit.
+        let mut leaving = limit.map_or(0, |_| self.leaving_in(place));
         for pod in &pods {
             let uid = &pod.id.uid;
             // Asked about once more: those before it may have changed something.
-            if self.askable(uid).is_some() {
-                let counted = self.is_leaving(uid);
-                let room = counted || leaving < limit;
-                let reason = self.ask_or_hold(pod, room);
-                if let Some(target) = self.plan_state.target_mut(uid) {
-                    target.hold(reason);
-                }
-                if !counted && self.is_restarting(uid) {
-                    // A rollout replaces other pods of the wave with it.
-                    leaving = self.leaving_in(place);
-                } else {
-                    leaving += usize::from(!counted && self.is_leaving(uid));
-                }
+            if self.askable(uid).is_none() {
+                continue;
+            }
+            let counted = limit.is_some() && self.is_leaving(uid);
+            let room = counted || limit.is_none_or(|limit| leaving < limit);
+            let reason = self.ask_or_hold(pod, room);
+            if let Some(target) = self.plan_state.target_mut(uid) {
+                target.hold(reason);
+            }
+            if limit.is_none() || counted {
+                continue;
+            }
+            if self.is_restarting(uid) {
+                // A rollout replaces other pods of the wave with it.
+                leaving = self.leaving_in(place);
+            } else {
+                leaving += usize::from(self.is_leaving(uid));
             }
         }
     }
@@ -66,22 +71,26 @@ impl Drain {
 
     /// This very pod may be asked, by everything the watch and the plan say.
     fn may_remove(&self, uid: &Uid) -> bool {
-        let is_there = |pod: &Pod| !pod.is_mirror() && pod.deletion.is_none();
-        let is_chosen = |target: &EvictionTarget| target.verdict().leaves();
-        self.may_ask()
-            && self.cluster.pod(uid).is_some_and(is_there)
-            && self.plan_state.target(uid).is_some_and(is_chosen)
-            && self.may_be_next(uid)
+        let known = self.cluster.pod(uid).zip(self.plan_state.target(uid));
+        known.is_some_and(|(pod, target)| self.may_remove_target(pod, target))
+    }
+
+    fn may_remove_target(&self, pod: &Pod, target: &EvictionTarget) -> bool {
+        let is_there = !pod.is_mirror() && pod.deletion.is_none();
+        self.may_ask() && is_there && target.verdict().leaves() && self.may_be_next(&pod.id.uid)
     }
 
     /// The pod, if it waits to be asked and its time has come. One that the drain is to delete because the deadline is
     /// near is not asked.
-    fn askable(&self, uid: &Uid) -> Option<&Pod> {
+    fn askable(&self, uid: &Uid) -> Option<&Arc<Pod>> {
         let target = self.plan_state.target(uid)?;
-        let pod = self.cluster.pod(uid)?;
+        if !target.is_due(self.now) {
+            return None;
+        }
+        let pod = self.cluster.shared_pod(uid)?;
         let ends_by_itself = target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();
-        let waits = target.is_due(self.now) && !ends_by_itself && !self.is_forced(uid);
-        (waits && self.may_remove(uid)).then_some(pod)
+        let waits = !ends_by_itself && !self.is_forced(uid);
+        (waits && self.may_remove_target(pod, target)).then_some(pod)
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds

@@ -4,6 +4,7 @@
 //! skips its wave's turn and its disruption budget, but no hook. Nothing else may delay it: neither evictions that hang,
 //! which it does not wait for and whose places it does not need, nor flow control beyond the time that is left.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Drain;
@@ -98,8 +99,8 @@ impl Drain {
         self.continue_hooks();
         let targets = self.plan_state.targets();
         let forced = targets.filter(|(uid, _)| self.is_forced(uid));
-        let pods: Vec<Pod> = forced
-            .filter_map(|(uid, _)| self.cluster.pod(uid))
+        let pods: Vec<Arc<Pod>> = forced
+            .filter_map(|(uid, _)| self.cluster.shared_pod(uid))
             .cloned()
             .collect();
         for pod in &pods {

@@ -8,6 +8,7 @@ use core::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use super::Drain;
 use super::backoff::Backoff;
@@ -44,7 +45,7 @@ impl Newcomers {
         Some((self.last + QUIET).min(first + LONGEST).max(self.retry_at))
     }
 
-    pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Pod>) {
+    pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Arc<Pod>>) {
         self.reported.retain(|uid, _| there.contains_key(uid));
     }
 

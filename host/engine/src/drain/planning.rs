@@ -84,7 +84,7 @@ impl Drain {
     /// Asks the next planner, or says what the chain has come to.
     pub(super) fn run_planners(&mut self) -> Planned {
         if self.chain.is_none() {
-            let pods: Vec<Pod> = self.cluster.pods().values().cloned().collect();
+            let pods: Vec<Pod> = self.pods().cloned().collect();
             let draft = draft(&pods, &self.request.settings, self.now);
             self.chains_begun = self.chains_begun.saturating_add(1);
             let planners = self.request.policies.iter().filter(|policy| policy.planner);
