@@ -4,12 +4,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, future, stream};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::installed::{Installed, ask, client, until};
 
@@ -19,6 +19,9 @@ const TURNS: usize = 3;
 const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
 /// How often the other client reads, and how often it writes.
 const EVERY: Duration = Duration::from_millis(20);
+/// What it writes by turns. Writes of one object that overlap would conflict, and the server would repeat them: the client
+/// would then measure mostly itself.
+const WRITTEN: u64 = 200;
 const IDLE: Duration = Duration::from_secs(10);
 
 const WAYS: [(&str, usize); 6] = [
@@ -33,8 +36,11 @@ const WAYS: [(&str, usize); 6] = [
 /// All ways, or those that `chosen` names, such as `scupper` or `flood-3`.
 pub(crate) async fn compare(chosen: &[String]) {
     let installed = Installed::bare(&["--nodes", "4"]).await;
-    installed.create(&[json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "other", "namespace": "default"}})]);
+    let written = (0..WRITTEN).map(|number| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("other-{number}"), "namespace": "default"}})
+    });
+    installed.create(&written.collect::<Vec<_>>());
     println!("{PODS} pods leave, and die at once; another client reads and writes 50 times a second each\n");
     println!(
         "{:<20} {:>9} {:>22} {:>22}  nodes empty after",
@@ -87,7 +93,7 @@ async fn turn(installed: &Installed, way: &str, nodes: &[&str]) -> String {
             drain.ended().await;
         }
     }
-    let [reads, writes] = other.end();
+    let [reads, writes] = other.end().await;
     let wall = ends.iter().max().copied().unwrap_or(IDLE);
     installed.testbed.kubectl(&[
         "delete",
@@ -185,44 +191,51 @@ async fn flood(node: String, kubeconfig: PathBuf) {
         .await;
 }
 
-/// How long each request of the other client took.
-type Times = Arc<Mutex<Vec<Duration>>>;
-
 /// A client that reads and writes small objects at a steady pace, however long the answers take.
 struct Other {
-    reads: Times,
-    writes: Times,
-    pace: tokio::task::JoinHandle<()>,
+    stop: tokio::sync::oneshot::Sender<()>,
+    pace: tokio::task::JoinHandle<[Vec<Duration>; 2]>,
 }
 
 impl Other {
     async fn start(kubeconfig: &Path) -> Self {
         let client = client(kubeconfig).await;
-        let (reads, writes) = (Times::default(), Times::default());
-        let times = (reads.clone(), writes.clone());
+        let (stop, mut stopped) = tokio::sync::oneshot::channel();
         let pace = tokio::spawn(async move {
             let mut ticks = tokio::time::interval(EVERY);
+            let mut requests = JoinSet::new();
             for number in 0_u64.. {
-                ticks.tick().await;
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    _ = &mut stopped => break,
+                }
+                let path = format!("/api/v1/namespaces/default/configmaps/other-{}", number % WRITTEN);
                 let body = json!({"data": {"number": number.to_string()}});
-                let read = ("/api/v1/nodes/node-3", Method::GET, Value::Null);
-                let write = ("/api/v1/namespaces/default/configmaps/other", Method::PATCH, body);
-                for ((path, method, body), times) in [(read, times.0.clone()), (write, times.1.clone())] {
+                let read = ("/api/v1/nodes/node-3".to_owned(), Method::GET, Value::Null);
+                for (kind, (path, method, body)) in
+                    [read, (path, Method::PATCH, body)].into_iter().enumerate()
+                {
                     let client = client.clone();
-                    tokio::spawn(async move {
+                    requests.spawn(async move {
                         let begun = Instant::now();
-                        ask(&client, method, path, &body).await;
-                        times.lock().unwrap().push(begun.elapsed());
+                        ask(&client, method, &path, &body).await;
+                        (kind, begun.elapsed())
                     });
                 }
             }
+            // Whatever is under way ends before the next turn begins.
+            let mut times = [Vec::new(), Vec::new()];
+            for (kind, took) in requests.join_all().await {
+                times[kind].push(took);
+            }
+            times
         });
-        Self { reads, writes, pace }
+        Self { stop, pace }
     }
 
-    fn end(self) -> [Vec<Duration>; 2] {
-        self.pace.abort();
-        [self.reads, self.writes].map(|times| std::mem::take(&mut *times.lock().unwrap()))
+    async fn end(self) -> [Vec<Duration>; 2] {
+        self.stop.send(()).unwrap();
+        self.pace.await.unwrap()
     }
 }
 
