@@ -36,6 +36,25 @@ pub struct KubernetesEvent {
     pub series: Option<Series>,
 }
 
+impl KubernetesEvent {
+    /// What happened once, just now, by the action `Drain`.
+    pub fn of_node(
+        node: &str,
+        severity: Severity,
+        reason: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Self {
+        Self {
+            node: node.to_owned(),
+            severity,
+            reason: reason.into(),
+            action: "Drain".to_owned(),
+            note: note.into(),
+            series: None,
+        }
+    }
+}
+
 /// A repetition of which not every occurrence is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {

@@ -144,13 +144,11 @@ impl ClusterAccess for PolicyClusterAccess {
 
     fn emit<'a>(&'a self, event: &'a PolicyEvent<'a>) -> BoxFuture<'a, Result<(), AccessError>> {
         async move {
+            let severity = Severity::of(event.warning);
+            let note = policy_event_note(event.policy, event.note);
             let kubernetes = KubernetesEvent {
-                node: event.node.to_owned(),
-                severity: Severity::of(event.warning),
-                reason: event.reason.to_owned(),
                 action: POLICY_ACTION.to_owned(),
-                note: policy_event_note(event.policy, event.note),
-                series: None,
+                ..KubernetesEvent::of_node(event.node, severity, event.reason, note)
             };
             let emitted = match event.pod {
                 Some(pod) => self.cluster.emit_about_pod(&kubernetes, pod).await,

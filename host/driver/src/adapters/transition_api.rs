@@ -48,14 +48,7 @@ impl slm::TransitionApi for LifecycleTransitionApi {
     ) -> BoxFuture<'a, Result<(), slm::TransitionApiError>> {
         async move {
             tracing::warn!(node = self.node, reason, "{message}");
-            let event = KubernetesEvent {
-                node: self.node.clone(),
-                severity: Severity::Warning,
-                reason: reason.to_owned(),
-                action: "Drain".to_owned(),
-                note: message.to_owned(),
-                series: None,
-            };
+            let event = KubernetesEvent::of_node(&self.node, Severity::Warning, reason, message);
             let emitted = self.cluster.emit(&event).await;
             emitted.map_err(|error| failed("emit Event about node", &self.node, error))
         }

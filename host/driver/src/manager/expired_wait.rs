@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
+use crate::reporter::write_retry::{self, WriteRetryLimits};
 use crate::reporter::{EventSeriesKey, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
@@ -59,14 +59,7 @@ pub(crate) fn end_event(
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {
-    let mut retry = WriteRetry::new(LIMITS);
-    while let Err(error) = cluster.emit(&event).await {
-        let Some(pause) = retry.failed(&error) else {
-            tracing::warn!(node = event.node, %error, "the Event about the end could not be written");
-            return;
-        };
-        sleep(pause).await;
-    }
+    write_retry::emit(&cluster, &event, LIMITS).await;
 }
 
 /// The pods that the drain would have evicted, as far as is known without a plan: all but mirror pods and those of

@@ -11,9 +11,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::lease::{LeaseObserver, NodeLeases};
+use crate::reporter::write_retry::{self, WriteRetryLimits};
 
 /// The reason of the Event.
 const REASON: &str = "PolicyMustUndo";
+/// How long to retry the Event. What the node is like meanwhile is looked at afterwards.
+const LIMITS: WriteRetryLimits = WriteRetryLimits {
+    refusals: 3,
+    unanswered_for: Some(Duration::from_secs(60)),
+};
 /// How long it must last: an uncordon may be about to begin.
 const AFTER: Duration = Duration::from_secs(15);
 
@@ -95,15 +101,6 @@ impl Records {
 async fn report(cluster: &Cluster, node: &str, left: &LeftToUndo) {
     let note = left.note();
     tracing::warn!(node, "{note}");
-    let event = KubernetesEvent {
-        node: node.to_owned(),
-        severity: Severity::of(true),
-        reason: REASON.to_owned(),
-        action: "Drain".to_owned(),
-        note,
-        series: None,
-    };
-    if let Err(error) = cluster.emit(&event).await {
-        tracing::warn!(node, %error, "the Event about what policies must undo is not written");
-    }
+    let event = KubernetesEvent::of_node(node, Severity::Warning, REASON, note);
+    write_retry::emit(cluster, &event, LIMITS).await;
 }

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::policies::policy_events;
+use crate::reporter::write_retry;
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_policy::{EnvironmentFindings, PolicyFinding, Severity};
@@ -60,15 +61,12 @@ async fn report(cluster: &Cluster, node: &str, severity: Severity, text: String)
         Severity::Warning => tracing::warn!(target: "scupper::policy", "{text}"),
         Severity::Error => {
             tracing::error!(target: "scupper::policy", "{text}");
+            let warning = scupper_cluster::Severity::Warning;
             let event = KubernetesEvent {
-                node: node.to_owned(),
-                severity: scupper_cluster::Severity::Warning,
-                reason: "PolicyCheckFailed".to_owned(),
                 action: "CheckPolicies".to_owned(),
-                note: text,
-                series: None,
+                ..KubernetesEvent::of_node(node, warning, "PolicyCheckFailed", text)
             };
-            policy_events::emit(cluster, &event).await;
+            write_retry::emit(cluster, &event, policy_events::LIMITS).await;
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use crate::adapters::metrics;
-use crate::reporter::write_retry::{WriteRetry, WriteRetryLimits};
+use crate::reporter::write_retry::{self, WriteRetry, WriteRetryLimits};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_policy_reload::{Catalogue, ReloadNotice};
 use scupper_report::Metrics;
@@ -19,7 +19,7 @@ const ANNOTATION: &str = "scupper.dev/policies";
 const DIGITS: usize = 8;
 
 /// How long to retry one write. The next change writes what was missed.
-const LIMITS: WriteRetryLimits = WriteRetryLimits {
+pub(crate) const LIMITS: WriteRetryLimits = WriteRetryLimits {
     refusals: 8,
     unanswered_for: Some(Duration::from_secs(600)),
 };
@@ -40,8 +40,9 @@ pub(crate) async fn run(
         let active = annotation(&catalogue);
         // A restart activates what was active before: the node needs no Event.
         let news = !matches!(notice, ReloadNotice::Activated { .. }) || written.as_ref() != Some(&active);
-        if news && let Some(event) = event(&node, &notice) {
-            emit(&cluster, &event).await;
+        if news {
+            let event = event(&node, &notice);
+            write_retry::emit(&cluster, &event, LIMITS).await;
         }
         if written.as_ref() != Some(&active)
             && let Some(active) = annotate(&cluster, &node, &catalogue).await
@@ -70,7 +71,7 @@ fn annotation(catalogue: &Catalogue) -> String {
     active.collect::<Vec<_>>().join(",")
 }
 
-fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
+fn event(node: &str, notice: &ReloadNotice) -> KubernetesEvent {
     let reason = match notice {
         ReloadNotice::Activated { .. } => "PolicyActivated",
         ReloadNotice::Rejected { .. } => "PolicyRejected",
@@ -79,26 +80,10 @@ fn event(node: &str, notice: &ReloadNotice) -> Option<KubernetesEvent> {
         ReloadNotice::HookRestarted { .. } => "PolicyHookBegunAgain",
         ReloadNotice::Removed { .. } => "PolicyRemoved",
     };
-    Some(KubernetesEvent {
-        node: node.to_owned(),
-        severity: Severity::of(notice.is_warning()),
-        reason: reason.to_owned(),
+    let severity = Severity::of(notice.is_warning());
+    KubernetesEvent {
         action: "ReloadPolicies".to_owned(),
-        note: notice.to_string(),
-        series: None,
-    })
-}
-
-/// Retries until the Event is written or too old.
-pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent) {
-    let mut retry = WriteRetry::new(LIMITS);
-    while let Err(error) = cluster.emit(event).await {
-        let Some(pause) = retry.failed(&error) else {
-            tracing::warn!(%error, "an Event about a policy could not be written");
-            return;
-        };
-        tracing::debug!(%error, "an Event about a policy could not be written yet");
-        sleep(pause).await;
+        ..KubernetesEvent::of_node(node, severity, reason, notice.to_string())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use scupper_cluster::WriteError;
+use scupper_cluster::{Cluster, KubernetesEvent, WriteError};
 
 /// After the first failure; doubled after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -57,6 +57,20 @@ impl WriteRetry {
             limit.is_some_and(|limit| since.elapsed() >= limit)
         };
         (!is_over).then(|| pause(self.failed))
+    }
+}
+
+/// Emits an Event about a node, and retries until it is written or the limits are reached.
+pub(crate) async fn emit(cluster: &Cluster, event: &KubernetesEvent, limits: WriteRetryLimits) {
+    let mut retry = WriteRetry::new(limits);
+    while let Err(error) = cluster.emit(event).await {
+        let KubernetesEvent { node, reason, .. } = event;
+        let Some(pause) = retry.failed(&error) else {
+            tracing::warn!(node, %error, "the Event {reason} could not be written");
+            return;
+        };
+        tracing::debug!(node, %error, "the Event {reason} could not be written yet");
+        sleep(pause).await;
     }
 }
 

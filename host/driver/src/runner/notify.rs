@@ -266,17 +266,9 @@ impl Step {
         if more > 0 {
             pods += &format!(" and {more} more");
         }
-        let event = KubernetesEvent {
-            node: node.clone(),
-            severity: Severity::Normal,
-            reason: LEAVES.to_owned(),
-            action: "Drain".to_owned(),
-            note: format!(
-                "leaves node {node} in {} at the earliest (drain {name}): {pods}",
-                HumanDuration(left)
-            ),
-            series: None,
-        };
+        let left = HumanDuration(left);
+        let note = format!("leaves node {node} in {left} at the earliest (drain {name}): {pods}");
+        let event = KubernetesEvent::of_node(node, Severity::Normal, LEAVES, note);
         match (&workload.controller, workload.pods.first()) {
             (Some(controller), Some(pod)) => {
                 let namespace = &pod.id.namespace;

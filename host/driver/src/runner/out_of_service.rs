@@ -323,14 +323,8 @@ pub(crate) fn taint_removed() -> PolicyMessage {
 
 /// Emits a message about the taint as an Event of the node. Nothing depends on it.
 pub(crate) async fn emit(cluster: &Cluster, node: &str, said: &PolicyMessage) {
-    let event = KubernetesEvent {
-        node: node.to_owned(),
-        severity: Severity::of(said.reason != UNTAINTED),
-        reason: said.reason.clone(),
-        action: "Drain".to_owned(),
-        note: said.note.clone(),
-        series: None,
-    };
+    let severity = Severity::of(said.reason != UNTAINTED);
+    let event = KubernetesEvent::of_node(node, severity, &said.reason, &said.note);
     if let Err(error) = cluster.emit(&event).await {
         tracing::debug!(%error, "the Event about the taint is not written");
     }
