@@ -28,6 +28,7 @@ mod faults;
 mod http;
 #[path = "../support/leaks/mod.rs"]
 mod leaks;
+mod left;
 #[path = "../support/limit.rs"]
 mod limit;
 #[path = "../support/long.rs"]

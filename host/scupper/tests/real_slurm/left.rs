@@ -1,0 +1,111 @@
+//! What stays drained in Slurm although the node takes pods again, or could: it is named until an uncordon has undone it.
+
+use scupper_simulator::api::objects;
+use serde_json::json;
+
+use crate::driver::{WORKER, policies, policy};
+use crate::driver_mode::DriverMode;
+use crate::testbed::{Testbed, until};
+
+const STILL: &str = "policy slurm must still undo its part of the drain";
+
+/// What `scupper status` prints.
+async fn status(rig: &mut DriverMode) -> String {
+    let ended = rig.types(&["status", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+async fn status_names(rig: &mut DriverMode, words: &str) {
+    let status = status(rig).await;
+    assert!(
+        status.contains(STILL) && status.contains(words),
+        "{words}: {status}"
+    );
+}
+
+/// The driver's uncordon gives the node back, whose job still runs.
+async fn an_uncordon_gives_it_back(testbed: &Testbed, rig: &mut DriverMode, event: &str) {
+    assert_eq!(rig.uncordon(event).await, "Succeeded", "{}", rig.reported());
+    assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
+    let status = status(rig).await;
+    assert!(!status.contains(STILL), "{status}");
+}
+
+#[tokio::test]
+async fn in_driver_mode_a_cancel_that_slurm_does_not_hear_names_the_node_until_an_uncordon() {
+    let Some(testbed) = Testbed::up("unheard", &[]) else {
+        return;
+    };
+    let token = testbed.folder().join("own-token");
+    let give = |user: &str| std::fs::write(&token, testbed.token(user, 600)).unwrap();
+    give("slurm");
+    let own = json!([policy(&testbed.url(), &token, &[])]);
+    let mut rig = DriverMode::new(WORKER, Vec::new(), json!({}), own).await;
+    rig.start().await;
+    let job = testbed.submit(600, &[]);
+    let waits = format!("waits for job {job}: ");
+    for (event, words) in [
+        ("token", "slurm-worker-0"),
+        ("slurmctld", "slurmrestd cannot reach slurmctld"),
+    ] {
+        let before = rig.reported().matches(&waits).count();
+        rig.begin_drain(event);
+        rig.until("it waits", || rig.reported().matches(&waits).count() > before)
+            .await;
+        match event {
+            "token" => give("alice"),
+            _ => testbed.daemon("slurmctld", "stop"),
+        }
+        rig.cancel(event).await;
+        assert!(!rig.is_cordoned(), "{}", rig.reported());
+        status_names(&mut rig, words).await;
+        let events = rig.events("Cancelled");
+        assert!(events.iter().any(|note| note.contains(STILL)), "{events:?}");
+        match event {
+            "token" => give("slurm"),
+            _ => testbed.daemon("slurmctld", "start"),
+        }
+        until("slurmctld knows its nodes again", async || {
+            testbed.node().starts_with("draining scupper: ")
+        })
+        .await;
+        an_uncordon_gives_it_back(&testbed, &mut rig, &format!("after-{event}")).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_terminal_drained_is_named_without_the_policy_and_after_the_node_was_made_anew() {
+    let Some(testbed) = Testbed::up("unnamed", &[]) else {
+        return;
+    };
+    let own = policies(&testbed, &[]);
+    let mut rig = DriverMode::new(WORKER, Vec::new(), json!({}), own.clone()).await;
+    let ended = rig.types(&["drain", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let drained = testbed.node();
+    assert!(drained.starts_with("drained scupper: "), "{drained}");
+
+    rig.configure(json!({}), json!([]));
+    let ended = rig.types(&["uncordon", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stdout
+            .contains("it must undo its part of a drain of this node"),
+        "{ended:?}"
+    );
+    assert_eq!((testbed.node(), rig.is_cordoned()), (drained.clone(), true));
+
+    rig.api.store().delete("nodes", "", WORKER);
+    rig.api.store().apply(objects::node(WORKER).build()).unwrap();
+    status_names(&mut rig, "the Node was deleted or made anew").await;
+    assert_eq!(testbed.node(), drained);
+
+    rig.configure(json!({}), own);
+    let ended = rig.types(&["uncordon", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    until("the node is idle", async || testbed.node().starts_with("idle")).await;
+    let status = status(&mut rig).await;
+    assert!(!status.contains(STILL), "{status}");
+}
