@@ -196,6 +196,10 @@ const SCENARIOS: &[Scenario] = &[
         words::stalled(bed).boxed()
     }),
     (
+        "in_driver_mode_a_nova_compute_that_dies_while_a_server_moves_is_named_at_the_end",
+        |bed| words::dead_compute(bed).boxed(),
+    ),
+    (
         "in_driver_mode_refused_migrations_are_retried_after_a_pause",
         |bed| words::refused(bed).boxed(),
     ),

@@ -24,6 +24,40 @@ pub(crate) async fn stalled(bed: &Testbed) {
     node.cancel("drain-1").await;
 }
 
+/// nova-compute dies while a server moves: the end names that, and not only what the drain waited for.
+pub(crate) async fn dead_compute(bed: &Testbed) {
+    bed.boot(1, &["--mode", "stuck"]);
+    let mut node = rig::node(bed, &[], json!({"sla": "60s"})).await;
+    node.start().await;
+    node.begin_drain("drain-1");
+    node.until("a server moves", || node.reported().contains("128 MiB to go"))
+        .await;
+    bed.stop_compute(A);
+    let ended = node.ends("drain-1").await;
+    node.until("the driver reports the end", || {
+        node.reported().contains("DeadlineExceeded")
+    })
+    .await;
+    bed.start_compute(A);
+    assert_ne!(ended, "Succeeded", "{}", node.reported());
+    let reported = node.reported();
+    let end = reported
+        .split("the deadline passed while policy openstack reported: ")
+        .nth(1);
+    let named = end.and_then(|end| {
+        let cause = end.find("nova-compute on compute-a is down")?;
+        Some(cause < end.find("waits for server")?)
+    });
+    assert_eq!(named, Some(true), "{reported}");
+    let events = node.events("DeadlineExceeded");
+    assert!(
+        events
+            .iter()
+            .any(|note| note.contains("nova-compute on compute-a is down")),
+        "{events:?}"
+    );
+}
+
 /// Nova refuses every request to migrate.
 pub(crate) async fn refused(bed: &Testbed) {
     let nova = bed.nova();
