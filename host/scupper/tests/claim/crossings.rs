@@ -13,9 +13,10 @@ use crate::rig::{DRIVER, NODE};
 const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
 const DEPLOYMENTS: &str = "deployments.apps";
 const LABEL: &str = "scupper.dev/drain-on-cordon";
-/// When the drain ends, and how long before that pods are forced.
-const DEADLINE: &str = "60s";
-const WITHIN: &str = "45s";
+/// When the drain ends, and how long before that pods are forced. It must evict by then, or it forces only just before it ends
+/// and no longer waits for volumes: the hook takes four seconds, and of an event's time the driver keeps more than ten.
+const DEADLINE: &str = "90s";
+const WITHIN: &str = "50s";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trigger {

@@ -117,7 +117,15 @@ async fn a_lifecycle_event_expires_and_its_drain_says_which_pods_were_deleted() 
     pods(&area, node, &shop, &db);
     let config = Config::with(&format!("{{sla: 45s, {}}}", settings(&shop)));
     let mut driver = Driver::start(&area, &area.driver(), node, None).await;
+    let transition = format!(
+        "/apis/lifecycle.k8s.io/v1alpha1/lifecycletransitions/{}",
+        area.driver()
+    );
+    let sla = || area.get(&transition)["spec"]["sla"].clone();
+    let before = sla();
     driver.restart_with(&["--config", config.path()]).await;
+    // It is ready a moment before, and the kubelet takes an event's time from the transition.
+    until("the time that drains have is published", || sla() != before);
     let (name, status) = driver.ended_event(&area, &area.driver()).await;
     // The driver does not answer for the kubelet that the event's own time is over, and may see it later.
     assert_eq!(status, "SlaExpired");
