@@ -78,14 +78,16 @@ fn no_row_takes_more_than_its_bound_and_nothing_stays() {
         return;
     }
     let output = tempfile::NamedTempFile::new().unwrap();
+    // Both write at its end.
+    let open = || std::fs::File::options().append(true).open(output.path()).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
         .env(ALONE, "1")
         // Symbols of a backtrace are not part of a row's memory.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
-        .stdout(output.reopen().unwrap())
-        .stderr(output.reopen().unwrap())
+        .stdout(open())
+        .stderr(open())
         .spawn()
         .unwrap();
     let begun = Instant::now();
