@@ -130,10 +130,7 @@ impl Cluster {
             namespace,
             name: budget,
             uid: &uid,
-            regarding: json!({
-                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "namespace": namespace, "name": budget,
-                "uid": uid,
-            }),
+            regarding: reference("policy/v1", "PodDisruptionBudget", namespace, budget, &uid),
             words: format!("disruption budget {namespace}/{budget}"),
             related: Some(pod_to_wire(pod)),
         };
@@ -158,9 +155,7 @@ impl Cluster {
             namespace,
             name,
             uid: &uid.0,
-            regarding: json!({
-                "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid.0,
-            }),
+            regarding: reference(api_version, kind, namespace, name, &uid.0),
             words: format!("{kind} {namespace}/{name}"),
             related: None,
         };
@@ -229,7 +224,12 @@ struct EventSubject<'a> {
 }
 
 fn pod_to_wire(PodRef { namespace, name, uid }: &PodRef) -> Value {
-    json!({"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid.0})
+    reference("v1", "Pod", namespace, name, &uid.0)
+}
+
+/// What an Event is about, as `kubectl describe` finds it.
+fn reference(api_version: &str, kind: &str, namespace: &str, name: &str, uid: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid})
 }
 
 fn events(namespace: &str) -> String {

@@ -105,6 +105,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How long before its first pod leaves each workload is to learn of it, where it is: if the machine is off, nobody can act
+    /// on a notice.
+    pub fn notice(&self) -> Option<Duration> {
+        Some(self.notify_before).filter(|before| !before.is_zero() && !self.machine_is_off)
+    }
+
     /// The default of [`Settings::forbidden_timeout`].
     pub const FORBIDDEN_TIMEOUT: Duration = Duration::from_secs(120);
 

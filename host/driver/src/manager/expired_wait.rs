@@ -14,11 +14,6 @@ use scupper_report::{Repeated, event_for};
 
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
-/// How long to retry its Event.
-const LIMITS: WriteRetryLimits = WriteRetryLimits {
-    refusals: 3,
-    unanswered_for: Some(Duration::from_secs(60)),
-};
 
 /// The outcome and the summary. `since`: when the drain was requested.
 pub(crate) async fn end_of_waiting(
@@ -59,7 +54,7 @@ pub(crate) fn end_event(
 }
 
 pub(crate) async fn emit(cluster: Cluster, event: KubernetesEvent) {
-    write_retry::emit(&cluster, &event, LIMITS).await;
+    write_retry::emit(&cluster, &event, WriteRetryLimits::FOR_A_MINUTE).await;
 }
 
 /// The pods that the drain would have evicted, as far as is known without a plan: all but mirror pods and those of

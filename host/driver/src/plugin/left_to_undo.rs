@@ -15,11 +15,6 @@ use crate::reporter::write_retry::{self, WriteRetryLimits};
 
 /// The reason of the Event.
 const REASON: &str = "PolicyMustUndo";
-/// How long to retry the Event. What the node is like meanwhile is looked at afterwards.
-const LIMITS: WriteRetryLimits = WriteRetryLimits {
-    refusals: 3,
-    unanswered_for: Some(Duration::from_secs(60)),
-};
 /// How long it must last: an uncordon may be about to begin.
 const AFTER: Duration = Duration::from_secs(15);
 
@@ -102,5 +97,6 @@ async fn report(cluster: &Cluster, node: &str, left: &LeftToUndo) {
     let note = left.note();
     tracing::warn!(node, "{note}");
     let event = KubernetesEvent::of_node(node, Severity::Warning, REASON, note);
-    write_retry::emit(cluster, &event, LIMITS).await;
+    // What the node is like meanwhile is looked at afterwards.
+    write_retry::emit(cluster, &event, WriteRetryLimits::FOR_A_MINUTE).await;
 }

@@ -29,6 +29,14 @@ pub(crate) struct WriteRetryLimits {
     pub(crate) unanswered_for: Option<Duration>,
 }
 
+impl WriteRetryLimits {
+    /// For an Event that is of little use later.
+    pub(crate) const FOR_A_MINUTE: Self = Self {
+        refusals: 3,
+        unanswered_for: Some(Duration::from_secs(60)),
+    };
+}
+
 impl WriteRetry {
     pub(crate) const fn new(limits: WriteRetryLimits) -> Self {
         Self {

@@ -3,8 +3,8 @@
 //!
 //! `before-cordon` refuses a drain whose deadline comes before its first eviction. `before-drain` writes an Event about each
 //! workload with pods that are to leave, and waits. `before-wave` does the same for workloads whose first pod came later. A
-//! workload is told once in a drain. An Event that cannot be written is tried again until the wait is over; it holds the
-//! drain no longer than that.
+//! workload gets one Event in a drain. One that cannot be written is tried again until the wait is over; it holds the drain
+//! no longer than that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,17 +33,16 @@ const LEAVES: &str = "PodsLeaveNode";
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long a step may take to write its Events.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// Events that are written at once.
+/// Owners that are read, and Events that are written, at once.
 const AT_ONCE: usize = 8;
 /// The most pods to name in an Event.
 const MOST_NAMES: usize = 5;
 
-/// Adds the hooks to a drain that is to notify. If the machine is off, nobody can act on a notice.
+/// Adds the hooks to a drain whose settings want notices.
 #[must_use]
 pub(super) fn planned(mut request: Request) -> Request {
     let is_there = request.policies.iter().any(|policy| policy.name == POLICY);
-    let is_wanted = !request.settings.notify_before.is_zero() && !request.settings.machine_is_off;
-    if is_wanted && request.intent == Intent::Drain && !is_there {
+    if request.settings.notice().is_some() && request.intent == Intent::Drain && !is_there {
         request.policies.push(PolicyInfo {
             name: POLICY.to_owned(),
             phases: vec![
@@ -137,7 +136,8 @@ impl Step {
         let since = (!memory.began).then(|| self.told_since()).flatten();
         memory.began |= self.phase == HookPhase::BeforeDrain;
         let Memory { told, owners, .. } = &mut *memory;
-        let workloads = self.workloads(owners).await;
+        self.read_owners(owners).await;
+        let workloads = self.workloads(owners);
         for (uid, workload) in &workloads {
             let at = since.filter(|at| workload.was_there(self.clock.wall_at(*at)));
             let missing = at.is_none().then(|| "no answer".to_owned());
@@ -199,21 +199,32 @@ impl Step {
         }
     }
 
-    /// By the UID of the controller that people know, or of the pod itself.
-    async fn workloads(&self, owners: &mut BTreeMap<Uid, Controller>) -> BTreeMap<Uid, Workload<'_>> {
+    /// Adds the controllers that people know, by those of the pods.
+    async fn read_owners(&self, owners: &mut BTreeMap<Uid, Controller>) {
         let until = Instant::now() + ANSWERED_WITHIN;
+        let controllers = self
+            .pods
+            .iter()
+            .filter_map(|pod| Some((pod.controller.as_ref()?, &pod.id.namespace)));
+        let unread = controllers.filter(|(own, _)| !owners.contains_key(&own.uid));
+        let unread: BTreeMap<&Uid, _> = unread.map(|pair| (&pair.0.uid, pair)).collect();
+        let reads = unread.into_values().map(|(own, namespace)| {
+            let read = timeout_at(until, self.cluster.top_controller(namespace, own));
+            // Whoever may not read it still tells the owner of the pod.
+            read.map(|top| {
+                let top = top.ok().and_then(Result::ok);
+                (own.uid.clone(), top.unwrap_or_else(|| own.clone()))
+            })
+        });
+        let reads: Vec<_> = reads.collect();
+        let read: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        owners.extend(read);
+    }
+
+    /// By the UID of the controller that people know, or of the pod itself.
+    fn workloads(&self, owners: &BTreeMap<Uid, Controller>) -> BTreeMap<Uid, Workload<'_>> {
         let mut workloads: BTreeMap<Uid, Workload<'_>> = BTreeMap::new();
         for pod in &self.pods {
-            if let Some(own) = pod
-                .controller
-                .as_ref()
-                .filter(|own| !owners.contains_key(&own.uid))
-            {
-                let read = self.cluster.top_controller(&pod.id.namespace, own);
-                // Whoever may not read it still tells the owner of the pod.
-                let top = timeout_at(until, read).await.ok().and_then(Result::ok);
-                owners.insert(own.uid.clone(), top.unwrap_or_else(|| own.clone()));
-            }
             let own = pod.controller.as_ref();
             let controller = own.and_then(|own| owners.get(&own.uid)).cloned();
             let uid = controller

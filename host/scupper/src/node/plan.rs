@@ -254,14 +254,10 @@ pub fn plan_for_people(planned: &Planned) -> String {
 
 /// What `drain.notify-before` adds to a plan.
 fn notice_line(planned: &Planned) -> Option<String> {
-    let before = planned.settings.notify_before;
-    let tells = !before.is_zero() && !planned.settings.machine_is_off;
-    tells.then(|| {
-        format!(
-            "Each workload with pods that leave gets an Event about it {} before.",
-            HumanDuration(before)
-        )
-    })
+    let before = HumanDuration(planned.settings.notice()?);
+    Some(format!(
+        "Each workload with pods that leave gets an Event about it {before} before."
+    ))
 }
 
 /// `worker-1 (NotReady: …) for DrainRequest nvsentinel/gpu-0 and 1 more`
