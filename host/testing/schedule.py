@@ -43,6 +43,7 @@ class Result:
     wall: float = 0
     cpu: float = 0
     why: str = ''
+    output: str = ''
 
 
 @dataclass(eq=False)
@@ -145,7 +146,7 @@ class Schedule:
         with open(running.output, errors='replace') as file:
             output = file.read()
         os.remove(running.output)
-        self._over(Result(running.job, state, running.begin - self.begin, wall, cpu), output)
+        self._over(Result(running.job, state, running.begin - self.begin, wall, cpu, output=output), output)
 
     def _over(self, result, output=''):
         job = result.job

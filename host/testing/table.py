@@ -1,7 +1,11 @@
-"""The table of times at the end of a run."""
+"""The table of times at the end of a run, and what failed."""
+
+import re
 
 # Programs below it are added up.
 SHORT = 2.0
+# Of a failed test's message.
+LINES, WIDTH = 12, 400
 
 
 def show(results, wall):
@@ -29,7 +33,19 @@ def row(name, begin, wall, cpu):
 
 
 def failures(results):
-    """What did not pass, in a line each."""
+    """What did not pass, each failed test with its message: above, that is between thousands of lines."""
     for result in results:
         if result.state in ('failed', 'not run'):
             print(f'{result.state}: {result.job.name}{": " + result.why if result.why else ""}')
+            for test, message in messages(result.output):
+                print(f'  {test}:\n    {message}')
+
+
+def messages(output):
+    """The failed tests of a program of Rust's test harness, and the beginning of what each said last."""
+    for test, printed in re.findall(r'^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)', output, re.M | re.S):
+        said = re.split(r'^stack backtrace:$|^note: run with', printed, maxsplit=1, flags=re.M)[0]
+        panic = said.rfind(' panicked at ')
+        said = said[panic + 1:] if panic >= 0 else printed
+        lines = [line[:WIDTH] for line in said.strip().splitlines()[:LINES]]
+        yield test, '\n    '.join(lines)
