@@ -38,6 +38,7 @@ pub mod pre_flight;
 mod reason;
 mod request;
 mod surge;
+mod text;
 mod time;
 mod timeline;
 mod trigger;
@@ -68,6 +69,7 @@ pub use request::{Filters, Intent, LEAST_RACES, LocalData, NamedPods, PolicyInfo
 pub use surge::{
     DeploymentRef, NotSurged, Raised, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep, surge_mark,
 };
+pub use text::{and_more, named};
 pub use time::{HumanDuration, Time, whole_millis};
 pub use timeline::{Reading, Timeline};
 pub use trigger::Trigger;

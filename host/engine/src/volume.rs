@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use crate::named;
+
 /// Texts name at most this many volumes, and count the others.
 const NAMED: usize = 8;
 
@@ -68,15 +70,12 @@ impl fmt::Display for VolumesLeft {
         match self {
             Self::Attached(volumes) => {
                 let noun = if volumes.len() == 1 { "volume" } else { "volumes" };
-                write!(f, "{} {noun} still attached: ", volumes.len())?;
-                for (place, volume) in volumes.iter().take(NAMED).enumerate() {
-                    let separator = if place == 0 { "" } else { ", " };
-                    write!(f, "{separator}{volume}")?;
-                }
-                match volumes.len().saturating_sub(NAMED) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+                write!(
+                    f,
+                    "{} {noun} still attached: {}",
+                    volumes.len(),
+                    named(volumes, NAMED)
+                )
             }
             Self::Unknown { message } => write!(f, "cannot read VolumeAttachments: {message}"),
         }

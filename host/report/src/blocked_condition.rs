@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_api::NodeCondition;
 use scupper_engine::{
-    HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, SurgeMethod, Time, VolumesLeft,
+    HookPhase, Intent, Node, Notice, Phase, PodRef, Reason, Request, SurgeMethod, Time, VolumesLeft, named,
 };
 
 use super::conditions::{STARTED, conditions_of_started, of_drain, pair};
@@ -82,7 +82,7 @@ impl BlockedCondition {
         let changes = if causes.is_empty() {
             conditions_of_started(request)
         } else {
-            let message = format!("drain {} is waiting for: {}", request.name, listed(&causes));
+            let message = format!("drain {} is waiting for: {}", request.name, named(&causes, NAMED));
             of_drain(request, pair("True", "False", STARTED, &one_line(&message)))
         };
         if changes.iter().any(|change| change.message == *on_node) {
@@ -113,15 +113,6 @@ fn volumes_cause(left: &VolumesLeft) -> String {
     match left.attached().len() {
         0 => "news of the node's volumes".to_owned(),
         attached => format!("{} to be detached", count(attached, "volume")),
-    }
-}
-
-fn listed(causes: &[String]) -> String {
-    let named = causes.iter().take(NAMED).map(String::as_str);
-    let named = named.collect::<Vec<_>>().join(", ");
-    match causes.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Force at the deadline: in a plan, in lines and Events of a drain, and in its summary.
 
-use scupper_engine::{ForceAtDeadline, HumanDuration, Notice, Plan, Pod, PodRef, Request, Summary, Verdict};
+use scupper_engine::{
+    ForceAtDeadline, HumanDuration, Notice, Plan, Pod, PodRef, Request, Summary, Verdict, named,
+};
 use serde_json::{Value, json};
 
 use super::conditions::NodeEvent;
@@ -23,7 +25,10 @@ pub fn plan_force_lines(plan: &Plan, pods: &[Pod], force: Option<&ForceAtDeadlin
         force.grace_seconds
     )];
     if !covered.is_empty() {
-        lines.push(format!("  {}", named(covered.iter().map(|pod| &pod.id))));
+        lines.push(format!(
+            "  {}",
+            one_line(&named(covered.iter().map(|pod| &pod.id), NAMED))
+        ));
     }
     let awaited = pods.iter().filter(|pod| {
         let decision = plan.decision(&pod.id.uid);
@@ -34,7 +39,7 @@ pub fn plan_force_lines(plan: &Plan, pods: &[Pod], force: Option<&ForceAtDeadlin
     if !awaited.is_empty() {
         lines.push(format!(
             "  will not delete, because the plan lets them finish: {}",
-            named(awaited.into_iter())
+            one_line(&named(awaited, NAMED))
         ));
     }
     lines
@@ -69,16 +74,6 @@ fn of_pods(force: &ForceAtDeadline) -> String {
         "" => String::new(),
         restriction => format!(" {restriction}"),
     }
-}
-
-fn named<'a>(pods: impl Iterator<Item = &'a PodRef>) -> String {
-    let pods: Vec<String> = pods.map(PodRef::to_string).collect();
-    let more = match pods.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let named = pods.iter().take(NAMED).map(String::as_str);
-    format!("{}{more}", one_line(&named.collect::<Vec<_>>().join(", ")))
 }
 
 /// What a drain deletes shortly before its deadline; `None`: nothing.
@@ -140,7 +135,7 @@ pub(crate) fn forced_summary(summary: &Summary) -> Option<String> {
         format!(
             "{} deleted shortly before the deadline: {}",
             count(forced.len(), "pod"),
-            named(forced.iter())
+            one_line(&named(forced, NAMED))
         )
     })
 }

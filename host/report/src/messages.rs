@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Outcome, Plan, Pod, Reason, Summary, Time, Uid, VolumesLeft};
+use scupper_engine::{Outcome, Plan, Pod, Reason, Summary, Time, Uid, VolumesLeft, named};
 
 use scupper_common::text::spaced_line;
 
@@ -25,13 +25,9 @@ pub fn may_come_back(plan: &Plan, pods: &BTreeMap<Uid, String>) -> Option<String
     if names.is_empty() {
         return None;
     }
-    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let more = match names.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     Some(format!(
-        "attention: {named}{more} may come back, as {} the cordon; see --returning-pod-evictions",
+        "attention: {} may come back, as {} the cordon; see --returning-pod-evictions",
+        named(&names, NAMED),
         if names.len() == 1 {
             "it tolerates"
         } else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use scupper_engine::{HumanDuration, Plan, Pod, VolumeClaim, VolumeWait};
+use scupper_engine::{HumanDuration, Plan, Pod, VolumeClaim, VolumeWait, named};
 use serde_json::{Value, json};
 
 use super::messages::one_line;
@@ -26,13 +26,8 @@ pub fn plan_volume_lines(plan: &Plan, pods: &[Pod], wait: Option<VolumeWait>) ->
     )];
     let claims = claims(plan, pods);
     if !claims.is_empty() {
-        let named = claims.iter().take(NAMED).map(VolumeClaim::to_string);
-        let named = one_line(&named.collect::<Vec<_>>().join(", "));
-        let more = match claims.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        lines.push(format!("  claims of the pods that leave: {named}{more}"));
+        let named = one_line(&named(&claims, NAMED));
+        lines.push(format!("  claims of the pods that leave: {named}"));
     }
     lines
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_engine::{PodRef, Reason, Request, Time};
+use scupper_engine::{PodRef, Reason, Request, Time, named};
 
 use super::conditions::NodeEvent;
 use super::event_throttle::{EventThrottle, Repeated};
@@ -153,14 +153,9 @@ fn event(request: &Request, reason: &Reason) -> NodeEvent {
 }
 
 fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
-    let named = pods.iter().take(MAX_NAMED_PODS).map(|pod| pod.name.as_str());
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = match pods.len().saturating_sub(MAX_NAMED_PODS) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = named(pods.iter().map(|pod| pod.name.as_str()), MAX_NAMED_PODS);
     let note = format!(
-        "{} of node {} waits: this budget allows no eviction of {named}{more}",
+        "{} of node {} waits: this budget allows no eviction of {named}",
         request.name, request.node
     );
     NodeEvent {

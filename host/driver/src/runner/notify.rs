@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use scupper_engine::{
-    Controller, HookPhase, HumanDuration, Intent, Pod, PolicyInfo, Request, StepOutcome, Time, Uid,
+    Controller, HookPhase, HumanDuration, Intent, Pod, PolicyInfo, Request, StepOutcome, Time, Uid, named,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -272,11 +272,7 @@ impl Step {
         let Request { node, name, .. } = &self.request;
         let left = (at + self.request.settings.notify_before).since(self.clock.now());
         let names: BTreeSet<&str> = workload.pods.iter().map(|pod| pod.id.name.as_str()).collect();
-        let more = names.len().saturating_sub(MOST_NAMES);
-        let mut pods = names.into_iter().take(MOST_NAMES).collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            pods += &format!(" and {more} more");
-        }
+        let pods = named(names, MOST_NAMES);
         let left = HumanDuration(left);
         let note = format!("leaves node {node} in {left} at the earliest (drain {name}): {pods}");
         let event = KubernetesEvent::of_node(node, Severity::Normal, LEAVES, note);

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{HookPhase, HookStep, SavedHook, Subject, Time, Uid, WaitingOn};
+use crate::{HookPhase, HookStep, SavedHook, Subject, Time, Uid, WaitingOn, and_more};
 
 /// Identifies a hook of a drain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -278,10 +278,7 @@ impl OpenHook {
                 "" => String::new(),
                 detail => format!(" ({detail})"),
             };
-            let more = match waiting_for.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let more = and_more(waiting_for.len() - 1);
             format!("waits for {}{detail}{more}", first.what)
         });
         match (progress.as_str(), awaited) {

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Certainty, Concern, Finding, Input};
-use crate::{LocalData, Pod, PodRef, Settings, VolumeClaim};
+use crate::{LocalData, Pod, PodRef, Settings, VolumeClaim, named};
 
 /// Texts name at most this many directories or volumes.
 const NAMED: usize = 3;
@@ -90,7 +90,7 @@ fn host_paths(leaving: &[&Pod], findings: &mut Vec<Finding>) {
         held.entry(&pod.host_paths).or_default().push(pod.id.clone());
     }
     findings.extend(held.into_iter().map(|(paths, pods)| {
-        let named = named(paths);
+        let named = named(paths, NAMED);
         let reason = format!("data in hostPath volumes stays on this node ({named})");
         likely(Concern::LocalData, pods, reason, "")
     }));
@@ -109,7 +109,7 @@ fn local_volumes(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Finding
         }
         let reason = format!(
             "a replacement of the pod cannot start on another node with its data: only this node can use volume {}",
-            named(&local)
+            named(&local, NAMED)
         );
         let change = "copy the data elsewhere and delete the claim";
         let pods = Vec::from([pod.id.clone()]);
@@ -127,13 +127,5 @@ fn unknown_volumes(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Findi
         let reason = format!("whether only this node can use the pod's volumes is not known: {problem}");
         let change = "see that the right to read persistentvolumeclaims and persistentvolumes is there";
         findings.push(likely(Concern::UnknownVolume, pods, reason, change));
-    }
-}
-
-fn named(all: &[String]) -> String {
-    let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
-    match all.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
     }
 }

@@ -1,6 +1,6 @@
 //! Force at the deadline in the published status: the pods that the drain would still delete, and those it has deleted.
 
-use scupper_engine::{HumanDuration, PodRef, Time};
+use scupper_engine::{HumanDuration, PodRef, Time, and_more};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -57,10 +57,7 @@ impl ForcedNames {
         let pods = self.count as usize;
         let named = self.named.iter().take(NAMED).map(String::as_str);
         let named = one_line(&named.collect::<Vec<_>>().join(", "));
-        let more = match pods.saturating_sub(NAMED.min(self.named.len())) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(pods.saturating_sub(NAMED.min(self.named.len())));
         format!("{}: {named}{more}", count(pods, "pod"))
     }
 

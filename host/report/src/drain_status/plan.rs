@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Plan, Uid, Verdict};
+use scupper_engine::{Plan, Uid, Verdict, and_more};
 
 use super::SurgeSummary;
 use crate::messages::{count, one_line};
@@ -75,11 +75,7 @@ impl PlanSummary {
     pub fn groups(&self, name: impl Fn(&Uid) -> String) -> Vec<String> {
         let pods = |group: &PodGroup| {
             let names: Vec<_> = group.pods.iter().map(&name).collect();
-            let more = match group.more {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("{}{more}", names.join(", "))
+            names.join(", ") + &and_more(group.more as usize)
         };
         let mut lines = Vec::new();
         for (place, wave) in self.waves.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Reason, Time};
+use scupper_engine::{Reason, Time, and_more};
 
 use super::node_progress::{NodeSnapshot, WaitsFor};
 use super::text::{cut, padded, width};
@@ -58,7 +58,7 @@ impl<'a> Blockers<'a> {
             (0, _) => Vec::new(),
             // With only one row, the most important blocker is worth more than the count.
             (1, Some(first)) => {
-                let more = format!(" and {} more", self.worth.len() + self.others.len() - 1);
+                let more = and_more(self.worth.len() + self.others.len() - 1);
                 let columns = columns.saturating_sub(width(&more));
                 let line = first.text(Columns::of(std::iter::once(first), columns));
                 vec![format!("{line}{more}")]
