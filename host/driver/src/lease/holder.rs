@@ -96,13 +96,20 @@ impl HolderIdentity {
         }
     }
 
+    /// `/proc` of this process shows whether `other` is alive.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        let (own, process) = (&self.process, &other.process);
+        let is_known = process.pid != 0 && !own.boot.is_empty() && !own.namespace.is_empty();
+        is_known && own.boot == process.boot && own.namespace == process.namespace
+    }
+
     /// The process `other` has ended, as far as `self` can know.
     pub(super) fn knows_dead(&self, other: &Self) -> bool {
         let (own, process) = (&self.process, &other.process);
         if process.pid == 0 || own.boot.is_empty() || own.namespace.is_empty() {
             return false;
         }
-        if own.boot == process.boot && own.namespace == process.namespace {
+        if self.is_beside(other) {
             return start_of(process.pid) != Some(process.started);
         }
         !self.pod.is_empty() && self.pod == other.pod

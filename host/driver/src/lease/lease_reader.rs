@@ -17,6 +17,19 @@ use scupper_report::{LeaseHolder, LeasedDrain};
 /// How long a result is reused, however often the nodes change.
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
+/// Whether the process that holds a Lease is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HolderLife {
+    /// It is gone.
+    Gone(String),
+    /// It has renewed the Lease since the first look, or runs on this machine.
+    Alive,
+    /// It has not, but the Lease has not expired either.
+    Silent(String),
+    /// There is no holder, or the Lease cannot be read.
+    Unknown,
+}
+
 /// Reads Leases.
 pub struct LeaseReader {
     cluster: Cluster,
@@ -90,14 +103,7 @@ impl LeaseReader {
     /// holder is known to be dead, or no Lease has existed for as long. To be asked again and again.
     pub async fn is_abandoned(&mut self, node: &str) -> bool {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
-        let own = &self.own;
-        let watched = self
-            .watched
-            .entry(node.to_owned())
-            .or_insert_with(|| WatchedLease {
-                expiry: LeaseExpiryTracker::new(own.clone(), None),
-                absent_since: None,
-            });
+        let watched = self.watched(node);
         match found {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
                 watched.absent_since = None;
@@ -110,6 +116,36 @@ impl LeaseReader {
                 false
             }
         }
+    }
+
+    /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
+    pub(crate) async fn life_of_holder(&mut self, node: &str) -> HolderLife {
+        let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
+        let Some(lease) = found.ok().flatten().filter(|lease| !lease.holder.is_empty()) else {
+            return HolderLife::Unknown;
+        };
+        let holder = HolderIdentity::parse(&lease.holder);
+        if self.own.is_beside(&holder) && !self.own.knows_dead(&holder) {
+            return HolderLife::Alive;
+        }
+        let watched = self.watched(node);
+        let before = watched.expiry.observed();
+        let availability = watched.expiry.observe(&lease, now);
+        let is_renewed = before.is_some() && before != watched.expiry.observed();
+        match availability {
+            LeaseAvailability::Free => HolderLife::Gone(holder.text()),
+            LeaseAvailability::HeldBy(_) if is_renewed => HolderLife::Alive,
+            LeaseAvailability::HeldBy(_) => HolderLife::Silent(holder.text()),
+        }
+    }
+
+    fn watched(&mut self, node: &str) -> &mut WatchedLease {
+        let own = &self.own;
+        let watched = || WatchedLease {
+            expiry: LeaseExpiryTracker::new(own.clone(), None),
+            absent_since: None,
+        };
+        self.watched.entry(node.to_owned()).or_insert_with(watched)
     }
 
     /// What was observed of the Lease meanwhile, so that the same process need not wait again to take it.

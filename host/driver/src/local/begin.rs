@@ -25,14 +25,15 @@ pub(super) struct NodeAtDrainStart {
     adopt: Option<Node>,
 }
 
-/// Reads the node, and fails if it must not be drained.
+/// Reads the node, and fails if it must not be drained. `take_over`: what another process has begun there is continued.
 pub(super) async fn read_start(
     cluster: &Cluster,
     options: &LocalOptions,
+    take_over: bool,
     name: &str,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let found = cluster.node(name).await.map_err(DriverError::of_node(name))?;
-    let start = starting_point(options, name, None, found)?;
+    let start = starting_point(options, take_over, name, None, found)?;
     start.check_kubelet(cluster, options).await?;
     Ok(start)
 }
@@ -40,12 +41,13 @@ pub(super) async fn read_start(
 /// `own`: the drain that we have begun there.
 fn starting_point(
     options: &LocalOptions,
+    take_over: bool,
     name: &str,
     own: Option<&str>,
     found: Option<Node>,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let allowed = OccupancyOverrides {
-        take_over: options.take_over,
+        take_over,
         node_is_off: options.drain.engine.machine_is_off,
         any_cordon: options.any_cordon,
     };
@@ -75,7 +77,7 @@ fn starting_point(
 /// `is_held`: we have the Lease; otherwise it could not be taken.
 pub(super) async fn look_again(
     cluster: &Cluster,
-    options: &LocalOptions,
+    (options, take_over): (&LocalOptions, bool),
     name: &str,
     own: Option<&str>,
     is_held: bool,
@@ -90,7 +92,7 @@ pub(super) async fn look_again(
         }
         sleep(RETRY).await;
     };
-    let start = starting_point(options, name, own, found)?;
+    let start = starting_point(options, take_over, name, own, found)?;
     if own.is_some() {
         return Ok(start);
     }

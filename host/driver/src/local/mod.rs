@@ -1,5 +1,6 @@
 //! Drains and uncordons in the process of a command, with the driver's engine, Lease and reports.
 
+mod abandoned;
 mod back_in_service;
 mod begin;
 pub(crate) mod nodes;

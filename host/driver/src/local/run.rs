@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
+use super::abandoned;
 use super::begin::{self, NodeAtDrainStart};
 use super::nodes;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
@@ -131,15 +132,27 @@ impl LocalDrains {
         if self.cancel.is_cancelled() {
             return Ok(None);
         }
-        let start = begin::read_start(&self.cluster, &self.options, node).await?;
+        let mut leases = self.leases.clone();
+        let mut take_over = self.options.take_over;
+        if let Some(abandoned) = abandoned::find(&self.cluster, &self.options, node).await? {
+            match self.options.intent {
+                Intent::Uncordon => abandoned.undo(&self.options, node).await?,
+                Intent::Drain => {
+                    take_over = true;
+                    leases.observed = abandoned.lease();
+                }
+            }
+        }
+        let start = begin::read_start(&self.cluster, &self.options, take_over, node).await?;
         let since = self.options.clock.now();
         let own_id = new_id(since);
         let request = self.request(&own_id, since, &start);
         let runner = LeasedRunner {
-            leases: self.leases.clone(),
+            leases,
             node: node.to_owned(),
             factory: LocalDrainFactory {
                 drains: self,
+                take_over,
                 start,
                 request,
                 own_id,
@@ -224,6 +237,8 @@ impl LocalDrainFactory<'_> {
 /// Creates the drain of one node.
 struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
+    /// It continues what another process has begun.
+    take_over: bool,
     start: NodeAtDrainStart,
     request: Request,
     /// The id of a drain that continues no other: the Lease names it before the drain is created.
@@ -249,7 +264,14 @@ impl DrainFactory for LocalDrainFactory<'_> {
         } = self.drains;
         // The previous holder of the Lease has written to the node.
         let own = self.begun.then_some(self.request.id.as_str());
-        self.start = begin::look_again(cluster, options, &self.start.node, own, lease.is_held).await?;
+        self.start = begin::look_again(
+            cluster,
+            (options, self.take_over),
+            &self.start.node,
+            own,
+            lease.is_held,
+        )
+        .await?;
         if !self.begun {
             // Only now it is known which drain to continue. Its time runs since the command asked for it.
             self.request = self.drains.request(&self.own_id, self.since, &self.start);

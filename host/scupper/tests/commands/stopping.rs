@@ -1,8 +1,9 @@
 //! Ctrl-C, SIGTERM, kill -9, and two drains of one node.
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::kubelet_node::until;
 use crate::rig::Rig;
 
 #[test]
@@ -37,7 +38,7 @@ fn a_cordon_that_was_there_before_stays() {
 }
 
 #[test]
-fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to() {
+fn the_second_signal_ends_it_at_once_and_another_process_continues() {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
@@ -50,38 +51,109 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues_if_asked_to()
     rig.api.resume();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stderr.contains("ended at once"), "{run:#?}");
-    continues_only_if_asked(&rig);
+    is_continued(&rig, &["drain", "worker-1"]);
 }
 
-#[test]
-fn a_killed_drain_is_continued() {
+/// A cluster where a drain was killed.
+fn killed() -> Rig {
     let rig = Rig::new();
     rig.apply(rig.pod("stuck", "worker-1").stuck());
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.prints("evict    shop/stuck");
     drain.kill();
-    continues_only_if_asked(&rig);
+    rig
 }
 
-/// Worker-1 has the checkpoint of another process's drain.
-#[track_caller]
-fn continues_only_if_asked(rig: &Rig) {
-    let mark = rig.mark("worker-1").unwrap();
-    assert_eq!(mark["own_cordon"], json!(true), "{mark}");
-    for args in [
-        &["drain", "worker-1"][..],
-        &["uncordon", "worker-1"],
-        &["uncordon", "worker-1", "--take-over"],
-    ] {
-        let run = rig.run(args);
+#[test]
+fn a_killed_drain_is_continued_by_the_same_command() {
+    for flags in [&[][..], &["--take-over"]] {
+        is_continued(&killed(), &[&["drain", "worker-1"], flags].concat());
+    }
+}
+
+#[test]
+fn an_uncordon_undoes_a_killed_drain_first() {
+    let rig = killed();
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stderr.contains("was abandoned, because "), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
+    assert_eq!(
+        (rig.mark("worker-1"), rig.pods()),
+        (None, vec!["stuck".to_owned()])
+    );
+}
+
+/// Its process runs, which this machine sees at once.
+#[test]
+fn a_drain_whose_process_is_alive_is_not_continued() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.prints("evict    shop/stuck");
+    for command in ["drain", "uncordon"] {
+        let run = rig.run(&[command, "worker-1"]);
         assert_eq!(run.code, Some(5), "{run:#?}");
+        let busy = "another process works on node worker-1";
         assert!(
-            run.stderr.contains("another process works on node worker-1"),
+            run.stderr.contains(busy) && run.stderr.contains("--take-over"),
             "{run:#?}"
         );
-        assert!(run.stderr.contains("--take-over"), "{run:#?}");
+        assert!(!run.stderr.contains("abandoned"), "{run:#?}");
     }
-    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    drain.kill();
+}
+
+/// It ran on another machine: its Lease tells.
+#[test]
+fn a_drain_of_another_machine_is_continued_once_its_lease_has_expired() {
+    let rig = killed();
+    rig.apply(held_by_another_machine(1));
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.prints("command drain-worker-1");
+    let said = drain.stderr();
+    for words in [
+        "laptop drains it, or is gone",
+        "was abandoned, because laptop is gone; continuing it",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    drain.kill();
+    // One that is renewed meanwhile is not abandoned.
+    rig.apply(held_by_another_machine(300));
+    let drain = rig.start(&["drain", "worker-1"]);
+    until("it waits for the Lease", || {
+        drain.stderr().contains("laptop drains it")
+    });
+    rig.apply(held_by_another_machine(299));
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(
+        run.stderr.contains("another process works on node worker-1"),
+        "{run:#?}"
+    );
+}
+
+fn held_by_another_machine(seconds: u32) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "scupper", "name": "worker-1"},
+        "spec": {"holderIdentity": "laptop", "leaseDurationSeconds": seconds, "leaseTransitions": 1},
+    })
+}
+
+/// Worker-1 has the checkpoint of a drain whose process is gone.
+#[track_caller]
+fn is_continued(rig: &Rig, args: &[&str]) {
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!(mark["own_cordon"], json!(true), "{mark}");
+    let run = rig.run(&["uncordon", "worker-1", "--take-over"]);
+    assert_eq!(run.code, Some(5), "a drain is not an uncordon: {run:#?}");
+    assert!(
+        run.stderr.contains("another process works on node worker-1"),
+        "{run:#?}"
+    );
+    let mut drain = rig.start(args);
     drain.prints("command drain-worker-1");
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let run = drain.ended();
