@@ -38,6 +38,13 @@ pub enum FollowEvent {
         /// The other operation: `LifecycleEvent drain-worker-1-x7d2p`.
         behind: String,
     },
+    /// No driver has claimed the request yet.
+    Unclaimed {
+        /// The driver's pod on this node: its name, and whether it is ready. `None`: there is none.
+        pod: Option<(PodRef, bool)>,
+        /// In how long the request is withdrawn.
+        left: Duration,
+    },
     /// The claimant enforces the transition's limit, which ends the drain before the requested timeout.
     Bounded {
         /// The transition.
@@ -187,21 +194,15 @@ impl FollowOutput {
                 },
             ),
             FollowEvent::Queued { behind } => ("queued", format!("behind {behind}: begins when that ends")),
-            FollowEvent::Bounded {
-                transition,
-                sla,
-                timeout,
-            } => (
+            FollowEvent::Unclaimed { pod, left } => ("waits", unclaimed_text(node, pod.as_ref(), *left)),
+            FollowEvent::Bounded { sla, timeout, .. } => (
                 "limit",
                 format!(
-                    "the driver ends it at the {} of its transition {transition}, before {}; its drain.sla sets that \
-                     limit, drain.allow-overrides lets --timeout exceed it where the driver claims, and --local drains \
-                     without it",
+                    "it ends after {} at the latest{}: the operator's drain.sla; --local drains without it",
                     HumanDuration(*sla),
-                    match timeout {
-                        Some(timeout) => format!("--timeout {}", HumanDuration(*timeout)),
-                        None => "--timeout 0, which is as long as it takes".to_owned(),
-                    }
+                    timeout.map_or_else(String::new, |timeout| {
+                        format!(", before --timeout {}", HumanDuration(timeout))
+                    }),
                 ),
             ),
             FollowEvent::NotReady { words } => ("node", not_ready_text(words)),
@@ -236,6 +237,24 @@ impl FollowOutput {
     }
 }
 
+/// Who should answer, in what state that is, until when it is waited for, and what to type.
+fn unclaimed_text(node: &str, pod: Option<&(PodRef, bool)>, left: Duration) -> String {
+    let (who, next) = match pod {
+        Some((pod, is_ready)) => (
+            format!("its pod {pod} is {}ready", if *is_ready { "" } else { "not " }),
+            format!("kubectl -n {} describe pod {}", pod.namespace, pod.name),
+        ),
+        None => (
+            format!("there is no driver's pod on node {node}"),
+            format!("scupper drain {node} --local"),
+        ),
+    };
+    format!(
+        "no answer from the driver: {who}; the request is withdrawn in {}; next: {next}",
+        HumanDuration(left)
+    )
+}
+
 /// The lines below the first one.
 fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
     match seen {
@@ -260,6 +279,11 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(Time::as_millis) })
         }
         FollowEvent::Queued { behind } => json!({ "kind": "queued", "behind": behind }),
+        FollowEvent::Unclaimed { pod, left } => json!({
+            "kind": "unclaimed", "driverPod": pod.as_ref().map(|(pod, _)| pod.to_string()),
+            "driverReady": pod.as_ref().is_some_and(|(_, is_ready)| *is_ready),
+            "withdrawnInMilliseconds": whole_millis(*left),
+        }),
         FollowEvent::Bounded {
             transition,
             sla,

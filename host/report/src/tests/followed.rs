@@ -14,7 +14,7 @@ use super::super::{
 use super::samples::{NOW, ago, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: Requested State Queued Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
+variants!(FollowEvent: Requested State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
     Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -100,6 +100,12 @@ fn story() -> Vec<FollowEvent> {
     for deadline in [None, Some(NOW + Duration::from_secs(300))] {
         let state = text("Claimed");
         all.push(FollowEvent::State { state, deadline });
+    }
+    for driver in [None, Some(false), Some(true)] {
+        all.push(FollowEvent::Unclaimed {
+            pod: driver.map(|is_ready| (pod("scupper-x7d2p"), is_ready)),
+            left: Duration::from_secs(28),
+        });
     }
     for timeout in [None, Some(Duration::from_secs(7200))] {
         all.push(FollowEvent::Bounded {

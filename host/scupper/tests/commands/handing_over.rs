@@ -217,24 +217,24 @@ fn a_limit_before_the_given_timeout_is_named() {
         (
             true,
             "2h",
-            "ends it at the 5m00s of its transition drain.test, before --timeout 2h00m",
+            "it ends after 5m00s at the latest, before --timeout 2h00m: the operator's drain.sla",
         ),
         (
             true,
             "0",
-            "ends it at the 5m00s of its transition drain.test, before --timeout 0",
+            "it ends after 5m00s at the latest: the operator's drain.sla",
         ),
         (true, "1m", ""),
         (false, "1m", ""),
         (
             false,
             "2h",
-            "ends it at the 5m00s of its transition drain.test, before --timeout 2h00m",
+            "it ends after 5m00s at the latest, before --timeout 2h00m: the operator's drain.sla",
         ),
         (
             false,
             "0",
-            "ends it at the 5m00s of its transition drain.test, before --timeout 0",
+            "it ends after 5m00s at the latest: the operator's drain.sla",
         ),
     ] {
         let rig = Rig::new();
@@ -443,11 +443,25 @@ fn an_event_that_no_driver_claims_is_deleted() {
     let agent = Agent::start(&rig, false);
     let _kubelet = agent.without_driver();
     rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&asks("drain", &["--claim-timeout", "1s"]));
+    let driver = rig
+        .pod("scupper-x7d2p", "worker-1")
+        .label("app.kubernetes.io/name", "scupper");
+    rig.apply(driver);
+    let run = rig.run(&asks("drain", &["--claim-timeout", "5s"]));
     assert_eq!(run.code, Some(5), "{run:#?}");
-    for words in ["not claimed within 1s", "--local", "nothing was begun"] {
+    for words in [
+        "no answer from the driver: its pod shop/scupper-x7d2p is ",
+        "not claimed within 5s",
+        "--local",
+        "nothing was begun",
+    ] {
         assert!(run.stdout.contains(words), "{words}: {run:#?}");
     }
+    rig.api.store().delete("pods", "shop", "scupper-x7d2p").unwrap();
+    let run = rig.run(&asks("drain", &["--claim-timeout", "5s"]));
+    let words =
+        "no answer from the driver: there is no driver's pod on node worker-1; the request is withdrawn in ";
+    assert!(run.stdout.contains(words), "{run:#?}");
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));
     assert!(!rig.is_cordoned("worker-1"));
     assert_eq!(rig.pods(), ["web"]);

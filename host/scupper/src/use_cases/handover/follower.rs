@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition};
-use scupper_engine::{Intent, Uid};
+use scupper_engine::{Intent, Pod, Uid};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::create::HandOver;
@@ -21,6 +21,10 @@ use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
 const LOOK: Duration = Duration::from_secs(10);
 /// How often to check grace periods: a pod may outlive its own without any change that a watch shows.
 const TICK: Duration = Duration::from_secs(1);
+/// After so long without a claim the command says whom it waits for.
+const SILENCE: Duration = Duration::from_secs(2);
+/// The label of the driver's pods in every installation.
+const DRIVER_LABEL: (&str, &str) = ("app.kubernetes.io/name", "scupper");
 /// How long a driver may take to let go of what was taken back.
 const FAREWELL: Duration = Duration::from_secs(60);
 /// How long after the drain's own deadline the driver may say so.
@@ -53,6 +57,8 @@ pub(super) struct Follower<'a> {
     stage: ClaimStage,
     presence: EventPresence,
     timer: Option<Instant>,
+    /// When to say that no driver has claimed it; `None`: it was said.
+    silence: Option<Instant>,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
 }
@@ -73,9 +79,9 @@ impl<'a> Follower<'a> {
             is_drain.then_some(options.timeout),
             options.clock.now(),
         );
-        if let Some(first) = first {
+        if let Some(first) = &first {
             // The first status is not reported, except for what will block the pods.
-            let before = diff.begin(&event, &first, hand_over.options.clock.now());
+            let before = diff.begin(&event, first, hand_over.options.clock.now());
             for seen in before
                 .iter()
                 .filter(|seen| matches!(seen, FollowEvent::NotReady { .. }))
@@ -92,7 +98,8 @@ impl<'a> Follower<'a> {
             stage: ClaimStage::Requested,
             presence: EventPresence::default(),
             timer: Some(Instant::now() + hand_over.options.claim_timeout),
-            last: None,
+            silence: Some(Instant::now() + SILENCE),
+            last: first,
         }
     }
 
@@ -122,6 +129,7 @@ impl<'a> Follower<'a> {
                         return Ok(self.ended(last).await);
                     }
                 }
+                () = sleep_until(self.silence.unwrap_or(look)), if self.is_unclaimed() => self.report_silence(),
                 () = sleep(TICK), if self.is_pod_terminating() => self.report_progress(),
                 () = sleep_until(timer.unwrap_or(look)), if timer.is_some() => {
                     if let Some(end) = self.overdue().await? {
@@ -130,6 +138,26 @@ impl<'a> Follower<'a> {
                 }
             }
         }
+    }
+
+    fn is_unclaimed(&self) -> bool {
+        self.silence.is_some() && self.stage == ClaimStage::Requested && !self.diff.is_queued()
+    }
+
+    fn report_silence(&mut self) {
+        self.silence = None;
+        let pods = self.last.iter().flat_map(|last| &last.pods);
+        let (label, value) = DRIVER_LABEL;
+        let is_driver = |pod: &&Pod| pod.labels.get(label).is_some_and(|text| text == value);
+        let pod = pods
+            .into_iter()
+            .find(is_driver)
+            .map(|pod| (pod.id.clone(), pod.ready));
+        let left = self
+            .timer
+            .map(|timer| timer.saturating_duration_since(Instant::now()));
+        let left = left.unwrap_or_default();
+        self.report(&FollowEvent::Unclaimed { pod, left });
     }
 
     fn report(&self, seen: &FollowEvent) {
