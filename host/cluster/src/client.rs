@@ -11,7 +11,7 @@ use super::api_requests::RequestObserver;
 use super::daemonsets::DaemonSets;
 use super::event_cache::EventCache;
 use super::kubeconfig::Connection;
-use super::optional_reads::OptionalReads;
+use super::optional_reads::{OPTIONAL_READ_PATIENCE, OptionalReads};
 use super::recording::Recorder;
 use super::watch_health::WatchHealth;
 use scupper_common::clock::Clock;
@@ -34,6 +34,8 @@ pub struct ConnectOptions {
     pub request_timeout: Duration,
     /// Number of objects per page of a list; 0 requests all at once.
     pub page_size: u32,
+    /// How long a refusal (401, 403) of a read that a drain can do without may be a hiccup.
+    pub refusal_patience: Duration,
     /// Counts the requests.
     pub observer: Option<RequestObserver>,
     /// Keeps what is read.
@@ -49,6 +51,7 @@ impl Default for ConnectOptions {
             eviction_timeout: DEFAULT_TIMEOUT,
             request_timeout: DEFAULT_TIMEOUT,
             page_size: DEFAULT_PAGE,
+            refusal_patience: OPTIONAL_READ_PATIENCE,
             observer: None,
             recorder: None,
             evict_as: None,
@@ -93,6 +96,7 @@ impl Cluster {
         clock: Clock,
     ) -> Self {
         let eviction_timeout = options.eviction_timeout;
+        let optional_reads = OptionalReads::new(options.refusal_patience);
         let shared = Shared {
             client,
             options,
@@ -101,7 +105,7 @@ impl Cluster {
             conditions: Mutex::default(),
             server,
             watch_health: WatchHealth::default(),
-            optional_reads: OptionalReads::default(),
+            optional_reads,
             event_cache: EventCache::default(),
             in_flight: Mutex::default(),
             budgets: Mutex::default(),

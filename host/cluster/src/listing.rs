@@ -122,14 +122,15 @@ impl WatchRequests {
         self.streaming = false;
     }
 
-    /// Reads a full list, and returns how to continue after it.
+    /// Reads a full list, and returns how to continue after it. `by_watch`: through the watch, where the server supports that.
     pub(super) async fn list<T: WatchedObject, U>(
         &self,
+        by_watch: bool,
         sieve: &mut impl Sieve<T>,
         reduce: Reduce<T, U>,
     ) -> Result<(Vec<U>, ListResult<T>), WatchBreak> {
         sieve.begin_list();
-        if self.streaming {
+        if by_watch && self.streaming {
             return self.streaming_list(sieve, reduce).await;
         }
         let mut objects = Vec::new();

@@ -14,15 +14,24 @@ use tokio::time::Instant;
 pub const OPTIONAL_READ_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Since when the API server has refused each of these reads. Clones share the state.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OptionalReads(Arc<Mutex<BTreeMap<String, Instant>>>);
+#[derive(Clone, Debug)]
+pub(super) struct OptionalReads {
+    patience: Duration,
+    refused: Arc<Mutex<BTreeMap<String, Instant>>>,
+}
 
 impl OptionalReads {
+    /// `patience`: how long a refusal may be a hiccup.
+    pub(super) fn new(patience: Duration) -> Self {
+        let refused = Arc::default();
+        Self { patience, refused }
+    }
+
     /// The API server has refused the read once more. True if a later try may succeed.
     pub(super) fn may_pass(&self, what: &str) -> bool {
         let mut refused = self.refused();
         let since = refused.entry(what.to_owned()).or_insert_with(Instant::now);
-        since.elapsed() < OPTIONAL_READ_PATIENCE
+        since.elapsed() < self.patience
     }
 
     /// The API server has answered the read.
@@ -31,7 +40,7 @@ impl OptionalReads {
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,7 +50,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_counts_once_it_has_lasted_and_until_the_read_succeeds() {
-        let reads = OptionalReads::default();
+        let reads = OptionalReads::new(OPTIONAL_READ_PATIENCE);
         assert!(reads.may_pass("budgets"));
         tokio::time::advance(OPTIONAL_READ_PATIENCE - Duration::from_millis(1)).await;
         assert!(reads.may_pass("budgets"));

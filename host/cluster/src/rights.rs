@@ -387,7 +387,32 @@ struct ReviewStatus {
     allowed: bool,
 }
 
+#[derive(Debug, Deserialize)]
+struct UserReview {
+    status: UserReviewStatus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UserReviewStatus {
+    user_info: UserInfo,
+}
+
+#[derive(Debug, Deserialize)]
+struct UserInfo {
+    username: String,
+}
+
 impl Cluster {
+    /// Returns the name of the user, as the API server knows it. `None`: it does not say.
+    pub async fn user(&self) -> Option<String> {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let reviewed = self.create::<UserReview>(path, &review).await;
+        let name = reviewed.ok()?.status.user_info.username;
+        (!name.is_empty()).then_some(name)
+    }
+
     /// Returns the rights that the user lacks. `node`: rights on nodes are checked for this node alone.
     pub async fn missing_rights(&self, rights: Vec<Right>, node: &str) -> Result<Vec<Right>, ReadError> {
         let asked = rights.into_iter().map(|right| async move {

@@ -56,11 +56,20 @@ impl Sieve<WireTransition> for DriverTransitions {
 impl Cluster {
     /// Streams the LifecycleEvents bound to the node. Never ends.
     pub fn lifecycle_events(&self, node: &str) -> BoxStream<'static, Change<LifecycleEvent>> {
+        self.events_of_node(node, false)
+    }
+
+    /// The same for a person, who may have no right to them: then there are none.
+    pub fn lifecycle_events_if_allowed(&self, node: &str) -> BoxStream<'static, Change<LifecycleEvent>> {
+        self.events_of_node(node, true)
+    }
+
+    fn events_of_node(&self, node: &str, optional: bool) -> BoxStream<'static, Change<LifecycleEvent>> {
         let selector = format!("fieldSelector=spec.bindingNode={}", escaped(node));
         let source = Source {
             path: self.lifecycle_path("lifecycleevents", None),
             selector: Some(selector),
-            optional: false,
+            optional,
         };
         watch_through(self, source, NodeEvents(node.to_owned()), WireEvent::into_event).boxed()
     }

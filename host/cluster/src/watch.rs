@@ -3,6 +3,9 @@
 //! The list comes with the watch itself if the server supports that (one request), else as a LIST before it. A watch
 //! that ends normally resumes where it was. A broken one restarts with a full list: after a break nothing is certain,
 //! not even that the server's versions are comparable.
+//!
+//! Many people may list and not watch: `kubectl drain` only lists. For them the full list is repeated, and the watch tried
+//! again each time, because a refusal may be a hiccup.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -11,7 +14,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 use kube::core::WatchEvent;
 use scupper_api::Change;
 use scupper_common::error::chain;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Cluster;
 use super::listing::{Events, ListResult, Reduce, Source, WatchBreak, WatchRequests, WatchedObject};
@@ -31,6 +34,10 @@ const MOST_SOON: u32 = 3;
 const FIRST_BARRED_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_BARRED_PAUSE: Duration = Duration::from_secs(60);
 
+/// The pause between two lists where the user may not watch. A list that takes long is repeated less often.
+const LIST_AGAIN: Duration = Duration::from_secs(1);
+const LIST_SHARE: u32 = 10;
+
 enum State<T> {
     /// A full list is needed.
     Start,
@@ -49,6 +56,12 @@ struct Watch<T, U, S> {
     pauses: u32,
     /// How often in a row the drain did without them.
     barred: u32,
+    /// The user may list them, and not watch them.
+    is_listed: bool,
+    /// That was reported.
+    is_reported: bool,
+    /// How long the last full list took.
+    list_took: Duration,
     optional_reads: OptionalReads,
     health: WatchStatus,
     /// That it broke, since it last worked.
@@ -88,6 +101,9 @@ where
         reduce,
         pauses: 0,
         barred: 0,
+        is_listed: false,
+        is_reported: false,
+        list_took: Duration::ZERO,
         optional_reads: cluster.optional_reads().clone(),
         health: cluster.watch_health().of_one(),
         event_cache: false,
@@ -103,7 +119,7 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
     async fn next(&mut self) -> Change<U> {
         loop {
             match std::mem::replace(&mut self.state, State::Start) {
-                State::Start => match self.requests.list(&mut self.sieve, self.reduce).await {
+                State::Start => match self.list().await {
                     Ok((objects, listing)) => {
                         self.state = match listing {
                             ListResult::Followed(version, events) => State::Open(version, events),
@@ -112,6 +128,7 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                         self.healthy();
                         return Change::Listed(objects);
                     }
+                    Err(WatchBreak::Forbidden(_)) if !std::mem::replace(&mut self.is_listed, true) => {}
                     Err(WatchBreak::Forbidden(message)) if self.is_barred() => {
                         self.state = State::Barred;
                         if let Some(change) = self.none(&message) {
@@ -126,7 +143,11 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                     sleep(pause.min(LONGEST_BARRED_PAUSE)).await;
                 }
                 State::Resume(version) => match self.requests.open(&version).await {
-                    Ok(events) => self.state = State::Open(version, events),
+                    Ok(events) => {
+                        self.may_watch();
+                        self.state = State::Open(version, events);
+                    }
+                    Err(WatchBreak::Forbidden(message)) => self.list_again(message).await,
                     Err(fault) => self.heal(fault).await,
                 },
                 State::Open(version, mut events) => match timeout(SILENCE, events.next()).await {
@@ -144,6 +165,37 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                     Err(_) => self.state = State::Resume(version),
                 },
             }
+        }
+    }
+
+    async fn list(&mut self) -> Result<(Vec<U>, ListResult<T>), WatchBreak> {
+        let begun = Instant::now();
+        let by_watch = !self.is_listed;
+        let listed = self.requests.list(by_watch, &mut self.sieve, self.reduce).await;
+        self.list_took = begun.elapsed();
+        listed
+    }
+
+    /// The user may not watch these; the state is `Start` here, where they are listed.
+    async fn list_again(&mut self, message: String) {
+        self.is_listed = true;
+        if !std::mem::replace(&mut self.is_reported, true) {
+            let resource = self.requests.resource();
+            tracing::info!(
+                message,
+                "no right to watch {resource}; listing them again and again"
+            );
+        }
+        self.health
+            .is(Some(format!("{}: {message}", self.requests.path())));
+        sleep(LIST_AGAIN.max(self.list_took.saturating_mul(LIST_SHARE))).await;
+    }
+
+    fn may_watch(&mut self) {
+        self.is_listed = false;
+        if std::mem::take(&mut self.is_reported) {
+            tracing::info!("{} can be watched", self.requests.resource());
+            self.health.is(None);
         }
     }
 

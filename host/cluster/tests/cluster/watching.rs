@@ -248,6 +248,22 @@ fn forbid(call: Call) {
     call.fail(403, "Forbidden", "poddisruptionbudgets.policy is forbidden");
 }
 
+/// A list that is answered, and the watch after it.
+async fn granted(server: &mut Script, version: &str) -> Lines {
+    let call = server.expect("GET", BUDGETS).await;
+    assert_eq!(call.query("watch"), None);
+    call.answer(
+        200,
+        json!({"metadata": {"resourceVersion": version}, "items": [budget(version)]}),
+    );
+    let call = server.expect("GET", BUDGETS).await;
+    assert_eq!(
+        (call.query("watch"), call.query("resourceVersion")),
+        (Some("1"), Some(version))
+    );
+    call.stream()
+}
+
 /// Refuses all requests until the stream says something.
 async fn refused(server: &mut Script, feed: &mut Feed<Event>) -> Event {
     loop {
@@ -267,21 +283,17 @@ async fn budgets_that_are_refused_for_a_moment_stay_as_they_were() {
     // An API server that has just restarted, when nothing is known yet.
     forbid(call);
     forbid(server.next().await);
-    let budgets = server.expect("GET", BUDGETS).await.stream();
-    budgets.send("ADDED", &budget("6"));
-    budgets.end_of_list("6");
-    assert!(matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1));
+    let (event, budgets) = tokio::join!(feed.next(), granted(&mut server, "6"));
+    assert!(matches!(event, Event::Budgets(budgets) if budgets.len() == 1));
     // The same when they are known: for five seconds none of them is forgotten.
     budgets.break_off();
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(5) {
         forbid(server.next().await);
     }
-    let budgets = server.expect("GET", BUDGETS).await.stream();
+    let (event, _budgets) = tokio::join!(feed.next(), granted(&mut server, "7"));
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
-    budgets.send("ADDED", &budget("7"));
-    budgets.end_of_list("7");
-    assert!(matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1));
+    assert!(matches!(event, Event::Budgets(budgets) if budgets.len() == 1));
     feed.stop().await;
     server.finish(cluster).await;
 }
@@ -319,7 +331,10 @@ async fn budgets_that_we_may_not_read_count_as_none() {
     calls.sort_by(|one, other| one.path.cmp(&other.path));
     let [pods, budgets] = calls;
     forbid(budgets);
-    assert_eq!(second.next().await, Event::Budgets(Vec::new()));
+    assert_eq!(
+        refused(&mut server, &mut second).await,
+        Event::Budgets(Vec::new())
+    );
     drop(pods);
     second.stop().await;
 
@@ -327,11 +342,9 @@ async fn budgets_that_we_may_not_read_count_as_none() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         quiet.iter().for_each(|lines| lines.bookmark("2"));
     }
-    let budgets = server.expect("GET", BUDGETS).await.stream();
-    budgets.send("ADDED", &budget("6"));
-    budgets.end_of_list("6");
+    let (event, _budgets) = tokio::join!(feed.next(), granted(&mut server, "6"));
     assert!(
-        matches!(feed.next().await, Event::Budgets(budgets) if budgets.len() == 1),
+        matches!(event, Event::Budgets(budgets) if budgets.len() == 1),
         "granted later"
     );
     feed.stop().await;
@@ -344,10 +357,61 @@ async fn pods_that_we_may_not_read_do_not_count_as_none() {
     let mut feed = Feed::of(cluster.watch("n1"));
     let (call, _others) = pods_only(&mut server, &mut feed).await;
     call.fail(403, "Forbidden", "pods is forbidden");
-    let pods = server.expect("GET", "/api/v1/pods").await.stream();
-    pods.send("ADDED", &pod("a", "1"));
-    pods.end_of_list("5");
+    server
+        .expect("GET", "/api/v1/pods")
+        .await
+        .fail(403, "Forbidden", "pods is forbidden");
+    let call = server.expect("GET", "/api/v1/pods").await;
+    call.answer(200, pods_listed("5", &["a"]));
     assert_eq!(names(feed.next().await), ["a"]);
+    let _pods = server.expect("GET", "/api/v1/pods").await.stream();
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+fn pods_listed(version: &str, names: &[&str]) -> serde_json::Value {
+    let pods: Vec<_> = names.iter().map(|name| pod(name, "1")).collect();
+    json!({"metadata": {"resourceVersion": version}, "items": pods})
+}
+
+/// What `kubectl drain` needs: to list them.
+#[tokio::test(start_paused = true)]
+async fn pods_that_we_may_list_and_not_watch_are_listed_again_until_we_may() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, others) = pods_only(&mut server, &mut feed).await;
+    let begun = Instant::now();
+    call.fail(403, "Forbidden", "may not watch");
+    for (round, pods) in [&["a", "b"][..], &["b"], &[]].into_iter().enumerate() {
+        let call = server.expect("GET", "/api/v1/pods").await;
+        assert_eq!(
+            (call.query("watch"), call.query("fieldSelector")),
+            (None, Some("spec.nodeName=n1"))
+        );
+        let version = format!("{round}");
+        call.answer(200, pods_listed(&version, pods));
+        assert_eq!(names(feed.next().await), pods);
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        let call = server.expect("GET", "/api/v1/pods").await;
+        assert_eq!(
+            (call.query("watch"), call.query("resourceVersion")),
+            (Some("1"), Some(version.as_str()))
+        );
+        call.fail(403, "Forbidden", "may not watch");
+        others.iter().for_each(|lines| lines.bookmark("6"));
+    }
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_eq!(cluster.broken_watches(), ["/api/v1/pods: may not watch"]);
+    call.answer(200, pods_listed("9", &["c"]));
+    assert_eq!(names(feed.next().await), ["c"]);
+    // From here on it is a watch like any other, and a break lists through it.
+    let pods = server.expect("GET", "/api/v1/pods").await.stream();
+    pods.send("ADDED", &pod("d", "10"));
+    assert!(matches!(feed.next().await, Event::PodApplied(pod) if pod.id.name == "d"));
+    assert!(cluster.broken_watches().is_empty());
+    pods.break_off();
+    let call = server.expect("GET", "/api/v1/pods").await;
+    assert_lists_by_watch(&call);
     feed.stop().await;
     server.finish(cluster).await;
 }

@@ -177,7 +177,9 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
     }
     let count = all.len();
     let missing = cluster.missing_rights(all, &name).await;
-    findings.extend(rights(count, missing.map_err(CommandError::Rights)?));
+    let missing = missing.map_err(CommandError::Rights)?;
+    let user = cluster.user().await.unwrap_or_else(|| "the caller".to_owned());
+    findings.extend(rights(&user, count, missing, &options.lease_namespace));
     findings.push(node_is_off::of_caller(&cluster, &name).await?);
     if used.is_whole() {
         findings.push(published(&cluster, &options.driver).await);
@@ -338,13 +340,19 @@ fn overrides(file: Option<&Path>) -> Finding {
     }
 }
 
-/// Rights that the driver needs and the caller does not have.
-fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
+/// Rights that the driver needs and this user does not have. `namespace`: the driver's own.
+fn rights(user: &str, count: usize, missing: Vec<Right>, namespace: &str) -> Vec<Finding> {
     const SUBJECT: &str = "rights";
     if missing.is_empty() {
-        let text = format!("the caller has all {count} rights that the driver needs");
+        let text = format!("{user} has all {count} rights that the driver needs");
         return vec![Finding::fine(SUBJECT, text)];
     }
+    let whose = format!(
+        "{user} lacks {} of {count} rights that the driver needs",
+        missing.len()
+    );
+    let remedy = format!("to ask for the driver's account: --as system:serviceaccount:{namespace}:scupper");
+    let whose = Finding::note(SUBJECT, whose, remedy);
     let findings = missing.into_iter().map(|right| {
         let (place, remedy) = lacking(&right);
         let text = format!("no right to {}{place}, needed {}", right.name(), right.purpose);
@@ -354,7 +362,7 @@ fn rights(count: usize, missing: Vec<Right>) -> Vec<Finding> {
             Finding::note(SUBJECT, text, remedy)
         }
     });
-    findings.collect()
+    std::iter::once(whose).chain(findings).collect()
 }
 
 /// Where a right is missing, as far as that is in one place, and what to do.

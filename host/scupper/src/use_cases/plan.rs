@@ -32,6 +32,9 @@ mod target;
 pub use target::PlannedTrigger;
 pub(crate) use target::{DrainRequestToPlan, PlanTarget};
 
+/// A person plans again after a hiccup.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// What to plan.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
@@ -86,6 +89,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         connection: options.connection.clone(),
         eviction_timeout: options.settings.eviction_timeout,
         page_size: options.settings.page_size,
+        refusal_patience: PATIENCE,
         recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };

@@ -17,6 +17,9 @@ use scupper_common::clock::Clock;
 use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_or_recall};
 use scupper_report::{LeaseHolder, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text};
 
+/// A person reads it again after a hiccup.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// How often to check the process that drains while nothing changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -39,6 +42,7 @@ pub struct StatusOptions {
 pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
+        refusal_patience: PATIENCE,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -126,7 +130,7 @@ pub(super) async fn follow(
 ) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, CommandError> {
     let unseen = DriverError::of_node(node);
     let lifecycle_events = match cluster.clone().in_served_group().await.map_err(unseen)? {
-        Some(cluster) => cluster.lifecycle_events(node),
+        Some(cluster) => cluster.lifecycle_events_if_allowed(node),
         None => stream::once(std::future::ready(Change::Listed(Vec::new()))).boxed(),
     };
     let diff = stream::select(

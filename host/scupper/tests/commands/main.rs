@@ -21,6 +21,7 @@ mod diagnosing;
 mod displaying;
 mod draining;
 mod events;
+mod few_rights;
 mod flags;
 mod forcing;
 mod foreign_objects;

@@ -22,6 +22,7 @@ mod limit;
 mod local_data;
 mod node_is_off;
 mod parity;
+mod people;
 mod pre_flight;
 mod raising;
 mod restarts;

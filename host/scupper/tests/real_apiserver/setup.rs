@@ -1,6 +1,6 @@
 //! What several tests of this folder need: objects on the API server, configuration files, waiting.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,16 +23,29 @@ impl Account {
     }
 
     pub(super) fn of_namespace(testbed: &Testbed, namespace: &str) -> Self {
+        Self::with_roles(testbed, namespace, &["cluster-admin"], ["*", "*", "*"])
+    }
+
+    /// With these ClusterRoles. `last`: a right of the last one: verb, group, resource.
+    pub(super) fn with_roles(
+        testbed: &Testbed,
+        namespace: &str,
+        roles: &[&str],
+        [verb, group, resource]: [&str; 3],
+    ) -> Self {
         let account = format!("{namespace}/driver");
         let args = ["--serviceaccount", &account, "--seconds", "7200", "--kubeconfig"];
         let kubeconfig = PathBuf::from(testbed.run(&["token"], &args).trim());
         let api = "rbac.authorization.k8s.io";
-        let binding = json!({"metadata": {"name": namespace},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": namespace}]});
-        testbed.post(&format!("/apis/{api}/v1/clusterrolebindings"), &binding);
+        for role in roles {
+            let binding = json!({"metadata": {"name": format!("{namespace}-{role}")},
+                "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": namespace}]});
+            testbed.post(&format!("/apis/{api}/v1/clusterrolebindings"), &binding);
+        }
         let user = format!("system:serviceaccount:{namespace}:driver");
-        let review = json!({"spec": {"user": user, "resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}}});
+        let attributes = json!({"verb": verb, "group": group, "resource": resource});
+        let review = json!({"spec": {"user": user, "resourceAttributes": attributes}});
         let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
         until("the binding takes effect", || {
             testbed.post(reviews, &review)["status"]["allowed"] == true
@@ -77,10 +90,15 @@ pub(super) fn scupper(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String)
 }
 
 /// The same, and its errors.
-#[expect(clippy::print_stdout, reason = "the output of a failed test shows it")]
 pub(super) fn scupper_with_errors(testbed: &Testbed, args: &[&str]) -> (Option<i32>, String, String) {
+    scupper_as(&testbed.kubeconfig(), args)
+}
+
+/// The same, as the user of a kubeconfig.
+#[expect(clippy::print_stdout, reason = "the output of a failed test shows it")]
+pub(super) fn scupper_as(kubeconfig: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scupper"));
-    let command = command.args(args).env("KUBECONFIG", testbed.kubeconfig());
+    let command = command.args(args).env("KUBECONFIG", kubeconfig);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -146,7 +146,8 @@ async fn is_cordoned(installed: &Installed, node: &str) -> bool {
     installed.get(node).await["spec"]["unschedulable"] == true
 }
 
-/// Permissions that this drain does not need, since its transition exists, though with wrong content.
+/// Permissions that this drain does not need, since its transition exists, though with wrong content, and what may not be
+/// watched is listed again and again.
 fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
     let resources = [
         "daemonsets",
@@ -154,7 +155,7 @@ fn tells_less_without([verb, _, resource]: &[String; 3]) -> bool {
         "events",
         "lifecycletransitions",
     ];
-    resources.contains(&resource.as_str()) && (verb != "get")
+    verb == "watch" || resources.contains(&resource.as_str()) && verb != "get"
 }
 
 /// An account with all permissions but one, or with all. Those for leases are limited to a namespace, and kept.

@@ -28,6 +28,33 @@ impl Forbidden {
     }
 }
 
+/// All that a user may do, as a ClusterRole says it.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    pub(crate) user: String,
+    /// Verb and resource, as in [`Forbidden`].
+    pub(crate) rights: Vec<(String, String)>,
+}
+
+/// A rule that refuses requests.
+#[derive(Clone, Debug)]
+pub(crate) enum Rule {
+    Forbidden(Forbidden),
+    AllBut(Allowed),
+}
+
+impl Rule {
+    fn hits(&self, asker: &Asker, verb: &str, resource: &str) -> bool {
+        match self {
+            Self::Forbidden(rule) => rule.hits(asker, verb, resource),
+            Self::AllBut(allowed) => {
+                let rights = &allowed.rights;
+                allowed.user == asker.user && !rights.iter().any(|it| it.0 == verb && it.1 == resource)
+            }
+        }
+    }
+}
+
 /// The client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
@@ -45,7 +72,7 @@ fn resource(target: &Target) -> String {
 
 /// Refuses a request if a rule or the node authorizer does.
 pub(crate) fn check(
-    rules: &[Forbidden],
+    rules: &[Rule],
     asker: &Asker,
     verb: &str,
     target: &Target,
@@ -59,7 +86,7 @@ pub(crate) fn check(
 }
 
 /// The response to a SelfSubjectAccessReview, from the rules without the node authorizer.
-pub(crate) fn review(rules: &[Forbidden], asker: &Asker, mut review: Value) -> Value {
+pub(crate) fn review(rules: &[Rule], asker: &Asker, mut review: Value) -> Value {
     let attributes = review
         .pointer("/spec/resourceAttributes")
         .cloned()
@@ -76,6 +103,15 @@ pub(crate) fn review(rules: &[Forbidden], asker: &Asker, mut review: Value) -> V
         review.insert("status".to_owned(), json!({ "allowed": allowed }));
     }
     review
+}
+
+/// The response to a SelfSubjectReview.
+pub(crate) fn own_name(asker: &Asker) -> Value {
+    json!({
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "SelfSubjectReview",
+        "status": {"userInfo": {"username": asker.user}},
+    })
 }
 
 fn refusal(asker: &Asker, verb: &str, target: &Target) -> Failure {

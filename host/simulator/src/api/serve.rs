@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::access::{self, Asker, Forbidden};
+use super::access::{self, Asker, Rule};
 use super::discovery;
 use super::failure::Failure;
 use super::faults::{Dropped, Faults};
@@ -38,6 +38,7 @@ const CLOSING: Duration = Duration::from_secs(1);
 
 /// The resource by which every user may ask for its permissions.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const OWN_NAME: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// The state that all connections share.
 pub(crate) struct Service {
@@ -45,7 +46,7 @@ pub(crate) struct Service {
     pub(crate) kinds: Vec<Arc<Kind>>,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
-    pub(crate) forbidden: Mutex<Vec<Forbidden>>,
+    pub(crate) rules: Mutex<Vec<Rule>>,
     pub(crate) running: watch::Sender<bool>,
     pub(crate) breaker: Mutex<CancellationToken>,
     pub(crate) bookmark_every: Duration,
@@ -142,6 +143,7 @@ impl Service {
                     let asked = serde_json::from_slice(&body).unwrap_or_default();
                     Ok(Answer::Object(201, access::review(&self.rules(), &asker, asked)))
                 }
+                OWN_NAME => Ok(Answer::Object(201, access::own_name(&asker))),
                 path => discovery::answer(path, &self.kinds)
                     .map(|it| Answer::Object(200, it))
                     .ok_or_else(Failure::no_such_path),
@@ -177,8 +179,8 @@ impl Service {
         asked.answer(&self.store, setting).await
     }
 
-    fn rules(&self) -> Vec<Forbidden> {
-        let rules = self.forbidden.lock().unwrap_or_else(PoisonError::into_inner);
+    fn rules(&self) -> Vec<Rule> {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.clone()
     }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::access::Forbidden;
+use super::access::{Allowed, Forbidden, Rule};
 use super::cluster;
 use super::faults::{Fault, Faults};
 use super::kinds::{self, Kind, Lifecycle};
@@ -118,7 +118,7 @@ impl ApiServer {
             kinds,
             log: RequestLog::default(),
             faults: Faults::new(),
-            forbidden: std::sync::Mutex::new(Vec::new()),
+            rules: std::sync::Mutex::new(Vec::new()),
             running: watch::Sender::new(true),
             breaker: std::sync::Mutex::new(stop.child_token()),
             bookmark_every: options.bookmark_every,
@@ -248,20 +248,26 @@ impl ApiServer {
 
     /// Adds a rule for refused requests.
     pub fn set_forbidden(&self, rule: Forbidden) {
-        self.service
-            .forbidden
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(rule);
+        self.rules().push(Rule::Forbidden(rule));
+    }
+
+    /// From now on the user with this bearer token has only these rights: verb and resource, as in [`Forbidden`].
+    pub fn allow_only(&self, user: &str, rights: &[(&str, &str)]) {
+        let owned = |(verb, resource): &(&str, &str)| ((*verb).to_owned(), (*resource).to_owned());
+        let allowed = Allowed {
+            user: user.to_owned(),
+            rights: rights.iter().map(owned).collect(),
+        };
+        self.rules().push(Rule::AllBut(allowed));
     }
 
     /// Removes all rules.
     pub fn clear_forbidden(&self) {
-        self.service
-            .forbidden
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.rules().clear();
+    }
+
+    fn rules(&self) -> std::sync::MutexGuard<'_, Vec<Rule>> {
+        self.service.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

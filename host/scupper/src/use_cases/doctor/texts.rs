@@ -207,8 +207,8 @@ fn every_finding() {
             .into_iter()
             .filter_map(|more| unserved(&kind, more))
             .collect(),
-        rights(all.len(), Vec::new()),
-        rights(all.len(), all),
+        rights("ops@example.com", all.len(), Vec::new(), "scupper"),
+        rights("ops@example.com", all.len(), all, "scupper"),
         off.to_vec(),
         vec![
             transitions_found("drain.slm.k8s.io", &[]),

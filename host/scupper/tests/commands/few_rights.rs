@@ -1,0 +1,93 @@
+//! A person with the rights that `kubectl drain` needs, who may not watch, and has no right to what only Scupper knows of.
+
+use std::time::{Duration, Instant};
+
+use scupper_simulator::api::objects;
+use serde_json::json;
+
+use crate::rig::{Rig, Run};
+
+/// `kubectl drain` reads the node and each DaemonSet by name; whoever may do that may usually list them.
+const OF_KUBECTL: &[(&str, &str)] = &[
+    ("get", "nodes"),
+    ("list", "nodes"),
+    ("patch", "nodes"),
+    ("get", "pods"),
+    ("list", "pods"),
+    ("create", "pods/eviction"),
+    ("get", "daemonsets.apps"),
+    ("list", "daemonsets.apps"),
+];
+
+/// A cluster with a pod of `shop`, a pod of a DaemonSet, and this person.
+fn cluster(rights: &[(&str, &str)]) -> Rig {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.apply(json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"namespace": "kube-system", "name": "proxy"}, "spec": {},
+    }));
+    rig.apply(objects::pod("kube-system", "proxy", "worker-1").daemonset("proxy"));
+    let file = rig.dir.path().join("kubeconfig");
+    std::fs::write(file, rig.api.kubeconfig_for("sre")).unwrap();
+    rig.api.allow_only("sre", rights);
+    rig
+}
+
+/// Runs it, and says how long it took.
+fn timed(rig: &Rig, args: &[&str]) -> (Run, Duration) {
+    let begun = Instant::now();
+    let run = rig.run(args);
+    (run, begun.elapsed())
+}
+
+#[test]
+fn whoever_may_use_kubectl_drain_can_plan_drain_and_see_the_status() {
+    let rig = cluster(OF_KUBECTL);
+    let (plan, took) = timed(&rig, &["plan", "worker-1", "--ignore-daemonsets"]);
+    assert_eq!(plan.code, Some(0), "{plan:#?}");
+    assert!(plan.stdout.contains("shop/web"), "{plan:#?}");
+    assert!(
+        took < Duration::from_secs(9),
+        "a person waits: {took:?} {plan:#?}"
+    );
+    let (status, took) = timed(&rig, &["status", "worker-1"]);
+    assert_eq!(status.code, Some(0), "{status:#?}");
+    assert!(status.stdout.contains("shop/web"), "{status:#?}");
+    assert!(
+        took < Duration::from_secs(9),
+        "a person waits: {took:?} {status:#?}"
+    );
+
+    let drain = rig.run(&["drain", "worker-1", "--local", "--ignore-daemonsets"]);
+    assert_eq!(drain.code, Some(0), "{drain:#?}");
+    assert!(!rig.pods().contains(&"web".to_owned()), "{drain:#?}");
+    assert!(rig.is_cordoned("worker-1"), "{drain:#?}");
+    let uncordon = rig.run(&["uncordon", "worker-1", "--local"]);
+    assert_eq!(uncordon.code, Some(0), "{uncordon:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{uncordon:#?}");
+}
+
+#[test]
+fn the_right_that_is_missing_is_named_at_once() {
+    for (verb, resource) in [("get", "nodes"), ("list", "pods")] {
+        let rights: Vec<_> = OF_KUBECTL
+            .iter()
+            .copied()
+            .filter(|it| *it != (verb, resource))
+            .collect();
+        let rig = cluster(&rights);
+        for args in [
+            &["plan", "worker-1"][..],
+            &["status", "worker-1"],
+            &["drain", "worker-1", "--local"],
+        ] {
+            let (run, took) = timed(&rig, args);
+            assert_eq!(run.code, Some(4), "{verb} {resource}: {run:#?}");
+            let named = run.stderr.contains("no right to") && run.stderr.contains("ClusterRole");
+            assert!(named, "{verb} {resource}: {run:#?}");
+            assert!(took < Duration::from_secs(9), "{took:?}: {run:#?}");
+            assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
+        }
+    }
+}
