@@ -19,10 +19,10 @@ const REASON: &str = "undone by scupper uncordon, because the process that drain
 /// An abandoned drain.
 pub(super) struct AbandonedDrain {
     /// Its Lease, so that it need not be waited for again.
-    lease: Option<ObservedLease>,
+    pub(super) lease: Option<ObservedLease>,
 }
 
-/// The abandoned drain of the node, if there is one. Waits until the Lease shows whether its process is alive.
+/// The abandoned drain of a node on which another process seems to work, if it is one. Waits until the Lease shows whether its process is alive.
 pub(super) async fn find(
     cluster: &Cluster,
     options: &LocalOptions,
@@ -88,10 +88,5 @@ impl AbandonedDrain {
         // A drain that undoes an abandoned one looks for no other.
         let undone = Box::pin(run(options, std::future::pending())).await?;
         undone.into_iter().try_for_each(|node| node.result.map(|_| ()))
-    }
-
-    /// What this process has observed of its Lease.
-    pub(super) fn lease(&self) -> Option<ObservedLease> {
-        self.lease.clone()
     }
 }

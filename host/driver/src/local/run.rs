@@ -134,16 +134,22 @@ impl LocalDrains {
         }
         let mut leases = self.leases.clone();
         let mut take_over = self.options.take_over;
-        if let Some(abandoned) = abandoned::find(&self.cluster, &self.options, node).await? {
-            match self.options.intent {
-                Intent::Uncordon => abandoned.undo(&self.options, node).await?,
-                Intent::Drain => {
-                    take_over = true;
-                    leases.observed = abandoned.lease();
+        let read = async |take_over| begin::read_start(&self.cluster, &self.options, take_over, node).await;
+        let start = match read(take_over).await {
+            Err(busy @ DriverError::Local(LocalError::Busy { .. })) => {
+                let abandoned = abandoned::find(&self.cluster, &self.options, node).await?;
+                let abandoned = abandoned.ok_or(busy)?;
+                match self.options.intent {
+                    Intent::Uncordon => abandoned.undo(&self.options, node).await?,
+                    Intent::Drain => {
+                        take_over = true;
+                        leases.observed = abandoned.lease;
+                    }
                 }
+                read(take_over).await?
             }
-        }
-        let start = begin::read_start(&self.cluster, &self.options, take_over, node).await?;
+            start => start?,
+        };
         let since = self.options.clock.now();
         let own_id = new_id(since);
         let request = self.request(&own_id, since, &start);
