@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::rig::{Rig, Run};
 
-/// `kubectl drain` reads the node and each DaemonSet by name; whoever may do that may usually list them.
+/// `kubectl drain` gets the node and each DaemonSet by name. The roles that are used for it also grant `list`.
 const OF_KUBECTL: &[(&str, &str)] = &[
     ("get", "nodes"),
     ("list", "nodes"),

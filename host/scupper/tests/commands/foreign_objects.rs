@@ -29,9 +29,7 @@ fn a_cancel_of_another_drain_stops_nothing() {
 #[test]
 fn the_status_of_another_drain_is_not_reported_for_this_one() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
+    let drain = rig.drain_of_stuck_pod();
     annotate(&rig, "scupper.dev/drain-status", VIEW);
     let run = rig.run(&["status", "worker-1", "--output", "json"]);
     assert!(run.stdout.contains("\"driver\":null"), "{run:#?}");

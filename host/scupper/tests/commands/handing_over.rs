@@ -374,9 +374,7 @@ fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
 #[test]
 fn a_drain_from_a_terminal_is_cancelled_from_another() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
+    let drain = rig.drain_of_stuck_pod();
     let run = rig.run(&["cancel", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(
@@ -397,9 +395,7 @@ fn a_drain_from_a_terminal_is_cancelled_from_another() {
 #[test]
 fn cancel_of_a_killed_drain_rolls_it_back() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
+    let drain = rig.drain_of_stuck_pod();
     drain.kill();
     let run = rig.run(&["cancel", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, Forbidden};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::{Rig, Running};
@@ -13,23 +13,6 @@ const LEASES: &str = "leases.coordination.k8s.io";
 
 fn lease(rig: &Rig) -> Option<Value> {
     rig.objects(LEASES).pop()
-}
-
-/// An unknown process holds it.
-fn give_away(rig: &Rig) {
-    rig.apply(json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"namespace": "scupper", "name": "worker-1"},
-        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 30, "leaseTransitions": 1},
-    }));
-}
-
-fn drain_of_stuck_pod(rig: &Rig) -> Running {
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
-    drain
 }
 
 /// A second process, which stands by.
@@ -51,7 +34,7 @@ fn deletes_of_stuck(rig: &Rig) -> usize {
 #[test]
 fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     let rig = Rig::new();
-    let drain = drain_of_stuck_pod(&rig);
+    let drain = rig.drain_of_stuck_pod();
     let held = lease(&rig).unwrap();
     assert_eq!(
         (&held["metadata"]["name"], &held["metadata"]["namespace"]),
@@ -62,7 +45,7 @@ fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(drain.ended().code, Some(0));
     assert_eq!(lease(&rig), None, "the next process need not wait");
-    let drain = drain_of_stuck_pod(&rig);
+    let drain = rig.drain_of_stuck_pod();
     drain.signal(Signal::INT);
     assert_eq!(drain.ended().code, Some(5));
     assert_eq!(lease(&rig), None);
@@ -71,7 +54,7 @@ fn a_drain_holds_the_lease_of_its_node_and_releases_it() {
 #[test]
 fn a_takeover_waits_while_the_holder_of_the_lease_lives() {
     let rig = Rig::new();
-    let first = drain_of_stuck_pod(&rig);
+    let first = rig.drain_of_stuck_pod();
     let holder = lease(&rig).unwrap()["spec"]["holderIdentity"].clone();
     let second = beside(&rig);
     assert_eq!(lease(&rig).unwrap()["spec"]["holderIdentity"], holder);
@@ -86,7 +69,7 @@ fn a_takeover_waits_while_the_holder_of_the_lease_lives() {
 #[test]
 fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
     let rig = Rig::new();
-    let first = drain_of_stuck_pod(&rig);
+    let first = rig.drain_of_stuck_pod();
     first.kill();
     let second = rig.start(&["drain", "worker-1", "--take-over"]);
     until("the second one has the lease", || {
@@ -102,7 +85,7 @@ fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
 #[test]
 fn a_takeover_stopped_while_it_waits_cancels_the_drain() {
     let rig = Rig::new();
-    let first = drain_of_stuck_pod(&rig);
+    let first = rig.drain_of_stuck_pod();
     let second = beside(&rig);
     second.signal(Signal::INT);
     first.kill();
@@ -118,7 +101,7 @@ fn a_takeover_stopped_while_it_waits_cancels_the_drain() {
 fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
-    give_away(&rig);
+    rig.leased_to("somebody", 30);
     let drain = rig.start(&["drain", "worker-1"]);
     until("it stands by", || drain.stderr().contains("standing by: "));
     drain.signal(Signal::INT);
@@ -132,7 +115,7 @@ fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
 #[test]
 fn a_drain_that_waited_uses_the_node_as_it_is_then() {
     let rig = Rig::new();
-    let first = drain_of_stuck_pod(&rig);
+    let first = rig.drain_of_stuck_pod();
     let second = beside(&rig);
     first.signal(Signal::INT);
     assert_eq!(first.ended().code, Some(5));
@@ -146,7 +129,7 @@ fn a_drain_that_waited_uses_the_node_as_it_is_then() {
 #[test]
 fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     let rig = Rig::new();
-    let drain = drain_of_stuck_pod(&rig);
+    let drain = rig.drain_of_stuck_pod();
     let node = Fault::new(Action::Status(503, None)).path("/api/v1/nodes/*");
     rig.api.faults([node.method("PATCH")]);
     drain.signal(Signal::INT);
@@ -155,7 +138,7 @@ fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
         requests.filter(|it| it.status == Some(503)).count()
     };
     until("the order was to be written", || refused() > 0);
-    give_away(&rig);
+    rig.leased_to("somebody", 30);
     until("it knows", || {
         drain
             .stderr()
@@ -235,7 +218,7 @@ fn a_lease_that_cannot_be_taken_is_reported() {
 fn a_waiting_drain_ends_at_its_deadline() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
-    give_away(&rig);
+    rig.leased_to("somebody", 30);
     let drain = rig.start(&["drain", "worker-1", "--timeout", "3s"]);
     let begun = Instant::now();
     let run = drain.ended();
@@ -256,7 +239,7 @@ fn a_waiting_driver_ends_the_drain_at_its_deadline() {
     let rig = Rig::new();
     let agent = Agent::start(&rig, false);
     rig.apply(rig.pod("web", "worker-1"));
-    give_away(&rig);
+    rig.leased_to("somebody", 30);
     let begun = Instant::now();
     let run = rig.run(&asks("drain", &["--timeout", "3s"]));
     let took = begun.elapsed();

@@ -109,6 +109,23 @@ impl Rig {
         self.start(args).ended()
     }
 
+    /// A drain of worker-1 from a terminal, which has asked the only pod to leave and waits for it.
+    pub(crate) fn drain_of_stuck_pod(&self) -> Running {
+        self.apply(self.pod("stuck", "worker-1").stuck());
+        let mut drain = self.start(&["drain", "worker-1"]);
+        drain.prints("evict    shop/stuck");
+        drain
+    }
+
+    /// A process of another machine holds the Lease of worker-1, for so many seconds.
+    pub(crate) fn leased_to(&self, holder: &str, seconds: u32) {
+        self.apply(serde_json::json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": "scupper", "name": "worker-1"},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": 1},
+        }));
+    }
+
     pub(crate) fn node(&self, name: &str) -> Value {
         self.objects("nodes")
             .into_iter()

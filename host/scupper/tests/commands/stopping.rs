@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM, kill -9, and two drains of one node.
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::kubelet_node::until;
 use crate::rig::Rig;
@@ -40,9 +40,7 @@ fn a_cordon_that_was_there_before_stays() {
 #[test]
 fn the_second_signal_ends_it_at_once_and_another_process_continues() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
+    let drain = rig.drain_of_stuck_pod();
     // Nothing can be reverted while the API server does not answer.
     rig.api.pause();
     drain.signal(Signal::INT);
@@ -57,10 +55,7 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues() {
 /// A cluster where a drain was killed.
 fn killed() -> Rig {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
-    drain.kill();
+    rig.drain_of_stuck_pod().kill();
     rig
 }
 
@@ -88,9 +83,7 @@ fn an_uncordon_undoes_a_killed_drain_first() {
 #[test]
 fn a_drain_whose_process_is_alive_is_not_continued() {
     let rig = Rig::new();
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&["drain", "worker-1"]);
-    drain.prints("evict    shop/stuck");
+    let drain = rig.drain_of_stuck_pod();
     for command in ["drain", "uncordon"] {
         let run = rig.run(&[command, "worker-1"]);
         assert_eq!(run.code, Some(5), "{run:#?}");
@@ -108,7 +101,7 @@ fn a_drain_whose_process_is_alive_is_not_continued() {
 #[test]
 fn a_drain_of_another_machine_is_continued_once_its_lease_has_expired() {
     let rig = killed();
-    rig.apply(held_by_another_machine(1));
+    rig.leased_to("laptop", 1);
     let mut drain = rig.start(&["drain", "worker-1"]);
     drain.prints("command drain-worker-1");
     let said = drain.stderr();
@@ -120,26 +113,18 @@ fn a_drain_of_another_machine_is_continued_once_its_lease_has_expired() {
     }
     drain.kill();
     // One that is renewed meanwhile is not abandoned.
-    rig.apply(held_by_another_machine(300));
+    rig.leased_to("laptop", 300);
     let drain = rig.start(&["drain", "worker-1"]);
     until("it waits for the Lease", || {
         drain.stderr().contains("laptop drains it")
     });
-    rig.apply(held_by_another_machine(299));
+    rig.leased_to("laptop", 299);
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
         run.stderr.contains("another process works on node worker-1"),
         "{run:#?}"
     );
-}
-
-fn held_by_another_machine(seconds: u32) -> Value {
-    json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"namespace": "scupper", "name": "worker-1"},
-        "spec": {"holderIdentity": "laptop", "leaseDurationSeconds": seconds, "leaseTransitions": 1},
-    })
 }
 
 /// Worker-1 has the checkpoint of a drain whose process is gone.

@@ -59,11 +59,7 @@ fn mark_as(rig: &Rig, trigger: &str) {
 
 /// The driver ran on another machine than this command, and its Lease is valid for so long.
 fn held_elsewhere(rig: &Rig, seconds: u32) {
-    rig.apply(json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"namespace": "scupper", "name": "worker-1"},
-        "spec": {"holderIdentity": "scupper/scupper-x7d2p", "leaseDurationSeconds": seconds, "leaseTransitions": 1},
-    }));
+    rig.leased_to("scupper/scupper-x7d2p", seconds);
 }
 
 #[track_caller]
