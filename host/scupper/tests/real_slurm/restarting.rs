@@ -76,7 +76,12 @@ async fn in_driver_mode_reset_statistics_do_not_override_an_operator() {
         driver.reported()
     );
     // Where slurmd was slow to answer, Slurm marks the node's state for a moment.
-    until("slurmd answers", async || testbed.node() == "mixed none").await;
+    until("slurmd answers", async || {
+        let node = testbed.node();
+        assert!(node.starts_with("mixed") && node.ends_with(" none"), "{node}");
+        node == "mixed none"
+    })
+    .await;
     let events = driver.events("SlurmNodeResumed");
     assert_eq!(events.len(), 1, "{events:?}\n{}", driver.reported());
 }
