@@ -146,9 +146,9 @@ class Schedule:
         with open(running.output, errors='replace') as file:
             output = file.read()
         os.remove(running.output)
-        self._over(Result(running.job, state, running.begin - self.begin, wall, cpu, output=output), output)
+        self._over(Result(running.job, state, running.begin - self.begin, wall, cpu, output=output))
 
-    def _over(self, result, output=''):
+    def _over(self, result):
         job = result.job
         if job in self.waiting:
             self.waiting.remove(job)
@@ -159,7 +159,7 @@ class Schedule:
             job.passed()
         took = f' after {result.wall:.1f} s, {result.cpu:.1f} s of CPU'
         words = f'{result.state}: {result.why}' if result.why else result.state + took
-        print(f'\n== {job.name}: {words}\n{output}', end='', flush=True)
+        print(f'\n== {job.name}: {words}\n{result.output}', end='', flush=True)
 
     def _end(self):
         """An interrupted run must not leave servers behind."""

@@ -105,8 +105,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How long before its first pod leaves each workload is to learn of it, where it is: if the machine is off, nobody can act
-    /// on a notice.
+    /// How long before its first pod leaves a workload gets its notice. `None`: it gets none; on a machine that is off nobody
+    /// could act on it.
     pub fn notice(&self) -> Option<Duration> {
         Some(self.notify_before).filter(|before| !before.is_zero() && !self.machine_is_off)
     }

@@ -1,6 +1,8 @@
 //! The commands that do not drain in their own process: plan, status, hand-over to the driver, cancel, doctor, cleanup.
 //! They return results; `node`, `doctor` and `commands` print them.
 
+use std::time::Duration;
+
 mod cleanup;
 mod details;
 mod doctor;
@@ -22,3 +24,6 @@ pub(crate) use handover::{
 pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan};
 pub use plan::{Planned, PlannedTrigger};
 pub use status::{StatusOptions, status};
+
+/// How long a refused read that a command can do without may be a hiccup: whoever typed the command can type it again.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);

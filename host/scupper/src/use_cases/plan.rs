@@ -12,7 +12,7 @@ use scupper_engine::{
 };
 use tokio::time::timeout;
 
-use crate::use_cases::CommandError;
+use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
 use scupper_cluster::{Cluster, ConnectOptions, Connection, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
@@ -31,9 +31,6 @@ mod target;
 
 pub use target::PlannedTrigger;
 pub(crate) use target::{DrainRequestToPlan, PlanTarget};
-
-/// A person plans again after a hiccup.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What to plan.
 #[derive(Clone, Debug)]
@@ -89,7 +86,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         connection: options.connection.clone(),
         eviction_timeout: options.settings.eviction_timeout,
         page_size: options.settings.page_size,
-        refusal_patience: PATIENCE,
+        refusal_patience: REFUSAL_PATIENCE,
         recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };

@@ -10,15 +10,12 @@ use scupper_api::{Change, LifecycleEvent};
 use scupper_engine::{Budget, Event, Node, Pod, Uid};
 use tokio::time::timeout;
 
-use crate::use_cases::CommandError;
 use crate::use_cases::details::DetailReader;
+use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_or_recall};
 use scupper_report::{LeaseHolder, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text};
-
-/// A person reads it again after a hiccup.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often to check the process that drains while nothing changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -42,7 +39,7 @@ pub struct StatusOptions {
 pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
-        refusal_patience: PATIENCE,
+        refusal_patience: REFUSAL_PATIENCE,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
