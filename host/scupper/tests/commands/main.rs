@@ -54,6 +54,7 @@ mod stopping;
 mod surging;
 mod taking_over;
 mod terminal;
+mod unclaimed;
 mod uncordoning;
 mod undoing;
 mod volumes;

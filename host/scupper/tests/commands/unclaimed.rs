@@ -1,0 +1,57 @@
+//! Requests that no driver claims.
+
+use serde_json::json;
+
+use crate::kubelet_node::{Agent, EVENTS, asks, until};
+use crate::rig::Rig;
+
+/// Only the first one has a driver that claims it.
+#[test]
+fn any_finished_node_makes_room_for_the_next_delegated_one() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let nodes = ["worker-2", "worker-3", "--parallel", "2", "--claim-timeout", "1s"];
+    let drain = rig.start(&asks("drain", &nodes));
+    until("the last one is given up beside the first one", || {
+        let lines = drain.stdout();
+        let mut lines = lines.lines().filter(|line| line.starts_with("worker-3 "));
+        lines.any(|line| line.contains("not claimed within 1s"))
+    });
+    assert!(rig.is_cordoned("worker-1"));
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let ends = run.stdout.lines().last();
+    assert_eq!(ends, Some("not done: worker-2, worker-3"), "{run:#?}");
+}
+
+#[test]
+fn an_event_that_no_driver_claims_is_deleted() {
+    let rig = Rig::new();
+    let agent = Agent::start(&rig, false);
+    let _kubelet = agent.without_driver();
+    rig.apply(rig.pod("web", "worker-1"));
+    let driver = rig
+        .pod("scupper-x7d2p", "worker-1")
+        .label("app.kubernetes.io/name", "scupper");
+    rig.apply(driver);
+    let run = rig.run(&asks("drain", &["--claim-timeout", "5s"]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    for words in [
+        "no answer from the driver: its pod shop/scupper-x7d2p is ",
+        "not claimed within 5s",
+        "--local",
+        "nothing was begun",
+    ] {
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    rig.api.store().delete("pods", "shop", "scupper-x7d2p").unwrap();
+    let run = rig.run(&asks("drain", &["--claim-timeout", "5s"]));
+    let words =
+        "no answer from the driver: there is no driver's pod on node worker-1; the request is withdrawn in ";
+    assert!(run.stdout.contains(words), "{run:#?}");
+    assert_eq!(json!(rig.objects(EVENTS)), json!([]));
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["web"]);
+}
