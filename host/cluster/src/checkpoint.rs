@@ -67,6 +67,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "is_false")]
     inherited: bool,
     #[serde(default, skip_serializing_if = "is_false")]
+    ahead: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
     drained: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cancelled: Option<String>,
@@ -181,6 +183,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         only_pods: checkpoint.only_pods,
         own_cordon: checkpoint.own_cordon,
         inherited: checkpoint.inherited,
+        ahead: checkpoint.ahead,
         drained: checkpoint.drained,
         cancelled: checkpoint.cancelled.clone(),
         held: checkpoint.held,
@@ -229,6 +232,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         only_pods: wire.only_pods,
         own_cordon: wire.own_cordon,
         inherited: wire.inherited,
+        ahead: wire.ahead,
         drained: wire.drained,
         cancelled: wire.cancelled,
         held: wire.held,

@@ -38,6 +38,9 @@ pub struct Checkpoint {
     pub own_cordon: bool,
     /// It is ours from an earlier drain: giving this one up does not lift it.
     pub inherited: bool,
+    /// A command cordoned the node ahead of its drain, which has not come to its own cordon: the next drain of the node
+    /// makes this cordon its own, and lifts it if it ends before.
+    pub ahead: bool,
     /// A drain of ours had drained the node already when this one found it, or, once this one is over, this one has. A
     /// request that names its pods never drains a node.
     pub drained: bool,
@@ -111,6 +114,36 @@ pub struct SavedHook {
 }
 
 impl Checkpoint {
+    /// Of a drain of this node that has done nothing and whose request says nothing.
+    pub fn blank(node: Uid, started: Time) -> Self {
+        Self {
+            node,
+            id: String::new(),
+            name: String::new(),
+            trigger: String::new(),
+            intent: Intent::Drain,
+            phase: Phase::Planning,
+            started,
+            deadline: None,
+            only_pods: None,
+            own_cordon: false,
+            inherited: false,
+            ahead: false,
+            drained: false,
+            cancelled: None,
+            held: None,
+            to_undo: ToUndo::new(),
+            hooks: Vec::new(),
+            done: Vec::new(),
+            returns: BTreeMap::new(),
+            stays: BTreeSet::new(),
+            ended_well: false,
+            raised: Vec::new(),
+            volumes_since: None,
+            counts: Counts::default(),
+        }
+    }
+
     /// How it is to end, where that was known when it was saved.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match (&self.phase, &self.cancelled) {
@@ -141,9 +174,9 @@ impl Checkpoint {
     }
 
     /// This drain has ended, with its cordon if that is on the node, or a drain before it had drained the node: another
-    /// drain that is given up leaves the cordon.
+    /// drain that is given up leaves the cordon. One that was made ahead of a drain has no other owner than that drain.
     pub(crate) const fn leaves_its_cordon(&self) -> bool {
-        self.drained || self.ended_well || !self.is_under_way()
+        !self.ahead && (self.drained || self.ended_well || !self.is_under_way())
     }
 
     /// What policies must undo if no process continues this drain: if it never ended, also those whose hooks have begun.

@@ -9,7 +9,6 @@ use super::status::{LeaseHolder, NodeStatus, StatusDetails};
 /// A checkpoint of a drain without hooks and without a deadline.
 pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
     Checkpoint {
-        node: Uid("n".into()),
         id: "id".into(),
         name: "drain-worker-1".into(),
         trigger: trigger.into(),
@@ -18,23 +17,8 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
             _ => Intent::Drain,
         },
         phase,
-        started: Time::default(),
-        deadline: None,
-        only_pods: None,
         own_cordon: true,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: BTreeMap::new(),
-        stays: std::collections::BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: scupper_engine::Counts::default(),
+        ..Checkpoint::blank(Uid("n".into()), Time::default())
     }
 }
 

@@ -112,6 +112,7 @@ impl Numbers {
             only_pods: (self.below(2) == 0).then(|| self.next()),
             own_cordon: self.below(2) == 0,
             inherited: self.below(2) == 0,
+            ahead: self.below(2) == 0,
             drained: self.below(2) == 0,
             cancelled: (self.below(2) == 0).then(|| self.text()),
             held: (self.below(2) == 0).then(|| self.below(2) == 0),
@@ -153,29 +154,13 @@ fn a_checkpoint_survives_a_round_trip() {
 
 fn plain() -> Checkpoint {
     Checkpoint {
-        node: Uid("7a1f3c52-0000-4111-8222-933344445555".into()),
         id: "5d0e8f0e-1111-4222-8333-444455556666".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
-        intent: Intent::Drain,
         phase: Phase::Evicting,
-        started: Time::from_millis(1_790_000_000_000),
         deadline: Some(Time::from_millis(1_790_000_300_000)),
-        only_pods: None,
         own_cordon: true,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: BTreeMap::new(),
-        stays: BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: Counts::default(),
+        ..Checkpoint::blank(Uid("7a1f3c52-0000-4111-8222-933344445555".into()), Time::from_millis(1_790_000_000_000))
     }
 }
 

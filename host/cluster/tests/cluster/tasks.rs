@@ -14,29 +14,12 @@ fn uid() -> Uid {
 
 fn checkpoint() -> Checkpoint {
     Checkpoint {
-        node: uid(),
         id: "i".into(),
         name: "drain-n1".into(),
         trigger: "command".into(),
-        intent: Intent::Drain,
         phase: Phase::Cordoning,
-        started: Time::from_millis(7),
-        deadline: None,
-        only_pods: None,
         own_cordon: true,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: std::collections::BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: std::collections::BTreeMap::new(),
-        stays: std::collections::BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: scupper_engine::Counts::default(),
+        ..Checkpoint::blank(uid(), Time::from_millis(7))
     }
 }
 

@@ -369,29 +369,13 @@ fn new_id(now: Time) -> String {
 /// The checkpoint of a request that has done nothing but make the node's cordon its own.
 fn mark(node: Uid, now: Time, request: &Request) -> Checkpoint {
     Checkpoint {
-        node,
         id: request.id.clone(),
         name: request.name.clone(),
         trigger: request.trigger.clone(),
         intent: request.intent,
         phase: Phase::Finished,
-        started: now,
-        deadline: None,
-        only_pods: None,
         own_cordon: true,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: BTreeMap::new(),
-        stays: BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: Counts::default(),
+        ..Checkpoint::blank(node, now)
     }
 }
 

@@ -20,7 +20,6 @@ const OFF: OccupancyOverrides = OccupancyOverrides {
 
 fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
     Checkpoint {
-        node: Uid("u".to_owned()),
         id: id.to_owned(),
         name: format!("drain-{id}"),
         trigger: trigger.to_owned(),
@@ -29,23 +28,7 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
             _ => Intent::Drain,
         },
         phase,
-        started: Time::default(),
-        deadline: None,
-        only_pods: None,
-        own_cordon: false,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: BTreeMap::new(),
-        stays: BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: Counts::default(),
+        ..Checkpoint::blank(Uid("u".to_owned()), Time::default())
     }
 }
 

@@ -27,29 +27,10 @@ pub extern "C" fn resume(now: u64) {
     let mut drain = DRAIN.lock().unwrap();
     let Some(old) = drain.take() else { return };
     let checkpoint = scupper_engine::Checkpoint {
-        node: Uid(String::new()),
         id: old.request().id.clone(),
-        name: String::new(),
-        trigger: String::new(),
         intent: old.request().intent,
         phase: old.phase(),
-        started: Time::from_millis(now),
-        deadline: None,
-        only_pods: None,
-        own_cordon: false,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: std::collections::BTreeMap::new(),
-        hooks: Vec::new(),
-        done: Vec::new(),
-        returns: std::collections::BTreeMap::new(),
-        stays: std::collections::BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: scupper_engine::Counts::default(),
+        ..scupper_engine::Checkpoint::blank(Uid(String::new()), Time::from_millis(now))
     };
     *drain = Some(Drain::resume(Time::from_millis(now), old.request().clone(), checkpoint));
 }

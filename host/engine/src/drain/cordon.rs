@@ -1,6 +1,8 @@
 //! Making the cordon, finding one, and seeing it lifted.
 //!
-//! The client that cordons first owns the cordon, and we lift only a cordon of ours.
+//! The client that cordons first owns the cordon, and we lift only a cordon of ours. A cordon that a command made ahead of
+//! the drain is not there for the drain until that comes to its own: the hooks before it run, and what ends the drain
+//! before lifts it.
 
 use alloc::boxed::Box;
 
@@ -42,7 +44,7 @@ impl Drain {
     fn make_cordon(&mut self) {
         // Where our mark is, we made it, before its answer came or although none did, and another client has lifted it.
         // An answer that comes later is no news then.
-        if self.mark().is_some_and(|mark| mark.own_cordon) {
+        if self.mark().is_some_and(|mark| mark.own_cordon && !mark.ahead) {
             self.checkpoint_state.set_on_node(true);
             self.enter(Phase::Holding);
             self.uncordoned_by_others();
@@ -82,6 +84,21 @@ impl Drain {
         (mark.id == self.request.id).then_some(mark)
     }
 
+    /// A command cordoned the node ahead of its drain, and this one has not come to its own cordon.
+    pub(super) fn is_cordoned_ahead(&self) -> bool {
+        let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
+        self.cluster.is_cordoned() && !self.cordon.is_decided() && mark.is_some_and(|mark| mark.ahead)
+    }
+
+    /// The drain ends before its own cordon: the one that was made ahead of it is to be lifted.
+    pub(super) fn own_cordon_ahead(&mut self) -> bool {
+        let is_ahead = self.is_cordoned_ahead();
+        if is_ahead {
+            self.cordon.find(Cordon::Ours);
+        }
+        is_ahead
+    }
+
     /// The checkpoint of another drain of ours on the node.
     fn earlier_mark(&self) -> Option<&Checkpoint> {
         let mark = self.cluster.node()?.checkpoint.as_ref()?;
@@ -94,7 +111,7 @@ impl Drain {
     fn find_cordon(&mut self) {
         let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let ours = mark.is_some_and(|mark| mark.own_cordon);
-        let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id);
+        let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id && !mark.ahead);
         let inherited =
             mark.is_some_and(|mark| mark.inherited || (!of_this_drain && mark.leaves_its_cordon()));
         self.cordon.find(match (ours, inherited) {
@@ -132,7 +149,7 @@ impl Drain {
     /// without the cordon, it was made and lifted: the next one is not ours, whatever answer comes. The same is true of the
     /// mark of an earlier drain, whose cordon this one would inherit.
     pub(super) fn settle_cordon(&mut self) {
-        let was_made = self.mark().is_some_and(|mark| mark.own_cordon);
+        let was_made = self.mark().is_some_and(|mark| mark.own_cordon && !mark.ahead);
         let was_found = self.earlier_mark().is_some_and(|mark| mark.own_cordon);
         if was_found && !self.cluster.is_cordoned() && self.cordon.is_unknown() {
             self.cordon.lift();

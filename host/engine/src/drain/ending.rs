@@ -25,6 +25,8 @@ pub(super) struct Ending {
     stopped: Time,
     /// The node was not cordoned then, and this drain had not tried to.
     is_before_cordon: bool,
+    /// The node was cordoned ahead of this drain, whose end takes that back although it has changed nothing else.
+    is_ahead: bool,
     /// Since when nothing but the last write is missing.
     closing: Option<Time>,
     final_written: bool,
@@ -35,6 +37,7 @@ impl Ending {
         Self {
             stopped: now,
             is_before_cordon: false,
+            is_ahead: false,
             closing: None,
             final_written: false,
         }
@@ -108,13 +111,16 @@ impl Drain {
     /// Begins to undo what was changed, if anything was. A process before this one may have died right after its
     /// cordon, before it was saved elsewhere: only the node shows it.
     pub(super) fn begin_rollback(&mut self) {
+        let is_drain = self.request.intent == Intent::Drain;
+        self.ending.is_ahead |= is_drain && self.own_cordon_ahead();
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
         let had_cordoned = self.resumed.is_some_and(Phase::is_past_cordoning);
         let is_early = matches!(self.phase, Phase::Planning | Phase::Preparing) && !had_cordoned;
         let is_open = self.cluster.node().is_some_and(|node| !node.unschedulable);
-        self.ending.is_before_cordon = is_early && is_open && !self.checkpoint_state.is_node_lost();
+        let is_untaken = is_early && is_open && !self.checkpoint_state.is_node_lost();
+        self.ending.is_before_cordon = is_untaken || self.ending.is_ahead;
         let is_over = self.was_over() && !self.releases_held_node();
         if self.request.intent == Intent::Uncordon || is_over || !self.has_changed_anything() {
             return;
@@ -236,7 +242,7 @@ impl Drain {
     fn lifts_cordon(&self) -> bool {
         let node = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
         let is_marked = node.is_some_and(|mark| mark.own_cordon);
-        let puts_back = self.phase == Phase::RollingBack || self.was_rolled_back();
+        let puts_back = self.phase == Phase::RollingBack || self.was_rolled_back() || self.ending.is_ahead;
         self.wants_cordon_lifted() && is_marked && !self.cordon.is_inherited() && puts_back
     }
 

@@ -222,7 +222,7 @@ impl Drain {
         match self.resumed {
             None | Some(Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Uncordoning) => {
                 let begun = self.hooks.any_open();
-                let skip = self.cluster.is_cordoned() && !begun;
+                let skip = self.cluster.is_cordoned() && !begun && !self.is_cordoned_ahead();
                 self.enter(if skip { Phase::Cordoning } else { Phase::Preparing });
             }
             // Hooks that have finished are not called again.

@@ -13,6 +13,7 @@ impl Drain {
     pub(super) fn restore(&mut self, checkpoint: Checkpoint) {
         self.started = checkpoint.started;
         self.cordon = CordonState::known(match (checkpoint.own_cordon, checkpoint.inherited) {
+            _ if checkpoint.ahead => Cordon::Unknown,
             (true, true) => Cordon::Inherited,
             (true, false) => Cordon::Ours,
             (false, _) => Cordon::Unknown,

@@ -13,6 +13,7 @@ impl Drain {
         let hooks = self.hooks.open().map(|(key, hook)| hook.saved(key));
         let done = self.hooks.done();
         let done = done.map(|key| (key.policy.clone(), key.phase, key.subject.clone()));
+        let ahead = self.is_cordoned_ahead();
         Checkpoint {
             node,
             id: self.request.id.clone(),
@@ -29,8 +30,9 @@ impl Drain {
                 .only_pods
                 .as_ref()
                 .map(digest_of_pods),
-            own_cordon,
+            own_cordon: own_cordon || ahead,
             inherited: own_cordon && self.cordon.is_inherited(),
+            ahead,
             drained: self.checkpoint_state.found_drained(),
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),

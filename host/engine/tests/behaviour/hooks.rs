@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::harness::{Host, hooks, planner, pod, request};
 use scupper_engine::{Event, HookPhase, Outcome, Request, StepOutcome, Verdict, Wave, whole_millis};
 
-fn pending(state: &str, after_millis: u64) -> StepOutcome {
+pub(crate) fn pending(state: &str, after_millis: u64) -> StepOutcome {
     StepOutcome::Pending {
         state: state.as_bytes().to_vec(),
         again_after: Duration::from_millis(after_millis),

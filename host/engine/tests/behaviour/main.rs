@@ -3,6 +3,7 @@
 mod budgets;
 mod cancel_annotation;
 mod cordon;
+mod cordoned_ahead;
 mod draft;
 mod drain;
 mod ending;

@@ -143,21 +143,11 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
     assert!(!format!("{before:?}").contains("secret"), "{before:?}");
 
     let left = Checkpoint {
-        node: Uid("n".into()),
         id: "u-1".into(),
         name: "drain-worker-1".into(),
         trigger: "LifecycleEvent".into(),
-        intent: Intent::Drain,
         phase: Phase::Holding,
-        started: at(1),
-        deadline: None,
-        only_pods: None,
         own_cordon: true,
-        inherited: false,
-        drained: false,
-        cancelled: None,
-        held: None,
-        to_undo: BTreeMap::new(),
         hooks: vec![SavedHook {
             policy: "slurm".into(),
             phase: HookPhase::BeforeDrain,
@@ -166,13 +156,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
             state_version: None,
             started: at(2),
         }],
-        done: Vec::new(),
-        returns: BTreeMap::new(),
-        stays: std::collections::BTreeSet::new(),
-        ended_well: false,
-        raised: Vec::new(),
-        volumes_since: None,
-        counts: scupper_engine::Counts::default(),
+        ..Checkpoint::blank(Uid("n".into()), at(1))
     };
     let (mut next, mut queue) = trace(Some(&left));
     next.asked(at(60), &step(1));
