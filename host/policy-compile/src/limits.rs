@@ -68,8 +68,9 @@ impl Default for CompileLimits {
             // It takes half a minute.
             cpu_seconds: 59,
             native_bytes: NATIVE_BYTES,
-            // For a hanging child. It has the lowest priority, so on a busy node it mostly waits.
-            wall: Duration::from_secs(300),
+            // For a hanging child only. It has a low priority, so on a busy node it mostly waits: what it uses is limited
+            // by its CPU time.
+            wall: Duration::from_secs(1800),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Deletion, Node, Pod, PodPhase, Time, Uid};
+use scupper_engine::{Checkpoint, Deletion, Node, Phase, Pod, PodPhase, Time, Uid};
 
 use crate::budgets::BudgetTruth;
 use crate::surge::Rollouts;
@@ -106,14 +106,28 @@ pub(crate) struct Cluster {
     uids: u64,
 }
 
+/// What a command leaves on a node whose drain has not begun.
+fn cordoned_ahead(node: Uid) -> Checkpoint {
+    Checkpoint {
+        id: String::from("command"),
+        phase: Phase::Finished,
+        own_cordon: true,
+        ahead: true,
+        ..Checkpoint::blank(node, Time::default())
+    }
+}
+
 impl Cluster {
+    /// A cordon of ours was made ahead of the drain.
     pub(crate) fn new(owner: Owner) -> Self {
+        let uid = Uid(String::from("n1"));
+        let is_ours = owner == Owner::Ours;
         let node = NodeTruth {
-            uid: Uid(String::from("n1")),
             version: 1000,
             owner,
-            ever_ours: false,
-            checkpoint: None,
+            ever_ours: is_ours,
+            checkpoint: is_ours.then(|| cordoned_ahead(uid.clone())),
+            uid,
         };
         Self {
             node: Some(node),

@@ -287,6 +287,15 @@ impl Invariants {
             {
                 broken(5, "a cancelled drain leaves our cordon")
             }
+            // The command lifts that of a drain that has ended before it saw the node.
+            _ if ours
+                && mark_stands
+                && writes_work
+                && self.knowledge.heard_node
+                && mark.is_some_and(|mark| mark.ahead) =>
+            {
+                broken(5, "the cordon that was made ahead of the drain is nobody's")
+            }
             _ => Ok(()),
         }
     }

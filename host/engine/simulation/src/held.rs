@@ -10,9 +10,11 @@ use crate::violation::{Checked, broken};
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// What an earlier process had told policies while it was rolling back.
-    saved: Option<bool>,
+    pub(crate) saved: Option<bool>,
     /// The drain had found or tried to make a cordon before it ended.
-    has_cordon: bool,
+    pub(crate) has_cordon: bool,
+    /// It ended before its own cordon, under one that was made ahead of it.
+    pub(crate) ends_ahead: bool,
 }
 
 impl Held {
@@ -21,11 +23,15 @@ impl Held {
         Self {
             saved: rolling_back.and_then(|checkpoint| checkpoint.held),
             has_cordon: checkpoint.is_some_and(|checkpoint| checkpoint.phase.is_past_cordoning()),
+            ends_ahead: false,
         }
     }
 
     pub(crate) fn entered(&mut self, phase: Phase, known: &Knowledge) {
-        let may_stand = known.is_cordoned() || known.node_told_gone || !known.heard_node;
+        // A cordon that was made ahead of the drain is none until the drain comes to its own.
+        let is_cordoned = known.is_cordoned() && !known.is_ahead;
+        let may_stand = is_cordoned || known.node_told_gone || !known.heard_node;
+        self.ends_ahead |= phase == Phase::RollingBack && known.is_ahead && !self.has_cordon;
         self.has_cordon = match phase {
             // Also if others have lifted the cordon that it had found.
             Phase::Preparing => false,

@@ -383,10 +383,13 @@ impl Invariants {
             return broken(8, "lifts the cordon of a drain that had ended well");
         }
         let cancelled = self.knowledge.stopped.is_some() || self.cancelled.is_some();
-        if !cancelled && !request.settings.uncordon_on_failure {
+        let is_early = self.knowledge.is_ahead && !self.held.has_cordon;
+        let is_ahead = is_early || self.held.ends_ahead || self.held.saved == Some(false);
+        if !cancelled && !request.settings.uncordon_on_failure && !is_ahead {
             return broken(5, "lifts the cordon although it is to be kept after a failure");
         }
-        if self.decided.is_none() && !self.knowledge.is_over(now) && !request.settings.uncordon_on_failure {
+        let is_decided = self.decided.is_some() || (is_ahead && self.surges.ends);
+        if !is_decided && !self.knowledge.is_over(now) && !request.settings.uncordon_on_failure {
             return broken(5, "lifts the cordon in the middle of a drain");
         }
         Ok(())

@@ -20,6 +20,8 @@ pub(crate) struct Knowledge {
     pub(crate) finished: BTreeSet<Uid>,
     /// The reported state of the node with the highest version, unless only our own save reported that version.
     pub(crate) cordoned: Option<(u64, bool)>,
+    /// That state has a cordon that was made ahead of the drain.
+    pub(crate) is_ahead: bool,
     /// The cordon was seen lifted.
     pub(crate) saw_uncordon: bool,
     pub(crate) node_told_gone: bool,
@@ -128,6 +130,8 @@ impl Knowledge {
         if self.cordoned.is_none_or(|(known, _)| version >= known) {
             self.saw_uncordon |= self.is_cordoned() && !node.unschedulable;
             self.cordoned = Some((version, node.unschedulable));
+            let is_ahead = node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
+            self.is_ahead = is_ahead && node.unschedulable && !self.saw_uncordon;
         }
     }
 

@@ -53,6 +53,7 @@ pub(crate) struct Faults {
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) mood: Mood,
+    /// Who has cordoned the node: others, or a command of ours ahead of this drain.
     pub(crate) cordon: Owner,
     pub(crate) settings: Settings,
     /// From the beginning.
@@ -93,13 +94,14 @@ impl Scenario {
             Mood::Kind => rng.chance(300).then_some(600 * MINUTE),
             Mood::Wild => rng.chance(700).then(|| rng.span(4 * MINUTE, 30 * MINUTE)),
         };
+        let cordon = match rng.below(100) {
+            0..15 if mood != Mood::Calm => Owner::Others,
+            15..25 => Owner::Ours,
+            _ => Owner::Nobody,
+        };
         Self {
             mood,
-            cordon: if mood != Mood::Calm && rng.chance(150) {
-                Owner::Others
-            } else {
-                Owner::Nobody
-            },
+            cordon,
             displaced: displaced(rng, &settings, mood),
             deadline,
             policies: policies(rng, mood),

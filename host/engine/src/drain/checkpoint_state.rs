@@ -163,13 +163,7 @@ impl CheckpointState {
         &self.to_undo
     }
 
-    /// What the node's mark says.
-    pub(super) fn set_to_undo(&mut self, left: ToUndo) {
-        self.to_undo = left;
-        self.recalled.clear();
-    }
-
-    /// What the node's Lease says of earlier drains and of this one.
+    /// What the node's Lease says of earlier drains and of this one, or its mark.
     pub(super) fn recall_to_undo(&mut self, left: ToUndo, own: BTreeSet<String>) {
         self.to_undo = left;
         self.recalled = own;

@@ -87,7 +87,8 @@ impl Drain {
     /// A command cordoned the node ahead of its drain, and this one has not come to its own cordon.
     pub(super) fn is_cordoned_ahead(&self) -> bool {
         let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
-        self.cluster.is_cordoned() && !self.cordon.is_decided() && mark.is_some_and(|mark| mark.ahead)
+        let is_open = !self.cordon.is_decided() && self.cordon.found_counts();
+        self.cluster.is_cordoned() && is_open && mark.is_some_and(|mark| mark.ahead)
     }
 
     /// The drain ends before its own cordon: the one that was made ahead of it is to be lifted.
@@ -99,10 +100,10 @@ impl Drain {
         is_ahead
     }
 
-    /// The checkpoint of another drain of ours on the node.
-    fn earlier_mark(&self) -> Option<&Checkpoint> {
+    /// The checkpoint on the node of a cordon that this drain has found: of another drain, or made ahead of this one.
+    fn found_mark(&self) -> Option<&Checkpoint> {
         let mark = self.cluster.node()?.checkpoint.as_ref()?;
-        (mark.id != self.request.id).then_some(mark)
+        (mark.id != self.request.id || mark.ahead).then_some(mark)
     }
 
     /// The node is cordoned already: by a write of ours whose answer was lost, by an earlier drain of ours, or by
@@ -110,8 +111,9 @@ impl Drain {
     /// earlier drain that never ended has no other owner than this drain, which lifts it when it is cancelled.
     fn find_cordon(&mut self) {
         let mark = self.cluster.node().and_then(|node| node.checkpoint.as_ref());
-        let ours = mark.is_some_and(|mark| mark.own_cordon);
         let of_this_drain = mark.is_some_and(|mark| mark.id == self.request.id && !mark.ahead);
+        let counts = of_this_drain || self.cordon.found_counts();
+        let ours = counts && mark.is_some_and(|mark| mark.own_cordon);
         let inherited =
             mark.is_some_and(|mark| mark.inherited || (!of_this_drain && mark.leaves_its_cordon()));
         self.cordon.find(match (ours, inherited) {
@@ -150,10 +152,13 @@ impl Drain {
     /// mark of an earlier drain, whose cordon this one would inherit.
     pub(super) fn settle_cordon(&mut self) {
         let was_made = self.mark().is_some_and(|mark| mark.own_cordon && !mark.ahead);
-        let was_found = self.earlier_mark().is_some_and(|mark| mark.own_cordon);
-        if was_found && !self.cluster.is_cordoned() && self.cordon.is_unknown() {
-            self.cordon.lift();
-            self.checkpoint_state.change();
+        let was_found = self.found_mark().is_some_and(|mark| mark.own_cordon);
+        if was_found && !self.cluster.is_cordoned() {
+            self.cordon.found_is_lifted();
+            if self.cordon.is_unknown() {
+                self.cordon.lift();
+                self.checkpoint_state.change();
+            }
         }
         if was_made && !self.cluster.is_cordoned() {
             if self.cordon.is_ours() {

@@ -79,14 +79,16 @@ pub(super) struct CordonState {
     cordon: Cordon,
     /// While [`Cordon::Unsure`]: the node's version that the write was decided on.
     asked_on: Option<String>,
+    /// The cordon of the mark that this drain has found was seen lifted: what stands there later is not of that mark.
+    found_lifted: bool,
 }
 
 impl CordonState {
     /// As a checkpoint or the node says.
-    pub(super) const fn known(cordon: Cordon) -> Self {
+    pub(super) fn known(cordon: Cordon) -> Self {
         Self {
             cordon,
-            asked_on: None,
+            ..Self::default()
         }
     }
 
@@ -152,6 +154,16 @@ impl CordonState {
     /// The node shows whose it is.
     pub(super) fn find(&mut self, cordon: Cordon) {
         self.enter(cordon);
+    }
+
+    /// The node bears a mark that this drain has found, without its cordon.
+    pub(super) const fn found_is_lifted(&mut self) {
+        self.found_lifted = true;
+    }
+
+    /// A mark that this drain has found still says whose the cordon is.
+    pub(super) const fn found_counts(&self) -> bool {
+        !self.found_lifted
     }
 
     /// It is not there any more.

@@ -112,7 +112,8 @@ impl Drain {
     /// cordon, before it was saved elsewhere: only the node shows it.
     pub(super) fn begin_rollback(&mut self) {
         let is_drain = self.request.intent == Intent::Drain;
-        self.ending.is_ahead |= is_drain && self.own_cordon_ahead();
+        let is_there = !self.checkpoint_state.is_node_lost();
+        self.ending.is_ahead |= is_drain && is_there && self.own_cordon_ahead();
         if self.may_succeed_another() {
             self.recognize_cordon();
         }

@@ -47,14 +47,20 @@ impl Drain {
             return;
         };
         let mut left = mark.left_to_undo();
+        let (mut recalled, mut known) = (BTreeSet::new(), ToUndo::new());
         if mark.is_under_way() {
             // It may have been killed in a hook's first step.
-            for (policy, words) in self.checkpoint_state.to_undo_and_recalled() {
-                left.entry(policy).or_insert(words);
-            }
+            known = self.checkpoint_state.to_undo_and_recalled();
+        } else if mark.ahead {
+            // It is older than what drains have done there without a save.
+            recalled.clone_from(self.checkpoint_state.recalled());
+            known.clone_from(self.checkpoint_state.to_undo());
+        }
+        for (policy, words) in known {
+            left.entry(policy).or_insert(words);
         }
         left.retain(|name, _| self.loaded(name).is_none_or(PolicyInfo::undoes_later));
-        self.checkpoint_state.set_to_undo(left);
+        self.checkpoint_state.recall_to_undo(left, recalled);
     }
 
     /// The first policy that must undo something at this uncordon and is not loaded, and how many there are.

@@ -41,6 +41,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         replace: "(!of_this_drain && (BROKEN || mark.leaves_its_cordon()))",
     },
     Mutation {
+        invariant: 5,
+        breaks: "leaves the cordon that was made ahead of it",
+        file: "drain/ending.rs",
+        find: "self.ending.is_ahead |= is_drain",
+        replace: "self.ending.is_ahead |= !BROKEN && is_drain",
+    },
+    Mutation {
         invariant: 6,
         breaks: "believes late news of a pod that was reported gone",
         file: "drain/cluster_state.rs",
