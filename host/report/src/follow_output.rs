@@ -17,6 +17,8 @@ use super::{Format, PolicyMessage};
 /// An observation of the followed drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowEvent {
+    /// The node is cordoned, as one of several, before the first of their drains begins.
+    CordonedFirst,
     /// The drain was requested.
     Requested {
         /// `drain` or `uncordon`.
@@ -180,6 +182,7 @@ impl FollowOutput {
     fn topic_and_text(&self, now: Time, seen: &FollowEvent) -> (&'static str, String) {
         let node = &self.node;
         match seen {
+            FollowEvent::CordonedFirst => ("cordon", "the node is cordoned, ahead of its drain".to_owned()),
             FollowEvent::Requested { what, event, driver } => (
                 what,
                 format!("node {node} for LifecycleEvent {event}, handed over to the driver {driver}"),
@@ -272,6 +275,7 @@ fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
 fn fields(now: Time, seen: &FollowEvent) -> Value {
     let of_kind = |kind: &str, fields: Value| joined(json!({ "kind": kind }), fields);
     match seen {
+        FollowEvent::CordonedFirst => json!({ "kind": "cordonedFirst" }),
         FollowEvent::Requested { what, event, driver } => {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
         }

@@ -3,10 +3,12 @@
 mod abandoned;
 mod back_in_service;
 mod begin;
+mod cordon_ahead;
 pub(crate) mod nodes;
 mod options;
 mod run;
 
 pub use back_in_service::back_in_service;
+pub use cordon_ahead::CordonsAhead;
 pub use options::{LocalOptions, RollBack};
 pub use run::{NodeDrainResult, run};

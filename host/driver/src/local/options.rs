@@ -36,6 +36,8 @@ pub struct LocalOptions {
     pub policies: PoliciesOptions,
     /// How many nodes at once.
     pub parallel: usize,
+    /// Several nodes are cordoned before the first drain begins.
+    pub cordon_first: bool,
     /// Continue where another process stopped.
     pub take_over: bool,
     /// Undo what another process did instead of continuing it.

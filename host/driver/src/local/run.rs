@@ -1,18 +1,20 @@
 //! Drains several nodes, one after another or some at once, each with an engine of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Counts, Intent, Notice, Outcome, Phase, Request, Time, Trigger, Uid};
+use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Time, Trigger, Uid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::abandoned;
 use super::begin::{self, NodeAtDrainStart};
+use super::cordon_ahead::CordonsAhead;
 use super::nodes;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
@@ -27,7 +29,7 @@ use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
-use scupper_report::{Format, Health, Metrics, PrefixedWriter};
+use scupper_report::{FollowEvent, FollowOutput, Format, Health, Metrics, PrefixedWriter};
 use scupper_traces::Traces;
 
 /// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
@@ -71,7 +73,7 @@ pub async fn run(
     let traces = traces.map(|settings| Traces::new(settings, metrics.trace_spans_dropped()));
     let (traces, exporter) = traces.transpose().map_err(DriverError::Traces)?.unzip();
     let exporting = exporter.map(tokio::spawn);
-    let drains = LocalDrains {
+    let mut drains = LocalDrains {
         many: names.len() > 1,
         session: Arc::new(Session::fixed(loaded.policies)),
         policy_messages: loaded.policy_messages,
@@ -86,7 +88,14 @@ pub async fn run(
         cluster,
         options,
         traces,
+        ahead: None,
     };
+    if drains.many && drains.options.cordon_first && drains.options.intent == Intent::Drain {
+        let now = drains.options.clock.now();
+        let say = |node: &str| drains.say_cordoned_first(now, node);
+        drains.ahead = Some(CordonsAhead::make(&drains.cluster, now, &names, say).await);
+    }
+    let drains = drains;
     // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let ended = stream::iter(names.into_iter().enumerate())
         .map(async |(place, name)| (place, drains.one(name).await))
@@ -117,11 +126,15 @@ struct LocalDrains {
     traces: Option<Traces>,
     cancel: CancellationToken,
     leases: NodeLeases,
+    ahead: Option<CordonsAhead>,
 }
 
 impl LocalDrains {
     async fn one(&self, node: String) -> NodeDrainResult {
         let result = self.try_one(&node).await;
+        if let Some(ahead) = self.ahead.as_ref().filter(|_| !matches!(result, Ok(Some(Outcome::Drained)))) {
+            ahead.lift(&node).await;
+        }
         if let Some(board) = &self.options.board {
             board.finish(&node);
         }
@@ -201,6 +214,18 @@ impl LocalDrains {
             deadline: self.options.drain.time_limit.map(|timeout| now + timeout),
             settings: self.options.drain.engine.clone(),
             policies: self.session.infos(),
+        }
+    }
+
+    fn say_cordoned_first(&self, now: Time, node: &str) {
+        let lines = FollowOutput::begin(node.to_owned(), now).lines(
+            self.options.format,
+            now,
+            &FollowEvent::CordonedFirst,
+        );
+        let mut output = self.output(node)();
+        for line in lines {
+            let _written = writeln!(output, "{line}").is_ok();
         }
     }
 
@@ -361,7 +386,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
 }
 
 /// The id of a new request. Commands begin many in one millisecond, on many machines: random bits tell them apart.
-fn new_id(now: Time) -> String {
+pub(super) fn new_id(now: Time) -> String {
     let random = RandomState::new().hash_one(now.as_millis());
     format!("{}-{:x}-{random:016x}", Trigger::Command.name(), now.as_millis())
 }

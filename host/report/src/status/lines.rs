@@ -332,7 +332,9 @@ pub(super) fn cordon(node: &Node) -> &'static str {
 }
 
 fn cordon_text(node: &Node) -> &'static str {
+    let is_ahead = node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
     match cordon(node) {
+        "ours" if is_ahead => "cordoned by Scupper, ahead of a drain that has not begun",
         "ours" => "cordoned by Scupper",
         "others" => "cordoned, not by Scupper",
         _ => "takes pods",

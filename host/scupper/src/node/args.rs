@@ -95,6 +95,18 @@ pub struct DrainNodesArgs {
     /// Number of nodes to drain at once
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
+    /// Cordon all of several nodes before the first drain begins, so that no pod moves from one to the next
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        hide_possible_values = true,
+        value_name = "true|false"
+    )]
+    pub cordon_first: bool,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
     #[command(flatten)]

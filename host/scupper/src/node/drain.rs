@@ -56,6 +56,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         is_local: args.hand_over.local || args.take_over || draining.settings.engine.machine_is_off,
         draining,
         parallel: usize::from(args.parallel.get()),
+        cordon_first: args.cordon_first,
         take_over: args.take_over,
         any_cordon: false,
     };
@@ -81,6 +82,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         hand_over: &args.hand_over,
         is_local: args.hand_over.local || args.take_over || args.force,
         parallel: 1,
+        cordon_first: false,
         take_over: args.take_over,
         any_cordon: args.force,
     };
@@ -101,6 +103,7 @@ struct NodesJob<'a> {
     /// No driver is asked.
     is_local: bool,
     parallel: usize,
+    cordon_first: bool,
     take_over: bool,
     any_cordon: bool,
 }
@@ -133,6 +136,7 @@ impl NodesJob<'_> {
                 timeout: self.draining.settings.time_limit,
                 own_flag: self.own_flag.clone(),
                 parallel: self.parallel,
+                cordon_first: self.cordon_first,
                 page_size: self.draining.settings.page_size,
                 board: shown.board.clone(),
                 ..handover::options_of(self.hand_over, &self.nodes, self.cluster, self.intent)?
@@ -154,6 +158,7 @@ impl NodesJob<'_> {
             drain: self.draining.settings,
             policies: self.draining.policies,
             parallel: self.parallel,
+            cordon_first: self.cordon_first,
             take_over: self.take_over,
             roll_back: None,
             any_cordon: self.any_cordon,

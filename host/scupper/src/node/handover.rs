@@ -105,6 +105,7 @@ pub(super) fn options_of(
         own_flag: None,
         claim_timeout: duration("--claim-timeout", &args.claim_timeout).map_err(wrong)?,
         parallel: 1,
+        cordon_first: false,
         page_size: 500,
         board: None,
         clock: Clock::System,

@@ -16,6 +16,7 @@ mod colours;
 mod completing;
 mod conditions;
 mod connecting;
+mod cordoning_first;
 mod dev_program;
 mod diagnosing;
 mod displaying;

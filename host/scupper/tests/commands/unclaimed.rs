@@ -24,6 +24,8 @@ fn any_finished_node_makes_room_for_the_next_delegated_one() {
     assert_eq!(run.code, Some(5), "{run:#?}");
     let ends = run.stdout.lines().last();
     assert_eq!(ends, Some("not done: worker-2, worker-3"), "{run:#?}");
+    // They were cordoned first.
+    assert!(!rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
 }
 
 #[test]

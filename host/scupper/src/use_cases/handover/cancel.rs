@@ -249,6 +249,7 @@ async fn roll_back(
         drain: options.settings.clone(),
         policies: options.policies.clone(),
         parallel: 1,
+        cordon_first: false,
         take_over: true,
         roll_back: Some(RollBack {
             reason: REASON.to_owned(),

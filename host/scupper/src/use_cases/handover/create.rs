@@ -11,7 +11,7 @@ use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
-use scupper_driver::{DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes};
+use scupper_driver::{CordonsAhead, DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes};
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -45,6 +45,13 @@ pub(crate) async fn run(
         let driver = options.driver.clone();
         return Err(HandOverError::OwnFlag { driver, flag }.into());
     }
+    let ahead = match options.cordon_first && names.len() > 1 && options.intent == Intent::Drain {
+        true => {
+            let say = |node: &str| report(node, &FollowEvent::CordonedFirst);
+            Some(CordonsAhead::make(&cluster, options.clock.now(), &names, say).await)
+        }
+        false => None,
+    };
     let left = CancellationToken::new();
     let hand_over = HandOver {
         cluster: &cluster,
@@ -52,6 +59,7 @@ pub(crate) async fn run(
         offered: &offered,
         report: &report,
         left: &left,
+        ahead: ahead.as_ref(),
     };
     // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
     let handed = stream::iter(names.into_iter().enumerate())
@@ -113,11 +121,17 @@ pub(super) struct HandOver<'a> {
     pub(super) report: &'a dyn Fn(&str, &FollowEvent),
     /// The command does not follow the drains any longer.
     pub(super) left: &'a CancellationToken,
+    ahead: Option<&'a CordonsAhead>,
 }
 
 impl HandOver<'_> {
     async fn one(self, node: String) -> (String, Result<Option<HandOverEnd>, CommandError>) {
         let result = self.try_one(&node).await;
+        // A drain that goes on without this command makes the cordon its own.
+        let goes_on = matches!(result, Ok(Some(HandOverEnd::Done | HandOverEnd::Detached)));
+        if let Some(ahead) = self.ahead.filter(|_| !goes_on) {
+            ahead.lift(&node).await;
+        }
         if let Some(board) = &self.options.board {
             board.finish(&node);
         }

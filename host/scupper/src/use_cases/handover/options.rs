@@ -31,6 +31,8 @@ pub(crate) struct HandOverOptions {
     pub claim_timeout: Duration,
     /// How many nodes at once.
     pub parallel: usize,
+    /// Several nodes are cordoned before the first drain is requested.
+    pub cordon_first: bool,
     /// Objects a page of a list.
     pub page_size: u32,
     /// The live display; `None`: none.

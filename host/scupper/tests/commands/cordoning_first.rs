@@ -1,0 +1,126 @@
+//! A drain of several nodes cordons all of them first, and leaves no cordon on one whose drain does not begin.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::kubelet_node::{Agent, asks, until};
+use crate::rig::{Rig, Running};
+use scupper_simulator::api::objects;
+
+/// Nothing is drained behind the first node.
+fn held_at_the_first() -> (Rig, Running) {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    rig.apply(rig.pod("web", "worker-2"));
+    rig.apply(rig.pod("other", "worker-3"));
+    let mut drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3"]);
+    drain.prints("evict    shop/stuck");
+    assert_eq!(cordoned(&rig), [true, true, true]);
+    (rig, drain)
+}
+
+fn cordoned(rig: &Rig) -> [bool; 3] {
+    ["worker-1", "worker-2", "worker-3"].map(|node| rig.is_cordoned(node))
+}
+
+fn is_ahead(rig: &Rig, node: &str) -> bool {
+    rig.mark(node).is_some_and(|mark| mark["ahead"] == true)
+}
+
+#[test]
+fn all_are_cordoned_before_the_first_pod_leaves_and_each_drain_owns_its_cordon() {
+    let (rig, drain) = held_at_the_first();
+    let status = rig.run(&["status", "worker-2"]);
+    let words = "cordoned by Scupper, ahead of a drain that has not begun";
+    assert!(status.stdout.contains(words), "{status:#?}");
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let first: Vec<_> = run.stdout.lines().take(3).collect();
+    for (node, line) in ["worker-1", "worker-2", "worker-3"].iter().zip(first) {
+        assert!(
+            line.starts_with(node) && line.contains("cordon   the node is cordoned, ahead of its drain"),
+            "{run:#?}"
+        );
+    }
+    assert_eq!(cordoned(&rig), [true, true, true]);
+    for node in ["worker-1", "worker-2", "worker-3"] {
+        let mark = rig.mark(node).unwrap();
+        assert_eq!((&mark["own_cordon"], &mark["ahead"]), (&json!(true), &Value::Null));
+    }
+}
+
+#[test]
+fn a_signal_lifts_them_all() {
+    let (rig, drain) = held_at_the_first();
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert_eq!(cordoned(&rig), [false, false, false]);
+    assert_eq!(rig.mark("worker-2"), None);
+}
+
+#[test]
+fn what_a_killed_command_leaves_is_lifted_by_an_uncordon_or_taken_by_the_next_drain() {
+    let (rig, drain) = held_at_the_first();
+    drain.kill();
+    let run = rig.run(&["uncordon", "worker-2"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(cordoned(&rig), [true, false, true]);
+    assert_eq!(rig.mark("worker-2"), None);
+    // The next drain that is given up lifts it.
+    rig.apply(rig.pod("late", "worker-3").stuck());
+    let mut drain = rig.start(&["drain", "worker-3"]);
+    drain.prints("evict    shop/late");
+    assert!(!is_ahead(&rig, "worker-3"));
+    drain.signal(Signal::INT);
+    assert_eq!(drain.ended().code, Some(5));
+    assert!(!rig.is_cordoned("worker-3"));
+}
+
+#[test]
+fn one_that_blocks_its_drain_takes_pods_again_and_a_foreign_cordon_stays_foreign() {
+    let rig = Rig::new();
+    rig.apply(objects::pod("shop", "bare", "worker-2"));
+    rig.apply(objects::node("worker-4").cordoned());
+    let run = rig.run(&["drain", "worker-1", "worker-2", "worker-4"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("not done: worker-2\n"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-2") && rig.is_cordoned("worker-4"));
+    assert_eq!(rig.mark("worker-2"), None);
+    let own = rig.mark("worker-4").map(|mark| mark["own_cordon"].clone());
+    assert_ne!(own, Some(json!(true)));
+}
+
+#[test]
+fn without_it_each_is_cordoned_at_its_turn() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let mut drain = rig.start(&["drain", "worker-1", "worker-2", "--cordon-first=false"]);
+    drain.prints("evict    shop/stuck");
+    assert_eq!(cordoned(&rig), [true, false, false]);
+    drain.kill();
+}
+
+/// Only the first one has a driver; the command leaves while that one drains.
+#[test]
+fn a_drain_by_the_driver_takes_it_and_what_is_not_requested_is_lifted() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let drain = rig.start(&asks("drain", &["worker-2"]));
+    until("the driver has made the cordon its own", || {
+        rig.is_cordoned("worker-2") && rig.mark("worker-1").is_some_and(|mark| mark["ahead"].is_null())
+    });
+    assert!(is_ahead(&rig, "worker-2"));
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert!(run.stdout.contains("the driver continues the drain"), "{run:#?}");
+    assert_eq!(cordoned(&rig), [true, false, false], "{run:#?}");
+    assert_eq!(rig.mark("worker-2"), None);
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    until("the driver has drained its node", || {
+        rig.mark("worker-1").is_some_and(|mark| mark["phase"] == "finished")
+    });
+    assert!(rig.is_cordoned("worker-1"));
+}
