@@ -160,7 +160,10 @@ fn plain() -> Checkpoint {
         phase: Phase::Evicting,
         deadline: Some(Time::from_millis(1_790_000_300_000)),
         own_cordon: true,
-        ..Checkpoint::blank(Uid("7a1f3c52-0000-4111-8222-933344445555".into()), Time::from_millis(1_790_000_000_000))
+        ..Checkpoint::blank(
+            Uid("7a1f3c52-0000-4111-8222-933344445555".into()),
+            Time::from_millis(1_790_000_000_000),
+        )
     }
 }
 

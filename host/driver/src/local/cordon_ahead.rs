@@ -58,7 +58,9 @@ impl CordonsAhead {
                 Tried::Done => say(node),
                 Tried::Needless => {}
                 Tried::Failed(why) => {
-                    tracing::warn!("node {node} takes pods until its drain begins; it cannot be cordoned: {why}");
+                    tracing::warn!(
+                        "node {node} takes pods until its drain begins; it cannot be cordoned: {why}"
+                    );
                 }
             }
         }

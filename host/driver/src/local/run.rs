@@ -132,7 +132,11 @@ struct LocalDrains {
 impl LocalDrains {
     async fn one(&self, node: String) -> NodeDrainResult {
         let result = self.try_one(&node).await;
-        if let Some(ahead) = self.ahead.as_ref().filter(|_| !matches!(result, Ok(Some(Outcome::Drained)))) {
+        if let Some(ahead) = self
+            .ahead
+            .as_ref()
+            .filter(|_| !matches!(result, Ok(Some(Outcome::Drained))))
+        {
             ahead.lift(&node).await;
         }
         if let Some(board) = &self.options.board {

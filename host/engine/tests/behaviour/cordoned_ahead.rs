@@ -140,5 +140,4 @@ fn a_cordon_of_a_drain_that_had_begun_is_inherited_as_before() {
         .skip();
     assert!(host.last_checkpoint().inherited);
     host.handle(cancel()).does("save finished, ours");
-
 }

@@ -14,7 +14,7 @@ use super::super::{
 use super::samples::{NOW, ago, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: Requested State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
+variants!(FollowEvent: CordonedFirst Requested State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
     Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -35,6 +35,7 @@ fn hook(progress: &str) -> HookStatus {
 fn story() -> Vec<FollowEvent> {
     let text = |text: &str| text.to_owned();
     let mut all = vec![
+        FollowEvent::CordonedFirst,
         FollowEvent::Queued {
             behind: text("LifecycleEvent drain-worker-1-x7d2p"),
         },

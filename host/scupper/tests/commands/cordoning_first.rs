@@ -46,7 +46,10 @@ fn all_are_cordoned_before_the_first_pod_leaves_and_each_drain_owns_its_cordon()
     assert_eq!(cordoned(&rig), [true, true, true]);
     for node in ["worker-1", "worker-2", "worker-3"] {
         let mark = rig.mark(node).unwrap();
-        assert_eq!((&mark["own_cordon"], &mark["ahead"]), (&json!(true), &Value::Null));
+        assert_eq!(
+            (&mark["own_cordon"], &mark["ahead"]),
+            (&json!(true), &Value::Null)
+        );
     }
 }
 
@@ -120,7 +123,8 @@ fn a_drain_by_the_driver_takes_it_and_what_is_not_requested_is_lifted() {
     assert_eq!(rig.mark("worker-2"), None);
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     until("the driver has drained its node", || {
-        rig.mark("worker-1").is_some_and(|mark| mark["phase"] == "finished")
+        rig.mark("worker-1")
+            .is_some_and(|mark| mark["phase"] == "finished")
     });
     assert!(rig.is_cordoned("worker-1"));
 }

@@ -11,7 +11,9 @@ use super::follower::Follower;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
-use scupper_driver::{CordonsAhead, DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes};
+use scupper_driver::{
+    CordonsAhead, DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes,
+};
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
