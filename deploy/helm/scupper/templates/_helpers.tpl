@@ -3,7 +3,7 @@ of the account as scupper.yaml says: its drain.sla, its drain.grace-period, and 
 policies are granted. */}}
 {{- define "scupper.file" -}}
 {{- $config := .context.Values.config | default (.context.Files.Get "files/scupper.yaml") | fromYaml -}}
-{{- $limit := dig "drain" "sla" "5m" $config | toString -}}
+{{- $limit := dig "drain" "sla" "0" $config | toString -}}
 {{- if eq $limit "0" }}{{ $limit = "" }}{{ end -}}
 {{- $prefixes := list "scupper.dev/" -}}
 {{- $ofPods := list -}}
@@ -16,7 +16,7 @@ policies are granted. */}}
 {{- $text = replace "namespace: scupper," (printf "namespace: %s," .context.Release.Namespace) $text -}}
 {{- $text = replace "namespace: scupper}" (printf "namespace: %s}" .context.Release.Namespace) $text -}}
 {{- $text = replace "system:serviceaccount:scupper:" (printf "system:serviceaccount:%s:" .context.Release.Namespace) $text -}}
-{{- $text = replace "{name: limit, expression: \"'5m'\"}" (printf "{name: limit, expression: \"'%s'\"}" $limit) $text -}}
+{{- $text = replace "{name: limit, expression: \"''\"}" (printf "{name: limit, expression: \"'%s'\"}" $limit) $text -}}
 {{- $text = replace "['scupper.dev/']" (printf "['%s']" ($prefixes | uniq | join "', '")) $text -}}
 {{- if $ofPods }}{{ $text = replace "{name: prefixes, expression: \"[]\"}" (printf "{name: prefixes, expression: \"['%s']\"}" ($ofPods | uniq | join "', '")) $text }}{{ end -}}
 {{- $text = replace "{name: shortest, expression: \"1\"}" (printf "{name: shortest, expression: \"%s\"}" $shortest) $text -}}

@@ -52,12 +52,12 @@ pub struct DrainSettings {
 }
 
 impl Default for DrainSettings {
-    /// A driver's, without file and flags.
+    /// Without file and flags.
     fn default() -> Self {
         Self {
             engine: Settings::default(),
             eviction_timeout: Duration::from_secs(30),
-            time_limit: Some(Duration::from_secs(300)),
+            time_limit: None,
             page_size: 500,
             allowed_overrides: Vec::new(),
         }
@@ -65,14 +65,6 @@ impl Default for DrainSettings {
 }
 
 impl DrainSettings {
-    /// A command's or a scenario's, without file and flags: they have no time limit.
-    pub fn without_limit() -> Self {
-        Self {
-            time_limit: None,
-            ..Self::default()
-        }
-    }
-
     /// The same with what a source gives. The last source wins.
     #[must_use]
     pub fn with(mut self, given: &GivenSettings) -> Self {
@@ -95,9 +87,10 @@ pub struct Setting {
     pub driver_flag: Option<Flag>,
     /// Its flag of `scupper plan` and `scupper drain`.
     pub command_flag: Option<Flag>,
-    /// The default of these commands, as a flag's value. A request carries it where the flag is not typed. `None`: the
-    /// driver's own setting.
+    /// The default of these commands, as a flag's value. `None`: the driver's own setting.
     kubectl_default: Option<&'static str>,
+    /// A request carries that default where the flag is not typed. Otherwise the driver's own setting applies to it.
+    sends_default: bool,
     /// Whether a request may carry the command's flag.
     request: RequestRule,
     /// Finds contradictions in a value of the file.

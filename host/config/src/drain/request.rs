@@ -55,7 +55,7 @@ pub fn read_request(text: &str) -> Result<RequestFlags, String> {
             .typed(text)
             .map_err(|problem| format!("{name} {problem}"))?;
     }
-    let mut required = of_requests().filter(|(setting, _)| setting.kubectl_default.is_some());
+    let mut required = of_requests().filter(|(setting, _)| setting.default_to_send().is_some());
     match required.find(|(_, flag)| !flags.contains_key(flag.name)) {
         Some((_, flag)) => Err(format!("missing flag {}", flag.name)),
         None => Ok(flags),
@@ -70,12 +70,18 @@ fn of_requests() -> impl Iterator<Item = (&'static Setting, &'static Flag)> {
     })
 }
 
+impl Setting {
+    fn default_to_send(&self) -> Option<&'static str> {
+        self.kubectl_default.filter(|_| self.sends_default)
+    }
+}
+
 impl GivenSettings {
     /// The text of a request with what was typed and, for the rest, the command's defaults.
     pub fn to_request(&self) -> String {
         let flags = of_requests().filter_map(|(setting, flag)| {
             let typed = self.0.get(setting.name()).and_then(Node::text);
-            Some((flag.name, typed.or(setting.kubectl_default)?.into()))
+            Some((flag.name, typed.or(setting.default_to_send())?.into()))
         });
         serde_json::Value::Object(flags.map(|(name, text)| (name.to_owned(), text)).collect()).to_string()
     }

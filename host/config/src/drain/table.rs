@@ -23,6 +23,7 @@ const PLAIN: Setting = Setting {
     driver_flag: None,
     command_flag: None,
     kubectl_default: None,
+    sends_default: true,
     request: RequestRule::Refused,
     check: |_, _, _| {},
     set: |_, _| {},
@@ -67,9 +68,10 @@ pub static SETTINGS: &[Setting] = &[
         command_flag: Some(Flag::main(
             "ignore-daemonsets",
             "BOOL",
-            "Keep DaemonSet pods; false: refuse to drain a node that has some [default: false]",
+            "Keep DaemonSet pods; false: refuse such nodes. A driver has its own default [default: false]",
         )),
         kubectl_default: Some("false"),
+        sends_default: false,
         request: RequestRule::Narrows(|own, wanted| {
             let (own, wanted) = (&own.engine.filters, &wanted.engine.filters);
             switched_on(own.ignore_daemonsets, wanted.ignore_daemonsets)
@@ -133,17 +135,17 @@ pub static SETTINGS: &[Setting] = &[
                 least_ms: 0,
                 most_ms: 30 * DAY_MS,
             },
-            "Time limit of a drain, counted from the kubelet's claim; 0: no limit. Default 5m.",
+            "Time limit of a drain, counted from the kubelet's claim; 0: no limit. Default 0.",
         ),
         driver_flag: Some(Flag::main(
             "sla",
             "DURATION",
-            "Limit for a drain, from the claim on; 0: none [default: 5m]",
+            "Limit for a drain, from the claim on; 0: none [default: 0]",
         )),
         command_flag: Some(Flag::main(
             "timeout",
             "DURATION",
-            "Limit for the drain of one node; 0: none, or the driver's drain.sla [default: 0]",
+            "Limit per node; 0: none, or the driver's [default: 0]",
         )),
         // The driver's own limit ends the drain all the same.
         request: RequestRule::Accepted,

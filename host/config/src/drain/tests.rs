@@ -88,7 +88,7 @@ fn what_a_request_may_widen_can_be_listed() {
 
 #[test]
 fn flags_have_the_bounds_of_the_file_and_kubectls_defaults() {
-    let kubectl = DrainSettings::without_limit().with(&GivenSettings::of_kubectl());
+    let kubectl = DrainSettings::default().with(&GivenSettings::of_kubectl());
     let filters = Filters {
         ignore_daemonsets: false,
         delete_emptydir_data: false,
@@ -146,7 +146,7 @@ fn flags_have_the_bounds_of_the_file_and_kubectls_defaults() {
 fn a_request_carries_what_was_typed_and_the_commands_own_defaults() {
     assert_eq!(
         typed(&[]).to_request(),
-        r#"{"delete-emptydir-data":"false","eviction-timeout":"30s","force":"false","ignore-daemonsets":"false","pod-selector":"","skip-wait-for-delete-timeout":"0"}"#
+        r#"{"delete-emptydir-data":"false","eviction-timeout":"30s","force":"false","pod-selector":"","skip-wait-for-delete-timeout":"0"}"#
     );
     let flags = [
         ("force", "true"),
@@ -167,7 +167,7 @@ fn a_request_carries_what_was_typed_and_the_commands_own_defaults() {
     let drain = own.clone().with_request(&flags);
     let filters = Filters {
         force: true,
-        ignore_daemonsets: false,
+        ignore_daemonsets: true,
         delete_emptydir_data: false,
         skip_wait_for_delete_timeout: Duration::from_secs(7),
         pod_selector: label_selector::parse("app=web,tier!=db").unwrap(),
@@ -326,8 +326,12 @@ fn a_flag_that_narrows_is_always_accepted() {
         ("local-data", "refuse"),
     ]);
     assert_eq!(own.permit(&flags), Ok(None));
+    // DaemonSet pods stay as the driver is configured, unless the command says otherwise.
+    let refusing = request(&[("ignore-daemonsets", "false")]);
+    let ignores = |flags| own.clone().with_request(flags).engine.filters.ignore_daemonsets;
+    assert_eq!((ignores(&flags), ignores(&refusing)), (true, false));
     let drain = own.with_request(&flags).engine;
-    assert!(!drain.filters.force && !drain.filters.ignore_daemonsets);
+    assert!(!drain.filters.force);
     assert_eq!(
         (drain.grace_seconds, drain.local_data),
         (Some(31), LocalData::Refuse)
@@ -365,11 +369,16 @@ fn a_timeout_counts_up_to_the_drivers_limit() {
         let permitted = own.permit(&request(&[("sla", &text)])).unwrap();
         permitted.map(|timeout| timeout.as_secs())
     };
-    let limited = own(None, &[]);
+    let limit = |own: DrainSettings| DrainSettings {
+        time_limit: Some(Duration::from_secs(300)),
+        ..own
+    };
+    let limited = limit(own(None, &[]));
     assert_eq!(timeout(300, &limited), Some(300));
     assert_eq!(timeout(301, &limited), None, "its transition's counts");
     assert_eq!(timeout(0, &limited), None, "its transition's counts");
     assert_eq!(timeout(7200, &own(None, &["timeout"])), Some(7200));
+    assert_eq!(timeout(7200, &limit(own(None, &["timeout"]))), Some(7200));
     let endless = DrainSettings {
         time_limit: None,
         ..limited

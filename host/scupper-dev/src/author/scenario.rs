@@ -230,7 +230,7 @@ fn request(
     own_pod: Option<PodRef>,
     policies: &Policies,
 ) -> Request {
-    let mut settings = DrainSettings::without_limit().with(&configuration.drain);
+    let mut settings = DrainSettings::default().with(&configuration.drain);
     settings.engine.own_pod = own_pod;
     let cluster = cluster.lock();
     Request {

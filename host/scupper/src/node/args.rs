@@ -95,7 +95,7 @@ pub struct DrainNodesArgs {
     /// Number of nodes to drain at once
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
-    /// Cordon all of several nodes before the first drain begins, so that no pod moves from one to the next
+    /// Cordon all nodes before any drain
     #[arg(
         long,
         num_args = 0..=1,
@@ -104,7 +104,7 @@ pub struct DrainNodesArgs {
         default_missing_value = "true",
         action = clap::ArgAction::Set,
         hide_possible_values = true,
-        value_name = "true|false"
+        value_name = "BOOL"
     )]
     pub cordon_first: bool,
     #[command(flatten)]

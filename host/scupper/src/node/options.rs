@@ -30,7 +30,7 @@ pub(super) fn draining(
     let mut problems = Problems::default();
     let (policies, file, drain_requests) = options::policies(&mut problems, chosen, ConfigMode::OneShot);
     let flags = args.given(&mut problems);
-    let settings = DrainSettings::without_limit().with(&defaults);
+    let settings = DrainSettings::default().with(&defaults);
     let mut settings = settings.with(&file).with(&flags);
     settings.engine.own_pod = options::own_pod(&mut problems).flatten();
     problems.end(Some(Draining {

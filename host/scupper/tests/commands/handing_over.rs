@@ -64,6 +64,28 @@ fn the_flags_of_kubectl_go_with_it_and_mean_the_same() {
     }
 }
 
+/// Each node has some, and the driver keeps them unless its configuration or the flag says otherwise. It has no limit either.
+#[test]
+fn pods_of_daemonsets_need_no_flag_where_the_driver_keeps_them() {
+    for slm in [true, false] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, slm);
+        rig.apply(objects::daemon_set("shop", "agent"));
+        rig.apply(objects::pod("shop", "agent-x", "worker-1").daemonset("agent"));
+        rig.apply(rig.pod("web", "worker-1"));
+        let run = rig.run(&asks("drain", &["--ignore-daemonsets=false"]));
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        assert!(
+            run.stdout.contains("use --ignore-daemonsets to ignore"),
+            "{run:#?}"
+        );
+        let run = rig.run(&asks("drain", &[]));
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(!run.stdout.contains("  limit  "), "{run:#?}");
+        assert!(!rig.pods().contains(&"web".to_owned()) && rig.pods().contains(&"agent-x".to_owned()));
+    }
+}
+
 /// The driver's own configuration says `force: false`; the right to create a LifecycleEvent does not change it.
 #[test]
 fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
@@ -238,7 +260,7 @@ fn a_limit_before_the_given_timeout_is_named() {
         ),
     ] {
         let rig = Rig::new();
-        let _agent = Agent::start(&rig, slm);
+        let _agent = Agent::with(&rig, slm, &["--sla", "5m"]);
         let run = rig.run(&asks("drain", &["--timeout", timeout]));
         assert_eq!(run.code, Some(0), "{run:#?}");
         let reported = run.stdout.lines().filter(|line| line.contains("  limit  "));

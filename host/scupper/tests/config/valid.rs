@@ -227,8 +227,8 @@ fn the_drain() {
 fn what_the_file_does_not_give_is_as_without_a_file() {
     let (read, usual) = (settings("{}"), DrainSettings::default());
     assert_eq!(read.engine, usual.engine);
-    assert_eq!(read.time_limit, Some(Duration::from_secs(300)));
-    assert_eq!(settings("{sla: 0}").time_limit, None);
+    assert_eq!((read.time_limit, settings("{sla: 0}").time_limit), (None, None));
+    assert_eq!(settings("{sla: 5m}").time_limit, Some(Duration::from_secs(300)));
     let warns = settings("{pre-flight: warn, on-failure: keep, local-data: warn, grace-period: 7}").engine;
     assert!(!warns.refuse_certain && !warns.uncordon_on_failure);
     assert_eq!(

@@ -101,7 +101,7 @@ impl SlmOptions {
             driver_name: driver_name.to_owned(),
             node_name: node_name.to_owned(),
             kubelet_root: PathBuf::from("/var/lib/kubelet"),
-            sla: Some(Duration::from_secs(5 * 60)),
+            sla: None,
             uncordon_sla: Duration::from_secs(5 * 60),
             scope: TransitionScope::default(),
             clock: Clock::System,

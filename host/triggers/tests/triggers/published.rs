@@ -65,10 +65,11 @@ async fn is_published(trigger: &SlmTrigger) {
         start: "drain-started".to_owned(),
         end: "drain-complete".to_owned(),
         nodes: TransitionNodes::AllNodes,
-        sla: Some(Duration::from_secs(300)),
+        sla: None,
     };
     let uncordon = LifecycleTransition {
         name: format!("{DRIVER}-uncordon"),
+        sla: Some(Duration::from_secs(300)),
         start: "uncordoning".to_owned(),
         end: "maintenance-complete".to_owned(),
         ..drain.clone()
