@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_cluster::Cluster;
-use scupper_engine::{Answer, Checkpoint, EvictAnswer, Intent, Phase, PodRef, Task, Time, Uid};
+use scupper_engine::{Answer, Checkpoint, EvictAnswer, Phase, PodRef, Task, Time, Uid};
 use serde_json::{Value, json};
 
 use crate::script::{Script, cluster, cluster_evicting_as, node, not_found, pod, status};

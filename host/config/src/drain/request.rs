@@ -81,7 +81,7 @@ impl GivenSettings {
     pub fn to_request(&self) -> String {
         let flags = of_requests().filter_map(|(setting, flag)| {
             let typed = self.0.get(setting.name()).and_then(Node::text);
-            Some((flag.name, typed.or(setting.default_to_send())?.into()))
+            Some((flag.name, typed.or_else(|| setting.default_to_send())?.into()))
         });
         serde_json::Value::Object(flags.map(|(name, text)| (name.to_owned(), text)).collect()).to_string()
     }

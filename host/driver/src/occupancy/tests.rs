@@ -1,8 +1,8 @@
 //! What a request finds on its node, and what a command may begin on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use scupper_engine::{Counts, Phase, Time, Uid};
+use scupper_engine::{Phase, Time, Uid};
 
 use super::*;
 

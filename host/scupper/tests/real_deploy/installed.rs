@@ -333,8 +333,10 @@ pub(crate) fn event(name: &str, transition: &str, node: &str) -> Value {
 
 /// A LifecycleTransition of the driver. `nodes`: its nodes.
 pub(crate) fn transition(name: &str, nodes: &Value, sla: &str) -> Value {
-    let mut spec =
-        json!({"driver": "drain.slm.k8s.io", "start": "drain-started", "end": "drain-complete", "sla": sla});
+    let mut spec = json!({"driver": "drain.slm.k8s.io", "start": "drain-started", "end": "drain-complete"});
+    if !sla.is_empty() {
+        spec["sla"] = sla.into();
+    }
     spec.as_object_mut()
         .unwrap()
         .extend(nodes.as_object().unwrap().clone());

@@ -132,7 +132,7 @@ fn objects(installed: &Installed) {
         event("other", "others.example", "node-1"),
         transition("drain.slm.k8s.io.node-0", &json!({"nodeName": "node-0"}), "5m"),
         transition("others", &json!({"nodeName": "node-0"}), "5m"),
-        transition("drain.slm.k8s.io", &json!({"allNodes": true}), "5m"),
+        transition("drain.slm.k8s.io", &json!({"allNodes": true}), ""),
         lease("node-0"),
         lease("node-1"),
         own,
@@ -287,17 +287,17 @@ fn transitions() -> Vec<Use> {
     let (ours, everywhere) = (json!({"nodeName": "node-0"}), json!({"allNodes": true}));
     let (refused, wording) = (
         "may not write to lifecycletransition",
-        "only with the words and the limit",
+        "only with the words of own-node.yaml and",
     );
     let mut foreign = transition("drain.slm.k8s.io-uncordon.node-0", &ours, "5m");
     foreign["spec"]["driver"] = "others.example".into();
     let marks = "finalizers, owners, labels or annotations";
     let mut shared = vec![
-        (json!({"spec": {"sla": "5m0s"}}), ALLOWED),
+        (json!({"spec": {"sla": null}}), ALLOWED),
         (json!({"spec": {"end": "drain-started"}}), wording),
         // A drain of any node would end in a second.
         (json!({"spec": {"sla": "1s"}}), wording),
-        (json!({"spec": {"sla": null}}), wording),
+        (json!({"spec": {"sla": "5m"}}), wording),
     ];
     let of_meta = [
         ("labels", json!({"mine": "1"})),

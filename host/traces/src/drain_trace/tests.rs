@@ -1,7 +1,7 @@
 //! Feeds the notices of a drain to its trace, and checks the resulting spans.
 
 use scupper_engine::{
-    Answer, EvictAnswer, HookPhase, HookStep, Intent, Reason, SavedHook, StepOutcome, Subject, Task,
+    Answer, EvictAnswer, HookPhase, HookStep, Reason, SavedHook, StepOutcome, Subject, Task,
 };
 use tokio::sync::mpsc;
 
