@@ -240,8 +240,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 5,
         breaks: "takes every cordon for its own",
         file: "drain/cordon.rs",
-        find: "let ours = mark.is_some_and(|mark| mark.own_cordon);",
-        replace: "let ours = BROKEN || mark.is_some_and(|mark| mark.own_cordon);",
+        find: "let ours = counts && mark.is_some_and(|mark| mark.own_cordon);",
+        replace: "let ours = BROKEN || (counts && mark.is_some_and(|mark| mark.own_cordon));",
     },
     Mutation {
         invariant: 5,
@@ -499,7 +499,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 5,
         breaks: "has policies keep their changes of a drain that ended before there was a cordon",
         file: "drain/ending.rs",
-        find: "self.ending.is_before_cordon = is_early",
-        replace: "self.ending.is_before_cordon = !BROKEN && is_early",
+        find: "self.ending.is_before_cordon = is_untaken || self.ending.is_ahead;",
+        replace: "self.ending.is_before_cordon = !BROKEN && (is_untaken || self.ending.is_ahead);",
     },
 ];
