@@ -4,8 +4,8 @@ import re
 
 # Programs below it are added up.
 SHORT = 2.0
-# Of a failed test's message.
-LINES, WIDTH = 12, 400
+# Of a failed test's message: its first lines, its last, and the characters of a line.
+FIRST, LAST, WIDTH = 6, 12, 400
 
 
 def show(results, wall):
@@ -42,10 +42,13 @@ def failures(results):
 
 
 def messages(output):
-    """The failed tests of a program of Rust's test harness, and the beginning of what each said last."""
+    """The failed tests of a program of Rust's test harness, and how what each said begins and ends. A test may quote the
+    panics of a process of its own."""
     for test, printed in re.findall(r'^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)', output, re.M | re.S):
-        said = re.split(r'^stack backtrace:$|^note: run with', printed, maxsplit=1, flags=re.M)[0]
-        panic = said.rfind(' panicked at ')
+        said = re.split(r'^stack backtrace:$', printed, maxsplit=1, flags=re.M)[0]
+        panic = said.find(' panicked at ')
         said = said[panic + 1:] if panic >= 0 else printed
-        lines = [line[:WIDTH] for line in said.strip().splitlines()[:LINES]]
+        lines = [line[:WIDTH] for line in said.strip().splitlines() if line and not line.startswith('note: run with')]
+        if len(lines) > FIRST + LAST:
+            lines[FIRST:-LAST] = ['[...]']
         yield test, '\n    '.join(lines)
