@@ -65,7 +65,10 @@ pub enum LocalError {
         policies: Vec<String>,
     },
     /// Its cordon is not ours.
-    #[error("node {node} was not cordoned by Scupper; --force also lifts that cordon")]
+    #[error(
+        "node {node} was not cordoned by Scupper, so its cordon stays, and nothing has changed; to lift it, with the hooks \
+         of policies: scupper uncordon {node} --force"
+    )]
     ForeignCordon {
         /// The node.
         node: String,

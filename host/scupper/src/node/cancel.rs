@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
         }
     }
     if cancelled.is_empty() {
-        complain("no node has these labels");
+        inform("no node has these labels");
     }
     exit.into()
 }

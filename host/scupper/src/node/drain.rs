@@ -14,7 +14,7 @@ use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::options::{OptionsError, traces_from_env};
 use crate::output::Output;
-use crate::output::{complain, driver_failed, exit_of_driver, print, wrong_options};
+use crate::output::{complain, driver_failed, exit_of_driver, inform, print, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
@@ -222,7 +222,7 @@ pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit)>, is_lis
         exit = exit.and(of_node);
     }
     if all == 0 {
-        complain("no node has these labels");
+        inform("no node has these labels");
     } else if is_listed {
         print(&format!("{} of {all} nodes are done", all - pending.len()));
         if !pending.is_empty() {
@@ -240,6 +240,6 @@ fn say_back_in_service(format: Format, node: &str) {
     );
     match format {
         Format::Human => print(&text),
-        Format::Json => complain(&text),
+        Format::Json => inform(&text),
     }
 }

@@ -52,10 +52,19 @@ pub(super) fn uncordoning(chosen: &PolicyArgs) -> Result<Draining, OptionsError>
 /// Which nodes are meant.
 pub(super) fn nodes(args: &NodesArgs) -> Result<NodeSelection, OptionsError> {
     match &args.selector {
-        None => Ok(NodeSelection::Named(args.names.clone())),
+        None => Ok(NodeSelection::Named(
+            args.names.iter().map(|name| plain(name)).collect(),
+        )),
         Some(text) if label_selector::parse(text).is_some() => Ok(NodeSelection::Selected(text.clone())),
         Some(text) => Err(OptionsError(vec![format!(
             "--selector {text}: must be a label selector such as pool=gpu,zone!=b"
         )])),
     }
+}
+
+/// A node's name, also as `kubectl get -o name` prints it. No node's name has a slash.
+fn plain(name: &str) -> String {
+    let kinds = ["node/", "nodes/", "no/"];
+    let plain = kinds.iter().find_map(|kind| name.strip_prefix(kind));
+    plain.unwrap_or(name).to_owned()
 }

@@ -14,7 +14,7 @@ use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{complain, fail, failed, inform, print, wrong_options};
+use crate::output::{fail, failed, inform, print, wrong_options};
 use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
@@ -140,7 +140,7 @@ fn plan_options(target: PlanTarget, draining: Draining, cluster: &ClusterArgs) -
 
 fn report(plans: &[Planned], output: Output) -> Exit {
     if plans.is_empty() {
-        complain("no node has these labels");
+        inform("no node has these labels");
     }
     let mut exit = Exit::Done;
     for planned in plans {

@@ -35,6 +35,22 @@ fn the_pods_are_evicted_and_the_node_stays_cordoned() {
     );
 }
 
+/// As `kubectl get nodes -o name` prints them.
+#[test]
+fn the_name_of_a_node_may_carry_its_kind() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    for words in [["plan", "no/worker-1"], ["drain", "node/worker-1"]] {
+        let run = rig.run(&words);
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(run.stdout.contains("node worker-1"), "{run:#?}");
+    }
+    assert!(rig.pods().is_empty() && rig.is_cordoned("worker-1"));
+    let run = rig.run(&["uncordon", "nodes/worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
 #[test]
 fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
     let rig = Rig::new();
@@ -57,7 +73,7 @@ fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
     assert!(!rig.is_cordoned("worker-1") && rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
     let none = rig.run(&["drain", "-l", "pool=none"]);
     assert_eq!(none.code, Some(0), "{none:#?}");
-    assert!(none.stderr.contains("no node has these labels"), "{none:#?}");
+    assert_eq!(none.stderr, "no node has these labels\n", "{none:#?}");
 }
 
 #[test]

@@ -22,10 +22,9 @@ fn a_foreign_cordon_is_lifted_only_by_force() {
     rig.apply(objects::node("worker-4").cordoned());
     let run = rig.run(&["uncordon", "worker-4"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(
-        run.stderr.contains("not cordoned by Scupper; --force"),
-        "{run:#?}"
-    );
+    let advice =
+        "nothing has changed; to lift it, with the hooks of policies: scupper uncordon worker-4 --force";
+    assert!(run.stderr.contains(advice), "{run:#?}");
     assert!(rig.is_cordoned("worker-4"));
     let run = rig.run(&["uncordon", "worker-4", "--force"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
