@@ -422,6 +422,13 @@ impl Cluster {
         Ok(try_join_all(asked).await?.into_iter().flatten().collect())
     }
 
+    /// Returns whether the user may create Leases in this namespace. `None`: the API server does not say.
+    pub async fn may_make_leases(&self, namespace: &str) -> Option<bool> {
+        let of_drains = needed("", false, namespace).into_iter();
+        let mut rights = of_drains.filter(|right| right.resource == "leases" && right.verb == "create");
+        self.may(&rights.next()?, "").await.ok()
+    }
+
     async fn may(&self, right: &Right, node: &str) -> Result<bool, ReadError> {
         let names_one = right.resource == "nodes" && matches!(right.verb, "get" | "patch");
         let review = json!({

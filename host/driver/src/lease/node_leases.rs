@@ -71,6 +71,8 @@ pub(crate) struct NodeLeases {
     pub(crate) own: HolderIdentity,
     /// How long the API server may refuse (401, 403) a Lease before the drain runs without one.
     pub(crate) forbidden_timeout: Duration,
+    /// A person waits: the API server is asked whether it will always refuse.
+    pub(crate) is_of_a_command: bool,
     /// What this process has observed of the Lease already.
     pub(crate) observed: Option<ObservedLease>,
 }
@@ -106,9 +108,11 @@ impl NodeLeases {
             } else {
                 self.read_and_take(node, drain, &mut lease_state).await
             };
-            if !matches!(&attempt, Err(error) if error.is_forbidden()) {
+            let is_refused = matches!(&attempt, Err(error) if error.is_forbidden());
+            if !is_refused {
                 forbidden_since = None;
             }
+            let is_final = is_refused && self.has_no_right().await;
             match attempt {
                 Ok(LeaseAcquireResult::Ours(lease, record)) => {
                     return HeldLease {
@@ -135,7 +139,7 @@ impl NodeLeases {
                 Err(error) if error.is_temporary() || reported.is_some() => {
                     tracing::debug!(node, %error, "could not acquire the Lease yet");
                 }
-                Err(error) if error.is_forbidden() && self.may_retry(&mut forbidden_since, asked) => {
+                Err(error) if is_refused && !is_final && self.may_retry(&mut forbidden_since, asked) => {
                     tracing::debug!(node, %error, "the API server refuses the node's Lease; trying again");
                 }
                 Err(error) => {
@@ -154,6 +158,11 @@ impl NodeLeases {
             }
             sleep(RETRY).await;
         }
+    }
+
+    /// The API server refuses the Lease, and says that the user has no right to it. While it starts it does not say so.
+    async fn has_no_right(&self) -> bool {
+        self.is_of_a_command && self.cluster.may_make_leases(&self.namespace).await == Some(false)
     }
 
     /// The API server refused the Lease at `now`, within the time that it may do so.

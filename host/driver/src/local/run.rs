@@ -32,9 +32,12 @@ use scupper_policy_reload::Session;
 use scupper_report::{FollowEvent, FollowOutput, Format, Health, Metrics, PrefixedWriter};
 use scupper_traces::Traces;
 
-/// A person waits no longer than this for a lease that is refused: a user of `kubectl drain` often has no right to
-/// leases.
+/// A person waits no longer than this for a Lease that is refused, if the API server does not say that it always will be:
+/// whoever may use `kubectl drain` often has no right to Leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
+
+/// Nor for a read that is refused and that the drain can do without. It is tried again later.
+const REFUSED_READS: Duration = Duration::from_secs(1);
 
 /// How long after its deadline a drain whose Lease was lost waits for it, to roll back.
 const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
@@ -58,6 +61,7 @@ pub async fn run(
         connection: options.connection.clone(),
         eviction_timeout: options.drain.eviction_timeout,
         page_size: options.drain.page_size,
+        refusal_patience: REFUSED_READS,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -83,6 +87,7 @@ pub async fn run(
             namespace: options.lease_namespace.clone(),
             own: HolderIdentity::own(options.drain.engine.own_pod.as_ref()),
             forbidden_timeout: LEASE_FORBIDDEN.min(options.drain.engine.forbidden_timeout),
+            is_of_a_command: true,
             observed: options.roll_back.as_ref().and_then(|it| it.lease.clone()),
         },
         cluster,

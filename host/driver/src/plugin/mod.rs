@@ -111,6 +111,7 @@ impl KubeletPlugin {
             namespace: options.lease_namespace(),
             own: HolderIdentity::own(options.drain.engine.own_pod.as_ref()),
             forbidden_timeout: options.drain.engine.forbidden_timeout,
+            is_of_a_command: false,
             observed: None,
         };
         let left = LeftDrain::new();

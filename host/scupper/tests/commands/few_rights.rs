@@ -59,8 +59,16 @@ fn whoever_may_use_kubectl_drain_can_plan_drain_and_see_the_status() {
         "a person waits: {took:?} {status:#?}"
     );
 
-    let drain = rig.run(&["drain", "worker-1", "--local", "--ignore-daemonsets"]);
+    let (drain, took) = timed(&rig, &["drain", "worker-1", "--local", "--ignore-daemonsets"]);
     assert_eq!(drain.code, Some(0), "{drain:#?}");
+    assert!(
+        drain.stderr.contains("continuing without the node's Lease"),
+        "{drain:#?}"
+    );
+    assert!(
+        took < Duration::from_secs(9),
+        "a person waits: {took:?} {drain:#?}"
+    );
     assert!(!rig.pods().contains(&"web".to_owned()), "{drain:#?}");
     assert!(rig.is_cordoned("worker-1"), "{drain:#?}");
     let uncordon = rig.run(&["uncordon", "worker-1", "--local"]);
