@@ -22,7 +22,7 @@ pub(super) struct AbandonedDrain {
     pub(super) lease: Option<ObservedLease>,
 }
 
-/// The abandoned drain of a node on which another process seems to work, if it is one. Waits until the Lease shows whether its process is alive.
+/// The abandoned drain of a node on which another process seems to work, if it is one.
 pub(super) async fn find(
     cluster: &Cluster,
     options: &LocalOptions,
@@ -33,27 +33,37 @@ pub(super) async fn find(
         return Ok(None);
     }
     let found = cluster.node(node).await.map_err(DriverError::of_node(node))?;
-    let Some(mark) = found.and_then(|node| node.checkpoint).filter(is_of_a_command) else {
+    let Some(mark) = found.and_then(|node| node.checkpoint) else {
         return Ok(None);
     };
-    let namespace = options.lease_namespace.clone();
-    let mut leases = LeaseReader::new(cluster.clone(), namespace, options.clock);
+    let mut leases = LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock);
+    let does = match options.intent {
+        Intent::Drain => "continuing it",
+        Intent::Uncordon => "undoing it first",
+    };
+    let is_gone = is_abandoned(&mut leases, node, &mark, does).await;
+    Ok(is_gone.then(|| AbandonedDrain {
+        lease: leases.observed(node),
+    }))
+}
+
+/// Whether a command has begun this drain, and its process is gone. Waits until its Lease shows that. `does`: what happens to
+/// the drain.
+pub async fn is_abandoned(leases: &mut LeaseReader, node: &str, mark: &Checkpoint, does: &str) -> bool {
+    if !is_of_a_command(mark) {
+        return false;
+    }
     let mut is_reported = false;
     loop {
         match leases.life_of_holder(node).await {
             HolderLife::Gone(holder) => {
-                let does = match options.intent {
-                    Intent::Drain => "continuing it",
-                    Intent::Uncordon => "undoing it first",
-                };
                 let (trigger, name) = (&mark.trigger, &mark.name);
                 tracing::warn!(
                     "node {node}: {trigger} {name} was abandoned, because {holder} is gone; {does}"
                 );
-                let lease = leases.observed(node);
-                return Ok(Some(AbandonedDrain { lease }));
+                return true;
             }
-            HolderLife::Alive | HolderLife::Unknown => return Ok(None),
+            HolderLife::Alive | HolderLife::Unknown => return false,
             HolderLife::Silent(holder) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(

@@ -8,6 +8,7 @@ pub(crate) mod nodes;
 mod options;
 mod run;
 
+pub use abandoned::is_abandoned;
 pub use back_in_service::back_in_service;
 pub use cordon_ahead::CordonsAhead;
 pub use options::{LocalOptions, RollBack};

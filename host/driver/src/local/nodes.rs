@@ -2,6 +2,7 @@
 
 use crate::DriverError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, ReadError};
+use scupper_common::text::nearest;
 use scupper_report::{LeasedDrain, LeftToUndo};
 
 /// Which nodes a command is for.
@@ -45,11 +46,20 @@ pub async fn resolve(cluster: &Cluster, nodes: &NodeSelection) -> Result<Vec<Str
         if known.contains(&name) {
             continue;
         }
-        let unseen = DriverError::of_node(&name);
-        cluster.preflight(&name).await.map_err(unseen)?;
-        known.push(name);
+        match cluster.preflight(&name).await {
+            Ok(()) => known.push(name),
+            Err(ReadError::NotFound { .. }) => return Err(no_such_node(cluster, name).await),
+            Err(error) => return Err(DriverError::of_node(&name)(error)),
+        }
     }
     Ok(known)
+}
+
+/// The error for a name that no node has.
+async fn no_such_node(cluster: &Cluster, node: String) -> DriverError {
+    let names = cluster.nodes_with("").await.unwrap_or_default();
+    let nearest = nearest(&node, names.iter().map(String::as_str)).map(str::to_owned);
+    DriverError::NoSuchNode { node, nearest }
 }
 
 /// The same. Of a node that does not exist it also says what policies must still undo for it, as its Lease names it.
@@ -58,10 +68,8 @@ pub async fn resolve_or_recall(
     nodes: &NodeSelection,
     lease_namespace: &str,
 ) -> Result<Vec<String>, DriverError> {
-    let (node, source) = match resolve(cluster, nodes).await {
-        Err(DriverError::Node { node, source }) if matches!(source, ReadError::NotFound { .. }) => {
-            (node, source)
-        }
+    let (node, nearest) = match resolve(cluster, nodes).await {
+        Err(DriverError::NoSuchNode { node, nearest }) => (node, nearest),
         resolved => return resolved,
     };
     let lease = cluster.lease(lease_namespace, &node).await.ok().flatten();
@@ -72,6 +80,6 @@ pub async fn resolve_or_recall(
             node,
             left: left.note(),
         }),
-        None => Err(DriverError::Node { node, source }),
+        None => Err(DriverError::NoSuchNode { node, nearest }),
     }
 }

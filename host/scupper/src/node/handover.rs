@@ -104,6 +104,7 @@ pub(super) fn options_of(
         timeout: None,
         own_flag: None,
         claim_timeout: duration("--claim-timeout", &args.claim_timeout).map_err(wrong)?,
+        lease_namespace: args.lease_namespace.clone(),
         parallel: 1,
         cordon_first: false,
         page_size: 500,

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::kubelet_node::until;
+use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::Rig;
 
 #[test]
@@ -95,6 +95,41 @@ fn a_drain_whose_process_is_alive_is_not_continued() {
         assert!(!run.stderr.contains("abandoned"), "{run:#?}");
     }
     drain.kill();
+}
+
+/// It has the policies, so it finishes what a terminal has left.
+#[test]
+fn a_driver_takes_over_a_drain_that_a_command_has_abandoned() {
+    let rig = killed();
+    let _agent = Agent::start(&rig, true);
+    let mut drain = rig.start(&asks("drain", &[]));
+    drain.prints("wave     1 of 1");
+    assert!(drain.stderr().contains("is gone; its driver takes over"));
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!(
+        (&mark["by"], &mark["own_cordon"]),
+        (&json!("LifecycleEvent"), &json!(true))
+    );
+    assert_eq!(rig.run(&asks("uncordon", &[])).code, Some(0));
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[test]
+fn a_driver_gives_back_a_node_that_a_command_has_abandoned() {
+    let rig = killed();
+    let _agent = Agent::start(&rig, true);
+    let run = rig.run(&asks("uncordon", &[]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let said = "is gone; its driver gives the node back";
+    assert!(run.stderr.contains(said), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
+    assert_eq!(
+        (rig.mark("worker-1"), rig.pods()),
+        (None, vec!["stuck".to_owned()])
+    );
 }
 
 /// It ran on another machine: its Lease tells.

@@ -12,7 +12,8 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CordonsAhead, DriverError, LocalError, NodeOccupancy, OccupancyOverrides, resolve_nodes,
+    CordonsAhead, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides, is_abandoned,
+    resolve_nodes,
 };
 use scupper_report::FollowEvent;
 
@@ -181,7 +182,8 @@ impl HandOver<'_> {
         Ok(Some(follower.run(statuses).await?))
     }
 
-    /// Fails if another process drains the node, or an uncordon would lift a foreign cordon.
+    /// Fails if another process drains the node, or an uncordon would lift a foreign cordon. A driver takes over what a
+    /// command has abandoned: the cordon, and what policies must undo.
     async fn check(&self, node: &str) -> Result<(), CommandError> {
         let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;
@@ -191,6 +193,17 @@ impl HandOver<'_> {
         let claimed = events
             .into_iter()
             .find(|event| event.claim == ClaimStatus::Claimed);
+        if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
+            let namespace = self.options.lease_namespace.clone();
+            let mut leases = LeaseReader::new(self.cluster.clone(), namespace, self.options.clock);
+            let does = match intent {
+                Intent::Drain => "its driver takes over",
+                Intent::Uncordon => "its driver gives the node back",
+            };
+            if is_abandoned(&mut leases, node, mark, does).await {
+                return Ok(());
+            }
+        }
         occupancy
             .and_claimed(claimed.map(|event| event.name))
             .for_command(node, intent, OccupancyOverrides::default())

@@ -29,6 +29,8 @@ pub(crate) struct HandOverOptions {
     pub own_flag: Option<String>,
     /// How long a LifecycleEvent may wait for the driver before the command deletes it.
     pub claim_timeout: Duration,
+    /// Where the leases of nodes are.
+    pub lease_namespace: String,
     /// How many nodes at once.
     pub parallel: usize,
     /// Several nodes are cordoned before the first drain is requested.
