@@ -11,6 +11,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use scupper_engine::{Reading, Time, Timeline, whole_millis};
 use tokio::time::Instant;
 
+/// A wall-clock time as RFC 3339, with milliseconds.
+pub fn rfc3339(time: Time) -> String {
+    let millis = i64::try_from(time.as_millis()).ok();
+    let moment = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    format!("{:.3}", moment.unwrap_or_default())
+}
+
 /// The clock of the driver. Sleeping uses tokio's clock, which tests pause and advance; a test's clock follows it.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {

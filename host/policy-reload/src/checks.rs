@@ -1,5 +1,6 @@
 //! The active policies' findings about their surroundings; each revision is checked once.
 
+use scupper_common::clock::rfc3339;
 use scupper_engine::{Node, Time};
 use scupper_policy::{EnvironmentFindings, PolicyFinding};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ impl Catalogue {
             return Value::Null;
         };
         let findings: Vec<Value> = checked.findings.iter().map(finding).collect();
-        json!({ "at": at.as_millis(), "findings": findings })
+        json!({ "at": rfc3339(at), "findings": findings })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The state of each policy, for users and for programs.
 
+use scupper_common::clock::rfc3339;
 use scupper_engine::Time;
 use serde_json::{Value, json};
 
@@ -25,13 +26,13 @@ pub struct SlotStatus {
 }
 
 impl SlotStatus {
-    /// For programs. Times are milliseconds since 1970.
+    /// For programs. Times are RFC 3339.
     pub fn to_json(&self) -> Value {
         let problem = self.problem.as_ref().map(|problem| {
             json!({
                 "digest": problem.digest,
                 "reason": problem.reason,
-                "at": problem.at.as_millis(),
+                "at": rfc3339(problem.at),
             })
         });
         json!({
@@ -40,7 +41,7 @@ impl SlotStatus {
             "digest": self.digest,
             "generation": self.generation,
             "state": self.state.as_str(),
-            "since": self.since.map(Time::as_millis),
+            "since": self.since.map(rfc3339),
             "previous": self.previous,
             "problem": problem,
         })

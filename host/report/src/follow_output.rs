@@ -13,6 +13,7 @@ use super::drain_status::{
 use super::force::{forced_unseen_text, more_forced_text};
 use super::messages::{UNCORDONED, count, not_ready_text, one_line, timed_line};
 use super::{Format, PolicyMessage};
+use scupper_common::clock::rfc3339;
 
 /// An observation of the followed drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +174,7 @@ impl FollowOutput {
                 std::iter::once(line(topic, &text)).chain(rest).collect()
             }
             Format::Json => {
-                let head = json!({ "time": now.as_millis(), "node": self.node });
+                let head = json!({ "time": rfc3339(now), "node": self.node });
                 vec![joined(head, fields(now, seen)).to_string()]
             }
         }
@@ -280,7 +281,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
         }
         FollowEvent::State { state, deadline } => {
-            json!({ "kind": "state", "state": state, "deadline": deadline.map(Time::as_millis) })
+            json!({ "kind": "state", "state": state, "deadline": deadline.map(rfc3339) })
         }
         FollowEvent::Queued { behind } => json!({ "kind": "queued", "behind": behind }),
         FollowEvent::Unclaimed { pod, left } => json!({

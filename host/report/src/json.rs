@@ -8,6 +8,7 @@ use super::drain_status::{
     volumes_to_json,
 };
 use super::surge::{step_to_json, surges_to_json};
+use scupper_common::clock::rfc3339;
 
 /// One notice of one drain.
 pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
@@ -21,7 +22,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
             again,
         } => (
             "plannerWaiting",
-            json!({ "policy": policy, "message": message, "again": again.as_millis() }),
+            json!({ "policy": policy, "message": message, "again": rfc3339(*again) }),
         ),
         Notice::HookWaiting { .. } => {
             let hook = HookStatus::of(notice);
@@ -81,7 +82,7 @@ pub fn notice_to_json(now: Time, request: &Request, notice: &Notice) -> Value {
 
 /// A line of a drain with these fields.
 pub(super) fn record(now: Time, request: &Request, fields: Value) -> Value {
-    let head = json!({ "time": now.as_millis(), "drain": request.name, "node": request.node });
+    let head = json!({ "time": rfc3339(now), "drain": request.name, "node": request.node });
     joined(head, fields)
 }
 

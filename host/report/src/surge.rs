@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::conditions::NodeEvent;
 use super::drain_status::SurgeSummary;
 use super::messages::one_line;
+use scupper_common::clock::rfc3339;
 
 /// The lines about surges in a plan.
 pub fn surge_lines(plan: &SurgePlan) -> Vec<String> {
@@ -98,7 +99,7 @@ pub(crate) fn step_event(drain: &str, deployment: &DeploymentRef, step: &SurgeSt
 /// A step of a surge, as fields of an object.
 pub(crate) fn step_to_json(deployment: &DeploymentRef, step: &SurgeStep) -> Value {
     let (until, message) = match step {
-        SurgeStep::Restarted { until } | SurgeStep::Raised { until } => (Some(until.as_millis()), None),
+        SurgeStep::Restarted { until } | SurgeStep::Raised { until } => (Some(rfc3339(*until)), None),
         SurgeStep::Replaced | SurgeStep::TakenBack => (None, None),
         SurgeStep::GaveUp { message } | SurgeStep::LeftRaised { message } => (None, Some(message)),
     };

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::wire::short;
 use crate::messages::{count, one_line};
+use scupper_common::clock::rfc3339;
 
 /// Maximum number of pods in the published status, and in its text.
 const PODS: usize = 16;
@@ -90,7 +91,7 @@ impl ForceStatus {
 
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "begins": self.begins.as_millis(), "ahead": self.ahead.to_json(), "deleted": self.deleted.to_json(),
+            "begins": rfc3339(self.begins), "ahead": self.ahead.to_json(), "deleted": self.deleted.to_json(),
         })
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::text::reason_text;
 use super::{HookStatus, WaveStatus};
+use scupper_common::clock::rfc3339;
 
 impl WaveStatus {
     pub(crate) fn to_json(&self) -> Value {
@@ -15,11 +16,10 @@ impl WaveStatus {
 impl HookStatus {
     pub(crate) fn to_json(&self) -> Value {
         let waiting_for = self.waiting_for.iter();
-        let waiting_for = waiting_for.map(
-            |on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(Time::as_millis) }),
-        );
+        let waiting_for = waiting_for
+            .map(|on| json!({ "what": on.what, "detail": on.detail, "since": on.since.map(rfc3339) }));
         let fields = json!({
-            "since": self.since.as_millis(), "progress": self.progress,
+            "since": rfc3339(self.since), "progress": self.progress,
             "waitingFor": waiting_for.collect::<Vec<_>>(),
         });
         joined(hook_name_to_json(&self.policy, self.phase, &self.subject), fields)

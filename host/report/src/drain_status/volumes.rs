@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::wire::short;
 use crate::messages::one_line;
+use scupper_common::clock::rfc3339;
 
 /// Maximum number of volumes in the published status.
 const VOLUMES: usize = 16;
@@ -60,7 +61,7 @@ impl VolumesStatus {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let times = json!({ "since": self.since.as_millis(), "until": self.until.as_millis() });
+        let times = json!({ "since": rfc3339(self.since), "until": rfc3339(self.until) });
         super::joined(times, volumes_to_json(&self.left))
     }
 

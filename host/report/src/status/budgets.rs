@@ -11,6 +11,7 @@ use super::{NodeStatus, RemainingPod, advice};
 use crate::budget_numbers::{allowed_text, budget_to_json, need_text};
 use crate::drain_status::joined;
 use crate::messages::{count, one_line};
+use scupper_common::clock::rfc3339;
 
 /// Time for which the API server counts a granted eviction if the pod is never deleted.
 const COUNTED: Duration = Duration::from_secs(120);
@@ -111,19 +112,19 @@ impl BudgetGroup<'_> {
         let unready = blocking.unready().iter().map(|pod| {
             json!({
                 "pod": format!("{}/{}", budget.namespace, pod.name), "node": pod.node, "why": pod.why,
-                "since": pod.since.map(Time::as_millis),
+                "since": pod.since.map(rfc3339),
             })
         });
         let cut_off = blocking.cut_off(status, now).map(|(pod, at)| {
             json!({
-                "pod": format!("{}/{pod}", budget.namespace), "granted": at.as_millis(),
-                "countedUntil": (at + COUNTED).as_millis(),
+                "pod": format!("{}/{pod}", budget.namespace), "granted": rfc3339(at),
+                "countedUntil": rfc3339(at + COUNTED),
             })
         });
         let pods = self.pods.iter().map(|held| held.pod.id.to_string());
         let fields = json!({
             "owner": blocking.details.and_then(|it| it.owner.as_deref()),
-            "since": blocking.details.and_then(|it| it.since).map(Time::as_millis),
+            "since": blocking.details.and_then(|it| it.since).map(rfc3339),
             "pods": pods.collect::<Vec<_>>(), "notReady": unready.collect::<Vec<_>>(),
             "cutOff": cut_off.collect::<Vec<_>>(),
         });

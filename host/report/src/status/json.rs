@@ -9,6 +9,7 @@ use super::lines::{conditions, cordon};
 use super::lookups::workload_json;
 use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
+use scupper_common::clock::rfc3339;
 
 /// The state of a node as one object.
 pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
@@ -37,7 +38,7 @@ fn drain(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Value {
     let hooks = hooks.map(|hook| joined(hook.to_json(), json!({ "running": is_running })));
     json!({
         "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.name(),
-        "started": mark.started.as_millis(), "deadline": mark.deadline.map(Time::as_millis),
+        "started": rfc3339(mark.started), "deadline": mark.deadline.map(rfc3339),
         "nodeIsOff": status.machine_is_off(mark), "hooks": hooks.collect::<Vec<_>>(),
     })
 }
@@ -47,7 +48,7 @@ fn driver(view: &DrainStatus, fresh: bool) -> Value {
     let volumes = view.volumes.as_ref().map(VolumesStatus::to_json);
     let force = view.force.as_ref().map(ForceStatus::to_json);
     json!({
-        "at": view.at.as_millis(), "fresh": fresh, "wave": wave, "volumes": volumes,
+        "at": rfc3339(view.at), "fresh": fresh, "wave": wave, "volumes": volumes,
         "force": force, "ended": view.ended,
         "podsNotTold": view.more,
     })
@@ -56,14 +57,14 @@ fn driver(view: &DrainStatus, fresh: bool) -> Value {
 fn condition(condition: &Condition) -> Value {
     json!({
         "type": condition.kind, "status": condition.status, "reason": condition.reason,
-        "message": condition.message, "since": condition.since.map(Time::as_millis),
+        "message": condition.message, "since": condition.since.map(rfc3339),
     })
 }
 
 fn event(event: &LifecycleEvent) -> Value {
     json!({
         "name": event.name, "transition": event.transition, "state": event.claim.as_str(),
-        "deadline": event.deadline().map(Time::as_millis), "deleting": event.deleting,
+        "deadline": event.deadline().map(rfc3339), "deleting": event.deleting,
     })
 }
 
@@ -73,7 +74,7 @@ fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
     json!({
         "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
         "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
-        "source": reason.map(|_| source), "since": held.since.map(Time::as_millis),
+        "source": reason.map(|_| source), "since": held.since.map(rfc3339),
         "workload": held.workload(status).as_ref().map(workload_json),
         "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node, blocking(status, held))),
     })

@@ -6,6 +6,7 @@ use scupper_engine::{HumanDuration, Time};
 use serde_json::{Value, json};
 
 use crate::messages::one_line;
+use scupper_common::clock::rfc3339;
 
 /// The holder of a node's Lease, as seen from this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl LeaseHolder {
             Self::Free => json!({ "state": "free" }),
             Self::Held { by } => json!({ "state": "held", "holder": by }),
             Self::Abandoned { by, silent_since } => json!({
-                "state": "left", "holder": by, "silentSince": silent_since.map(Time::as_millis),
+                "state": "left", "holder": by, "silentSince": silent_since.map(rfc3339),
             }),
         }
     }

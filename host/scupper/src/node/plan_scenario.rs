@@ -66,7 +66,7 @@ pub(super) fn save(
     for planned in plans {
         let scenario = json!({
             "about": format!("Node {} as scupper plan found it", planned.node),
-            "time": rfc3339(planned.at.as_millis()),
+            "time": scupper_common::clock::rfc3339(planned.at),
             "request": {"trigger": planned.asked_by.trigger.name(), "name": planned.asked_by.name},
             "policies": policies,
             "drain": drain,
@@ -212,10 +212,4 @@ fn expected_wave(wave: &Wave, name: &dyn Fn(&Uid) -> String) -> Value {
 
 fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis())
-}
-
-fn rfc3339(millis: u64) -> String {
-    let time = i64::try_from(millis).ok();
-    let time = time.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-    time.unwrap_or_default().to_string()
 }

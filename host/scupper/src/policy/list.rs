@@ -118,8 +118,8 @@ fn row(policy: &Value) -> [String; HEADER.len()] {
         }
     };
     let digest = text("digest");
-    let since = policy.get("since").and_then(Value::as_i64);
-    let since = since.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    let since = policy.get("since").and_then(Value::as_str);
+    let since = since.and_then(|since| since.parse::<jiff::Timestamp>().ok());
     let problem = policy.pointer("/problem/reason").and_then(Value::as_str);
     [
         text("name"),
@@ -139,7 +139,7 @@ mod tests {
     fn is_a_table_for_people() {
         let answer = serde_json::json!({ "generation": 3, "policies": [
             { "name": "slurm", "version": "0.2.0", "digest": "abcd1234567890", "state": "Active",
-              "since": 1_790_000_000_000_i64, "problem": null },
+              "since": "2026-09-21T14:13:20.000Z", "problem": null },
             { "name": "priority-classes", "version": "", "digest": "", "state": "Rejected", "since": null,
               "problem": { "reason": "it is not a policy", "at": 1 } },
         ]});

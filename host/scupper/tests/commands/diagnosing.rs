@@ -153,9 +153,9 @@ fn status_says_since_when_a_budget_blocks_a_pod_also_after_a_takeover() {
         let begun = Instant::now();
         loop {
             let json = machines(&rig);
-            if let (true, Some(since)) = (json["driver"]["fresh"] == true, json["pods"][0]["since"].as_u64())
+            if let (true, Some(since)) = (json["driver"]["fresh"] == true, json["pods"][0]["since"].as_str())
             {
-                return since;
+                return since.to_owned();
             }
             assert!(begun.elapsed() < LIMIT, "{what}: {json}");
             std::thread::sleep(Duration::from_millis(100));
