@@ -70,12 +70,18 @@ impl Cluster {
     /// Lists the LifecycleEvents bound to the node.
     pub async fn events_of(&self, node: &str) -> Result<Vec<LifecycleEvent>, ReadError> {
         // Not every server can select them by node.
+        let mut events = self.all_events().await?;
+        events.retain(|event| event.node == node);
+        Ok(events)
+    }
+
+    /// Lists all LifecycleEvents.
+    pub async fn all_events(&self) -> Result<Vec<LifecycleEvent>, ReadError> {
         let source = self.all("lifecycleevents");
         let listed = self
             .read_list::<WireEvent>(&source, "list lifecycleevents")
             .await?;
-        let events = listed.into_iter().map(WireEvent::into_event);
-        Ok(events.filter(|event| event.node == node).collect())
+        Ok(listed.into_iter().map(WireEvent::into_event).collect())
     }
 
     /// Creates a LifecycleEvent.

@@ -54,6 +54,13 @@ impl Cluster {
         self.read_reduced(&source, "list nodes", name).await
     }
 
+    /// Reads all nodes.
+    pub async fn nodes(&self) -> Result<Vec<Node>, ReadError> {
+        let source = Source::all("/api/v1/nodes".to_owned());
+        let node = |node| self.to_node(node, &mut None);
+        self.read_reduced(&source, "list nodes", node).await
+    }
+
     /// Checks that the node exists and its pods are readable: distinguishes an unknown node, a missing right and a dead
     /// server.
     pub async fn preflight(&self, node: &str) -> Result<(), ReadError> {

@@ -65,7 +65,8 @@ pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_js
 pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{
-    LeaseHolder, LeasedDrain, NodeStatus, StatusDetails, status_lines, status_table, status_to_json,
+    LeaseHolder, LeasedDrain, NodeStatus, NodeSummary, StatusDetails, overview_lines, status_lines,
+    status_table, status_to_json,
 };
 pub use surge::{surge_lines, surge_texts};
 pub use undo::LeftToUndo;

@@ -8,6 +8,7 @@ mod lease_holder;
 mod leased_drain;
 mod lines;
 mod lookups;
+mod overview;
 mod reasons;
 mod table;
 
@@ -26,6 +27,7 @@ pub use lease_holder::LeaseHolder;
 pub use leased_drain::LeasedDrain;
 pub use lines::status_lines;
 pub use lookups::StatusDetails;
+pub use overview::{NodeSummary, overview_lines};
 pub use table::status_table;
 
 /// Maximum age of a published status. A draining process publishes at least once a minute; after two missed updates it

@@ -6,6 +6,7 @@ mod drain;
 mod errors;
 mod followed;
 mod metrics;
+mod overview;
 mod plan;
 pub(crate) mod samples;
 mod status;

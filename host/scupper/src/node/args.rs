@@ -76,6 +76,7 @@ impl DrainRequestName {
 
 /// `scupper drain`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.required_unless_present("selector")))]
 pub struct DrainNodesArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
@@ -166,6 +167,7 @@ pub struct HandOverArgs {
 
 /// `scupper cancel`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.required_unless_present("selector")))]
 pub struct CancelArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
@@ -197,6 +199,7 @@ pub enum DryRun {
 
 /// `scupper uncordon`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.required_unless_present("selector")))]
 pub struct UncordonArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
@@ -218,10 +221,11 @@ pub struct UncordonArgs {
 
 /// `scupper status`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.help("Names of nodes [default: one line for each node of which there is something to say]")))]
 pub struct StatusArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Print again after every change, until Ctrl-C
+    /// Print again after every change, until Ctrl-C; needs NODE or --selector
     #[arg(long, short)]
     pub watch: bool,
     /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
@@ -237,7 +241,7 @@ pub struct StatusArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodesArgs {
     /// Names of nodes
-    #[arg(value_name = "NODE", required_unless_present = "selector", value_parser = NonEmptyStringValueParser::new(), add = ArgValueCompleter::new(completion::nodes))]
+    #[arg(value_name = "NODE", value_parser = NonEmptyStringValueParser::new(), add = ArgValueCompleter::new(completion::nodes))]
     pub names: Vec<String>,
     /// Label selector of nodes, instead of names, for example pool=gpu,zone!=b
     #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]

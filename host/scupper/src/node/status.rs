@@ -8,18 +8,22 @@ use super::args::StatusArgs;
 use super::options;
 use super::shown::is_live;
 use crate::Exit;
+use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{failed, print, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusOptions};
 use scupper_common::clock::Clock;
-use scupper_report::{NodeStatus, Screen, status_lines, status_table, status_to_json};
+use scupper_report::{NodeStatus, Screen, overview_lines, status_lines, status_table, status_to_json};
 
 /// What is known of each node.
 type StatusByNode = BTreeMap<String, NodeStatus>;
 
 /// Shows where nodes stand, once or again and again until a signal comes.
 pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
+    if args.nodes.names.is_empty() && args.nodes.selector.is_none() {
+        return overview(args, output).await;
+    }
     let nodes = match options::nodes(&args.nodes) {
         Ok(nodes) => nodes,
         Err(error) => return wrong_options(&error),
@@ -38,6 +42,27 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
     };
     match ended {
         Ok(()) => Exit::Done.into(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// One line for each node of which there is something to say.
+async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
+    if args.watch {
+        let problem = "--watch: name the nodes, or choose them with --selector".to_owned();
+        return wrong_options(&OptionsError(vec![problem]));
+    }
+    let clock = Clock::System;
+    match use_cases::overview(&args.cluster.connection(), &args.lease_namespace, clock).await {
+        Ok((summaries, others)) => {
+            match output {
+                Output::Human => print(&overview_lines(&summaries, others, clock.wall()).join("\n")),
+                Output::Json | Output::Yaml => summaries
+                    .iter()
+                    .for_each(|summary| print(&output.document(&summary.to_json()))),
+            }
+            Exit::Done.into()
+        }
         Err(error) => failed(&error),
     }
 }

@@ -23,6 +23,7 @@ pub(crate) use handover::{
 };
 pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan};
 pub use plan::{Planned, PlannedTrigger};
+pub(crate) use status::overview;
 pub use status::{StatusOptions, status};
 
 /// How long a refused read that a command can do without may be a hiccup: whoever typed the command can type it again.

@@ -15,7 +15,9 @@ use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
 use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_or_recall};
-use scupper_report::{LeaseHolder, NodeStatus, STATUS_ANNOTATION, StatusDetails, status_from_text};
+use scupper_report::{
+    LeaseHolder, NodeStatus, NodeSummary, STATUS_ANNOTATION, StatusDetails, status_from_text,
+};
 
 /// How often to check the process that drains while nothing changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -64,6 +66,64 @@ pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus))
         }
     }
     Ok(())
+}
+
+/// What is to be said of the nodes, and how many others there are.
+pub(crate) async fn overview(
+    connection: &Connection,
+    lease_namespace: &str,
+    clock: Clock,
+) -> Result<(Vec<NodeSummary>, usize), CommandError> {
+    let connect = ConnectOptions {
+        connection: connection.clone(),
+        refusal_patience: REFUSAL_PATIENCE,
+        ..ConnectOptions::default()
+    };
+    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let nodes = cluster.nodes().await.map_err(|source| DriverError::Selector {
+        selector: String::new(),
+        source,
+    })?;
+    let events = match cluster.clone().in_served_group().await {
+        Ok(Some(cluster)) => cluster.all_events().await,
+        Ok(None) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let events = events.unwrap_or_else(|error| {
+        tracing::warn!(%error, "LifecycleEvents that no driver has claimed are not shown");
+        Vec::new()
+    });
+    let mut leases = LeaseReader::new(cluster, lease_namespace.to_owned(), clock);
+    let (all, now) = (nodes.len(), clock.wall());
+    let mut summaries = Vec::new();
+    for node in nodes {
+        let of_node = events.iter().filter(|event| event.node == node.name).cloned();
+        let of_node = of_node.collect();
+        let mut status = node_status(node, of_node);
+        (status.lease_holder, status.leased_drain) = leases.holder_of(&status.node).await;
+        summaries.extend(NodeSummary::of(&status, now));
+    }
+    let others = all - summaries.len();
+    Ok((summaries, others))
+}
+
+/// What the node's own object says, and its LifecycleEvents.
+fn node_status(mut node: Node, lifecycle_events: Vec<LifecycleEvent>) -> NodeStatus {
+    let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
+    // The status of another drain says nothing about this one.
+    let driver = node.annotations.remove(STATUS_ANNOTATION);
+    let driver = driver.and_then(|text| status_from_text(&text));
+    let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
+    NodeStatus {
+        node,
+        driver,
+        pods: Vec::new(),
+        budgets: Vec::new(),
+        lifecycle_events,
+        lease_holder: LeaseHolder::Unknown,
+        leased_drain: None,
+        details: StatusDetails::default(),
+    }
 }
 
 /// What no watch shows.
@@ -193,21 +253,10 @@ impl KnownState {
     fn status(&self) -> Option<NodeStatus> {
         let (node, pods) = (self.node.as_ref()?, self.pods.as_ref()?);
         let (budgets, lifecycle_events) = (self.budgets.as_ref()?, self.lifecycle_events.as_ref()?);
-        let mut node = node.clone();
-        let drain = node.checkpoint.as_ref().map(|mark| mark.id.clone());
-        // The status of another drain says nothing about this one.
-        let driver = node.annotations.remove(STATUS_ANNOTATION);
-        let driver = driver.and_then(|text| status_from_text(&text));
-        let driver = driver.filter(|view| Some(&view.drain) == drain.as_ref());
         Some(NodeStatus {
-            node,
-            driver,
             pods: pods.values().cloned().collect(),
             budgets: budgets.clone(),
-            lifecycle_events: lifecycle_events.clone(),
-            lease_holder: LeaseHolder::Unknown,
-            leased_drain: None,
-            details: StatusDetails::default(),
+            ..node_status(node.clone(), lifecycle_events.clone())
         })
     }
 }

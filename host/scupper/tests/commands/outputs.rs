@@ -11,6 +11,7 @@ use crate::schema::Schema;
 
 const DRAIN: &str = include_str!("../../../../deploy/schemas/drain.schema.json");
 const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json");
+const OVERVIEW: &str = include_str!("../../../../deploy/schemas/overview.schema.json");
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
 
@@ -134,6 +135,15 @@ fn the_status_output_matches_its_schema() {
 }
 
 #[test]
+fn the_overviews_output_matches_its_schema() {
+    let rig = rig();
+    rig.run(&["drain", "worker-2", "--local"]);
+    let printed = json(&rig, &["status"]);
+    assert_eq!(printed[0]["state"], "drained");
+    is_as_published(OVERVIEW, &[printed], &["overview-json"]);
+}
+
+#[test]
 fn the_plans_output_matches_its_schema() {
     let rig = rig();
     let plan = json(&rig, &["plan", "worker-1", "worker-2"]);
@@ -173,9 +183,11 @@ fn a_schema_refuses_undescribed_fields() {
 #[test]
 fn yaml_has_the_same_values_as_json() {
     let rig = rig();
+    rig.apply(scupper_simulator::api::objects::node("worker-4").cordoned());
     let commands = [
         &["plan", "worker-1", "worker-2"][..],
         &["status", "worker-1", "worker-2"],
+        &["status"],
         &["doctor", "--node", "worker-1"],
         &["cancel", "worker-1", "worker-2"],
     ];

@@ -12,6 +12,55 @@ fn status(rig: &Rig) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
+/// Who does not know which node to ask for asks for none.
+#[test]
+fn without_nodes_each_node_of_which_there_is_something_to_say_has_a_line() {
+    let rig = Rig::new();
+    let nothing = rig.run(&["status"]);
+    assert_eq!(nothing.code, Some(0), "{nothing:#?}");
+    assert!(nothing.stdout.ends_with(" nodes take pods\n"), "{nothing:#?}");
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let mut drain = rig.start(&["drain", "worker-1"]);
+    drain.prints("waits    shop/db");
+    let drained = rig.run(&["drain", "worker-2"]);
+    assert_eq!(drained.code, Some(0), "{drained:#?}");
+    rig.inside(|| {
+        rig.api.store().edit("nodes", "", "worker-3", |node| {
+            node["spec"]["unschedulable"] = json!(true)
+        })
+    })
+    .unwrap();
+    let lines = |stdout: &str| -> Vec<String> { stdout.lines().map(str::to_owned).collect() };
+    let begun = Instant::now();
+    loop {
+        let shown = lines(&rig.run(&["status"]).stdout);
+        let is = |row: usize, words: &[&str]| words.iter().all(|word| shown[row].contains(word));
+        if is(
+            1,
+            &[
+                "worker-1  draining",
+                "command drain-worker-1; 1 pod to go: 1 BudgetExhausted",
+            ],
+        ) {
+            assert!(
+                is(2, &["worker-2  drained", "drain drain-worker-2: "]),
+                "{shown:#?}"
+            );
+            assert!(is(3, &["worker-3  cordoned", "not by Scupper"]), "{shown:#?}");
+            break;
+        }
+        assert!(begun.elapsed() < LIMIT, "{shown:#?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drain.kill();
+    let shown = lines(&rig.run(&["status"]).stdout);
+    assert!(shown[1].contains("worker-1  abandoned"), "{shown:#?}");
+    let watched = rig.run(&["status", "--watch"]);
+    assert_eq!(watched.code, Some(3), "{watched:#?}");
+    assert!(watched.stderr.contains("--watch: name the nodes"), "{watched:#?}");
+}
+
 #[test]
 fn a_blocked_drain_names_what_blocks_each_pod() {
     let rig = Rig::new();

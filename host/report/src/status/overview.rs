@@ -1,0 +1,245 @@
+//! One line for each node that drains, is drained, waits or has failed: what is going on in the cluster, for whoever does
+//! not know yet which node to ask for.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_api::ClaimStatus;
+use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Phase, Reason, Time};
+use serde_json::{Value, json};
+
+use super::lines::cordon;
+use super::{LeaseHolder, NodeStatus};
+use crate::conditions::COMPLETED;
+use crate::messages::{count, one_line};
+use scupper_common::clock::rfc3339;
+
+/// For how long a node shows that its last drain has failed, or that it was given back.
+const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many reasons are named.
+const REASONS: usize = 3;
+
+/// What a node does or waits for, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum NodeState {
+    Abandoned,
+    Failed,
+    Draining,
+    RollingBack,
+    Uncordoning,
+    Planning,
+    Waiting,
+    ToUndo,
+    Drained,
+    Cordoned,
+    InService,
+}
+
+impl NodeState {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Abandoned => "abandoned",
+            Self::Failed => "failed",
+            Self::Draining => "draining",
+            Self::RollingBack => "rolling back",
+            Self::Uncordoning => "uncordoning",
+            Self::Planning => "planning",
+            Self::Waiting => "waiting",
+            Self::ToUndo => "to undo",
+            Self::Drained => "drained",
+            Self::Cordoned => "cordoned",
+            Self::InService => "in service",
+        }
+    }
+}
+
+/// A node of which there is something to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSummary {
+    node: String,
+    state: NodeState,
+    /// Since when, if that is known.
+    since: Option<Time>,
+    /// In words.
+    why: String,
+}
+
+impl NodeSummary {
+    /// `None`: the node takes pods, and nothing of the last day is to be said of it. Its pods need not be known.
+    pub fn of(status: &NodeStatus, now: Time) -> Option<Self> {
+        let (state, since, why) = at_work(status, now)
+            .or_else(|| waiting(status))
+            .or_else(|| ended(status, now))
+            .or_else(|| cordoned(status))
+            .or_else(|| to_undo(status).map(|left| (NodeState::ToUndo, None, left)))?;
+        let left = to_undo(status).filter(|left| *left != why);
+        let why: Vec<_> = std::iter::once(why)
+            .chain(left)
+            .filter(|text| !text.is_empty())
+            .collect();
+        Some(Self {
+            node: status.node.name.clone(),
+            state,
+            since,
+            why: one_line(&why.join("; ")),
+        })
+    }
+
+    /// As one object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "node": self.node, "state": self.state.name(), "since": self.since.map(rfc3339), "why": self.why,
+        })
+    }
+}
+
+/// A table, the most urgent first. `others`: how many nodes there are of which nothing is to be said.
+pub fn overview_lines(summaries: &[NodeSummary], others: usize, now: Time) -> Vec<String> {
+    let mut sorted: Vec<_> = summaries.iter().collect();
+    sorted.sort_by_key(|summary| (summary.state, &summary.node));
+    let row = |summary: &&NodeSummary| {
+        let since = summary
+            .since
+            .map(|since| HumanDuration(now.since(since)).to_string());
+        let state = summary.state.name().to_owned();
+        [
+            summary.node.clone(),
+            state,
+            since.unwrap_or_default(),
+            summary.why.clone(),
+        ]
+    };
+    let mut rows: Vec<_> = sorted.iter().map(row).collect();
+    if !rows.is_empty() {
+        rows.insert(0, ["NODE", "STATE", "FOR", "WHY"].map(str::to_owned));
+    }
+    let width = |column: usize| {
+        let lengths = rows
+            .iter()
+            .filter_map(|row| Some(row.get(column)?.chars().count()));
+        lengths.max().unwrap_or(0)
+    };
+    let [node, state, since] = [width(0), width(1), width(2)];
+    let mut lines: Vec<_> = rows
+        .iter()
+        .map(|[of, is, after, why]| format!("{of:<node$}  {is:<state$}  {after:<since$}  {why}"))
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let more = if rows.is_empty() { "" } else { " more" };
+    if others > 0 || rows.is_empty() {
+        lines.push(match others {
+            1 => format!("1{more} node takes pods"),
+            others => format!("{others}{more} nodes take pods"),
+        });
+    }
+    lines
+}
+
+type Found = (NodeState, Option<Time>, String);
+
+/// A drain or uncordon that has not ended.
+fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
+    if let (Some(drain), LeaseHolder::Held { by }) = (status.planning(), &status.lease_holder) {
+        let state = match drain.intent {
+            Intent::Drain => NodeState::Planning,
+            Intent::Uncordon => NodeState::Uncordoning,
+        };
+        return Some((state, None, format!("{} {}, by {by}", drain.trigger, drain.name)));
+    }
+    let is_under_way = |mark: &&Checkpoint| mark.is_under_way() && !mark.ahead;
+    let mark = status.node.checkpoint.as_ref().filter(is_under_way)?;
+    let state = match (mark.intent, mark.phase) {
+        _ if status.lease_holder.is_abandoned() => NodeState::Abandoned,
+        (Intent::Uncordon, _) => NodeState::Uncordoning,
+        (Intent::Drain, Phase::RollingBack) => NodeState::RollingBack,
+        (Intent::Drain, _) => NodeState::Draining,
+    };
+    let of = format!("{} {}", mark.trigger, mark.name);
+    let gone = status.lease_holder.text(now);
+    let texts = std::iter::once(of).chain(gone).chain(pods_to_go(status, now));
+    Some((state, Some(mark.started), texts.collect::<Vec<_>>().join("; ")))
+}
+
+/// How many pods are to leave, and what most of them wait for.
+fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
+    let view = status.current_driver_status(now)?;
+    let leaving = view.pods.iter().filter(|pod| pod.reason != Reason::Kept);
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in leaving {
+        *reasons.entry(pod.reason.name()).or_default() += 1;
+    }
+    let unknown = usize::try_from(view.more).unwrap_or(usize::MAX);
+    let all = reasons.values().sum::<usize>().saturating_add(unknown);
+    let mut sorted: Vec<_> = reasons.into_iter().collect();
+    sorted.sort_by_key(|(name, pods)| (Reverse(*pods), *name));
+    let most = sorted
+        .iter()
+        .take(REASONS)
+        .map(|(name, pods)| format!("{pods} {name}"));
+    let most: Vec<_> = most.collect();
+    let rest = all - sorted.iter().take(REASONS).map(|(_, pods)| pods).sum::<usize>();
+    let rest = if rest > 0 {
+        format!(", {rest} others")
+    } else {
+        String::new()
+    };
+    let pods = (all > 0).then(|| format!("{} to go: {}{rest}", count(all, "pod"), most.join(", ")));
+    let hooks = view
+        .hooks
+        .iter()
+        .map(|hook| format!("policy {} waits", hook.policy));
+    let texts: Vec<_> = hooks.chain(pods).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// A LifecycleEvent that no driver has claimed.
+fn waiting(status: &NodeStatus) -> Option<Found> {
+    let mut events = status.lifecycle_events.iter();
+    let open = events.find(|event| !event.deleting && event.claim == ClaimStatus::Pending)?;
+    let why = format!("no driver has claimed LifecycleEvent {}", open.name);
+    Some((NodeState::Waiting, open.created, why))
+}
+
+/// How the last drain or uncordon has ended, by its conditions, or by its mark where they may not be written.
+fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
+    let node = &status.node;
+    let is_ours = |it: &&Condition| it.kind == "DrainInProgress" && it.status == "False";
+    let last = node.conditions.iter().find(is_ours);
+    let (since, message) = last.map_or((None, ""), |last| (last.since, last.message.as_str()));
+    let is_of_today = since.is_some_and(|since| now.since(since) < SHOWN_FOR);
+    let is_held = cordon(node) == "ours" && !node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
+    let reason = last.map_or("", |last| last.reason.as_str());
+    let found = |state, message: &str| Some((state, since, message.to_owned()));
+    match reason {
+        _ if node.is_drained_by_us() => found(NodeState::Drained, message),
+        "MaintenanceComplete" if is_of_today && !node.unschedulable => found(NodeState::InService, message),
+        COMPLETED | "MaintenanceComplete" => None,
+        reason if reason.starts_with("Drain") && (is_held || is_of_today) => {
+            found(NodeState::Failed, message)
+        }
+        _ if is_held => {
+            let said = status.driver.as_ref().and_then(|view| view.ended.clone());
+            found(
+                NodeState::Failed,
+                &said.unwrap_or_else(|| "the drain has ended, and the cordon stays".to_owned()),
+            )
+        }
+        _ => None,
+    }
+}
+
+fn cordoned(status: &NodeStatus) -> Option<Found> {
+    let why = match cordon(&status.node) {
+        "ours" => "by Scupper, ahead of a drain that has not begun",
+        "others" => "not by Scupper",
+        _ => return None,
+    };
+    Some((NodeState::Cordoned, None, why.to_owned()))
+}
+
+fn to_undo(status: &NodeStatus) -> Option<String> {
+    let left = status.left_to_undo();
+    (!left.policies.is_empty()).then(|| left.note())
+}
