@@ -120,6 +120,21 @@ fn cut(mut line: String, bytes: usize) -> String {
     line
 }
 
+/// The most similar of these words, for whoever may have mistyped one.
+pub fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Longer than any of our words; the time of a comparison grows with the product of the lengths.
+    if given.len() > 64 {
+        return None;
+    }
+    let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
+    let given = plain(given);
+    words
+        .map(|word| (strsim::damerau_levenshtein(&given, &plain(word)), word))
+        .filter(|(distance, word)| *distance <= word.len().div_ceil(4))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use super::problem::Problems;
 use super::scalar::{Kind, kind, whole};
 use super::shape::{Field, Keys, Shape};
 use super::{rules, units};
-use scupper_common::text::one_line;
+use scupper_common::text::{nearest, one_line};
 
 /// Bytes of a wrong value that are shown.
 const SHOWN_BYTES: usize = 60;
@@ -159,21 +159,6 @@ impl Field {
     fn holds(&self, key: &str) -> bool {
         self.shape.keys().is_some_and(|keys| keys.field(key).is_some())
     }
-}
-
-/// The most similar word.
-fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer than any of our words; the time of a comparison grows with the product of the lengths.
-    if given.len() > 64 {
-        return None;
-    }
-    let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
-    let given = plain(given);
-    words
-        .map(|word| (strsim::damerau_levenshtein(&given, &plain(word)), word))
-        .filter(|(distance, word)| *distance <= word.len().div_ceil(4))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
 }
 
 fn quote(text: &str) -> String {

@@ -26,6 +26,14 @@ pub enum DriverError {
         #[source]
         source: ReadError,
     },
+    /// The node does not exist.
+    #[error("there is no node {node}{}", nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default())]
+    NoSuchNode {
+        /// The name.
+        node: String,
+        /// The most similar name of a node.
+        nearest: Option<String>,
+    },
     /// The node does not exist, and policies must still undo something for it.
     #[error("there is no node {node}; {left}, once there is one again")]
     NodeGone {

@@ -15,7 +15,7 @@ use scupper_triggers::slm::SlmError;
 
 use super::{DriverError, LocalError};
 
-variants!(DriverError: Connect Node NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
+variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
 variants!(LocalError: Busy NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
 
@@ -38,6 +38,14 @@ fn cluster() -> Vec<DriverError> {
         DriverError::Node {
             node: "worker-1".to_owned(),
             source: unavailable("node worker-1"),
+        },
+        DriverError::NoSuchNode {
+            node: "wroker-1".to_owned(),
+            nearest: Some("worker-1".to_owned()),
+        },
+        DriverError::NoSuchNode {
+            node: "gpu".to_owned(),
+            nearest: None,
         },
         DriverError::NodeGone {
             node: "worker-1".to_owned(),

@@ -10,11 +10,12 @@ use scupper_driver::KubeletPlugin;
 use scupper_report::{Format, Screen};
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
+use crate::command_line;
 use crate::completion;
 use crate::dev_program;
 use crate::exit::Exit;
 use crate::options;
-use crate::output::{Output, driver_failed, failed, no_yaml, print, warn, wrong_options};
+use crate::output::{Output, complain, driver_failed, failed, no_yaml, print, warn, wrong_options};
 use crate::process::run_process;
 use crate::signals::Signals;
 
@@ -29,7 +30,12 @@ pub fn main() -> ExitCode {
     if completion::answered(Args::command) {
         return Exit::Done.into();
     }
-    let args = Args::parse();
+    let typed = command_line::arranged(std::env::args_os());
+    if let Some(words) = command_line::renamed(&typed) {
+        complain(&words);
+        return Exit::Usage.into();
+    }
+    let args = Args::parse_from(typed);
     if let Command::CompilePolicy(task) = args.command {
         // A child with nothing but its task: no log, no runtime, no threads but its own.
         return scupper_policy::compile_child(&task.into());

@@ -6,6 +6,7 @@
 
 mod address;
 mod args;
+mod command_line;
 mod commands;
 mod compile;
 mod completion;

@@ -81,6 +81,7 @@ pub(crate) const fn exit_of_driver(error: &DriverError) -> Exit {
         DriverError::Connect(_)
         | DriverError::Node { .. }
         | DriverError::NodeGone { .. }
+        | DriverError::NoSuchNode { .. }
         | DriverError::Discovery(_)
         | DriverError::Taint(_)
         | DriverError::Selector { .. }

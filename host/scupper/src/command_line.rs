@@ -1,0 +1,123 @@
+//! What hands that are used to `kubectl` type: flags of the connection before the verb, and a flag that has another name now.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Args as _, Command};
+
+use crate::args::ClusterArgs;
+use crate::output::OutputArgs;
+
+/// What `kubectl drain` once called a flag, and what to type now.
+const RENAMED: [(&str, &str); 1] = [(
+    "--delete-local-data",
+    "kubectl and scupper call it --delete-emptydir-data; --local-data is about local PersistentVolumes",
+)];
+
+/// The arguments with the flags of the connection behind the verb, where it reads them.
+pub(crate) fn arranged(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args = args.into_iter();
+    let mut arranged: Vec<OsString> = args.next().into_iter().collect();
+    let rest: Vec<OsString> = args.collect();
+    let before = length_of_flags(&rest);
+    let (flags, verb) = rest.split_at(before);
+    // Without a verb there is nothing to move them behind.
+    if verb.is_empty() {
+        arranged.extend(rest);
+        return arranged;
+    }
+    let end = verb.iter().position(|arg| arg == "--").unwrap_or(verb.len());
+    let (words, literal) = verb.split_at(end);
+    arranged.extend([words, flags, literal].into_iter().flatten().cloned());
+    arranged
+}
+
+/// How many of the first arguments are flags of the connection and of the output, with their values.
+fn length_of_flags(args: &[OsString]) -> usize {
+    let known = OutputArgs::augment_args(ClusterArgs::augment_args(Command::new("flags")));
+    let mut length = 0;
+    while let Some(flag) = args.get(length).and_then(|arg| arg.to_str()) {
+        let (name, is_whole) = match flag.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (flag, false),
+        };
+        let is_named = |arg: &&Arg| {
+            let long = name
+                .strip_prefix("--")
+                .is_some_and(|name| arg.get_long() == Some(name));
+            let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
+            long || short
+        };
+        let Some(arg) = known.get_arguments().find(is_named) else {
+            break;
+        };
+        let takes_next = arg.get_action().takes_values() && !arg.is_require_equals_set();
+        length += if takes_next && !is_whole { 2 } else { 1 };
+    }
+    length.min(args.len())
+}
+
+/// What to type instead of a flag that has another name now.
+pub(crate) fn renamed(args: &[OsString]) -> Option<String> {
+    let given = args.iter().take_while(|arg| *arg != "--");
+    let mut given = given.filter_map(|arg| arg.to_str()?.split('=').next());
+    given.find_map(|flag| {
+        let (old, words) = RENAMED.iter().find(|(old, _)| *old == flag)?;
+        Some(format!("{old}: {words}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[track_caller]
+    fn becomes(typed: &str, read: &str) {
+        assert_eq!(arranged(words(typed)), words(read), "{typed}");
+    }
+
+    #[test]
+    fn flags_of_the_connection_may_stand_before_the_verb() {
+        becomes(
+            "scupper --context prod plan node-0",
+            "scupper plan node-0 --context prod",
+        );
+        becomes(
+            "scupper --kubeconfig=f --insecure-skip-tls-verify -o json drain -- node-0",
+            "scupper drain --kubeconfig=f --insecure-skip-tls-verify -o json -- node-0",
+        );
+        becomes(
+            "scupper --as jane status --watch",
+            "scupper status --watch --as jane",
+        );
+    }
+
+    #[test]
+    fn all_else_stays_as_it_was_typed() {
+        for typed in [
+            "scupper",
+            "scupper --help",
+            "scupper --context",
+            "scupper --context prod",
+            "scupper --force drain node-0",
+            "scupper drain --context prod node-0",
+        ] {
+            becomes(typed, typed);
+        }
+    }
+
+    #[test]
+    fn a_flag_that_kubectl_has_renamed_is_explained() {
+        let said = renamed(&words("scupper drain n --delete-local-data=true"));
+        assert!(said.is_some_and(|said| said.contains("--delete-emptydir-data")));
+        for fine in [
+            "scupper drain n --delete-emptydir-data",
+            "scupper drain -- --delete-local-data",
+        ] {
+            assert_eq!(renamed(&words(fine)), None);
+        }
+    }
+}
