@@ -29,7 +29,6 @@ mod plan_volumes;
 mod pod_events;
 mod policy_message;
 mod pre_flight;
-mod prefixed_writer;
 mod readiness;
 mod status;
 mod surge;
@@ -53,16 +52,15 @@ pub use follow_output::{FollowEvent, FollowOutput};
 pub use force::{forced_event, plan_force_lines, plan_force_to_json};
 pub use health::{Health, Heartbeat};
 pub use json::{notice_to_json, planned_to_json};
-pub use live::{LiveDisplay, ProgressBoard, Screen, Size};
+pub use live::ProgressBoard;
 pub use loosening::{loosened_lines, loosened_texts, loosened_to_json};
-pub use messages::{may_come_back, returning};
+pub use messages::{may_come_back, node_left_text, returning};
 pub use metrics::{DrainMeter, Metrics, MetricsError, PolicyCall, PolicyVersion, serve_metrics};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
 pub use policy_message::{PolicyMessage, policy_event_note};
 pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_json};
-pub use prefixed_writer::PrefixedWriter;
 pub use readiness::not_ready;
 pub use status::{
     LeaseHolder, LeasedDrain, NodeStatus, NodeSummary, StatusDetails, overview_lines, status_lines,

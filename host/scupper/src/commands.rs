@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::use_cases::{self, CleanedUp, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
 use scupper_driver::KubeletPlugin;
-use scupper_report::{Format, Screen};
+use scupper_report::Format;
+use scupper_screen::Screen;
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
 use crate::command_line;
@@ -34,6 +35,10 @@ pub fn main() -> ExitCode {
     if let Some(words) = command_line::renamed(&typed) {
         complain(&words);
         return Exit::Usage.into();
+    }
+    if let Some(help) = command_line::short_help(&typed, Args::command()) {
+        print(help.trim_end());
+        return Exit::Done.into();
     }
     let args = Args::parse_from(typed);
     if let Command::CompilePolicy(task) = args.command {
@@ -64,6 +69,9 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
     let format = output.format();
     if output == Output::Yaml && !args.command.prints_results() {
         return no_yaml();
+    }
+    if format == Format::Human {
+        screen.fold_lines();
     }
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,

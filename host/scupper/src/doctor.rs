@@ -11,7 +11,7 @@ use super::args::{ClusterArgs, EvictAs};
 use super::completion;
 use super::exit::Exit;
 use super::output::Output;
-use crate::output::{failed, print};
+use crate::output::{failed, print, print_lines};
 use crate::use_cases::{self, DoctorOptions, Finding, FindingState};
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::text::spaced_line;
@@ -57,10 +57,10 @@ pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
     match use_cases::doctor(options).await {
         Ok(findings) => {
             for finding in &findings {
-                print(&match output {
-                    Output::Human => for_people(finding),
-                    Output::Json | Output::Yaml => output.document(&for_programs(finding)),
-                });
+                match output {
+                    Output::Human => print_lines(&for_people(finding)),
+                    Output::Json | Output::Yaml => print(&output.document(&for_programs(finding))),
+                }
             }
             exit_of(&findings).into()
         }

@@ -169,6 +169,11 @@ pub(crate) fn inform(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
+/// Prints lines for people, folded between words where the terminal is narrower.
+pub(crate) fn print_lines(text: &str) {
+    print(scupper_screen::fitted(text).trim_end_matches('\n'));
+}
+
 /// A reader that has closed its end, as `head` does, is not an error.
 pub fn print(text: &str) {
     writeln!(std::io::stdout().lock(), "{text}").unwrap_or_default();

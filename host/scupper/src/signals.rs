@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use scupper_report::Screen;
+use scupper_screen::Screen;
 
 /// The signals since the beginning.
 pub(super) struct Signals(watch::Receiver<u32>);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -41,8 +41,14 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ),
     (
         "scupper-report",
-        &["scupper-api", "scupper-common", "scupper-engine"],
+        &[
+            "scupper-api",
+            "scupper-common",
+            "scupper-engine",
+            "scupper-screen",
+        ],
     ),
+    ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
         "scupper-triggers",
@@ -69,6 +75,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
+            "scupper-screen",
             "scupper-traces",
             "scupper-triggers",
         ],
@@ -86,6 +93,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
+            "scupper-screen",
             "scupper-traces",
             "scupper-triggers",
         ],
@@ -105,6 +113,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "scupper-policy-reload",
             "scupper-policy-spec",
             "scupper-report",
+            "scupper-screen",
             "scupper-simulator",
         ],
     ),

@@ -29,7 +29,8 @@ use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Session;
-use scupper_report::{FollowEvent, FollowOutput, Format, Health, Metrics, PrefixedWriter};
+use scupper_report::{FollowEvent, FollowOutput, Format, Health, Metrics};
+use scupper_screen::PrefixedWriter;
 use scupper_traces::Traces;
 
 /// A person waits no longer than this for a Lease that is refused, if the API server does not say that it always will be:

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use scupper_engine::{Reason, Time, and_more};
 
 use super::node_progress::{NodeSnapshot, WaitsFor};
-use super::text::{cut, padded, width};
 use crate::drain_status::reason_text;
 use crate::messages::{count, needs_no_report, one_line};
+use scupper_screen::{cut, padded, width};
 
 /// Minimum width of a name, in columns.
 const NAME: usize = 8;

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use scupper_engine::{HumanDuration, Time};
 
-use super::Size;
 use super::blockers::Blockers;
 use super::node_progress::NodeSnapshot;
-use super::text::{bar, cut, padded, share, width};
 use crate::messages::one_line;
+use scupper_screen::{Size, bar, cut, padded, share, width};
 
 /// Returns at most two thirds of the rows, because scrolling output also needs room. `over`: the number of finished
 /// nodes and the total.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use scupper_engine::{Drain, Notice, Time, Uid};
 
+use super::frame;
 use super::node_progress::{NodeProgress, NodeSnapshot};
-use super::{Size, frame};
 use crate::NodeStatus;
+use scupper_screen::Size;
 
 /// The nodes of one command.
 #[derive(Clone, Debug, Default)]

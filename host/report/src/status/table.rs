@@ -6,8 +6,7 @@ use scupper_engine::Time;
 use super::budgets::groups;
 use super::lines::{head_lines, name_width, pod_lines, tail_lines};
 use super::{NodeStatus, needs_no_report};
-use crate::Size;
-use crate::live::{fold, share};
+use scupper_screen::{Size, fold, share};
 
 /// Formats all nodes, with as many lines of each as fit.
 pub fn status_table<'a>(

@@ -11,11 +11,12 @@ use super::super::conditions::{COMPLETED, STARTED};
 use super::super::fixture::{mark, node, request, status};
 use super::super::{
     BlockedCondition, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents, PolicyMessage,
-    ProgressBoard, Size, StatusBuilder, conditions_for, conditions_of_abandoned, conditions_of_started,
+    ProgressBoard, StatusBuilder, conditions_for, conditions_of_abandoned, conditions_of_started,
     conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
 use super::samples::{NOW, ago, endings, pods, raising_plan, story, waiting};
+use scupper_screen::Size;
 
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);

@@ -15,7 +15,8 @@ use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
 use scupper_driver::{NodeSelection, Output};
-use scupper_report::{Format, NodeStatus, PrefixedWriter, STATUS_ANNOTATION, status_lines, status_to_json};
+use scupper_report::{Format, NodeStatus, STATUS_ANNOTATION, status_lines, status_to_json};
+use scupper_screen::PrefixedWriter;
 
 const SHOP: &str = "worker-1";
 const SLURM: &str = "worker-2";

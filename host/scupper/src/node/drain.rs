@@ -20,7 +20,8 @@ use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
-use scupper_report::{Format, Screen};
+use scupper_report::Format;
+use scupper_screen::Screen;
 use scupper_traces::TraceSettings;
 
 /// Drains nodes.

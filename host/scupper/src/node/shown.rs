@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::args::{ProgressMode, ShownArgs};
 use crate::signals::Signals;
 use scupper_common::clock::Clock;
-use scupper_report::{Format, LiveDisplay, ProgressBoard, Screen};
+use scupper_report::{Format, ProgressBoard};
+use scupper_screen::{LiveDisplay, Screen};
 
 /// Where a command is shown.
 pub(super) struct Shown {

@@ -10,11 +10,12 @@ use super::shown::is_live;
 use crate::Exit;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{failed, print, wrong_options};
+use crate::output::{failed, print, print_lines, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusOptions};
 use scupper_common::clock::Clock;
-use scupper_report::{NodeStatus, Screen, overview_lines, status_lines, status_table, status_to_json};
+use scupper_report::{NodeStatus, overview_lines, status_lines, status_table, status_to_json};
+use scupper_screen::Screen;
 
 /// What is known of each node.
 type StatusByNode = BTreeMap<String, NodeStatus>;
@@ -56,7 +57,7 @@ async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
     match use_cases::overview(&args.cluster.connection(), &args.lease_namespace, clock).await {
         Ok((summaries, others)) => {
             match output {
-                Output::Human => print(&overview_lines(&summaries, others, clock.wall()).join("\n")),
+                Output::Human => print_lines(&overview_lines(&summaries, others, clock.wall()).join("\n")),
                 Output::Json | Output::Yaml => summaries
                     .iter()
                     .for_each(|summary| print(&output.document(&summary.to_json()))),
@@ -77,10 +78,10 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
             return;
         }
         let now = clock.wall();
-        print(&match output {
-            Output::Human => status_lines(status, now).join("\n"),
-            Output::Json | Output::Yaml => output.document(&status_to_json(status, now)),
-        });
+        match output {
+            Output::Human => print_lines(&status_lines(status, now).join("\n")),
+            Output::Json | Output::Yaml => print(&output.document(&status_to_json(status, now))),
+        }
         reported.insert(status.node.name.clone(), known);
     };
     until_signal(use_cases::status(options, report)).await
@@ -103,7 +104,7 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Co
     drop(live);
     let now = clock.wall();
     for status in of(&known).values() {
-        print(&status_lines(status, now).join("\n"));
+        print_lines(&status_lines(status, now).join("\n"));
     }
     ended
 }

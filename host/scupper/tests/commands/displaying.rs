@@ -1,5 +1,7 @@
 //! The live display in a terminal, and plain lines elsewhere.
 
+use std::collections::BTreeSet;
+
 use rustix::process::Signal;
 
 use crate::kubelet_node::{Agent, asks};
@@ -113,6 +115,44 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     assert_eq!(at(&left.screen, "/14 gone"), None, "{:#?}", left.screen);
 }
 
+/// What is read at night is not torn within words, and each sentence goes on below its beginning.
+#[test]
+fn lines_fold_between_words_at_the_width_of_the_terminal() {
+    let rig = held();
+    let mut drain = Terminal::start(&rig, &["drain", "worker-1", "--progress", "plain"], (60, 40), &[]);
+    let screen = drain.until("a pod waits", |screen| {
+        at(screen, "  waits    shop/db: ").is_some()
+    });
+    let waits = at(&screen, "  waits    shop/db: ").unwrap();
+    let below = &screen[waits + 1];
+    assert_eq!(below.len() - below.trim_start().len(), 21, "{screen:#?}");
+    drain.ctrl_c();
+    assert_eq!(drain.ended().code, Some(5));
+    let words = words(plain(&rig).split_whitespace());
+    for command in [&["plan", "worker-1"][..], &["status", "worker-1"]] {
+        let folded = Terminal::start(&rig, command, (60, 40), &[]).ended();
+        let shown = self::words(folded.screen.iter().flat_map(|line| line.split_whitespace()));
+        let torn: Vec<_> = shown.difference(&words).collect();
+        assert!(torn.is_empty(), "{command:?}: {torn:?}: {:#?}", folded.screen);
+    }
+    // A program reads each object from one line.
+    let json = Terminal::start(&rig, &["plan", "worker-1", "-o", "json"], (60, 40), &[]).ended();
+    let text = String::from_utf8(json.bytes).unwrap();
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+}
+
+/// Without digits: times go on.
+fn words<'a>(all: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    all.map(|word| word.replace(|letter: char| letter.is_ascii_digit(), ""))
+        .collect()
+}
+
+/// What these commands print where no terminal is.
+fn plain(rig: &Rig) -> String {
+    let runs = ["plan", "status"].map(|command| rig.run(&[command, "worker-1"]).stdout);
+    runs.concat()
+}
+
 #[test]
 fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
     let rig = held();
@@ -131,11 +171,11 @@ fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
         "{:#?}",
         left.screen
     );
-    assert!(
-        left.screen.last().unwrap().contains("end      Drained in"),
-        "{:#?}",
-        left.screen
-    );
+    let [.., end, next] = left.screen.as_slice() else {
+        panic!("{:#?}", left.screen)
+    };
+    assert!(end.contains("end      Drained in"), "{:#?}", left.screen);
+    assert!(next.contains("the node stays cordoned"), "{:#?}", left.screen);
 }
 
 #[test]

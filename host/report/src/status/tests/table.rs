@@ -1,7 +1,8 @@
 //! The same lines, fitted to a terminal.
 
 use super::*;
-use crate::{Size, status_table};
+use crate::status_table;
+use scupper_screen::Size;
 
 fn table(nodes: &[NodeStatus], columns: usize, rows: usize) -> Vec<String> {
     status_table(nodes, Size { rows, columns }, NOW)

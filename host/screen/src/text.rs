@@ -22,32 +22,50 @@ pub struct Size {
 }
 
 /// The number of columns of a text.
-pub(super) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     measure_text_width(text)
 }
 
 /// Cuts a text to this many columns.
-pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     let tail = if columns > CUT.len() { CUT } else { "" };
     truncate_str(text, columns, tail)
 }
 
 /// Pads a text with spaces to this many columns.
-pub(super) fn padded(text: &str, columns: usize) -> String {
+pub fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
 /// Folds a text into as many lines as needed; all but the first are indented a little more.
-pub(crate) fn fold(line: &str, columns: usize) -> Vec<String> {
+pub fn fold(line: &str, columns: usize) -> Vec<String> {
+    let own = line.chars().take_while(|c| *c == ' ').count();
+    fold_to(line, columns, own + 4)
+}
+
+/// The same for a line of columns, such as a time, a topic and a text: the text goes on below its beginning.
+pub(super) fn fold_text(line: &str, columns: usize) -> Vec<String> {
+    let (mut at, mut spaces, mut begins) = (0, 0, None);
+    for letter in line.chars().take(columns / 2) {
+        at += 1;
+        match letter {
+            ' ' => spaces += 1,
+            _ if spaces >= 2 => (begins, spaces) = (Some(at - 1), 0),
+            _ => spaces = 0,
+        }
+    }
+    begins.map_or_else(|| fold(line, columns), |begins| fold_to(line, columns, begins))
+}
+
+fn fold_to(line: &str, columns: usize, indent: usize) -> Vec<String> {
     if width(line) <= columns {
         return vec![line.to_owned()];
     }
     if columns < NARROW {
         return vec![cut(line, columns).into_owned()];
     }
-    let own = line.chars().take_while(|c| *c == ' ').count();
-    let indent = " ".repeat((own + 4).min(columns / 2));
+    let indent = " ".repeat(indent.min(columns / 2));
     let mut lines = Vec::new();
     let mut last = String::new();
     for word in line.split_inclusive(' ') {
@@ -78,13 +96,13 @@ fn split(text: &str, columns: usize) -> (String, String) {
 }
 
 /// `[#####---------------]`
-pub(super) fn bar(done: usize, of: usize) -> String {
+pub fn bar(done: usize, of: usize) -> String {
     let full = (done * CELLS).checked_div(of).unwrap_or(CELLS).min(CELLS);
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
 /// Divides rows fairly: each item gets at most what it wants, and no item gets more than another one that lacks rows.
-pub(crate) fn share(rows: usize, wanted: &[usize]) -> Vec<usize> {
+pub fn share(rows: usize, wanted: &[usize]) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut left = rows.min(wanted.iter().sum());
     while left > 0 {
@@ -145,6 +163,30 @@ mod tests {
             }
         }
         assert_eq!(fold(line, 10).len(), 1);
+    }
+
+    #[test]
+    fn the_text_of_a_line_goes_on_below_its_beginning() {
+        let line = "      1.5s  waits    shop/web-1: disruption budget web does not allow it";
+        assert_eq!(
+            fold_text(line, 50),
+            [
+                "      1.5s  waits    shop/web-1: disruption budget",
+                "                     web does not allow it",
+            ]
+        );
+        assert_eq!(
+            fold_text("policy slurm must still undo its part of it", 30),
+            ["policy slurm must still undo", "    its part of it"]
+        );
+        let pod = "    shop/web  BudgetExhausted  budget web does not allow it";
+        assert_eq!(
+            fold_text(pod, 48),
+            [
+                "    shop/web  BudgetExhausted  budget web does",
+                "              not allow it",
+            ]
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! it. This module must not know what the lines mean.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 use scupper_engine::Time;
 
-use super::Size;
+use super::text::{Size, fold_text};
 use scupper_common::clock::Clock;
 use scupper_common::text::without_unseen;
 
@@ -30,6 +31,8 @@ pub(super) struct Terminal {
     is_terminal: bool,
     /// The log goes to a terminal as well.
     has_log: bool,
+    /// See [`Terminal::fold_lines`].
+    folds: AtomicBool,
     shown: Mutex<DrawnLines>,
 }
 
@@ -56,6 +59,7 @@ impl Terminal {
             term: Term::buffered_stdout(),
             is_terminal: io::stdout().is_terminal() && !console::is_dumb(),
             has_log: io::stderr().is_terminal(),
+            folds: AtomicBool::new(false),
             shown: Mutex::default(),
         }
     }
@@ -108,8 +112,28 @@ impl Terminal {
         live
     }
 
+    /// Lines that are wider than the terminal are folded between words. Not those of a program's output.
+    pub(super) fn fold_lines(&self) {
+        self.folds.store(true, Ordering::Relaxed);
+    }
+
+    /// The lines of a text as they fit.
+    pub(super) fn folded(&self, text: &str) -> String {
+        if !self.is_terminal {
+            return text.to_owned();
+        }
+        let columns = self.size().columns;
+        let lines = text.lines().flat_map(|line| fold_text(line, columns));
+        lines.map(|line| line + "\n").collect()
+    }
+
     /// Writes whole lines that scroll.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let text = std::str::from_utf8(bytes).ok();
+        let folded = text
+            .filter(|_| self.folds.load(Ordering::Relaxed))
+            .map(|text| self.folded(text));
+        let bytes = folded.as_ref().map_or(bytes, |text| text.as_bytes());
         if !self.is_terminal {
             // Nothing is drawn, and a blocked log must not block this write.
             let mut out = io::stdout().lock();

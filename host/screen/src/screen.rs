@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use scupper_engine::Time;
 
-use super::Size;
 use super::output_queue::OutputQueue;
 use super::terminal::{LiveDisplay, Terminal};
+use super::text::Size;
 use scupper_common::clock::Clock;
+
+/// The lines of a text as they fit the terminal of standard output; without one, the text.
+pub fn fitted(text: &str) -> String {
+    Terminal::of_process().folded(text)
+}
 
 /// Standard output, and standard error for the log.
 #[derive(Debug)]
@@ -29,6 +34,11 @@ impl Screen {
             log: OutputQueue::start("stderr", io::stderr(), move |lines| to_log.write_log(lines)),
             terminal,
         }
+    }
+
+    /// From now on, lines that are wider than the terminal are folded between words.
+    pub fn fold_lines(&self) {
+        self.terminal.fold_lines();
     }
 
     /// Whether lines can be redrawn in place.
