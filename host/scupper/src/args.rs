@@ -51,6 +51,31 @@ Exit codes:
    9  detached: the driver continues the drain
   70  a bug in Scupper";
 
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  scupper plan worker-1                     exit code 5: the drain would be refused, or could not end
+  scupper plan -l pool=gpu --as-driver      as the drivers of these nodes would drain them";
+const DRAIN_EXAMPLES: &str = "\
+Examples:
+  scupper drain worker-1 --ignore-daemonsets
+  scupper drain -l pool=gpu --parallel 2    two nodes at once, all cordoned first
+  scupper drain worker-1 --dry-run=server   also asks about each eviction; changes nothing";
+const UNCORDON_EXAMPLES: &str = "\
+Examples:
+  scupper uncordon worker-1
+  scupper uncordon worker-1 --force         also a cordon that is not Scupper's";
+const CANCEL_EXAMPLES: &str = "\
+Examples:
+  scupper cancel worker-1                   whoever started the drain, and wherever it runs";
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  scupper status                            which nodes drain, are drained, wait or have failed
+  scupper status worker-1 --watch           what each pod waits for, as it changes";
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  scupper doctor                            before the installation
+  scupper doctor --node worker-1 --config scupper.yaml";
+
 const COMPLETION: &str = "\
 Bash:        source <(scupper completion bash)
 Zsh:         source <(scupper completion zsh)
@@ -62,16 +87,22 @@ kubectl:     scupper completion kubectl >DIR/kubectl_complete-scupper, with DIR 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what a drain would do; change nothing
+    #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
     /// Drain nodes, by the driver on the node if there is one, otherwise from here
+    #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainNodesArgs),
     /// Return nodes to service: run the policies' hooks and lift the cordon
+    #[command(after_help = UNCORDON_EXAMPLES)]
     Uncordon(UncordonArgs),
     /// Stop a drain wherever it runs, and lift Scupper's cordon
+    #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(CancelArgs),
     /// Show cordon, drain, hooks, what each pod waits for, and the next command to type
+    #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// Check a cluster before the driver is installed; change nothing
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Check a configuration file, or print its schema
     #[command(subcommand)]
@@ -206,7 +237,7 @@ impl ClusterArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = POLICIES)]
 pub struct PolicyArgs {
-    /// Configuration file with the policies and what they may use; see `scupper config`
+    /// Configuration file; see `scupper config`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policies", "grants", "policy_config"])]
     pub config: Option<PathBuf>,
     /// Policy to load; may be repeated, each gets the plan of the one before
@@ -221,8 +252,8 @@ pub struct PolicyArgs {
     /// Directory for compiled policies; must be private to this user
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
-    /// Directory for the last good policies and the socket of `scupper policy list`; must be private to this user
-    /// [default: `state` in --policy-cache]
+    /// Directory for the last good policies and a socket; must be private to this user [default: `state` in
+    /// --policy-cache]
     #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,
 }

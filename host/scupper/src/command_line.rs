@@ -1,4 +1,5 @@
 //! What hands that are used to `kubectl` type: flags of the connection before the verb, and a flag that has another name now.
+//! And `-h`, for those who only want to see what is typed each day.
 
 use std::ffi::OsString;
 
@@ -66,8 +67,44 @@ pub(crate) fn renamed(args: &[OsString]) -> Option<String> {
     })
 }
 
+/// The short help, if it is asked for: flags that have a heading of their own are left out. Clap would print the long one
+/// with an empty line behind each flag.
+pub(crate) fn short_help(args: &[OsString], mut command: Command) -> Option<String> {
+    let mut words = args.iter().skip(1).take_while(|arg| *arg != "--");
+    if !words.clone().any(|arg| arg == "-h") {
+        return None;
+    }
+    command.build();
+    while let Some(below) = words
+        .next()
+        .and_then(|word| command.find_subcommand(word).cloned())
+    {
+        command = below;
+    }
+    // The other program answers for its commands.
+    if command.is_disable_help_flag_set() {
+        return None;
+    }
+    let mut is_shorter = false;
+    command = command.mut_args(|arg| match arg.get_help_heading() {
+        Some(_) if !arg.is_hide_set() => {
+            is_shorter = true;
+            arg.hide(true)
+        }
+        _ => arg,
+    });
+    let more = if is_shorter {
+        "\n--help shows all flags.\n"
+    } else {
+        ""
+    };
+    Some(format!("{}{more}", command.render_help()))
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -118,6 +155,26 @@ mod tests {
             "scupper drain -- --delete-local-data",
         ] {
             assert_eq!(renamed(&words(fine)), None);
+        }
+    }
+
+    #[test]
+    fn the_short_help_has_what_is_typed_each_day() {
+        let help = |text: &str| short_help(&words(text), crate::Args::command());
+        let drain = help("scupper drain -h").unwrap_or_default();
+        for there in [
+            "Usage: scupper drain ",
+            "--timeout",
+            "Examples:",
+            "--help shows all flags.",
+        ] {
+            assert!(drain.contains(there), "{there}: {drain}");
+        }
+        assert!(!drain.contains("--kubeconfig"), "{drain}");
+        assert!(drain.lines().count() <= 40, "more than one screen: {drain}");
+        assert!(help("scupper -h").is_some_and(|help| help.contains("kubelet-plugin")));
+        for other in ["scupper drain --help", "scupper drain n -- -h"] {
+            assert_eq!(help(other), None);
         }
     }
 }

@@ -265,10 +265,9 @@ pub static SETTINGS: &[Setting] = &[
         command_flag: Some(Flag::new(
             "node-is-off",
             "",
-            "The machine is off: taint the node as out of service and delete its pods without asking budgets, so \
-             that Kubernetes removes them and detaches their volumes without a kubelet. Implies --local. Use it \
-             only if the machine is certainly off: otherwise two nodes may write to one volume and destroy its \
-             data",
+            "The machine is off: taint the node as out of service and delete its pods without asking budgets; \
+             Kubernetes then detaches their volumes. Implies --local. Only if the machine is certainly off: \
+             otherwise two nodes may write to one volume and destroy its data",
         )),
         set: |drain, value| put(&mut drain.engine.machine_is_off, value.boolean()),
         ..PLAIN

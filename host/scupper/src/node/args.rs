@@ -112,7 +112,7 @@ pub struct DrainNodesArgs {
     pub drain: SettingFlags<Terminal>,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue a drain whose process is gone, whatever had started it; waits while that process holds the node's Lease
+    /// Continue a drain whose process is gone, once its Lease has expired
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]
@@ -126,7 +126,7 @@ pub struct DrainNodesArgs {
 /// How it is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct ShownArgs {
-    /// Display of running work: auto (redrawn in a terminal, lines elsewhere) or plain (always lines)
+    /// Running work: auto (redrawn in a terminal) or plain (always lines)
     #[arg(
         long,
         value_enum,
@@ -157,10 +157,10 @@ pub struct HandOverArgs {
     /// Driver to hand the work to
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// How long to wait for the driver to begin before the request is withdrawn
+    /// How long the driver may take to begin
     #[arg(long, default_value = "30s", value_name = "DURATION")]
     pub claim_timeout: String,
-    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    /// Namespace of the nodes' Leases: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
 }
@@ -177,7 +177,7 @@ pub struct CancelArgs {
     /// Driver whose drains to cancel
     #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
     pub driver_name: String,
-    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    /// Namespace of the nodes' Leases: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
     #[command(flatten)]
@@ -208,7 +208,7 @@ pub struct UncordonArgs {
     pub force: bool,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue an uncordon whose process is gone, whatever had started it; waits while that process holds the node's Lease
+    /// Continue an uncordon whose process is gone, once its Lease has expired
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]
@@ -228,7 +228,7 @@ pub struct StatusArgs {
     /// Print again after every change, until Ctrl-C; needs NODE or --selector
     #[arg(long, short)]
     pub watch: bool,
-    /// Namespace of the per-node Leases that prevent concurrent drains: the driver's
+    /// Namespace of the nodes' Leases: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
     #[command(flatten)]
