@@ -135,6 +135,7 @@ impl DryRun {
             findings: Vec::new(),
             not_ready: None,
             answers: None,
+            with_flags: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_engine::{Blocker, EvictAnswer, HumanDuration, Outcome, Plan, PodRef, Trigger, Uid, Verdict};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::args::{DrainRequestName, PlanArgs};
 use super::options::{self, Draining};
@@ -14,7 +14,7 @@ use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{fail, failed, inform, print, wrong_options};
+use crate::output::{fail, failed, inform, print, print_lines, wrong_options};
 use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
@@ -144,14 +144,14 @@ fn report(plans: &[Planned], output: Output) -> Exit {
     }
     let mut exit = Exit::Done;
     for planned in plans {
-        print(&match output {
-            Output::Human => plan_for_people(planned),
-            Output::Json | Output::Yaml => output.document(&plan_for_programs(planned)),
-        });
+        match output {
+            Output::Human => print_lines(&plan_for_people(planned)),
+            Output::Json | Output::Yaml => print(&output.document(&plan_for_programs(planned))),
+        }
         let answers = planned.answers.iter().flatten();
         let refused = answers.filter(|(_, answer)| !is_fine(answer)).count();
         let of_node = match &planned.result {
-            Ok(_) if refused > 0 => Exit::DrainFailed,
+            Ok(_) if refused > 0 || planned.cannot_end() => Exit::DrainFailed,
             Ok(_) => Exit::Done,
             Err(outcome) => Exit::of(outcome),
         };
@@ -159,6 +159,9 @@ fn report(plans: &[Planned], output: Output) -> Exit {
     }
     exit
 }
+
+/// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
+const WITH_FLAGS: [&str; 4] = ["flags", "plan", "budgets", "findings"];
 
 fn plan_for_programs(planned: &Planned) -> Value {
     let mut json = scupper_report::planned_to_json(&planned.node, &planned.pods, &planned.result);
@@ -193,6 +196,14 @@ fn plan_for_programs(planned: &Planned) -> Value {
         add("findings", findings_to_json(&planned.findings));
         add("loosened", loosened_to_json(plan));
     }
+    if let Some((flags, rest)) = &planned.with_flags {
+        let mut rest = plan_for_programs(rest);
+        if let Some(fields) = rest.as_object_mut() {
+            fields.insert("flags".to_owned(), json!(flags));
+            fields.retain(|name, _| WITH_FLAGS.contains(&name.as_str()));
+        }
+        add("withFlags", rest);
+    }
     json
 }
 
@@ -202,40 +213,13 @@ pub fn plan_for_people(planned: &Planned) -> String {
     let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {
-            let mut lines = vec![format!(
-                "A drain of node {node} would go like this; nothing was changed."
-            )];
-            lines.extend(planned.continues.as_ref().map(|drain| {
-                format!(
-                    "It continues the drain for {drain} once no process renews the node's Lease any more."
-                )
-            }));
-            lines.extend(notice_line(planned));
-            lines.extend(plan_lines(plan, &names));
-            lines.extend(planned.settings.machine_is_off.then(|| {
-                format!(
-                    "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
-                     controllers also delete pods that stay, unless they tolerate the taint."
-                )
-            }));
-            lines.extend(plan_volume_lines(
-                plan,
-                &planned.pods,
-                planned.settings.wait_for_volumes,
-            ));
-            lines.extend(plan_force_lines(
-                plan,
-                &planned.pods,
-                planned.settings.at_deadline.as_ref(),
-            ));
-            lines.extend(surge_lines(&plan.surge));
-            lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
-            lines.extend(finding_lines(&planned.findings));
-            lines.extend(loosened_lines(plan, &planned.pods));
-            let returning = scupper_report::returning(&planned.pods).collect();
-            lines.extend(scupper_report::may_come_back(plan, &returning));
-            lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
-            lines.join("\n")
+            let head = match planned.cannot_end() {
+                true => "would begin like this, and could not end",
+                false => "would go like this",
+            };
+            let head = format!("A drain of node {node} {head}; nothing was changed.");
+            let lines = std::iter::once(head).chain(body_lines(planned, plan, &names));
+            lines.collect::<Vec<_>>().join("\n")
         }
         Err(Outcome::Blocked { pods }) => {
             let mut lines = vec![format!(
@@ -244,12 +228,69 @@ pub fn plan_for_people(planned: &Planned) -> String {
             lines.extend(pods.iter().map(|Blocker { pod, reason, policy }| {
                 format!("  may not leave  {pod}  {reason} [{policy}]")
             }));
+            lines.extend(with_flags_lines(planned));
             lines.join("\n")
         }
         Err(outcome) => {
             format!("A drain of node {node} would end at once; nothing was changed.\n  {outcome}")
         }
     }
+}
+
+/// The rest of the plan, which pods that only need a flag would hide.
+fn with_flags_lines(planned: &Planned) -> Vec<String> {
+    let Some((flags, rest)) = &planned.with_flags else {
+        return Vec::new();
+    };
+    let flags = flags.join(" ");
+    match &rest.result {
+        Ok(plan) => {
+            let names = rest.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
+            let does = match rest.cannot_end() {
+                true => "begin like this, and could not end",
+                false => "go like this",
+            };
+            let head = format!("With {flags} it would {does}:");
+            std::iter::once(head)
+                .chain(body_lines(rest, plan, &names))
+                .collect()
+        }
+        Err(_) => vec![format!("With {flags} it would be refused as well.")],
+    }
+}
+
+/// The waves, the pods that stay, and what stands in their way.
+fn body_lines(planned: &Planned, plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(planned.continues.as_ref().map(|drain| {
+        format!("It continues the drain for {drain} once no process renews the node's Lease any more.")
+    }));
+    lines.extend(notice_line(planned));
+    lines.extend(plan_lines(plan, names));
+    lines.extend(planned.settings.machine_is_off.then(|| {
+        format!(
+            "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
+             controllers also delete pods that stay, unless they tolerate the taint."
+        )
+    }));
+    lines.extend(plan_volume_lines(
+        plan,
+        &planned.pods,
+        planned.settings.wait_for_volumes,
+    ));
+    lines.extend(plan_force_lines(
+        plan,
+        &planned.pods,
+        planned.settings.at_deadline.as_ref(),
+    ));
+    lines.extend(surge_lines(&plan.surge));
+    lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
+    lines.extend(finding_lines(&planned.findings));
+    lines.extend(loosened_lines(plan, &planned.pods));
+    let returning = scupper_report::returning(&planned.pods).collect();
+    lines.extend(scupper_report::may_come_back(plan, &returning));
+    lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
+    lines
 }
 
 /// What `drain.notify-before` adds to a plan.

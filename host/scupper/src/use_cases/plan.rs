@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use scupper_engine::pre_flight::Finding;
+use scupper_engine::pre_flight::{Certainty, Finding};
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, Node, Notice, Outcome, Plan, Pod, PodRef, Request, Settings,
-    Task, Time, Verdict,
+    Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
+    Settings, Task, Time, Verdict,
 };
 use tokio::time::timeout;
 
@@ -78,6 +78,37 @@ pub struct Planned {
     pub not_ready: Option<String>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
     pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
+    /// Where flags are missing: these, and what a drain with them would do.
+    pub with_flags: Option<(Vec<&'static str>, Box<Self>)>,
+}
+
+impl Planned {
+    /// A pod that is to leave certainly never can.
+    pub fn cannot_end(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.certainty == Certainty::Certain)
+    }
+
+    /// The flags that are missing, as the blockers name them, and the settings with them.
+    fn missing_flags(&self) -> Option<(Vec<&'static str>, Filters)> {
+        let Err(Outcome::Blocked { pods }) = &self.result else {
+            return None;
+        };
+        let mut filters = self.settings.filters.clone();
+        let mut flags = Vec::new();
+        for (flag, set) in [
+            ("--ignore-daemonsets", &mut filters.ignore_daemonsets),
+            ("--delete-emptydir-data", &mut filters.delete_emptydir_data),
+            ("--force", &mut filters.force),
+        ] {
+            if !*set && pods.iter().any(|blocker| blocker.reason.contains(flag)) {
+                *set = true;
+                flags.push(flag);
+            }
+        }
+        (!flags.is_empty()).then_some((flags, filters))
+    }
 }
 
 /// Plans drains of nodes, each by itself, and changes nothing.
@@ -115,7 +146,13 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
             policies: session.infos(),
             ..template.clone()
         };
-        let mut planned = dry_run(&cluster, &session, options.clock, request, &asked_by).await?;
+        let mut planned = dry_run(&cluster, &session, options.clock, request.clone(), &asked_by).await?;
+        if let Some((flags, filters)) = planned.missing_flags() {
+            let mut request = request;
+            request.settings.filters = filters;
+            let with_flags = dry_run(&cluster, &session, options.clock, request, &asked_by).await?;
+            planned.with_flags = Some((flags, Box::new(with_flags)));
+        }
         if options.ask_server {
             planned.answers = ask(&cluster, &planned, options.settings.engine.grace_seconds).await;
         }
@@ -212,6 +249,7 @@ async fn dry_run(
                 findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
+                with_flags: None,
             });
         }
         let event = match drain.poll_command() {

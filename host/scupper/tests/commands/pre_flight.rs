@@ -47,7 +47,9 @@ fn namespace_reads(rig: &Rig, mark: usize) -> usize {
 fn a_plan_shows_what_stands_in_its_way_and_the_smallest_change() {
     let rig = rig();
     let run = rig.run(&["plan", "worker-1"]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.code, Some(5), "a script asks whether it can end: {run:#?}");
+    let head = "A drain of node worker-1 would begin like this, and could not end; nothing was changed.\n";
+    assert!(run.stdout.starts_with(head), "{}", run.stdout);
     let found = format!("Pre-flight findings:\n  certain  {CLOSED}: shop/web\n           change: {CHANGE}\n");
     assert!(run.stdout.contains(&found), "{}", run.stdout);
     let run = rig.run(&["plan", "worker-1", "--output", "json"]);
@@ -55,6 +57,28 @@ fn a_plan_shows_what_stands_in_its_way_and_the_smallest_change() {
     let finding = json!({"certainty": "certain", "concern": "ClosedBudget", "pods": ["shop/web"],
         "budgets": ["shop/keep-web"], "reason": CLOSED, "change": CHANGE});
     assert_eq!(plan["findings"], json!([finding]));
+}
+
+/// Pods that only need a flag hide neither the rest of the plan nor its budgets.
+#[test]
+fn a_plan_that_lacks_flags_shows_what_it_would_do_with_them() {
+    let rig = rig();
+    rig.apply(objects::pod("shop", "bare", "worker-1"));
+    rig.apply(objects::daemon_set("shop", "agent"));
+    rig.apply(objects::pod("shop", "agent-x", "worker-1").daemonset("agent"));
+    let run = rig.run(&["plan", "worker-1"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    for words in [
+        "  may not leave  shop/bare  Pods that declare no controller (use --force to override)",
+        "With --ignore-daemonsets --force it would begin like this, and could not end:\nwave 1: all",
+        &format!("Pre-flight findings:\n  certain  {CLOSED}: shop/web\n"),
+    ] {
+        assert!(run.stdout.contains(words), "{words}: {}", run.stdout);
+    }
+    let run = rig.run(&["plan", "worker-1", "--ignore-daemonsets", "--output", "json"]);
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(plan["withFlags"]["flags"], json!(["--force"]));
+    assert_eq!(plan["withFlags"]["findings"][0]["certainty"], "certain");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn the_plan_names_what_is_raised_and_what_cannot_be() {
     let file = raises(&rig);
     let args = ["plan", "worker-1", "--config", file.to_str().unwrap()];
     let run = rig.run(&args);
-    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.code, Some(5), "{run:#?}");
     let lines = "Deployments with one replica more, because their budgets allow no eviction:\n  \
                  Deployment shop/web gets one replica more, 1 -> 2, until shop/web-a-1 is gone (budget keep-web)\n  \
                  cannot raise the replicas of StatefulSet db, which has shop/db-0 (budget keep-db): one more pod of a \
@@ -246,7 +246,7 @@ fn a_deployment_with_an_autoscaler_is_named_as_impossible_and_not_raised() {
     }));
     let file = raises(&rig);
     let run = rig.run(&["plan", "worker-1", "--config", file.to_str().unwrap()]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.code, Some(5), "{run:#?}");
     let impossible = "cannot raise the replicas of Deployment web, which has shop/web-a-1 (budget keep-web): \
                       HorizontalPodAutoscaler web-load sets its replicas, and would take one more back\n";
     assert!(run.stdout.contains(impossible), "{}", run.stdout);

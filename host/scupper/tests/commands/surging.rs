@@ -97,7 +97,7 @@ fn the_plan_names_what_is_restarted_and_what_cannot_be() {
     let file = config(&rig, "{surge: {timeout: 5m}}");
     let args = ["plan", "worker-1", "--config", file.to_str().unwrap()];
     let run = rig.run(&args);
-    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.code, Some(5), "{run:#?}");
     let lines = "Restarts of Deployments whose budgets allow no eviction:\n  \
                  Deployment shop/web is restarted to replace shop/web-a-1 (budget keep-web)\n  \
                  cannot restart StatefulSet db, which has shop/db-0 (budget keep-db): a StatefulSet removes a pod before it \

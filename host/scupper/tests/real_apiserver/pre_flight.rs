@@ -20,7 +20,7 @@ fn a_budget_that_never_opens_is_refused_until_the_named_change_is_made() {
     let run = |args: &[&str]| scupper(&area, args);
     let drain = ["drain", name, "--local", "--config", config.path()];
     let (code, text) = run(&["plan", name]);
-    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(code, Some(5), "{text}");
     assert!(
         text.contains(&format!(
             "  certain  budget {shop}/web (minAvailable: 1) allows no"

@@ -116,6 +116,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         findings: Vec::new(),
         not_ready: None,
         answers: None,
+        with_flags: None,
     }
 }
 
@@ -230,7 +231,17 @@ fn plans_and_their_substitutes() {
         },
         ..planned(Ok(plan()))
     };
+    let lacking = |rest| Planned {
+        with_flags: Some((vec!["--ignore-daemonsets", "--force"], Box::new(rest))),
+        ..planned(Err(outcomes().swap_remove(0)))
+    };
     let all = [
+        lacking(planned(Ok(plan()))),
+        lacking(Planned {
+            findings: with_everything().findings,
+            ..planned(Ok(plan()))
+        }),
+        lacking(planned(Err(outcomes().swap_remove(1)))),
         with_everything(),
         for_requests(&["nvsentinel/gpu-0"], Ok(Plan::default())),
         for_requests(&["nvsentinel/gpu-0", "nvsentinel/gpu-1"], Ok(Plan::default())),
