@@ -14,8 +14,8 @@ use super::drain_status::{
 };
 use super::force::{force_ahead_text, forced_summary, forced_text};
 use super::messages::{
-    UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, not_ready_text, one_line,
-    returning, stayed_text, timed_line, volumes_left_text, volumes_settled_text,
+    UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, node_left_text,
+    not_ready_text, one_line, returning, stayed_text, timed_line, volumes_left_text, volumes_settled_text,
 };
 use super::pre_flight::finding_line;
 use super::surge::{step_text, surge_texts};
@@ -29,8 +29,13 @@ const REMIND: Duration = Duration::from_secs(15);
 pub struct DrainLines {
     began: Time,
     intent: Intent,
+    node: String,
     /// Lets policies undo what the drain leaves.
     undo_command: String,
+    /// There are policies that may have to.
+    has_policies: bool,
+    /// The node is cordoned, as far as this drain has told; `None`: it has not.
+    cordoned: Option<bool>,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
     /// What is deleted shortly before the deadline.
@@ -63,7 +68,10 @@ impl DrainLines {
         let progress = Self {
             began: now,
             intent: request.intent,
+            node: request.node.clone(),
             undo_command: undo_command(&request.trigger, &request.node),
+            has_policies: !request.policies.is_empty(),
+            cordoned: None,
             planned: false,
             force: force_ahead_text(request),
             reported_plan: Vec::new(),
@@ -122,6 +130,12 @@ impl DrainLines {
 
     /// The lines for a notice.
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
+        self.cordoned = match notice {
+            Notice::Cordoned { .. } => Some(true),
+            Notice::Uncordoned => Some(false),
+            Notice::UncordonedByOthers => None,
+            _ => self.cordoned,
+        };
         let (topic, text) = match notice {
             Notice::Phase(_) => return Vec::new(),
             Notice::Planned(plan) => {
@@ -337,7 +351,18 @@ impl DrainLines {
             let text = format!("waited {} for volumes", HumanDuration(summary.volume_wait));
             lines.push(self.line(now, "", &text));
         }
+        lines.extend(self.node_left(outcome).map(|text| self.line(now, "", &text)));
         lines
+    }
+
+    /// What the end of a drain leaves of the node.
+    fn node_left(&self, outcome: &Outcome) -> Option<String> {
+        let cordoned = self.cordoned.filter(|_| self.intent == Intent::Drain)?;
+        let back = match self.has_policies {
+            true => self.undo_command.clone(),
+            false => format!("scupper uncordon {}", self.node),
+        };
+        Some(node_left_text(outcome.is_success(), cordoned, &self.node, &back))
     }
 
     fn name(&self, uid: &Uid) -> String {

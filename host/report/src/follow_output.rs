@@ -29,6 +29,11 @@ pub enum FollowEvent {
         /// The driver that receives the request.
         driver: String,
     },
+    /// A driver is at it already; the command only follows.
+    Joined {
+        /// The LifecycleEvent.
+        event: String,
+    },
     /// The state of the LifecycleEvent has changed.
     State {
         /// The state, as the API names it.
@@ -148,6 +153,8 @@ pub enum FollowEvent {
         outcome: String,
         /// Details.
         message: String,
+        /// What it leaves of the node, and what to type next.
+        left: Option<String>,
     },
 }
 
@@ -187,6 +194,12 @@ impl FollowOutput {
             FollowEvent::Requested { what, event, driver } => (
                 what,
                 format!("node {node} for LifecycleEvent {event}, handed over to the driver {driver}"),
+            ),
+            FollowEvent::Joined { event } => (
+                "joined",
+                format!(
+                    "node {node}: LifecycleEvent {event} is under way, with the flags that it began with"
+                ),
             ),
             FollowEvent::State { state, deadline } => (
                 "event",
@@ -229,7 +242,7 @@ impl FollowOutput {
                     "the driver continues the drain; to see it: scupper status {node}; to stop it: scupper cancel {node}"
                 ),
             ),
-            FollowEvent::Ended { outcome, message } => (
+            FollowEvent::Ended { outcome, message, .. } => (
                 "end",
                 if message.is_empty() {
                     format!("{outcome} in {}", HumanDuration(now.since(self.began)))
@@ -269,6 +282,7 @@ fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
             groups.chain(force).chain(plan.surge.texts()).collect()
         }
         FollowEvent::Hook { hook, .. } => hook.awaited(now).map(|on| format!("  waits for {on}")).collect(),
+        FollowEvent::Ended { left, .. } => left.iter().cloned().collect(),
         _ => Vec::new(),
     }
 }
@@ -280,6 +294,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         FollowEvent::Requested { what, event, driver } => {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
         }
+        FollowEvent::Joined { event } => json!({ "kind": "joined", "event": event }),
         FollowEvent::State { state, deadline } => {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(rfc3339) })
         }
@@ -344,7 +359,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         }
         FollowEvent::Withdrawn { why } => json!({ "kind": "takenBack", "message": why }),
         FollowEvent::Detached => json!({ "kind": "left" }),
-        FollowEvent::Ended { outcome, message } => {
+        FollowEvent::Ended { outcome, message, .. } => {
             json!({ "kind": "finished", "outcome": outcome, "message": message })
         }
     }

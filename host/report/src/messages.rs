@@ -132,6 +132,19 @@ pub(crate) const fn needs_no_report(reason: &Reason) -> bool {
     )
 }
 
+/// What the end of a drain leaves of the node, and what to type next. `back`: the command that gives the node back.
+pub fn node_left_text(is_done: bool, is_cordoned: bool, node: &str, back: &str) -> String {
+    match (is_done, is_cordoned) {
+        (true, true) => format!("the node stays cordoned; to give it back: {back}"),
+        (false, true) => {
+            format!(
+                "the node stays cordoned; to drain it again: scupper drain {node}; to give it back: {back}"
+            )
+        }
+        (_, false) => "the node takes pods".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

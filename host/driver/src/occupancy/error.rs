@@ -1,6 +1,6 @@
 //! Why a command does not drain a node.
 
-use scupper_engine::{Checkpoint, Trigger};
+use scupper_engine::{Checkpoint, Phase, Trigger};
 
 /// Why a command does not drain a node.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,7 @@ impl LocalError {
             node: node.to_owned(),
             trigger: mark.trigger.clone(),
             name: mark.name.clone(),
-            phase: mark.phase.to_string(),
+            phase: doing(mark),
         }
     }
 
@@ -108,10 +108,18 @@ impl LocalError {
     pub(super) fn busy(node: &str, mark: Checkpoint) -> Self {
         Self::Busy {
             node: node.to_owned(),
+            phase: doing(&mark),
             trigger: mark.trigger,
             name: mark.name,
-            phase: mark.phase.to_string(),
         }
+    }
+}
+
+/// The checkpoint is written before the first pod leaves, and not again when it does.
+fn doing(mark: &Checkpoint) -> String {
+    match mark.phase {
+        Phase::Holding | Phase::Evicting => "draining".to_owned(),
+        phase => phase.to_string(),
     }
 }
 

@@ -215,7 +215,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "  drain      {} for {} {}{}, begun {} ago{}",
-        status.phase(mark, now).text(),
+        phase_text(status, mark, now),
         mark.trigger,
         mark.name,
         if status.machine_is_off(mark) {
@@ -245,6 +245,17 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         lines.extend(force_lines(status, now));
     }
     lines
+}
+
+/// What the drain does, or how it has ended. The checkpoint alone does not tell whether the hooks before the first pod are
+/// over, but where none is open nothing is said of them.
+fn phase_text(status: &NodeStatus, mark: &Checkpoint, now: Time) -> &'static str {
+    let is_good = mark.ended_well || mark.drained;
+    match status.phase(mark, now) {
+        Phase::Holding if status.hooks(now).is_empty() => "draining",
+        Phase::Finished if mark.intent == Intent::Drain && !is_good => "ended without being done",
+        phase => phase.text(),
+    }
 }
 
 /// The line about the source of the status, and its age.

@@ -33,6 +33,7 @@ enum NodeState {
     Waiting,
     ToUndo,
     Drained,
+    Cancelled,
     Cordoned,
     InService,
 }
@@ -49,6 +50,7 @@ impl NodeState {
             Self::Waiting => "waiting",
             Self::ToUndo => "to undo",
             Self::Drained => "drained",
+            Self::Cancelled => "cancelled",
             Self::Cordoned => "cordoned",
             Self::InService => "in service",
         }
@@ -216,6 +218,7 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
         _ if node.is_drained_by_us() => found(NodeState::Drained, message),
         "MaintenanceComplete" if is_of_today && !node.unschedulable => found(NodeState::InService, message),
         COMPLETED | "MaintenanceComplete" => None,
+        "DrainCancelled" if is_held || is_of_today => found(NodeState::Cancelled, message),
         reason if reason.starts_with("Drain") && (is_held || is_of_today) => {
             found(NodeState::Failed, message)
         }

@@ -14,7 +14,7 @@ use super::super::{
 use super::samples::{NOW, ago, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: CordonedFirst Requested State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
+variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
     Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -36,6 +36,9 @@ fn story() -> Vec<FollowEvent> {
     let text = |text: &str| text.to_owned();
     let mut all = vec![
         FollowEvent::CordonedFirst,
+        FollowEvent::Joined {
+            event: text("drain-worker-1-x7d2p"),
+        },
         FollowEvent::Queued {
             behind: text("LifecycleEvent drain-worker-1-x7d2p"),
         },
@@ -146,6 +149,7 @@ fn story() -> Vec<FollowEvent> {
         all.push(FollowEvent::Ended {
             outcome: text("Drained"),
             message: text(message),
+            left: (!message.is_empty()).then(|| text("the node stays cordoned")),
         });
     }
     complete(&all);

@@ -132,6 +132,12 @@ fn every_node() -> Vec<NodeStatus> {
             "drain e: the plan was refused",
             ago(7_000),
         ),
+        ended(
+            plain("cancelled"),
+            "DrainCancelled",
+            "drain g: cancelled: stopped at the command line",
+            ago(60),
+        ),
         node("failed-without-conditions", Phase::Finished),
         ended(
             plain("back"),

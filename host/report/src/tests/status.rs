@@ -11,11 +11,12 @@ use scupper_engine::{
 use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
-    DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, Size, StatusDetails,
-    VolumesStatus, WaveStatus, status_lines, status_table, status_to_json,
+    DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, StatusDetails, VolumesStatus,
+    WaveStatus, status_lines, status_table, status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
+use scupper_screen::Size;
 
 variants!(LeaseHolder: Unknown Free Held Abandoned);
 

@@ -23,6 +23,7 @@ fn the_pods_are_evicted_and_the_node_stays_cordoned() {
         "node worker-1 for command drain-worker-1",
         "the node is cordoned",
         "Drained in",
+        "the node stays cordoned; to give it back: scupper uncordon worker-1",
     ] {
         assert!(run.stdout.contains(words), "{words}: {run:#?}");
     }
@@ -33,6 +34,18 @@ fn the_pods_are_evicted_and_the_node_stays_cordoned() {
         (&mark["phase"], &mark["own_cordon"]),
         (&json!("finished"), &json!(true))
     );
+}
+
+/// Nodes are named by hand.
+#[test]
+fn a_node_that_does_not_exist_is_said_once_with_the_nearest_name() {
+    let rig = Rig::new();
+    let run = rig.run(&["drain", "wroker-1"]);
+    assert_eq!(run.code, Some(4), "{run:#?}");
+    let said = "error: there is no node wroker-1; did you mean worker-1?\n";
+    assert_eq!(run.stderr, said, "{run:#?}");
+    let run = rig.run(&["status", "gpu"]);
+    assert_eq!(run.stderr, "error: there is no node gpu\n", "{run:#?}");
 }
 
 /// As `kubectl get nodes -o name` prints them.

@@ -318,13 +318,16 @@ fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
         assert!(run.stdout.contains("scupper cancel worker-1"), "{run:#?}");
         assert_eq!(rig.objects(EVENTS).len(), 1);
         assert!(rig.is_cordoned("worker-1"));
-        // A second drain does not start beside it.
-        let run = rig.run(&asks("drain", &[]));
-        assert_eq!(run.code, Some(5), "{run:#?}");
-        assert!(
-            run.stderr.contains("another process works on node worker-1"),
-            "{run:#?}"
-        );
+        // A second drain does not start beside it: it follows the first, and tells what has happened so far.
+        let mut joined = rig.start(&asks("drain", &[]));
+        joined.prints("is under way, with the flags that it began with");
+        for words in ["event    Claimed", "1 pod to evict in 1 wave", "wave     1 of 1"] {
+            joined.prints(words);
+        }
+        joined.signal(Signal::INT);
+        let run = joined.ended();
+        assert_eq!(run.code, Some(9), "{run:#?}");
+        assert_eq!(rig.objects(EVENTS).len(), 1);
         let run = rig.run(&asks("cancel", &[]));
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert!(
@@ -339,6 +342,31 @@ fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
         let run = rig.run(&asks("cancel", &[]));
         assert!(run.stdout.contains("no drain is under way"), "{run:#?}");
     }
+}
+
+/// Its limit is not that of the command that joins.
+#[test]
+fn whoever_joins_a_drain_sees_its_end() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let mut first = rig.start(&asks("drain", &[]));
+    first.prints("waits    shop/db");
+    let mut joined = rig.start(&asks("drain", &["--timeout", "1s", "--output", "json"]));
+    joined.prints(r#""kind":"joined""#);
+    joined.prints(r#""kind":"podWaits""#);
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+    let [first, joined] = [first, joined].map(crate::rig::Running::ended);
+    for run in [&first, &joined] {
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(run.stdout.contains("Drained"), "{run:#?}");
+    }
+    let next = "the node stays cordoned; to give it back: scupper uncordon worker-1";
+    assert!(first.stdout.contains(next), "{first:#?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn the_first_signal_reverts_everything_in_order() {
         let run = drain.ended();
         assert_eq!(run.code, Some(5), "{run:#?}");
         assert!(run.stdout.contains("Cancelled"), "{run:#?}");
+        assert!(run.stdout.contains("the node takes pods\n"), "{run:#?}");
         // The second node was not started.
         assert!(run.stdout.contains("not done: worker-1, worker-2"), "{run:#?}");
         assert!(!rig.is_cordoned("worker-1") && !rig.is_cordoned("worker-2"));

@@ -7,7 +7,7 @@ use scupper_api::{ClaimStatus, LifecycleTransition, TransitionNodes};
 use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
-use super::follower::Follower;
+use super::follower::{FollowedEvent, Follower};
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
@@ -150,10 +150,27 @@ impl HandOver<'_> {
             let driver = self.options.driver.clone();
             return Err(DriverError::from(LocalError::NoDriver { node, driver }).into());
         };
-        self.check(node).await?;
+        let under_way = self.check(node, transition).await?;
         // Looked at first, so that no pod leaves unseen.
         let mut statuses = status::follow(self.cluster, node).await?.boxed();
         let first = statuses.next().await;
+        let event = match under_way {
+            Some(event) => event,
+            None => self.request(node, transition).await?,
+        };
+        if let Some(board) = &self.options.board {
+            board.begin(node, self.options.clock.now(), "requested");
+        }
+        let follower = Follower::new(self, node, event, transition, first);
+        Ok(Some(follower.run(statuses).await?))
+    }
+
+    /// Creates the LifecycleEvent.
+    async fn request(
+        &self,
+        node: &str,
+        transition: &LifecycleTransition,
+    ) -> Result<FollowedEvent, HandOverError> {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
@@ -175,16 +192,19 @@ impl HandOver<'_> {
             driver: self.options.driver.clone(),
         };
         (self.report)(node, &asked);
-        if let Some(board) = &self.options.board {
-            board.begin(node, self.options.clock.now(), "requested");
-        }
-        let follower = Follower::new(self, node, event, transition, first);
-        Ok(Some(follower.run(statuses).await?))
+        Ok(FollowedEvent {
+            event,
+            is_joined: false,
+        })
     }
 
     /// Fails if another process drains the node, or an uncordon would lift a foreign cordon. A driver takes over what a
-    /// command has abandoned: the cordon, and what policies must undo.
-    async fn check(&self, node: &str) -> Result<(), CommandError> {
+    /// command has abandoned: the cordon, and what policies must undo. `Some`: a driver does already what is wanted.
+    async fn check(
+        &self,
+        node: &str,
+        transition: &LifecycleTransition,
+    ) -> Result<Option<FollowedEvent>, CommandError> {
         let unseen = DriverError::of_node(node);
         let found = self.cluster.node(node).await.map_err(&unseen)?;
         let intent = self.options.intent;
@@ -193,6 +213,19 @@ impl HandOver<'_> {
         let claimed = events
             .into_iter()
             .find(|event| event.claim == ClaimStatus::Claimed);
+        if let Some(event) = claimed
+            .as_ref()
+            .filter(|event| event.transition == transition.name && !event.deleting)
+        {
+            let joined = FollowEvent::Joined {
+                event: event.name.clone(),
+            };
+            (self.report)(node, &joined);
+            return Ok(Some(FollowedEvent {
+                event: event.clone(),
+                is_joined: true,
+            }));
+        }
         if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
             let namespace = self.options.lease_namespace.clone();
             let mut leases = LeaseReader::new(self.cluster.clone(), namespace, self.options.clock);
@@ -201,13 +234,13 @@ impl HandOver<'_> {
                 Intent::Uncordon => "its driver gives the node back",
             };
             if is_abandoned(&mut leases, node, mark, does).await {
-                return Ok(());
+                return Ok(None);
             }
         }
         occupancy
             .and_claimed(claimed.map(|event| event.name))
             .for_command(node, intent, OccupancyOverrides::default())
             .map_err(DriverError::from)?;
-        Ok(())
+        Ok(None)
     }
 }

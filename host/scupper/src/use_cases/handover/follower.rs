@@ -15,7 +15,7 @@ use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
 use scupper_cluster::ObservedEvent;
 use scupper_driver::POLICY_ACTION;
-use scupper_report::{FollowEvent, NodeStatus, PolicyMessage};
+use scupper_report::{FollowEvent, NodeStatus, PolicyMessage, node_left_text};
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
@@ -47,11 +47,19 @@ enum ClaimStage {
     TakenBack { end: HandOverEnd, was_taken: bool },
 }
 
+/// The LifecycleEvent to follow.
+pub(super) struct FollowedEvent {
+    pub(super) event: LifecycleEvent,
+    /// A driver was at it when the command came: what is there already is told, and its limits are those of its own request.
+    pub(super) is_joined: bool,
+}
+
 /// Follows one LifecycleEvent.
 pub(super) struct Follower<'a> {
     hand_over: HandOver<'a>,
     node: &'a str,
     event: LifecycleEvent,
+    is_joined: bool,
     diff: StatusDiff,
     limit: DeadlineLimit<'a>,
     stage: ClaimStage,
@@ -67,19 +75,20 @@ impl<'a> Follower<'a> {
     pub(super) fn new(
         hand_over: HandOver<'a>,
         node: &'a str,
-        event: LifecycleEvent,
+        followed: FollowedEvent,
         transition: &'a LifecycleTransition,
         first: Option<NodeStatus>,
     ) -> Self {
+        let FollowedEvent { event, is_joined } = followed;
         let mut diff = StatusDiff::default();
         let options = hand_over.options;
         let is_drain = options.intent == Intent::Drain;
         let limit = DeadlineLimit::of(
             transition,
-            is_drain.then_some(options.timeout),
+            (is_drain && !is_joined).then_some(options.timeout),
             options.clock.now(),
         );
-        if let Some(first) = &first {
+        if let Some(first) = first.as_ref().filter(|_| !is_joined) {
             // The first status is not reported, except for what will block the pods.
             let before = diff.begin(&event, first, hand_over.options.clock.now());
             for seen in before
@@ -93,6 +102,7 @@ impl<'a> Follower<'a> {
             hand_over,
             node,
             event,
+            is_joined,
             diff,
             limit,
             stage: ClaimStage::Requested,
@@ -109,6 +119,11 @@ impl<'a> Follower<'a> {
         mut statuses: impl Stream<Item = NodeStatus> + Unpin,
     ) -> Result<HandOverEnd, HandOverError> {
         let mut look = Instant::now() + LOOK;
+        if let Some(there) = self.last.take_if(|_| self.is_joined)
+            && let Some(last) = self.observe(&there)
+        {
+            return Ok(self.ended(last).await);
+        }
         loop {
             let timer = self.timer;
             tokio::select! {
@@ -251,7 +266,7 @@ impl<'a> Follower<'a> {
             match &mut self.stage {
                 stage @ ClaimStage::Requested => {
                     *stage = ClaimStage::Taken;
-                    let wanted = self.hand_over.options.timeout;
+                    let wanted = self.hand_over.options.timeout.filter(|_| !self.is_joined);
                     self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
                 }
                 ClaimStage::TakenBack { was_taken, .. } => *was_taken = true,
@@ -286,6 +301,7 @@ impl<'a> Follower<'a> {
                 self.report(&FollowEvent::Ended {
                     outcome: "Cancelled".to_owned(),
                     message,
+                    left: self.node_left(false).await,
                 });
                 return Ok(Some(end.clone()));
             }
@@ -332,8 +348,19 @@ impl<'a> Follower<'a> {
         self.report(&FollowEvent::Ended {
             outcome: reported.outcome,
             message: reported.message,
+            left: self.node_left(reported.end == HandOverEnd::Done).await,
         });
         reported.end
+    }
+
+    /// What the end of a drain leaves of the node. It is read now: the watch may not have shown yet what was undone.
+    async fn node_left(&self, is_done: bool) -> Option<String> {
+        if self.hand_over.options.intent != Intent::Drain {
+            return None;
+        }
+        let node = self.hand_over.cluster.node(self.node).await.ok().flatten()?;
+        let back = format!("scupper uncordon {}", self.node);
+        Some(node_left_text(is_done, node.unschedulable, self.node, &back))
     }
 
     /// The driver's Event may come a little later than the end.
