@@ -1,5 +1,6 @@
 //! Why a pod is still there. The list is closed: every pod on the node of a running drain has one of these.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
@@ -207,6 +208,8 @@ impl fmt::Display for Reason {
                 write!(f, "a disruption budget does not allow it: {message}")
             }
             Self::BudgetExhausted { budget, message } => {
+                let numbers = budget_numbers(budget, message);
+                let message = numbers.as_deref().unwrap_or(message);
                 write!(f, "disruption budget {budget} does not allow it: {message}")
             }
             Self::Surging { workload, method } => match method {
@@ -260,4 +263,16 @@ impl fmt::Display for Reason {
             Self::Refused => f.write_str("the plan does not allow its eviction"),
         }
     }
+}
+
+/// What the API server's sentence says besides the name of the budget, and besides that it refuses.
+fn budget_numbers(budget: &str, message: &str) -> Option<String> {
+    let (_, said) = message.rsplit_once("The disruption budget ")?;
+    let numbers = said.strip_prefix(budget)?.strip_prefix(" needs ")?;
+    let (needed, rest) = numbers.split_once(" healthy pods and has ")?;
+    let (healthy, rest) = rest.split_once(" currently")?;
+    let pods = if needed == "1" { "pod" } else { "pods" };
+    Some(format!(
+        "it needs {needed} healthy {pods} and has {healthy}{rest}"
+    ))
 }

@@ -4,6 +4,8 @@ use scupper_engine::{
     Budget, Checkpoint, GoverningBudget, Node, Phase, Pod, Reason, SavedHook, Subject, Time,
 };
 
+use crate::messages::count;
+
 /// The reason of a pod; `None` if nothing on the API server explains it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
     if let Some(deletion) = pod.deletion {
@@ -55,8 +57,12 @@ fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
     (budget.disruptions_allowed <= 0).then(|| Reason::BudgetExhausted {
         budget: budget.name.clone(),
         message: format!(
-            "it needs {} healthy pods and has {}",
-            budget.desired_healthy, budget.current_healthy
+            "it needs {} and has {}",
+            count(
+                usize::try_from(budget.desired_healthy).unwrap_or(0),
+                "healthy pod"
+            ),
+            budget.current_healthy
         ),
     })
 }

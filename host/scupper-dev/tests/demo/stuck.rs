@@ -22,7 +22,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         &[
             "BudgetExhausted",
             "disruption budget cart",
-            "needs 1 healthy pods and has 1",
+            "needs 1 healthy pod and has 1",
         ],
     );
     // The finalizer: its name, and since when it blocks.

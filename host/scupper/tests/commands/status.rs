@@ -102,12 +102,12 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
     for words in [
         "abandoned: ",
         "has ended; showing the API server's state",
-        "next: scupper drain worker-1 --take-over",
+        "next: scupper drain worker-1    # continues it; scupper cancel worker-1 undoes it",
     ] {
         assert!(people.stdout.contains(words), "{words}: {people:#?}");
     }
     assert!(
-        people.stdout.contains("needs 1 healthy pods and has 1"),
+        people.stdout.contains("needs 1 healthy pod and has 1"),
         "{people:#?}"
     );
 }
