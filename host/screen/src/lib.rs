@@ -11,4 +11,4 @@ mod text;
 pub use prefixed_writer::PrefixedWriter;
 pub use screen::{Screen, fitted};
 pub use terminal::LiveDisplay;
-pub use text::{Size, bar, cut, fold, padded, share, width};
+pub use text::{Size, bar, cut, cut_name, fold, padded, share, width};

@@ -32,6 +32,28 @@ pub fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     truncate_str(text, columns, tail)
 }
 
+/// Cuts a name in its middle, because names agree at their beginning and differ at their end.
+pub fn cut_name(name: &str, columns: usize) -> Cow<'_, str> {
+    let Some(room) = columns
+        .checked_sub(CUT.len())
+        .filter(|room| *room >= 2 && width(name) > columns)
+    else {
+        return cut(name, columns);
+    };
+    let begins = truncate_str(name, room - room / 2, "");
+    let mut end = name.len();
+    for (at, letter) in name.char_indices().rev() {
+        if width(name.get(at..).unwrap_or_default()) > room / 2 {
+            break;
+        }
+        // A mark that joins the letter before it is not torn from it.
+        if measure_text_width(letter.encode_utf8(&mut [0; 4])) > 0 {
+            end = at;
+        }
+    }
+    Cow::Owned(format!("{begins}{CUT}{}", name.get(end..).unwrap_or_default()))
+}
+
 /// Pads a text with spaces to this many columns.
 pub fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
@@ -131,10 +153,14 @@ mod tests {
             for columns in 0..30 {
                 let short = cut(text, columns);
                 assert!(width(&short) <= columns, "{short:?} in {columns}");
+                let short = cut_name(text, columns);
+                assert!(width(&short) <= columns, "{short:?} in {columns}");
             }
         }
         assert_eq!(cut("worker-1 is drained", 11), "worker-1...");
         assert_eq!(cut("worker-1", 8), "worker-1");
+        assert_eq!(cut_name("shop/web-74c86df8dc-lbjdr", 17), "shop/we...c-lbjdr");
+        assert_eq!(cut_name("worker-1", 8), "worker-1");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::{Reason, Time, and_more};
+use scupper_engine::{PodRef, Reason, Time, and_more};
 
 use super::node_progress::{NodeSnapshot, WaitsFor};
 use crate::drain_status::reason_text;
 use crate::messages::{count, needs_no_report, one_line};
-use scupper_screen::{cut, padded, width};
+use scupper_screen::{cut, cut_name, padded, width};
 
 /// Minimum width of a name, in columns.
 const NAME: usize = 8;
@@ -22,11 +22,15 @@ pub(super) struct Blockers<'a> {
     others: Vec<&'a str>,
 }
 
-/// The name of the blocker, a reason of the closed list, and the facts.
+/// The name of the blocker, a reason of the closed list, and the facts. Pods of which the same is to be said have one line.
 struct BlockerLine {
     who: String,
     word: &'static str,
     facts: String,
+    /// What pods have in common that share a line; `None`: it is not about a pod.
+    group: Option<String>,
+    /// How many it is about.
+    number: usize,
 }
 
 impl<'a> Blockers<'a> {
@@ -38,8 +42,15 @@ impl<'a> Blockers<'a> {
             WaitsFor::Hook(..) | WaitsFor::Volumes(_) => None,
             WaitsFor::Pod(_, reason) => Some(reason.name()),
         });
+        let mut lines: Vec<BlockerLine> = Vec::new();
+        for line in worth.into_iter().map(|wait| BlockerLine::of(wait, now)) {
+            match lines.iter_mut().find(|known| known.is_like(&line)) {
+                Some(known) => known.number += 1,
+                None => lines.push(line),
+            }
+        }
         Self {
-            worth: worth.into_iter().map(|wait| BlockerLine::of(wait, now)).collect(),
+            worth: lines,
             others: others.collect(),
         }
     }
@@ -58,7 +69,8 @@ impl<'a> Blockers<'a> {
             (0, _) => Vec::new(),
             // With only one row, the most important blocker is worth more than the count.
             (1, Some(first)) => {
-                let more = and_more(self.worth.len() + self.others.len() - 1);
+                let all = self.worth.iter().map(|line| line.number).sum::<usize>();
+                let more = and_more(all + self.others.len() - first.number);
                 let columns = columns.saturating_sub(width(&more));
                 let line = first.text(Columns::of(std::iter::once(first), columns));
                 vec![format!("{line}{more}")]
@@ -79,9 +91,9 @@ impl<'a> Blockers<'a> {
     /// A summary of the blockers that are not shown, by reason.
     fn sum(&self, shown: usize) -> String {
         let mut words: BTreeMap<&str, usize> = BTreeMap::new();
-        let hidden = self.worth.iter().skip(shown).map(|line| line.word);
-        for word in hidden.chain(self.others.iter().copied()) {
-            *words.entry(word).or_default() += 1;
+        let hidden = self.worth.iter().skip(shown).map(|line| (line.word, line.number));
+        for (word, number) in hidden.chain(self.others.iter().map(|word| (*word, 1))) {
+            *words.entry(word).or_default() += number;
         }
         let all: usize = words.values().sum();
         let mut words: Vec<_> = words.into_iter().collect();
@@ -119,27 +131,44 @@ const fn rank(wait: &WaitsFor) -> u8 {
 
 impl BlockerLine {
     fn of(wait: &WaitsFor, now: Time) -> Self {
-        match wait {
-            WaitsFor::Hook(hook, of) => Self {
-                who: format!("hook {}", one_line(&hook.policy)),
-                word: "HookRunning",
-                facts: hook.short_text(of, now),
-            },
-            WaitsFor::Volumes(volumes) => Self {
-                who: "volumes".to_owned(),
-                word: "VolumesAttached",
-                facts: volumes.text(now),
-            },
-            WaitsFor::Pod(pod, reason) => Self {
-                who: one_line(&pod.to_string()),
-                word: reason.name(),
-                facts: one_line(&reason_text(reason, now)),
-            },
+        let (who, word, facts, group) = match wait {
+            WaitsFor::Hook(hook, of) => (
+                format!("hook {}", one_line(&hook.policy)),
+                "HookRunning",
+                hook.short_text(of, now),
+                None,
+            ),
+            WaitsFor::Volumes(volumes) => ("volumes".to_owned(), "VolumesAttached", volumes.text(now), None),
+            WaitsFor::Pod(pod, reason) => (
+                one_line(&pod.to_string()),
+                reason.name(),
+                one_line(&reason_text(reason, now)),
+                Some(group(pod, reason)),
+            ),
+        };
+        Self {
+            who,
+            word,
+            facts,
+            group,
+            number: 1,
         }
     }
 
+    fn is_like(&self, other: &Self) -> bool {
+        let is_same = (self.word, &self.facts, &self.group) == (other.word, &other.facts, &other.group);
+        self.group.is_some() && is_same
+    }
+
+    /// Its name as it fits, with the number of the others.
+    fn name(&self, columns: usize) -> String {
+        let more = and_more(self.number - 1);
+        let name = cut_name(&self.who, columns.saturating_sub(width(&more)).max(NAME));
+        cut(&format!("{name}{more}"), columns).into_owned()
+    }
+
     fn text(&self, below: Columns) -> String {
-        let who = cut(&self.who, below.who);
+        let who = self.name(below.who);
         let (who, word) = (padded(&who, below.who), padded(self.word, below.word));
         let line = format!("  {who}  {word}");
         if width(&line) + FACTS > below.columns {
@@ -147,6 +176,18 @@ impl BlockerLine {
         }
         cut(format!("{line}  {}", self.facts).trim_end(), below.columns).into_owned()
     }
+}
+
+/// The pods of a budget have one line; otherwise those of a workload, as far as their names tell.
+fn group(pod: &PodRef, reason: &Reason) -> String {
+    let workload = match reason {
+        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => "",
+        _ => pod
+            .name
+            .rsplit_once('-')
+            .map_or(&*pod.name, |(workload, _)| workload),
+    };
+    format!("{}/{workload}", pod.namespace)
 }
 
 /// The column widths of the lines.
@@ -160,7 +201,8 @@ struct Columns {
 impl Columns {
     /// Computes the widths; reasons stay visible even if names must be cut.
     fn of<'a>(lines: impl Iterator<Item = &'a BlockerLine> + Clone, columns: usize) -> Self {
-        let who = lines.clone().map(|line| width(&line.who)).max().unwrap_or(0);
+        let who = lines.clone().map(|line| width(&line.name(usize::MAX)));
+        let who = who.max().unwrap_or(0);
         let word = lines.map(|line| line.word.len()).max().unwrap_or(0);
         let room = columns.saturating_sub(word + 4).max(NAME);
         let who = who.min(room);

@@ -89,7 +89,8 @@ fn is_the_story_and_nothing_else(lines: &[String]) {
 fn a_narrow_and_low_terminal_also_shows_it() {
     let rig = held();
     for number in 0..12 {
-        let name = format!("stuck-with-a-long-name-{number:02}");
+        // Of workloads of their own: those of one have one line.
+        let name = format!("stuck-{number:02}-with-a-long-name");
         rig.apply(rig.pod(&name, "worker-1").stuck());
     }
     let mut drain = Terminal::start(&rig, &["drain", "worker-1"], (40, 10), &[]);

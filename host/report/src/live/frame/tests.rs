@@ -115,6 +115,35 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
     );
 }
 
+/// As many rows as there are things to do.
+#[test]
+fn pods_of_which_the_same_is_to_be_said_have_one_line() {
+    let ending = || Reason::Terminating {
+        until: Time::from_millis(1_012_000),
+    };
+    let waits_for = vec![
+        held("cart-57494cd9d7-h2c5m", budget()),
+        held("other-0", budget()),
+        held("cart-57494cd9d7-v69l9", budget()),
+        held("db-0", ending()),
+        held("db-1", ending()),
+        held("web-0", ending()),
+        held("z", turn()),
+    ];
+    shows(
+        &[node("worker-1", waits_for)],
+        (0, 1),
+        room(130, 24),
+        &[
+            "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "  shop/cart-57494cd9d7-h2c5m and 2 more  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy pods and...",
+            "  shop/db-0 and 1 more                   Terminating      terminating, 12s of its grace period left",
+            "  shop/web-0                             Terminating      terminating, 12s of its grace period left",
+            "  and 1 more: WaveNotStarted",
+        ],
+    );
+}
+
 #[test]
 fn in_a_narrow_and_low_terminal_the_word_stays() {
     shows(
@@ -123,7 +152,7 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 9),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  shop/web-74c86df8...  BudgetExhausted",
+            "  shop/web-...dc-lbjdr  BudgetExhausted",
             "  shop/ends             Terminating",
             "  and 3 more: 2 WaveNotStarted, 1 Pa...",
         ],
@@ -134,7 +163,7 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 3),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  shop/w...  BudgetExhausted and 4 more",
+            "  sho...jdr  BudgetExhausted and 4 more",
         ],
     );
     shows(
