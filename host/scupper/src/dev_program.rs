@@ -26,7 +26,8 @@ pub struct Forwarded {
 pub(crate) enum DevProgramError {
     #[error(
         "this command is part of {PROGRAM}, which is neither beside this program nor in the PATH; install it with \
-         `cargo install --locked --path host/scupper-dev` in a checkout of Scupper, or use the one that `make demo` builds"
+         `cargo install --locked --path host/scupper-dev` in a checkout of Scupper, or use the one that `make demo` builds, which \
+         is too slow for policies in Python and JavaScript"
     )]
     Missing,
     #[error("cannot start {}", .0.display())]

@@ -110,7 +110,7 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
             format!("scupper uncordon {node} --take-over    # continues it")
         }
         (Trigger::Command, _) => {
-            format!("scupper drain {node} --take-over    # continues it; Ctrl-C then cancels it")
+            format!("scupper drain {node}    # continues it; scupper cancel {node} undoes it")
         }
         _ => format!(
             "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts; \
@@ -182,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn a_terminals_drain_is_taken_over_by_hand_and_a_drivers_only_if_that_is_gone_for_good() {
+    fn a_terminals_drain_is_continued_by_the_same_command_and_a_drivers_only_if_that_is_gone_for_good() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
-        assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 --take-over"));
+        assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 "));
         assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
         for trigger in ["LifecycleEvent", "cordon"] {
             let drivers = left(trigger, Phase::Evicting);
