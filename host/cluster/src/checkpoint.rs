@@ -76,6 +76,8 @@ struct Wire {
     held: Option<bool>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     to_undo: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    left_before: BTreeSet<String>,
     /// Why they have not, for those that have said so; older builds neither write nor read it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     undo_words: BTreeMap<String, String>,
@@ -188,6 +190,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         cancelled: checkpoint.cancelled.clone(),
         held: checkpoint.held,
         to_undo: checkpoint.to_undo.keys().cloned().collect(),
+        left_before: checkpoint.left_before.clone(),
         undo_words: undo_words(&checkpoint.to_undo),
         hooks: checkpoint.hooks.iter().map(hook_to_wire).collect(),
         done: done_to_wire(&checkpoint.done),
@@ -237,6 +240,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         cancelled: wire.cancelled,
         held: wire.held,
         to_undo: to_undo_from_wire(wire.to_undo, wire.undo_words),
+        left_before: wire.left_before,
         hooks: wire
             .hooks
             .into_iter()

@@ -51,6 +51,9 @@ pub struct Checkpoint {
     pub held: Option<bool>,
     /// What policies must undo at the next uncordon: what earlier drains have left and, once this one is over, this one.
     pub to_undo: ToUndo,
+    /// Once it has ended and kept its cordon: those of them whose part an earlier drain has left. Giving this drain up undoes
+    /// nothing of it.
+    pub left_before: BTreeSet<String>,
     /// Hooks that have begun and not finished.
     pub hooks: Vec<SavedHook>,
     /// Hooks that have finished. Bounded by the pods of the node.
@@ -133,6 +136,7 @@ impl Checkpoint {
             cancelled: None,
             held: None,
             to_undo: ToUndo::new(),
+            left_before: BTreeSet::new(),
             hooks: Vec::new(),
             done: Vec::new(),
             returns: BTreeMap::new(),

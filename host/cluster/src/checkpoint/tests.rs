@@ -117,6 +117,7 @@ impl Numbers {
             cancelled: (self.below(2) == 0).then(|| self.text()),
             held: (self.below(2) == 0).then(|| self.below(2) == 0),
             to_undo: (0..self.below(3)).map(|_| (self.text(), self.text())).collect(),
+            left_before: (0..self.below(3)).map(|_| self.text()).collect(),
             hooks: (0..self.below(4)).map(|_| hook(self)).collect(),
             done: (0..self.below(30))
                 .map(|_| (self.one(&policies), self.one(&HookPhase::ALL), self.subject()))

@@ -25,6 +25,8 @@ pub(super) struct CheckpointState {
     left_held: bool,
     /// What policies must undo at the next uncordon, from this drain or an earlier one.
     to_undo: ToUndo,
+    /// Those of them whose part an earlier drain has left.
+    left_before: BTreeSet<String>,
     /// Policies that an earlier process of this drain had called, though not in a hook that is saved.
     recalled: BTreeSet<String>,
     /// How often pods were re-created, by namespace and controller.
@@ -53,14 +55,21 @@ impl CheckpointState {
         let held_at = |phase: Phase| checkpoint.held.filter(|_| checkpoint.phase == phase);
         let left_held = checkpoint.intent == Intent::Drain && held_at(Phase::Finished) == Some(true);
         let mut to_undo = checkpoint.to_undo.clone();
-        // What this drain did itself, a cancel undoes.
-        let recalled = to_undo.extract_if(.., |_, _| left_held);
+        let mut recalled: BTreeSet<String> = to_undo.keys().cloned().collect();
+        let left_before = if left_held {
+            // What this drain did itself, a cancel undoes.
+            to_undo.retain(|policy, _| checkpoint.left_before.contains(policy));
+            checkpoint.left_before.clone()
+        } else {
+            core::mem::take(&mut recalled)
+        };
         Self {
             found_drained: checkpoint.drained,
             held: held_at(Phase::RollingBack),
             left_held,
-            recalled: recalled.map(|(policy, _)| policy).collect(),
+            recalled,
             to_undo,
+            left_before,
             returns: checkpoint.returns.clone(),
             stays: checkpoint.stays.clone(),
             ended_well: checkpoint.ended_well,
@@ -165,8 +174,13 @@ impl CheckpointState {
 
     /// What the node's Lease says of earlier drains and of this one, or its mark.
     pub(super) fn recall_to_undo(&mut self, left: ToUndo, own: BTreeSet<String>) {
+        self.left_before = left.keys().cloned().collect();
         self.to_undo = left;
         self.recalled = own;
+    }
+
+    pub(super) const fn left_before(&self) -> &BTreeSet<String> {
+        &self.left_before
     }
 
     pub(super) const fn recalled(&self) -> &BTreeSet<String> {

@@ -37,6 +37,7 @@ impl Drain {
             cancelled: self.cancelled_by(phase),
             held: self.held_at(phase),
             to_undo: self.checkpoint_state.to_undo_and_recalled(),
+            left_before: BTreeSet::new(),
             hooks: hooks.collect(),
             done: done.collect(),
             returns: self.checkpoint_state.returns().clone(),
@@ -71,8 +72,12 @@ impl Drain {
     /// The mark that stays: of our cordon, or of what policies have not undone. What a failed drain's hooks did is undone
     /// otherwise, so a drain that begins from here calls them again.
     pub(super) fn last_checkpoint(&self, node: Uid, own_cordon: bool) -> Checkpoint {
+        let to_undo = self.to_undo();
+        let mut left_before = self.checkpoint_state.left_before().clone();
+        left_before.retain(|policy| to_undo.contains_key(policy));
         let checkpoint = Checkpoint {
-            to_undo: self.to_undo(),
+            to_undo,
+            left_before,
             ..self.checkpoint(node, Phase::Finished, own_cordon)
         };
         match &self.outcome {

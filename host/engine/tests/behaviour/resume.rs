@@ -326,6 +326,28 @@ fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
         .ends(&Outcome::Cancelled { reason });
 }
 
+/// The cancel hook undoes what this drain did. What an earlier drain had left stays in the record, after a restart as well.
+#[test]
+fn cancelling_a_held_drain_does_not_undo_what_an_earlier_one_has_left() {
+    for left_before in [&[][..], &["slurm"]] {
+        let failed = Checkpoint {
+            held: Some(true),
+            to_undo: std::iter::once(("slurm".to_owned(), String::new())).collect(),
+            left_before: left_before.iter().map(|&policy| policy.to_owned()).collect(),
+            ..checkpoint_in(Phase::Finished, true)
+        };
+        let mut host = Host::resume(with_hooks(), failed.clone());
+        host.handle(Event::Cancel {
+            reason: "withdrawn".to_owned(),
+        })
+        .handle(Event::Node(Some(cordoned(&failed))))
+        .skip();
+        host.stepped("step slurm on-cancel", StepOutcome::Done);
+        let left: Vec<String> = host.drain.to_undo().into_keys().collect();
+        assert_eq!(left, left_before);
+    }
+}
+
 #[test]
 fn pods_evicted_under_an_earlier_process_count() {
     let pods = ["a", "b", "c"].map(pod);
