@@ -122,7 +122,7 @@ fn cut(mut line: String, bytes: usize) -> String {
 
 /// The most similar of these words, for whoever may have mistyped one.
 pub fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer than any of our words; the time of a comparison grows with the product of the lengths.
+    // The time of a comparison grows with the product of the lengths, and nobody mistypes so much.
     if given.len() > 64 {
         return None;
     }

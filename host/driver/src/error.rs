@@ -46,7 +46,7 @@ pub enum DriverError {
     #[error("could not look up the lifecycle API")]
     Discovery(#[source] ReadError),
     /// The nodes with some labels could not be listed.
-    #[error("could not list the nodes with labels {selector}")]
+    #[error("could not list the nodes{}", if selector.is_empty() { String::new() } else { format!(" with labels {selector}") })]
     Selector {
         /// The selector.
         selector: String,

@@ -14,7 +14,7 @@ use super::drain_status::{
 };
 use super::force::{force_ahead_text, forced_summary, forced_text};
 use super::messages::{
-    UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, node_left_text,
+    CordonLeft, UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, node_left_text,
     not_ready_text, one_line, returning, stayed_text, timed_line, volumes_left_text, volumes_settled_text,
 };
 use super::pre_flight::finding_line;
@@ -34,8 +34,8 @@ pub struct DrainLines {
     undo_command: String,
     /// There are policies that may have to.
     has_policies: bool,
-    /// The node is cordoned, as far as this drain has told; `None`: it has not.
-    cordoned: Option<bool>,
+    /// The cordon, as far as this drain has told; `None`: it has not.
+    cordon: Option<CordonLeft>,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
     /// What is deleted shortly before the deadline.
@@ -71,7 +71,7 @@ impl DrainLines {
             node: request.node.clone(),
             undo_command: undo_command(&request.trigger, &request.node),
             has_policies: !request.policies.is_empty(),
-            cordoned: None,
+            cordon: None,
             planned: false,
             force: force_ahead_text(request),
             reported_plan: Vec::new(),
@@ -130,11 +130,12 @@ impl DrainLines {
 
     /// The lines for a notice.
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
-        self.cordoned = match notice {
-            Notice::Cordoned { .. } => Some(true),
-            Notice::Uncordoned => Some(false),
+        self.cordon = match notice {
+            Notice::Cordoned { ours: true } => Some(CordonLeft::Ours),
+            Notice::Cordoned { ours: false } => Some(CordonLeft::Others),
+            Notice::Uncordoned => Some(CordonLeft::None),
             Notice::UncordonedByOthers => None,
-            _ => self.cordoned,
+            _ => self.cordon,
         };
         let (topic, text) = match notice {
             Notice::Phase(_) => return Vec::new(),
@@ -355,14 +356,15 @@ impl DrainLines {
         lines
     }
 
-    /// What the end of a drain leaves of the node.
+    /// What the end of a drain leaves of the node. Of one that it has lost it does not know.
     fn node_left(&self, outcome: &Outcome) -> Option<String> {
-        let cordoned = self.cordoned.filter(|_| self.intent == Intent::Drain)?;
+        let is_lost = matches!(outcome, Outcome::Lost { .. });
+        let cordon = self.cordon.filter(|_| self.intent == Intent::Drain && !is_lost)?;
         let back = match self.has_policies {
             true => self.undo_command.clone(),
             false => format!("scupper uncordon {}", self.node),
         };
-        Some(node_left_text(outcome.is_success(), cordoned, &self.node, &back))
+        Some(node_left_text(outcome.is_success(), cordon, &self.node, &back))
     }
 
     fn name(&self, uid: &Uid) -> String {

@@ -132,16 +132,30 @@ pub(crate) const fn needs_no_report(reason: &Reason) -> bool {
     )
 }
 
+/// Whose cordon a drain leaves at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CordonLeft {
+    /// None: the node takes pods.
+    None,
+    /// Scupper's.
+    Ours,
+    /// One that was there before.
+    Others,
+}
+
 /// What the end of a drain leaves of the node, and what to type next. `back`: the command that gives the node back.
-pub fn node_left_text(is_done: bool, is_cordoned: bool, node: &str, back: &str) -> String {
-    match (is_done, is_cordoned) {
-        (true, true) => format!("the node stays cordoned; to give it back: {back}"),
-        (false, true) => {
+pub fn node_left_text(is_done: bool, cordon: CordonLeft, node: &str, back: &str) -> String {
+    match (is_done, cordon) {
+        (_, CordonLeft::None) => "the node takes pods".to_owned(),
+        (_, CordonLeft::Others) => {
+            format!("the node stays cordoned, as it was before; to give it back: {back} --force")
+        }
+        (true, CordonLeft::Ours) => format!("the node stays cordoned; to give it back: {back}"),
+        (false, CordonLeft::Ours) => {
             format!(
                 "the node stays cordoned; to drain it again: scupper drain {node}; to give it back: {back}"
             )
         }
-        (_, false) => "the node takes pods".to_owned(),
     }
 }
 

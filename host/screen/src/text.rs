@@ -9,6 +9,8 @@ use console::{measure_text_width, truncate_str};
 const CUT: &str = "...";
 /// Below this width lines are not folded, because nothing would be readable.
 const NARROW: usize = 24;
+/// What stands before a command to type.
+const COMMANDS: [&str; 2] = ["next: ", "do: "];
 /// Number of cells of a progress bar.
 const CELLS: usize = 20;
 
@@ -66,8 +68,13 @@ pub fn fold(line: &str, columns: usize) -> Vec<String> {
     fold_to(line, columns, own + 4)
 }
 
-/// The same for a line of columns, such as a time, a topic and a text: the text goes on below its beginning.
+/// The same for a line of columns, such as a time, a topic and a text: the text goes on below its beginning. A command to
+/// copy stays as it is, and so does everything where there is no room.
 pub(super) fn fold_text(line: &str, columns: usize) -> Vec<String> {
+    let is_command = COMMANDS.iter().any(|word| line.trim_start().starts_with(word));
+    if columns < NARROW || is_command {
+        return vec![line.to_owned()];
+    }
     let (mut at, mut spaces, mut begins) = (0, 0, None);
     for letter in line.chars().take(columns / 2) {
         at += 1;
@@ -205,6 +212,8 @@ mod tests {
             fold_text("policy slurm must still undo its part of it", 30),
             ["policy slurm must still undo", "    its part of it"]
         );
+        let command = "      next: kubectl -n shop describe pdb keep-web";
+        assert_eq!(fold_text(command, 30), [command]);
         let pod = "    shop/web  BudgetExhausted  budget web does not allow it";
         assert_eq!(
             fold_text(pod, 48),

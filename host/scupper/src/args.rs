@@ -53,7 +53,7 @@ Exit codes:
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
-  scupper plan worker-1                     exit code 5: the drain would be refused, or could not end
+  scupper plan worker-1                     exit code 5: it would be refused, or not end
   scupper plan -l pool=gpu --as-driver      as the drivers of these nodes would drain them";
 const DRAIN_EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,5 @@
 //! What hands that are used to `kubectl` type: flags of the connection before the verb, and a flag that has another name now.
-//! And `-h`, for those who only want to see what is typed each day.
+//! It also prints `-h`, which shows only the everyday flags.
 
 use std::ffi::OsString;
 
@@ -37,9 +37,11 @@ fn length_of_flags(args: &[OsString]) -> usize {
     let known = OutputArgs::augment_args(ClusterArgs::augment_args(Command::new("flags")));
     let mut length = 0;
     while let Some(flag) = args.get(length).and_then(|arg| arg.to_str()) {
-        let (name, is_whole) = match flag.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (flag, false),
+        let (name, is_whole) = match (flag.split_once('='), flag.split_at_checked(2)) {
+            (Some((name, _)), _) => (name, true),
+            // `-ojson`
+            (None, Some((name, value))) if !flag.starts_with("--") && !value.is_empty() => (name, true),
+            (None, _) => (flag, false),
         };
         let is_named = |arg: &&Arg| {
             let long = name
@@ -127,8 +129,8 @@ mod tests {
             "scupper drain --kubeconfig=f --insecure-skip-tls-verify -o json -- node-0",
         );
         becomes(
-            "scupper --as jane status --watch",
-            "scupper status --watch --as jane",
+            "scupper -ojson --as jane status --watch",
+            "scupper status --watch -ojson --as jane",
         );
     }
 

@@ -266,7 +266,7 @@ pub static SETTINGS: &[Setting] = &[
             "node-is-off",
             "",
             "The machine is off: taint the node as out of service and delete its pods without asking budgets; \
-             Kubernetes then detaches their volumes. Implies --local. Only if the machine is certainly off: \
+             Kubernetes then detaches their volumes. Implies --local. Use it only if the machine is certainly off: \
              otherwise two nodes may write to one volume and destroy its data",
         )),
         set: |drain, value| put(&mut drain.engine.machine_is_off, value.boolean()),

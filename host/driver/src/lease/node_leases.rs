@@ -160,7 +160,7 @@ impl NodeLeases {
         }
     }
 
-    /// The API server refuses the Lease, and says that the user has no right to it. While it starts it does not say so.
+    /// The API server refuses the Lease, and says that the user has no right to it. One that is starting does not say so.
     async fn has_no_right(&self) -> bool {
         self.is_of_a_command && self.cluster.may_make_leases(&self.namespace).await == Some(false)
     }

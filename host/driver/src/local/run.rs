@@ -37,7 +37,7 @@ use scupper_traces::Traces;
 /// whoever may use `kubectl drain` often has no right to Leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 
-/// Nor for a read that is refused and that the drain can do without. It is tried again later.
+/// Nor does a person wait longer than this for a refused read that the drain can do without; it is tried again later.
 const REFUSED_READS: Duration = Duration::from_secs(1);
 
 /// How long after its deadline a drain whose Lease was lost waits for it, to roll back.

@@ -210,7 +210,8 @@ fn pod_count_text(pods: usize) -> String {
 }
 
 fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
-    let Some(mark) = &status.node.checkpoint else {
+    // A cordon that was made ahead of a drain is told at the head.
+    let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| !mark.ahead) else {
         return Vec::new();
     };
     let mut lines = vec![format!(

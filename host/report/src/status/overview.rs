@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_api::ClaimStatus;
-use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Phase, Reason, Time};
+use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Phase, Time};
 use serde_json::{Value, json};
 
 use super::lines::cordon;
@@ -69,7 +69,7 @@ pub struct NodeSummary {
 }
 
 impl NodeSummary {
-    /// `None`: the node takes pods, and nothing of the last day is to be said of it. Its pods need not be known.
+    /// `None`: the node is not cordoned, and nothing of the last day is to be said of it. Its pods need not be known.
     pub fn of(status: &NodeStatus, now: Time) -> Option<Self> {
         let (state, since, why) = at_work(status, now)
             .or_else(|| waiting(status))
@@ -129,12 +129,9 @@ pub fn overview_lines(summaries: &[NodeSummary], others: usize, now: Time) -> Ve
         .map(|[of, is, after, why]| format!("{of:<node$}  {is:<state$}  {after:<since$}  {why}"))
         .map(|line| line.trim_end().to_owned())
         .collect();
-    let more = if rows.is_empty() { "" } else { " more" };
+    let more = if rows.is_empty() { "node" } else { "more node" };
     if others > 0 || rows.is_empty() {
-        lines.push(match others {
-            1 => format!("1{more} node takes pods"),
-            others => format!("{others}{more} nodes take pods"),
-        });
+        lines.push(format!("of {} there is nothing to say", count(others, more)));
     }
     lines
 }
@@ -167,7 +164,7 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
 /// How many pods are to leave, and what most of them wait for.
 fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
     let view = status.current_driver_status(now)?;
-    let leaving = view.pods.iter().filter(|pod| pod.reason != Reason::Kept);
+    let leaving = view.pods.iter().filter(|pod| !pod.reason.stays());
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in leaving {
         *reasons.entry(pod.reason.name()).or_default() += 1;
@@ -180,14 +177,10 @@ fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
         .iter()
         .take(REASONS)
         .map(|(name, pods)| format!("{pods} {name}"));
-    let most: Vec<_> = most.collect();
     let rest = all - sorted.iter().take(REASONS).map(|(_, pods)| pods).sum::<usize>();
-    let rest = if rest > 0 {
-        format!(", {rest} others")
-    } else {
-        String::new()
-    };
-    let pods = (all > 0).then(|| format!("{} to go: {}{rest}", count(all, "pod"), most.join(", ")));
+    let rest = (rest > 0).then(|| format!("{rest} others"));
+    let which: Vec<_> = most.chain(rest).collect();
+    let pods = (all > 0).then(|| format!("{} to go: {}", count(all, "pod"), which.join(", ")));
     let hooks = view
         .hooks
         .iter()
@@ -204,38 +197,47 @@ fn waiting(status: &NodeStatus) -> Option<Found> {
     Some((NodeState::Waiting, open.created, why))
 }
 
-/// How the last drain or uncordon has ended, by its conditions, or by its mark where they may not be written.
+/// How the last drain or uncordon has ended: by its conditions, or by its mark where they may not be written. Conditions
+/// that are older than the mark are another drain's.
 fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
     let node = &status.node;
-    let is_ours = |it: &&Condition| it.kind == "DrainInProgress" && it.status == "False";
+    let mark = node.checkpoint.as_ref().filter(|mark| !mark.ahead);
+    let is_ours = |it: &&Condition| {
+        // It has whole seconds.
+        let since = it.since.map(|since| since + Duration::from_secs(1));
+        let is_of_mark = mark.is_none_or(|mark| since.is_some_and(|since| since > mark.started));
+        it.kind == "DrainInProgress" && it.status == "False" && is_of_mark
+    };
     let last = node.conditions.iter().find(is_ours);
     let (since, message) = last.map_or((None, ""), |last| (last.since, last.message.as_str()));
     let is_of_today = since.is_some_and(|since| now.since(since) < SHOWN_FOR);
-    let is_held = cordon(node) == "ours" && !node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
-    let reason = last.map_or("", |last| last.reason.as_str());
+    let held = mark.filter(|mark| node.unschedulable && mark.own_cordon);
     let found = |state, message: &str| Some((state, since, message.to_owned()));
-    match reason {
+    match last.map_or("", |last| last.reason.as_str()) {
         _ if node.is_drained_by_us() => found(NodeState::Drained, message),
+        _ if held.is_some_and(|mark| mark.ended_well) => found(
+            NodeState::Cordoned,
+            "by Scupper, after a drain of some of its pods",
+        ),
         "MaintenanceComplete" if is_of_today && !node.unschedulable => found(NodeState::InService, message),
-        COMPLETED | "MaintenanceComplete" => None,
-        "DrainCancelled" if is_held || is_of_today => found(NodeState::Cancelled, message),
-        reason if reason.starts_with("Drain") && (is_held || is_of_today) => {
+        COMPLETED | "MaintenanceComplete" if held.is_none() => None,
+        "DrainCancelled" if held.is_some() || is_of_today => found(NodeState::Cancelled, message),
+        reason if reason.starts_with("Drain") && (held.is_some() || is_of_today) => {
             found(NodeState::Failed, message)
         }
-        _ if is_held => {
+        _ => {
             let said = status.driver.as_ref().and_then(|view| view.ended.clone());
-            found(
-                NodeState::Failed,
-                &said.unwrap_or_else(|| "the drain has ended, and the cordon stays".to_owned()),
-            )
+            let said = said.unwrap_or_else(|| "the drain has ended, and the cordon stays".to_owned());
+            held.and_then(|_| found(NodeState::Failed, &said))
         }
-        _ => None,
     }
 }
 
 fn cordoned(status: &NodeStatus) -> Option<Found> {
+    let is_ahead = status.node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
     let why = match cordon(&status.node) {
-        "ours" => "by Scupper, ahead of a drain that has not begun",
+        "ours" if is_ahead => "by Scupper, ahead of a drain that has not begun",
+        "ours" => "by Scupper",
         "others" => "not by Scupper",
         _ => return None,
     };

@@ -101,6 +101,13 @@ fn every_node() -> Vec<NodeStatus> {
     drained.node.checkpoint.as_mut().unwrap().drained = true;
     let mut ahead = node("ahead", Phase::Planning);
     ahead.node.checkpoint.as_mut().unwrap().ahead = true;
+    let mut some_pods = ended(
+        node("some-pods", Phase::Finished),
+        "DrainCompleted",
+        "drain h: 1 pod gone, 4 kept as planned",
+        ago(60),
+    );
+    some_pods.node.checkpoint.as_mut().unwrap().ended_well = true;
     let mut by_hand = plain("by-hand");
     by_hand.node.unschedulable = true;
     let deadline = "drain drain-failed: the deadline passed with 2 pods left";
@@ -116,7 +123,7 @@ fn every_node() -> Vec<NodeStatus> {
             drained,
             "DrainCompleted",
             "drain d: 3 pods gone, 1 kept as planned",
-            ago(700),
+            ago(200),
         ),
         ahead,
         by_hand,
@@ -137,6 +144,13 @@ fn every_node() -> Vec<NodeStatus> {
             "DrainCancelled",
             "drain g: cancelled: stopped at the command line",
             ago(60),
+        ),
+        some_pods,
+        ended(
+            node("failed-with-old-conditions", Phase::Finished),
+            "MaintenanceComplete",
+            "maintenance is over: long ago",
+            ago(4_000),
         ),
         node("failed-without-conditions", Phase::Finished),
         ended(

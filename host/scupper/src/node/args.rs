@@ -221,7 +221,7 @@ pub struct UncordonArgs {
 
 /// `scupper status`
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("names", |names| names.help("Names of nodes [default: one line for each node of which there is something to say]")))]
+#[command(mut_arg("names", |names| names.help("Names of nodes [default: all that drain, are drained, wait or have failed, one line each]")))]
 pub struct StatusArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,

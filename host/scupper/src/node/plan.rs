@@ -255,7 +255,8 @@ fn with_flags_lines(planned: &Planned) -> Vec<String> {
                 .chain(body_lines(rest, plan, &names))
                 .collect()
         }
-        Err(_) => vec![format!("With {flags} it would be refused as well.")],
+        Err(Outcome::Blocked { .. }) => vec![format!("With {flags} it would be refused as well.")],
+        Err(outcome) => vec![format!("With {flags} it would end at once: {outcome}")],
     }
 }
 

@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt};
 use scupper_engine::pre_flight::{Certainty, Finding};
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
-    Settings, Task, Time, Verdict,
+    Settings, Task, Time, Trigger, Verdict,
 };
 use tokio::time::timeout;
 
@@ -83,18 +83,35 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A pod that is to leave certainly never can.
+    /// A pod that has to leave certainly cannot, and is not deleted shortly before the deadline either.
     pub fn cannot_end(&self) -> bool {
-        self.findings
+        let certain = self
+            .findings
             .iter()
-            .any(|finding| finding.certainty == Certainty::Certain)
+            .filter(|finding| finding.certainty == Certainty::Certain);
+        let mut pods = certain.flat_map(|finding| &finding.pods);
+        pods.any(|pod| !self.is_forced(pod))
     }
 
-    /// The flags that are missing, as the blockers name them, and the settings with them.
+    fn is_forced(&self, pod: &PodRef) -> bool {
+        let (Some(force), Ok(plan)) = (&self.settings.at_deadline, &self.result) else {
+            return false;
+        };
+        let known = self.pods.iter().find(|known| known.id.uid == pod.uid);
+        let decision = plan.decision(&pod.uid);
+        known
+            .zip(decision)
+            .is_some_and(|(pod, decision)| force.pods.covers(pod, decision.verdict))
+    }
+
+    /// The flags that are missing, as the blockers name them, and the settings with them. A DrainRequest has no flags.
     fn missing_flags(&self) -> Option<(Vec<&'static str>, Filters)> {
         let Err(Outcome::Blocked { pods }) = &self.result else {
             return None;
         };
+        if self.asked_by.trigger == Trigger::DrainRequest {
+            return None;
+        }
         let mut filters = self.settings.filters.clone();
         let mut flags = Vec::new();
         for (flag, set) in [
@@ -147,18 +164,34 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
             ..template.clone()
         };
         let mut planned = dry_run(&cluster, &session, options.clock, request.clone(), &asked_by).await?;
-        if let Some((flags, filters)) = planned.missing_flags() {
-            let mut request = request;
-            request.settings.filters = filters;
-            let with_flags = dry_run(&cluster, &session, options.clock, request, &asked_by).await?;
-            planned.with_flags = Some((flags, Box::new(with_flags)));
-        }
+        planned.with_flags = with_flags(&cluster, &session, options.clock, request, &planned).await?;
         if options.ask_server {
             planned.answers = ask(&cluster, &planned, options.settings.engine.grace_seconds).await;
         }
         plans.push(planned);
     }
     Ok(plans)
+}
+
+/// The plan with the flags that are missing. A pod may need several, and names one at a time.
+async fn with_flags(
+    cluster: &Cluster,
+    session: &Session,
+    clock: Clock,
+    mut request: Request,
+    planned: &Planned,
+) -> Result<Option<(Vec<&'static str>, Box<Planned>)>, CommandError> {
+    let mut all = Vec::new();
+    let mut missing = planned.missing_flags();
+    let mut last = None;
+    while let Some((flags, filters)) = missing {
+        all.extend(flags);
+        request.settings.filters = filters;
+        let next = dry_run(cluster, session, clock, request.clone(), &planned.asked_by).await?;
+        missing = next.missing_flags();
+        last = Some(next);
+    }
+    Ok(last.map(|last| (all, Box::new(last))))
 }
 
 /// Plans the drain of a node by command, with policies that are loaded already.

@@ -63,21 +63,25 @@ fn a_plan_shows_what_stands_in_its_way_and_the_smallest_change() {
 #[test]
 fn a_plan_that_lacks_flags_shows_what_it_would_do_with_them() {
     let rig = rig();
-    rig.apply(objects::pod("shop", "bare", "worker-1"));
+    // It needs two flags, and names one at a time.
+    rig.apply(objects::pod("shop", "bare", "worker-1").empty_dir());
     rig.apply(objects::daemon_set("shop", "agent"));
     rig.apply(objects::pod("shop", "agent-x", "worker-1").daemonset("agent"));
     let run = rig.run(&["plan", "worker-1"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
     for words in [
-        "  may not leave  shop/bare  Pods that declare no controller (use --force to override)",
-        "With --ignore-daemonsets --force it would begin like this, and could not end:\nwave 1: all",
+        "  may not leave  shop/bare  Pods with local storage (use --delete-emptydir-data to override)",
+        "With --ignore-daemonsets --delete-emptydir-data --force it would begin like this, and could not end:\nwave 1: all",
         &format!("Pre-flight findings:\n  certain  {CLOSED}: shop/web\n"),
     ] {
         assert!(run.stdout.contains(words), "{words}: {}", run.stdout);
     }
     let run = rig.run(&["plan", "worker-1", "--ignore-daemonsets", "--output", "json"]);
     let plan: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(plan["withFlags"]["flags"], json!(["--force"]));
+    assert_eq!(
+        plan["withFlags"]["flags"],
+        json!(["--delete-emptydir-data", "--force"])
+    );
     assert_eq!(plan["withFlags"]["findings"][0]["certainty"], "certain");
 }
 

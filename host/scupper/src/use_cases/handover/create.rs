@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use scupper_api::{ClaimStatus, LifecycleTransition, TransitionNodes};
+use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition, TransitionNodes};
 use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::{FollowedEvent, Follower};
 use super::{HandOverEnd, HandOverError, HandOverOptions};
-use crate::use_cases::{CommandError, status};
+use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
     CordonsAhead, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides, is_abandoned,
@@ -30,6 +30,7 @@ pub(crate) async fn run(
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         page_size: options.page_size,
+        refusal_patience: REFUSAL_PATIENCE,
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
@@ -150,10 +151,17 @@ impl HandOver<'_> {
             let driver = self.options.driver.clone();
             return Err(DriverError::from(LocalError::NoDriver { node, driver }).into());
         };
-        let under_way = self.check(node, transition).await?;
-        // Looked at first, so that no pod leaves unseen.
-        let mut statuses = status::follow(self.cluster, node).await?.boxed();
-        let first = statuses.next().await;
+        let begins = async {
+            let under_way = self.check(node, transition).await?;
+            // Looked at first, so that no pod leaves unseen.
+            let mut statuses = status::follow(self.cluster, node).await?.boxed();
+            let first = statuses.next().await;
+            Ok::<_, CommandError>((under_way, statuses, first))
+        };
+        let (under_way, statuses, first) = tokio::select! {
+            begins = begins => begins?,
+            () = self.left.cancelled() => return Ok(None),
+        };
         let event = match under_way {
             Some(event) => event,
             None => self.request(node, transition).await?,
@@ -210,13 +218,12 @@ impl HandOver<'_> {
         let intent = self.options.intent;
         let occupancy = NodeOccupancy::of(None, intent, found.as_ref());
         let events = self.cluster.events_of(node).await.map_err(unseen)?;
-        let claimed = events
+        let mut claimed = events
             .into_iter()
-            .find(|event| event.claim == ClaimStatus::Claimed);
-        if let Some(event) = claimed
-            .as_ref()
-            .filter(|event| event.transition == transition.name && !event.deleting)
-        {
+            .filter(|event| event.claim == ClaimStatus::Claimed)
+            .collect::<Vec<_>>();
+        let is_the_same = |event: &&LifecycleEvent| event.transition == transition.name && !event.deleting;
+        if let Some(event) = claimed.iter().find(is_the_same) {
             let joined = FollowEvent::Joined {
                 event: event.name.clone(),
             };
@@ -226,6 +233,7 @@ impl HandOver<'_> {
                 is_joined: true,
             }));
         }
+        let claimed = claimed.pop();
         if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
             let namespace = self.options.lease_namespace.clone();
             let mut leases = LeaseReader::new(self.cluster.clone(), namespace, self.options.clock);
@@ -234,6 +242,12 @@ impl HandOver<'_> {
                 Intent::Uncordon => "its driver gives the node back",
             };
             if is_abandoned(&mut leases, node, mark, does).await {
+                let keeps_cordon = intent == Intent::Uncordon && !mark.own_cordon;
+                let is_cordoned = found.as_ref().is_some_and(|node| node.unschedulable);
+                if keeps_cordon && is_cordoned {
+                    let node = node.to_owned();
+                    return Err(DriverError::from(LocalError::ForeignCordon { node }).into());
+                }
                 return Ok(None);
             }
         }

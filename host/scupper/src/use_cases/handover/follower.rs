@@ -15,7 +15,7 @@ use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
 use scupper_cluster::ObservedEvent;
 use scupper_driver::POLICY_ACTION;
-use scupper_report::{FollowEvent, NodeStatus, PolicyMessage, node_left_text};
+use scupper_report::{CordonLeft, FollowEvent, NodeStatus, PolicyMessage, node_left_text};
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
@@ -105,10 +105,15 @@ impl<'a> Follower<'a> {
             is_joined,
             diff,
             limit,
-            stage: ClaimStage::Requested,
+            // Whoever joins never takes back what another has requested.
+            stage: if is_joined {
+                ClaimStage::Taken
+            } else {
+                ClaimStage::Requested
+            },
             presence: EventPresence::default(),
-            timer: Some(Instant::now() + hand_over.options.claim_timeout),
-            silence: Some(Instant::now() + SILENCE),
+            timer: (!is_joined).then(|| Instant::now() + hand_over.options.claim_timeout),
+            silence: (!is_joined).then(|| Instant::now() + SILENCE),
             last: first,
         }
     }
@@ -266,7 +271,7 @@ impl<'a> Follower<'a> {
             match &mut self.stage {
                 stage @ ClaimStage::Requested => {
                     *stage = ClaimStage::Taken;
-                    let wanted = self.hand_over.options.timeout.filter(|_| !self.is_joined);
+                    let wanted = self.hand_over.options.timeout;
                     self.timer = wanted.map(|wanted| Instant::now() + wanted + LATE);
                 }
                 ClaimStage::TakenBack { was_taken, .. } => *was_taken = true,
@@ -301,7 +306,7 @@ impl<'a> Follower<'a> {
                 self.report(&FollowEvent::Ended {
                     outcome: "Cancelled".to_owned(),
                     message,
-                    left: self.node_left(false).await,
+                    left: None,
                 });
                 return Ok(Some(end.clone()));
             }
@@ -320,6 +325,8 @@ impl<'a> Follower<'a> {
     }
 
     async fn ended(self, last: Option<String>) -> HandOverEnd {
+        let was_begun =
+            last.is_some() || !matches!(self.stage, ClaimStage::TakenBack { was_taken: false, .. });
         let reported = match &self.stage {
             ClaimStage::TakenBack {
                 end,
@@ -345,10 +352,14 @@ impl<'a> Follower<'a> {
         ) {
             self.report_remaining();
         }
+        let left = match was_begun {
+            true => self.node_left(reported.end == HandOverEnd::Done).await,
+            false => None,
+        };
         self.report(&FollowEvent::Ended {
             outcome: reported.outcome,
             message: reported.message,
-            left: self.node_left(reported.end == HandOverEnd::Done).await,
+            left,
         });
         reported.end
     }
@@ -359,8 +370,15 @@ impl<'a> Follower<'a> {
             return None;
         }
         let node = self.hand_over.cluster.node(self.node).await.ok().flatten()?;
+        let cordon = match (node.unschedulable, node.checkpoint) {
+            (false, _) => CordonLeft::None,
+            // It is about to be lifted.
+            (true, Some(mark)) if mark.ahead => return None,
+            (true, Some(mark)) if mark.own_cordon => CordonLeft::Ours,
+            (true, _) => CordonLeft::Others,
+        };
         let back = format!("scupper uncordon {}", self.node);
-        Some(node_left_text(is_done, node.unschedulable, self.node, &back))
+        Some(node_left_text(is_done, cordon, self.node, &back))
     }
 
     /// The driver's Event may come a little later than the end.
