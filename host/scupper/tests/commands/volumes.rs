@@ -123,12 +123,13 @@ fn where_the_operator_says_so_the_drain_fails_instead() {
 #[test]
 fn volumes_of_pods_that_stay_and_of_other_nodes_are_not_waited_for() {
     let rig = rig("0");
-    rig.apply(objects::daemon_set("shop", "agent"));
     rig.apply(
         objects::pod("shop", "agent-worker-1", "worker-1")
             .daemonset("agent")
             .claim("cache"),
     );
+    // After its pod, or it would create one of this name, without the claim.
+    rig.apply(objects::daemon_set("shop", "agent"));
     attach(&rig, "cache", "never");
     rig.apply(
         objects::volume_attachment("csi-other", "worker-2", "pv-other")
