@@ -30,6 +30,7 @@ mod foreign_objects;
 #[path = "../support/guests.rs"]
 mod guests;
 mod handing_over;
+mod joining;
 mod kubelet_node;
 mod lease_conflicts;
 #[path = "../support/limit.rs"]
