@@ -120,9 +120,9 @@ fn cut(mut line: String, bytes: usize) -> String {
     line
 }
 
-/// The most similar of these words, for whoever may have mistyped one.
+/// The most similar of these words, as a suggestion for a mistyped one.
 pub fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // The time of a comparison grows with the product of the lengths, and nobody mistypes so much.
+    // A comparison takes time in proportion to the product of the lengths.
     if given.len() > 64 {
         return None;
     }

@@ -129,17 +129,17 @@ impl Terminal {
 
     /// Writes whole lines that scroll.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let text = std::str::from_utf8(bytes).ok();
-        let folded = text
-            .filter(|_| self.folds.load(Ordering::Relaxed))
-            .map(|text| self.folded(text));
-        let bytes = folded.as_ref().map_or(bytes, |text| text.as_bytes());
         if !self.is_terminal {
             // Nothing is drawn, and a blocked log must not block this write.
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
             return out.flush();
         }
+        let text = std::str::from_utf8(bytes).ok();
+        let folded = text
+            .filter(|_| self.folds.load(Ordering::Relaxed))
+            .map(|text| self.folded(text));
+        let bytes = folded.as_ref().map_or(bytes, |text| text.as_bytes());
         let mut shown = self.shown();
         self.forget_in_background(&mut shown);
         if shown.lines.is_empty() {

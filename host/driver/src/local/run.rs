@@ -34,7 +34,7 @@ use scupper_screen::PrefixedWriter;
 use scupper_traces::Traces;
 
 /// A person waits no longer than this for a Lease that is refused, if the API server does not say that it always will be:
-/// whoever may use `kubectl drain` often has no right to Leases.
+/// a user of `kubectl drain` often has no right to Leases.
 const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 
 /// Nor does a person wait longer than this for a refused read that the drain can do without; it is tried again later.

@@ -210,7 +210,7 @@ fn pod_count_text(pods: usize) -> String {
 }
 
 fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
-    // A cordon that was made ahead of a drain is told at the head.
+    // The head line reports a cordon that was made ahead of a drain.
     let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| !mark.ahead) else {
         return Vec::new();
     };

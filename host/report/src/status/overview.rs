@@ -1,5 +1,4 @@
-//! One line for each node that drains, is drained, waits or has failed: what is going on in the cluster, for whoever does
-//! not know yet which node to ask for.
+//! One line for each node that drains, is drained, waits or has failed: which nodes to ask `scupper status NODE` about.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

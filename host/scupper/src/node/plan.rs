@@ -213,11 +213,8 @@ pub fn plan_for_people(planned: &Planned) -> String {
     let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {
-            let head = match planned.cannot_end() {
-                true => "would begin like this, and could not end",
-                false => "would go like this",
-            };
-            let head = format!("A drain of node {node} {head}; nothing was changed.");
+            let goes = how_it_goes(planned);
+            let head = format!("A drain of node {node} would {goes}; nothing was changed.");
             let lines = std::iter::once(head).chain(body_lines(planned, plan, &names));
             lines.collect::<Vec<_>>().join("\n")
         }
@@ -237,6 +234,14 @@ pub fn plan_for_people(planned: &Planned) -> String {
     }
 }
 
+/// The rest of the sentence before the waves.
+fn how_it_goes(planned: &Planned) -> &'static str {
+    match planned.cannot_end() {
+        true => "begin like this, and could not end",
+        false => "go like this",
+    }
+}
+
 /// The rest of the plan, which pods that only need a flag would hide.
 fn with_flags_lines(planned: &Planned) -> Vec<String> {
     let Some((flags, rest)) = &planned.with_flags else {
@@ -246,11 +251,7 @@ fn with_flags_lines(planned: &Planned) -> Vec<String> {
     match &rest.result {
         Ok(plan) => {
             let names = rest.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
-            let does = match rest.cannot_end() {
-                true => "begin like this, and could not end",
-                false => "go like this",
-            };
-            let head = format!("With {flags} it would {does}:");
+            let head = format!("With {flags} it would {}:", how_it_goes(rest));
             std::iter::once(head)
                 .chain(body_lines(rest, plan, &names))
                 .collect()

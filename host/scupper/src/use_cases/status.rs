@@ -39,12 +39,7 @@ pub struct StatusOptions {
 
 /// Reports the status of each node, once or at every change; in that case it never ends.
 pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
-    let connect = ConnectOptions {
-        connection: options.connection.clone(),
-        refusal_patience: REFUSAL_PATIENCE,
-        ..ConnectOptions::default()
-    };
-    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
     for name in &names {
@@ -68,18 +63,22 @@ pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus))
     Ok(())
 }
 
-/// What is to be said of the nodes, and how many others there are.
+async fn connect(connection: &Connection) -> Result<Cluster, DriverError> {
+    let options = ConnectOptions {
+        connection: connection.clone(),
+        refusal_patience: REFUSAL_PATIENCE,
+        ..ConnectOptions::default()
+    };
+    Cluster::connect(&options).await.map_err(DriverError::Connect)
+}
+
+/// The nodes with news, and how many others there are.
 pub(crate) async fn overview(
     connection: &Connection,
     lease_namespace: &str,
     clock: Clock,
 ) -> Result<(Vec<NodeSummary>, usize), CommandError> {
-    let connect = ConnectOptions {
-        connection: connection.clone(),
-        refusal_patience: REFUSAL_PATIENCE,
-        ..ConnectOptions::default()
-    };
-    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let cluster = connect(connection).await?;
     let nodes = cluster.nodes().await.map_err(|source| DriverError::Selector {
         selector: String::new(),
         source,
