@@ -8,17 +8,24 @@ use super::testbed::Testbed;
 use super::{node, pods_on, skip};
 use crate::limit::LIMIT;
 
-fn reason(testbed: &Testbed, name: &str, kind: &str) -> String {
+/// The reason of a node's condition; empty without the condition.
+pub(super) fn reason(testbed: &Testbed, name: &str, kind: &str) -> String {
     let node = node(testbed, name);
     let conditions = node["status"]["conditions"].as_array().unwrap();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
     found.map_or_else(String::new, |found| found["reason"].as_str().unwrap().to_owned())
 }
 
-fn becomes(testbed: &Testbed, node: &str, claimer: &Claimer, wanted: &str) {
+/// Waits until the node's condition of this kind has the reason.
+#[track_caller]
+pub(super) fn becomes(testbed: &Testbed, node: &str, claimer: &Claimer, [kind, wanted]: [&str; 2]) {
     let begun = Instant::now();
-    while reason(testbed, node, "Drained") != wanted {
-        assert!(begun.elapsed() < LIMIT, "not {wanted}:\n{}", claimer.log());
+    while reason(testbed, node, kind) != wanted {
+        assert!(
+            begun.elapsed() < LIMIT,
+            "{kind} is not {wanted}:\n{}",
+            claimer.log()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -34,9 +41,9 @@ fn kubectl_cordon_drains_a_labelled_node_and_kubectl_uncordon_restores_it() {
     let claimer = Claimer::start(&area.driver(), name, &area.kubeconfig(), &[]);
     area.kubectl(&["label", "node", name, "scupper.dev/drain-on-cordon=true"]);
     area.kubectl(&["cordon", name]);
-    becomes(&area, name, &claimer, "DrainCompleted");
+    becomes(&area, name, &claimer, ["Drained", "DrainCompleted"]);
     assert_eq!(pods_on(&area, name), 0);
     assert_eq!(node(&area, name)["spec"]["unschedulable"], true);
     area.kubectl(&["uncordon", name]);
-    becomes(&area, name, &claimer, "MaintenanceComplete");
+    becomes(&area, name, &claimer, ["Drained", "MaintenanceComplete"]);
 }

@@ -20,6 +20,7 @@ mod guests;
 #[path = "../support/limit.rs"]
 mod limit;
 mod local_data;
+mod neighbours;
 mod node_is_off;
 mod parity;
 mod people;

@@ -85,8 +85,8 @@ fn the_lifecycle_examples_have_no_field_that_the_api_does_not_have() {
     }
 }
 
-/// The tests that read them: this file those of `lifecycle`, `config` those of `config`, `author` the cluster and the
-/// policies with their scenarios, whatever their names.
+/// The tests that read them: this file those of `lifecycle`, `config` those of `config`, `real_apiserver` those of
+/// `neighbours`, `author` the cluster and the policies with their scenarios, whatever their names.
 #[test]
 fn each_example_is_read_by_a_test_and_named_in_the_readme() {
     let examples = Path::new(ROOT).join("examples");
@@ -102,6 +102,9 @@ fn each_example_is_read_by_a_test_and_named_in_the_readme() {
         "lifecycle/drain.yaml",
         "lifecycle/maintenance-complete.yaml",
         "lifecycle/transitions.yaml",
+        "neighbours/cluster-api.sh",
+        "neighbours/karpenter.sh",
+        "neighbours/only-scupper-evicts.yaml",
     ];
     let readme = std::fs::read_to_string(examples.join("README.md")).unwrap();
     let mut seen = BTreeSet::new();

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Has Scupper's driver drain each node that Karpenter removes. Karpenter waits meanwhile for the pods with the annotation
+# karpenter.sh/do-not-disrupt: "true", and evicts all others at once.
+#
+# It needs to get and list nodes, and to get, create and patch lifecycleevents.lifecycle.k8s.io.
+set -eu
+driver=${DRIVER:-drain.slm.k8s.io}
+
+while sleep "${EVERY:-5}"; do
+    for node in $(kubectl get nodes -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
+        drained='{.status.conditions[?(@.type=="Drained")].status}'
+        drained=$(kubectl get node "$node" --ignore-not-found -o jsonpath="$drained") || continue
+        [ "$drained" != True ] || continue
+        # Changes nothing while that drain runs. One that has failed begins again.
+        kubectl apply -f - <<EOF || continue
+apiVersion: lifecycle.k8s.io/v1alpha1
+kind: LifecycleEvent
+metadata: {name: karpenter-$node}
+spec: {transitionName: $driver, bindingNode: $node}
+EOF
+    done
+done
