@@ -42,8 +42,8 @@
 //! let host = Host::new();
 //! host.pods([pod("shop/cart"), pod("batch/report")]);
 //! let plan = host.plan::<TenMinutes>().unwrap();
-//! assert_eq!(plan.waves(), ["all: shop/cart", "batch after 10m: batch/report"]);
-//! let run = host.run_hook::<TenMinutes>(Phase::BeforeWave, Subject::Wave("batch after 10m".to_owned()), 1000);
+//! assert_eq!(plan.waves(), ["all: shop/cart", "batch-after-10m: batch/report"]);
+//! let run = host.run_hook::<TenMinutes>(Phase::BeforeWave, Subject::Wave("batch-after-10m".to_owned()), 1000);
 //! assert_eq!((run.outcome(), run.took), (Some(&Outcome::Done), Duration::from_secs(600)));
 //! ```
 
@@ -87,15 +87,20 @@ impl Hold {
         }
     }
 
-    /// The name of its wave: `jobs after 10m`, or `jobs after 10m, grace 30s`.
+    /// The name of its wave: `jobs-after-10m`, or `jobs-after-10m-grace-30s`.
     pub fn wave(&self, whose: &str) -> String {
-        format!("{whose} {self}")
+        let grace = self.max_grace.map(|grace| format!("-grace-{}", short(grace)));
+        format!(
+            "{whose}-after-{}{}",
+            short(self.at_most),
+            grace.unwrap_or_default()
+        )
     }
 
     /// The hold of the wave with this name, and the word for whose it is.
     pub fn of_wave(name: &str) -> Option<(&str, Self)> {
-        let (whose, text) = name.split_once(" after ")?;
-        let (at_most, grace) = match text.split_once(", grace ") {
+        let (whose, text) = name.rsplit_once("-after-")?;
+        let (at_most, grace) = match text.split_once("-grace-") {
             Some((at_most, grace)) => (at_most, Some(config::duration(grace)?)),
             None => (text, None),
         };

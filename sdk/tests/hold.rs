@@ -122,18 +122,18 @@ fn the_name_of_a_wave_says_its_hold() {
         let text = name.trim_start_matches("after ").replace(',', "");
         assert_eq!(text.parse(), Ok(hold));
         let wave = hold.wave("jobs");
-        assert_eq!(wave, format!("jobs {name}"));
+        assert_eq!(wave, format!("jobs-{}", name.replace(',', "").replace(' ', "-")));
         assert_eq!(Hold::of_wave(&wave), Some(("jobs", hold)));
     }
     for name in [
         "all",
-        "jobs after",
-        "jobs after lunch",
-        "jobs after 0s",
-        "jobs after 5m, grace",
-        "jobs before 5m",
-        "after 5m",
-        "jobs after 5m, then",
+        "jobs-after",
+        "jobs-after-lunch",
+        "jobs-after-0s",
+        "jobs-after-5m-grace",
+        "jobs-before-5m",
+        "after-5m",
+        "jobs-after-5m-then",
     ] {
         assert_eq!(Hold::of_wave(name), None, "{name}");
     }
@@ -146,14 +146,14 @@ fn holds_leave_after_all_others_the_shortest_first() {
     let plan = host.plan::<Holding>().unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: a/x", "pods after 5m: a/5", "pods after 20m: a/20 b/20"]
+        ["all: a/x", "pods-after-5m: a/5", "pods-after-20m: a/20 b/20"]
     );
     assert_eq!(
         timeouts(&plan),
         named(&[
             ("all", Some(300)),
-            ("pods after 5m", Some(900)),
-            ("pods after 20m", None)
+            ("pods-after-5m", Some(900)),
+            ("pods-after-20m", None)
         ])
     );
 }
@@ -169,7 +169,7 @@ fn a_later_policy_adds_its_holds_in_order() {
     let drain = host.call(Phase::BeforeDrain, Subject::Node).drain;
     draft.hold("others", &drain, [(&pods[1], minutes(15))]);
     let names: Vec<_> = draft.finish().waves.into_iter().map(|wave| wave.name).collect();
-    assert_eq!(names, ["pods after 10m", "others after 15m", "pods after 20m"]);
+    assert_eq!(names, ["pods-after-10m", "others-after-15m", "pods-after-20m"]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn other_waves_share_the_time_until_the_first_hold_and_keep_shorter_timeouts() {
             ("a", Some(60)),
             ("b", Some(600)),
             ("c", Some(600)),
-            ("pods after 30m", None)
+            ("pods-after-30m", None)
         ])
     );
 }
@@ -199,8 +199,8 @@ fn a_plan_that_is_made_again_gives_no_new_time() {
         timeouts(&host.plan::<Holding>().unwrap()),
         named(&[
             ("all", Some(60)),
-            ("pods after 5m", Some(900)),
-            ("pods after 20m", None)
+            ("pods-after-5m", Some(900)),
+            ("pods-after-20m", None)
         ])
     );
     host.advance(Duration::from_secs(660));
@@ -208,8 +208,8 @@ fn a_plan_that_is_made_again_gives_no_new_time() {
         timeouts(&host.plan::<Holding>().unwrap()),
         named(&[
             ("all", Some(1)),
-            ("pods after 5m", Some(300)),
-            ("pods after 20m", None)
+            ("pods-after-5m", Some(300)),
+            ("pods-after-20m", None)
         ])
     );
 }
@@ -249,10 +249,10 @@ fn a_pod_that_comes_later_has_the_same_time_from_its_arrival() {
         plan.waves(),
         [
             "all: a/x",
-            "pods after 126s: f/1",
-            "pods after 20m: a/20 b/20",
-            "pods after 22m: c/20 d/20",
-            "pods after 35m: e/20"
+            "pods-after-126s: f/1",
+            "pods-after-20m: a/20 b/20",
+            "pods-after-22m: c/20 d/20",
+            "pods-after-35m: e/20"
         ]
     );
     let call = host.call(Phase::BeforeDrain, Subject::Node);
@@ -262,9 +262,9 @@ fn a_pod_that_comes_later_has_the_same_time_from_its_arrival() {
     );
     // Its hook holds it that long.
     host.advance(Duration::from_secs(22 * 60 - 1_001));
-    assert_eq!(awaited(&host, "pods after 22m"), ["c/20", "d/20"]);
+    assert_eq!(awaited(&host, "pods-after-22m"), ["c/20", "d/20"]);
     host.advance(Duration::from_secs(1));
-    assert!(awaited(&host, "pods after 22m").is_empty());
+    assert!(awaited(&host, "pods-after-22m").is_empty());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn the_driver_still_leaves_last() {
     let waves = host.plan::<Holding>().unwrap().waves();
     assert_eq!(
         waves,
-        ["all: a/x", "pods after 5m: a/5", "driver: scupper/driver"]
+        ["all: a/x", "pods-after-5m: a/5", "driver: scupper/driver"]
     );
 }
 
@@ -306,13 +306,13 @@ fn a_wave_waits_for_its_pods_and_for_none_that_another_policy_keeps() {
     let host = Host::new();
     host.pods(["a/5", "a/x", "b/5", "a/20"].map(pod));
     let held = host.plan::<Holding>().unwrap();
-    assert_eq!(awaited(&host, "pods after 5m"), ["a/5", "b/5"]);
+    assert_eq!(awaited(&host, "pods-after-5m"), ["a/5", "b/5"]);
     // A later policy of the chain.
     host.plan_after::<Keeping>(&held).unwrap();
-    assert_eq!(awaited(&host, "pods after 5m"), ["a/5"]);
-    assert_eq!(awaited(&host, "pods after 20m"), ["a/20"]);
+    assert_eq!(awaited(&host, "pods-after-5m"), ["a/5"]);
+    assert_eq!(awaited(&host, "pods-after-20m"), ["a/20"]);
     host.pods(["b/5", "a/20"].map(pod));
-    assert!(awaited(&host, "pods after 5m").is_empty());
+    assert!(awaited(&host, "pods-after-5m").is_empty());
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_policy_holds_no_wave_of_another() {
     let host = Host::new();
     host.pods(["a/5", "a/20"].map(pod));
     host.plan::<Holding>().unwrap();
-    for wave in ["others after 5m", "after 5m", "all"] {
+    for wave in ["others-after-5m", "after-5m", "all"] {
         assert!(awaited(&host, wave).is_empty(), "{wave}");
     }
 }

@@ -83,10 +83,10 @@ fn hold(verdict: Verdict, wave: Option<&Wave>) -> Option<Duration> {
     hold_of(&wave.filter(|_| is_removed)?.name)
 }
 
-/// The time in the name of a wave that is held: `jobs after 10m`, or `jobs after 10m, grace 30s` (see `wit/README.md`).
+/// The time in the name of a wave that is held: `jobs-after-10m`, or `jobs-after-10m-grace-30s` (see `wit/README.md`).
 fn hold_of(wave: &str) -> Option<Duration> {
-    let (_, time) = wave.split_once(" after ")?;
-    let time = time.split_once(", grace ").map_or(time, |(time, _)| time);
+    let (_, time) = wave.rsplit_once("-after-")?;
+    let time = time.split_once("-grace-").map_or(time, |(time, _)| time);
     let (number, unit) = time.split_at_checked(time.len().checked_sub(1)?)?;
     let seconds = match unit {
         "s" => 1,
@@ -171,17 +171,17 @@ mod tests {
         for (earlier, later, wanted) in [
             (
                 ("modes", AwaitCompletion, "completion"),
-                (Evict, "jobs after 4h"),
+                (Evict, "jobs-after-4h"),
                 Some("modes: await completion / jobs: evict after 4h00m"),
             ),
             (
-                ("modes", Evict, "modes after 1h, grace 5s"),
-                (Evict, "jobs after 10m"),
+                ("modes", Evict, "modes-after-1h-grace-5s"),
+                (Evict, "jobs-after-10m"),
                 Some("modes: evict after 1h00m / jobs: evict after 10m00s"),
             ),
             // The decision is the host's, and only the hold is a policy's.
             (
-                ("kubectl", Evict, "holder after 90s"),
+                ("kubectl", Evict, "holder-after-90s"),
                 (Evict, "all"),
                 Some("holder: evict after 1m30s / jobs: evict"),
             ),
@@ -202,16 +202,16 @@ mod tests {
             ),
             (("kubectl", Keep, ""), (Delete, "all"), None),
             (
-                ("modes", Delete, "modes after 2m"),
-                (Evict, "jobs after 4h"),
+                ("modes", Delete, "modes-after-2m"),
+                (Evict, "jobs-after-4h"),
                 None,
             ),
             (
-                ("modes", Evict, "modes after 2m"),
+                ("modes", Evict, "modes-after-2m"),
                 (AwaitCompletion, "completion"),
                 None,
             ),
-            (("modes", Evict, "namespaces after lunch"), (Evict, "all"), None),
+            (("modes", Evict, "namespaces-after-lunch"), (Evict, "all"), None),
         ] {
             let (policy, verdict, wave) = earlier;
             let draft = plan(policy, verdict, wave);

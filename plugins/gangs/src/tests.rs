@@ -62,14 +62,14 @@ fn a_gang_waits_for_its_pods_on_other_nodes_and_no_longer_than_its_time() {
     let plan = host.plan::<Gangs>().unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: shop/cart", "gangs after 10m: ml/train-0 ml/train-1"]
+        ["all: shop/cart", "gangs-after-10m: ml/train-0 ml/train-1"]
     );
-    let Outcome::Pending(pending) = step(&host, "gangs after 10m") else {
+    let Outcome::Pending(pending) = step(&host, "gangs-after-10m") else {
         panic!("it does not wait");
     };
     assert_eq!(pending.waiting_for[0].detail, "waits for 1 more pod on n2");
     host.outage(Some("the API server restarts"));
-    let wave = Subject::Wave("gangs after 10m".to_owned());
+    let wave = Subject::Wave("gangs-after-10m".to_owned());
     let run = host.run_hook::<Gangs>(Phase::BeforeWave, wave, 1_000);
     assert_eq!(
         (run.outcome(), run.took),
@@ -85,8 +85,8 @@ fn peers_that_end_are_not_waited_for() {
     ending.deletion_timestamp = Some(1);
     host.group_peers("bert", &["ml/train-0", "ml/train-1"], [ending]);
     assert_eq!(host.plan::<Gangs>().unwrap().waves().len(), 1);
-    assert_eq!(step(&host, "gangs after 10m"), Outcome::Done);
-    assert_eq!(step(&host, "jobs after 10m"), Outcome::Done);
+    assert_eq!(step(&host, "gangs-after-10m"), Outcome::Done);
+    assert_eq!(step(&host, "jobs-after-10m"), Outcome::Done);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_gang_leaves_no_earlier_than_an_earlier_policy_lets_any_of_its_pods() {
     let plan = host.plan_after::<Gangs>(&draft).unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: shop/cart", "earlier after 4h: ml/train-0 ml/train-1"]
+        ["all: shop/cart", "earlier-after-4h: ml/train-0 ml/train-1"]
     );
     assert_eq!(plan.verdict("ml/train-0"), Some(Verdict::Evict));
     assert_eq!(plan.verdict("ml/train-1"), Some(Verdict::AwaitCompletion));
@@ -193,7 +193,7 @@ fn a_gang_that_waits_asks_at_most_once_a_minute() {
     let host = host(&[("a", "n2")]);
     host.config("spanning", "hold 10m");
     host.plan::<Gangs>().unwrap();
-    let wave = Subject::Wave("gangs after 10m".to_owned());
+    let wave = Subject::Wave("gangs-after-10m".to_owned());
     let run = host.run_hook::<Gangs>(Phase::BeforeWave, wave, 1_000);
     assert_eq!(
         (run.outcome(), run.took),

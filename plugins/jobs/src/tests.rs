@@ -71,7 +71,7 @@ fn pods_of_jobs_get_time_and_others_do_not() {
         plan.waves(),
         [
             "all: shop/cart ml/service",
-            "jobs after 4h: batch/report ci/build ml/worker ml/leader"
+            "jobs-after-4h: batch/report ci/build ml/worker ml/leader"
         ]
     );
     let reasons = ["batch/report", "ml/worker", "ml/leader"].map(|name| plan.reason(name).unwrap());
@@ -153,7 +153,7 @@ fn a_pod_may_ask_for_less_time_and_not_for_more() {
     ]);
     assert_eq!(
         host.plan::<Jobs>().unwrap().waves(),
-        ["jobs after 5m: a/less", "jobs after 1h: a/more a/wrong a/none"]
+        ["jobs-after-5m: a/less", "jobs-after-1h: a/more a/wrong a/none"]
     );
 }
 
@@ -177,10 +177,10 @@ fn a_wave_waits_for_its_jobs_until_their_cap() {
     host.pods([pod("shop/cart"), of_kind("Job", "batch/report"), ended]);
     assert_eq!(Jobs::phases(), [Phase::BeforeWave]);
     assert_eq!(
-        awaited(&step(&host, "jobs after 1h")),
+        awaited(&step(&host, "jobs-after-1h")),
         ["batch/report: still runs"]
     );
-    let wave = Subject::Wave("jobs after 1h".to_owned());
+    let wave = Subject::Wave("jobs-after-1h".to_owned());
     let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 10_000);
     assert_eq!(
         (run.outcome(), run.took),
@@ -196,8 +196,8 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
         plan.waves(),
         [
             "all: shop/cart",
-            "jobs after 2m: ml/train",
-            "jobs after 10m: ml/long"
+            "jobs-after-2m: ml/train",
+            "jobs-after-10m: ml/long"
         ]
     );
     assert_eq!(
@@ -217,7 +217,7 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
     );
 
     assert_eq!(
-        awaited(&step(&host, "jobs after 2m")),
+        awaited(&step(&host, "jobs-after-2m")),
         ["ml/train: was asked for a checkpoint"]
     );
     let answers = |id: &str| {
@@ -225,16 +225,16 @@ fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
         host.pods([train.with_annotation("checkpoint.example.com/done", id)]);
     };
     answers("an earlier drain");
-    assert_eq!(awaited(&step(&host, "jobs after 2m")).len(), 1);
+    assert_eq!(awaited(&step(&host, "jobs-after-2m")).len(), 1);
     answers(&id);
-    assert_eq!(step(&host, "jobs after 2m"), Outcome::Done);
+    assert_eq!(step(&host, "jobs-after-2m"), Outcome::Done);
 }
 
 #[test]
 fn a_pod_that_does_not_answer_is_evicted_at_its_cap() {
     let host = asking([saves("2m", "ml/train")]);
     host.plan::<Jobs>().unwrap();
-    let wave = Subject::Wave("jobs after 2m".to_owned());
+    let wave = Subject::Wave("jobs-after-2m".to_owned());
     let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 1_000);
     assert_eq!(
         (run.outcome(), run.took),
@@ -289,7 +289,7 @@ fn a_pod_that_stays_is_neither_awaited_nor_asked_for_a_checkpoint() {
     );
     let asked = |name: &str| host.pod(name).unwrap().annotation(REQUESTED).is_some();
     assert_eq!(["ml/train", "ml/kept"].map(asked), [true, false]);
-    let wave = Subject::Wave("jobs after 2m".to_owned());
+    let wave = Subject::Wave("jobs-after-2m".to_owned());
     let outcome = host.step::<Jobs>(Phase::BeforeWave, wave);
     assert_eq!(awaited(&outcome), ["ml/train: was asked for a checkpoint"]);
 }
@@ -368,8 +368,8 @@ fn what_an_earlier_policy_protects_is_not_evicted_earlier() {
         plan.waves(),
         [
             "all: awaited/report",
-            "jobs after 4h: deleted/report shorter/report",
-            "earlier after 8h: longer/report"
+            "jobs-after-4h: deleted/report shorter/report",
+            "earlier-after-8h: longer/report"
         ]
     );
 }

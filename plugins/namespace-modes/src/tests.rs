@@ -57,8 +57,8 @@ fn each_mode_has_its_verdict_and_its_wave() {
         plan.waves(),
         [
             "all: shop/cart db/main",
-            "namespaces after 1h, grace 30s: team-a/web",
-            "namespaces after 24h: batch/report",
+            "namespaces-after-1h-grace-30s: team-a/web",
+            "namespaces-after-24h: batch/report",
             "completion: logs/index",
         ]
     );
@@ -175,7 +175,7 @@ fn a_wave_begins_at_its_time_and_not_before() {
         "batch AllowCompletion 10m",
         &["shop/cart", "batch/report", "batch/train"],
     );
-    let Outcome::Pending(pending) = step(&host, "namespaces after 10m") else {
+    let Outcome::Pending(pending) = step(&host, "namespaces-after-10m") else {
         panic!("it does not wait");
     };
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_wave_begins_at_its_time_and_not_before() {
     );
     let awaited: Vec<_> = pending.waiting_for.iter().map(|pod| pod.what.as_str()).collect();
     assert_eq!(awaited, ["batch/report", "batch/train"]);
-    let run = host.run_hook::<NamespaceModes>(Phase::BeforeWave, wave("namespaces after 10m"), 1_000);
+    let run = host.run_hook::<NamespaceModes>(Phase::BeforeWave, wave("namespaces-after-10m"), 1_000);
     assert_eq!((run.outcome(), run.took), (Some(&Outcome::Done), TEN_MINUTES));
     let (_, line) = host.log().pop().unwrap();
     assert_eq!(
@@ -199,9 +199,9 @@ fn a_wave_begins_as_soon_as_its_pods_have_ended() {
         "batch AllowCompletion 10m",
         &["shop/cart", "batch/report", "batch/train"],
     );
-    assert!(matches!(step(&host, "namespaces after 10m"), Outcome::Pending(_)));
+    assert!(matches!(step(&host, "namespaces-after-10m"), Outcome::Pending(_)));
     host.pods([pod("shop/cart"), finished(pod("batch/report"))]);
-    assert_eq!(step(&host, "namespaces after 10m"), Outcome::Done);
+    assert_eq!(step(&host, "namespaces-after-10m"), Outcome::Done);
     assert_eq!(host.log(), []);
 }
 
@@ -209,7 +209,7 @@ fn a_wave_begins_as_soon_as_its_pods_have_ended() {
 fn the_time_counts_from_the_start_of_the_drain() {
     let host = planned("batch AllowCompletion 10m", &["batch/report"]);
     host.advance(TEN_MINUTES);
-    assert_eq!(step(&host, "namespaces after 10m"), Outcome::Done);
+    assert_eq!(step(&host, "namespaces-after-10m"), Outcome::Done);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_changed_time_makes_no_wave_of_a_running_drain_begin_earlier() {
     for rules in ["batch AllowCompletion 1h", "batch AllowCompletion 5m"] {
         let host = planned("batch AllowCompletion 10m", &["shop/cart", "batch/report"]);
         host.config("rules", rules);
-        let run = host.run_hook::<NamespaceModes>(Phase::BeforeWave, wave("namespaces after 10m"), 1_000);
+        let run = host.run_hook::<NamespaceModes>(Phase::BeforeWave, wave("namespaces-after-10m"), 1_000);
         assert_eq!(
             (run.outcome(), run.took),
             (Some(&Outcome::Done), TEN_MINUTES),
@@ -231,8 +231,8 @@ fn a_finished_pod_of_a_wave_does_not_make_it_wait_for_others() {
     let rules = "batch AllowCompletion 10m, logs AllowCompletion 1h";
     let host = planned(rules, &["batch/report", "logs/index"]);
     host.pods([finished(pod("batch/report")), pod("logs/index")]);
-    assert_eq!(step(&host, "namespaces after 10m"), Outcome::Done);
-    assert!(matches!(step(&host, "namespaces after 1h"), Outcome::Pending(_)));
+    assert_eq!(step(&host, "namespaces-after-10m"), Outcome::Done);
+    assert!(matches!(step(&host, "namespaces-after-1h"), Outcome::Pending(_)));
 }
 
 #[test]
@@ -241,12 +241,12 @@ fn an_outage_delays_no_wave() {
     host.namespaces([namespace("reports").with_label("tier", "batch")]);
     host.plan::<NamespaceModes>().unwrap();
     host.outage(Some("the API server restarts"));
-    let Outcome::Pending(pending) = step(&host, "namespaces after 10m") else {
+    let Outcome::Pending(pending) = step(&host, "namespaces-after-10m") else {
         panic!("it asks the API server");
     };
     assert_eq!(pending.waiting_for.len(), 1, "{pending:?}");
     host.pods([finished(pod("reports/daily")), pod("shop/cart")]);
-    assert_eq!(step(&host, "namespaces after 10m"), Outcome::Done);
+    assert_eq!(step(&host, "namespaces-after-10m"), Outcome::Done);
 }
 
 #[test]
@@ -348,8 +348,8 @@ fn no_mode_loosens_what_an_earlier_policy_decided() {
         plan.waves(),
         [
             "all: batch/e",
-            "earlier after 1h: now/a soon/b",
-            "namespaces after 2h: late/c",
+            "earlier-after-1h: now/a soon/b",
+            "namespaces-after-2h: late/c",
             "completion: mild/d"
         ]
     );

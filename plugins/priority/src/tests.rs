@@ -180,6 +180,6 @@ fn a_pod_that_an_earlier_policy_holds_stays_in_its_wave() {
     let plan = host.plan_after::<Priority>(&draft).unwrap();
     assert_eq!(
         plan.waves(),
-        ["batch after 10m: batch/report", "priority 0 and above: shop/cart"]
+        ["batch-after-10m: batch/report", "priority 0 and above: shop/cart"]
     );
 }

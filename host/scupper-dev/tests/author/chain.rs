@@ -56,9 +56,9 @@ pods:
 plan:
   keep: [ml/kept, batch/kept, ci/kept]
   waves:
-    - {name: jobs after 5m, pods: [ml/train]}
-    - {name: namespaces after 10m, pods: [batch/report]}
-    - {name: jobs after 4h, pods: [ci/build]}
+    - {name: jobs-after-5m, pods: [ml/train]}
+    - {name: namespaces-after-10m, pods: [batch/report]}
+    - {name: jobs-after-4h, pods: [ci/build]}
 steps:
   - expect:
       hook: before-drain

@@ -273,10 +273,10 @@ fn run_tells_a_step_which_pods_of_its_wave_leave() {
         let reported = policy(&repository(), &[&run[..], &hook[..]].concat());
         format!("{}{}", reported.stdout, reported.stderr)
     };
-    let held = step("namespaces after 10m");
+    let held = step("namespaces-after-10m");
     assert!(held.contains("waits for shop/cart-6d4cf56db6-8hs7c"), "{held}");
     assert!(!held.contains("kube-system/"), "{held}");
-    let other = step("namespaces after 20m");
+    let other = step("namespaces-after-20m");
     assert!(!other.contains("shop/cart"), "{other}");
 }
 

@@ -116,8 +116,8 @@ fn a_gang_leaves_in_the_last_wave_that_other_policies_gave_one_of_its_pods() {
          plan:\n  \
            waves:\n  \
            - {{name: all, pods: [shop/cart]}}\n  \
-           - {{name: namespaces after 5m, pods: [dev/notebook]}}\n  \
-           - {{name: jobs after 10m, pods: [ml/leader, ml/worker]}}\n  \
+           - {{name: namespaces-after-5m, pods: [dev/notebook]}}\n  \
+           - {{name: jobs-after-10m, pods: [ml/leader, ml/worker]}}\n  \
            reasons: {{ml/leader: \"gang bert of 2 pods here; *\", ml/worker: \"gang bert of 2 pods here; *\"}}\n\
          steps:\n\
          - pass: 6m\n\

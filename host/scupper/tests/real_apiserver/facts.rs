@@ -204,7 +204,7 @@ fn pods_of_a_real_scheduling_group_leave_in_one_wave() {
     testbed.kubectl(&["delete", "pod", "ring-2", "--grace-period=0", "--force"]);
     assert_eq!(drain.0.wait().unwrap().code(), Some(0), "{}", reported());
     let story = reported();
-    let (_, last_wave) = story.rsplit_once("  wave     2 of 2, gangs after 1h").unwrap();
+    let (_, last_wave) = story.rsplit_once("  wave     2 of 2, gangs-after-1h").unwrap();
     // A pod may be gone before its eviction is answered; then no line says that it was evicted.
     assert_eq!(
         last_wave.matches("  gone     default/ring-").count(),
