@@ -335,11 +335,11 @@ impl DrainLines {
         lines.extend(left.map(|text| self.line(now, "volumes", &text)));
         if summary.hook_steps > 0 {
             let steps = count(summary.hook_steps as usize, "hook step");
-            lines.push(self.line(
-                now,
-                "",
-                &format!("{steps}, which took {}", HumanDuration(summary.hook_wait)),
-            ));
+            let took = match summary.hook_wait.as_secs() {
+                0 => String::new(),
+                _ => format!(", which took {}", HumanDuration(summary.hook_wait)),
+            };
+            lines.push(self.line(now, "", &format!("{steps}{took}")));
         }
         if summary.budget_wait > Duration::ZERO {
             let text = format!(

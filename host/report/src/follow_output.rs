@@ -11,7 +11,7 @@ use super::drain_status::{
     pod_name_to_json, pod_text, pod_to_json,
 };
 use super::force::{forced_unseen_text, more_forced_text};
-use super::messages::{UNCORDONED, count, not_ready_text, one_line, timed_line};
+use super::messages::{UNCORDONED, not_ready_text, one_line, timed_line};
 use super::{Format, PolicyMessage};
 use scupper_common::clock::rfc3339;
 
@@ -137,8 +137,8 @@ pub enum FollowEvent {
     PodGone {
         /// The pod.
         pod: PodRef,
-        /// Number of pods that remain on the node, including kept ones.
-        here: usize,
+        /// Number of pods that are still to be evicted, if the driver has published its plan.
+        remaining: Option<usize>,
     },
     /// The request was withdrawn.
     Withdrawn {
@@ -234,7 +234,10 @@ impl FollowOutput {
             FollowEvent::PodWaits { pod, reason } => pod_text(pod, reason, None, now),
             FollowEvent::Forced { pod } => ("force", forced_unseen_text(pod)),
             FollowEvent::MoreForced { pods } => ("force", more_forced_text(*pods)),
-            FollowEvent::PodGone { pod, here } => ("gone", format!("{pod}, {} here", count(*here, "pod"))),
+            FollowEvent::PodGone { pod, remaining } => {
+                let remaining = remaining.map(|remaining| format!(", {remaining} to go"));
+                ("gone", format!("{pod}{}", remaining.unwrap_or_default()))
+            }
             FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
             FollowEvent::Detached => (
                 "left",
@@ -354,9 +357,10 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         FollowEvent::PodWaits { pod, reason } => of_kind("podWaits", pod_to_json(pod, reason, now)),
         FollowEvent::Forced { pod } => of_kind("podForced", pod_name_to_json(pod)),
         FollowEvent::MoreForced { pods } => json!({ "kind": "morePodsForced", "count": pods }),
-        FollowEvent::PodGone { pod, here } => {
-            of_kind("podGone", joined(pod_name_to_json(pod), json!({ "here": here })))
-        }
+        FollowEvent::PodGone { pod, remaining } => of_kind(
+            "podGone",
+            joined(pod_name_to_json(pod), json!({ "remaining": remaining })),
+        ),
         FollowEvent::Withdrawn { why } => json!({ "kind": "takenBack", "message": why }),
         FollowEvent::Detached => json!({ "kind": "left" }),
         FollowEvent::Ended { outcome, message, .. } => {

@@ -27,6 +27,7 @@ mod metrics;
 mod plan_budgets;
 mod plan_volumes;
 mod pod_events;
+mod pod_list;
 mod policy_message;
 mod pre_flight;
 mod readiness;
@@ -34,6 +35,7 @@ mod status;
 mod surge;
 #[cfg(test)]
 mod tests;
+mod tones;
 mod undo;
 
 pub use blocked_condition::BlockedCondition;
@@ -59,6 +61,7 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, PolicyCall, PolicyVersion, 
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
+pub use pod_list::{PodList, name_of_group};
 pub use policy_message::{PolicyMessage, policy_event_note};
 pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_json};
 pub use readiness::not_ready;
@@ -67,4 +70,5 @@ pub use status::{
     status_table, status_to_json,
 };
 pub use surge::{surge_lines, surge_texts};
+pub use tones::tone_of;
 pub use undo::LeftToUndo;

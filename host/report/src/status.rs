@@ -12,6 +12,7 @@ mod overview;
 mod reasons;
 mod table;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, R
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
 use super::messages::needs_no_report;
+use super::pod_list::PodList;
 use super::undo::LeftToUndo;
 
 pub use json::status_to_json;
@@ -70,6 +72,29 @@ pub(super) struct RemainingPod<'a> {
 }
 
 impl RemainingPod<'_> {
+    /// Whether it is to be evicted, according to the draining process.
+    pub(super) fn is_leaving(&self, view: Option<&DrainStatus>) -> Option<bool> {
+        let view = view.filter(|view| view.plan.is_some())?;
+        if let Some(reported) = view.pods.iter().find(|pod| pod.uid == self.pod.id.uid) {
+            return Some(!reported.reason.stays());
+        }
+        match &self.reason {
+            Some(reason) if reason.stays() => Some(false),
+            // The status omits some pods to be evicted, so any other pod may be one of them.
+            _ => (view.more > 0).then_some(true),
+        }
+    }
+
+    /// How much it says of the wait of several pods: the longest wait, and the longest that is still ahead.
+    fn weight(&self) -> (Option<Duration>, Time, Reverse<Time>) {
+        let (until, since) = match &self.reason {
+            Some(Reason::Terminating { until }) => (*until, Time::default()),
+            Some(Reason::TerminatingPastGrace { since, .. }) => (Time::default(), *since),
+            _ => (Time::default(), Time::default()),
+        };
+        (self.waited, until, Reverse(since))
+    }
+
     /// The workload of a blocked pod: the one that was looked up, otherwise the pod's controller.
     fn workload(&self, status: &NodeStatus) -> Option<Workload> {
         let blocked = self.reason.as_ref().filter(|reason| !needs_no_report(reason));
@@ -144,6 +169,16 @@ impl NodeStatus {
         LeftToUndo::of(&self.node, self.leased_drain.as_ref().filter(|_| !is_held))
     }
 
+    /// Pods of a node that nobody drains are only counted.
+    fn is_listed(&self, held: &RemainingPod<'_>, list: PodList) -> bool {
+        list == PodList::Each || held.reason.is_some() || self.node.checkpoint.is_some()
+    }
+
+    fn unlisted(&self, now: Time, list: PodList) -> usize {
+        let held = self.remaining_pods(now);
+        held.iter().filter(|held| !self.is_listed(held, list)).count()
+    }
+
     /// Every pod on the node, and why it is still there.
     pub(super) fn remaining_pods(&self, now: Time) -> Vec<RemainingPod<'_>> {
         let view = self.current_driver_status(now);
@@ -185,6 +220,15 @@ impl NodeStatus {
             blocking.any(|it| std::ptr::eq(it, *budget))
         };
         (controllers.collect(), budgets.filter(blocks).collect())
+    }
+
+    /// How many pods are still to be evicted; `None`: the draining process has not published a plan.
+    pub fn to_go(&self, now: Time) -> Option<usize> {
+        let view = self.current_driver_status(now);
+        view.filter(|view| view.plan.is_some())?;
+        let held = self.remaining_pods(now);
+        let leaving = held.iter().filter(|held| held.is_leaving(view) == Some(true));
+        Some(leaving.count())
     }
 
     /// Every pod that is still to be evicted, and why it is still there.

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use scupper_engine::Time;
 
+use super::colour::Painter;
 use super::output_queue::OutputQueue;
 use super::terminal::{LiveDisplay, Terminal};
 use super::text::Size;
 use scupper_common::clock::Clock;
 
-/// The lines of a text as they fit the terminal of standard output; without one, the text.
-pub fn fitted(text: &str) -> String {
-    Terminal::of_process().folded(text)
+/// The lines of a text as people read them on standard output: as they fit, and with their colours.
+pub fn for_people(text: &str, painter: Painter) -> String {
+    let terminal = Terminal::of_process();
+    terminal.for_people(painter);
+    terminal.shaped(text).into_owned()
 }
 
 /// Standard output, and standard error for the log.
@@ -36,9 +39,10 @@ impl Screen {
         }
     }
 
-    /// From now on, lines that are wider than the terminal are folded between words.
-    pub fn fold_lines(&self) {
-        self.terminal.fold_lines();
+    /// From now on, lines are for people: those that are wider than the terminal are folded between words, and words get
+    /// their colours.
+    pub fn for_people(&self, painter: Painter) {
+        self.terminal.for_people(painter);
     }
 
     /// Whether lines can be redrawn in place.

@@ -4,15 +4,16 @@
 //! No mode is set and no cursor is hidden, so a killed process leaves the terminal as it was, with the last frame in
 //! it. This module must not know what the lines mean.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use console::Term;
 use scupper_engine::Time;
 
+use super::colour::{Painter, painted};
 use super::text::{Size, fold_text};
 use scupper_common::clock::Clock;
 use scupper_common::text::without_unseen;
@@ -31,8 +32,8 @@ pub(super) struct Terminal {
     is_terminal: bool,
     /// The log goes to a terminal as well.
     has_log: bool,
-    /// See [`Terminal::fold_lines`].
-    folds: AtomicBool,
+    /// See [`Terminal::for_people`].
+    painter: OnceLock<Painter>,
     shown: Mutex<DrawnLines>,
 }
 
@@ -59,7 +60,7 @@ impl Terminal {
             term: Term::buffered_stdout(),
             is_terminal: io::stdout().is_terminal() && !console::is_dumb(),
             has_log: io::stderr().is_terminal(),
-            folds: AtomicBool::new(false),
+            painter: OnceLock::new(),
             shown: Mutex::default(),
         }
     }
@@ -112,34 +113,44 @@ impl Terminal {
         live
     }
 
-    /// Lines that are wider than the terminal are folded between words. Not those of a program's output.
-    pub(super) fn fold_lines(&self) {
-        self.folds.store(true, Ordering::Relaxed);
+    /// Lines that are wider than the terminal are folded between words, and get their colours. Not those of a program's
+    /// output.
+    pub(super) fn for_people(&self, painter: Painter) {
+        self.painter.get_or_init(|| painter);
     }
 
-    /// The lines of a text as they fit.
-    pub(super) fn folded(&self, text: &str) -> String {
-        if !self.is_terminal {
-            return text.to_owned();
+    /// The lines of a text as people read them.
+    pub(super) fn shaped<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let has_colours = console::colors_enabled();
+        let Some(painter) = self.painter.get().filter(|_| self.is_terminal || has_colours) else {
+            return Cow::Borrowed(text);
+        };
+        let columns = if self.is_terminal { self.size().columns } else { 0 };
+        let mut shaped = String::with_capacity(text.len());
+        for line in text.lines() {
+            for (place, line) in fold_text(line, columns).iter().enumerate() {
+                let is_painted = has_colours && place == 0;
+                shaped.push_str(&if is_painted {
+                    painted(line, *painter)
+                } else {
+                    line.into()
+                });
+                shaped.push('\n');
+            }
         }
-        let columns = self.size().columns;
-        let lines = text.lines().flat_map(|line| fold_text(line, columns));
-        lines.map(|line| line + "\n").collect()
+        Cow::Owned(shaped)
     }
 
     /// Writes whole lines that scroll.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let shaped = std::str::from_utf8(bytes).map(|text| self.shaped(text));
+        let bytes = shaped.as_ref().map_or(bytes, |text| text.as_bytes());
         if !self.is_terminal {
             // Nothing is drawn, and a blocked log must not block this write.
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
             return out.flush();
         }
-        let text = std::str::from_utf8(bytes).ok();
-        let folded = text
-            .filter(|_| self.folds.load(Ordering::Relaxed))
-            .map(|text| self.folded(text));
-        let bytes = folded.as_ref().map_or(bytes, |text| text.as_bytes());
         let mut shown = self.shown();
         self.forget_in_background(&mut shown);
         if shown.lines.is_empty() {
@@ -186,6 +197,14 @@ impl Terminal {
     }
 
     fn draw(&self, lines: Vec<String>) {
+        let painter = self.painter.get().filter(|_| console::colors_enabled());
+        let lines = match painter {
+            Some(painter) => lines
+                .iter()
+                .map(|line| painted(line, *painter).into_owned())
+                .collect(),
+            None => lines,
+        };
         let mut shown = self.shown();
         self.forget_in_background(&mut shown);
         if !shown.is_live || shown.lines == lines || !is_ours() {

@@ -30,9 +30,14 @@ fn main() -> ExitCode {
     }
     let is_quiet = args.command.is_quiet() && args.output.log == DEFAULT_LOG;
     let log = if is_quiet { "warn" } else { &args.output.log };
-    run_process(log, Duration::MAX, async |_screen| match &args.command {
-        Command::Policy(command) => policy::run(command, output.format()).await,
-        Command::Demo(demo) => demo::run(demo, output.format()).await,
-        Command::CompilePolicy(_) => Exit::Bug.into(),
-    })
+    run_process(
+        log,
+        args.output.color,
+        Duration::MAX,
+        async |screen| match &args.command {
+            Command::Policy(command) => policy::run(command, output.format()).await,
+            Command::Demo(demo) => demo::run(demo, output.format(), screen).await,
+            Command::CompilePolicy(_) => Exit::Bug.into(),
+        },
+    )
 }

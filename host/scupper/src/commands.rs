@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::use_cases::{self, CleanedUp, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
 use scupper_driver::KubeletPlugin;
-use scupper_report::Format;
+use scupper_report::{Format, tone_of};
 use scupper_screen::Screen;
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
@@ -61,7 +61,8 @@ pub fn main() -> ExitCode {
     let is_driver = matches!(args.command, Command::KubeletPlugin(_));
     let last_lines = if is_driver { LAST_WORDS } else { Duration::MAX };
     let log = args.output.log.clone();
-    run_process(&log, last_lines, async |screen| run(args, screen).await)
+    let colours = args.output.color;
+    run_process(&log, colours, last_lines, async |screen| run(args, screen).await)
 }
 
 async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
@@ -71,7 +72,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
         return no_yaml();
     }
     if format == Format::Human {
-        screen.fold_lines();
+        screen.for_people(tone_of);
     }
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,
@@ -130,10 +131,10 @@ async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
                 Output::Json | Output::Yaml => {
                     output.document(&serde_json::json!({ "removed": removed, "left": left }))
                 }
-                Output::Human if removed.is_empty() && left.is_empty() => {
+                Output::Human | Output::Wide if removed.is_empty() && left.is_empty() => {
                     format!("nothing of ours is left on {}", cleanup.node_name)
                 }
-                Output::Human => {
+                Output::Human | Output::Wide => {
                     let removed = removed.iter().map(|what| format!("removed {what}"));
                     let left = left.iter().map(|what| format!("left    {what}"));
                     removed.chain(left).collect::<Vec<_>>().join("\n")

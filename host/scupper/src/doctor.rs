@@ -58,7 +58,7 @@ pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
         Ok(findings) => {
             for finding in &findings {
                 match output {
-                    Output::Human => print_lines(&for_people(finding)),
+                    Output::Human | Output::Wide => print_lines(&for_people(finding)),
                     Output::Json | Output::Yaml => print(&output.document(&for_programs(finding))),
                 }
             }

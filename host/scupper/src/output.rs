@@ -1,13 +1,13 @@
 //! How commands print: results as text, JSON or YAML on standard output, errors on standard error.
 
 use std::error::Error;
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use scupper_common::text::spaced_line;
 use scupper_driver::{DrainRequestPlanError, DriverError, LocalError};
-use scupper_report::Format;
+use scupper_report::{Format, PodList, tone_of};
 use scupper_triggers::drain_request::NoDrain;
 use scupper_triggers::slm::SlmError;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub const DEFAULT_LOG: &str = "warn,scupper=info";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Output format: human, json or, where a command prints a result, yaml
+    /// Output format: human, wide (a line for each pod), json or, where a command prints a result, yaml
     #[arg(
         long,
         short,
@@ -34,6 +34,16 @@ pub struct OutputArgs {
         value_name = "FORMAT"
     )]
     pub output: Output,
+    /// Colours: auto (in a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = ColourMode::Auto,
+        hide_possible_values = true,
+        value_name = "WHEN"
+    )]
+    pub color: ColourMode,
     /// Log filter for standard error, for example debug or scupper=debug,kube=info
     #[arg(
         long,
@@ -46,11 +56,41 @@ pub struct OutputArgs {
     pub log: String,
 }
 
+/// When something is printed in colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColourMode {
+    /// In a terminal.
+    Auto,
+    /// Also to a pipe or a file.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColourMode {
+    /// Whether a stream gets colours.
+    pub fn applies(self, stream: &impl IsTerminal) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => stream.is_terminal() && !is_without_colours(),
+        }
+    }
+}
+
+/// <https://no-color.org>: any value but the empty one.
+fn is_without_colours() -> bool {
+    let is_set = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    is_set || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Lines for people.
     Human,
+    /// Lines for people, with one for each pod.
+    Wide,
     /// JSON, one object a line.
     Json,
     /// YAML, one document for each object.
@@ -61,7 +101,7 @@ impl Output {
     /// For commands that print a stream, which YAML cannot show.
     pub const fn format(self) -> Format {
         match self {
-            Self::Human => Format::Human,
+            Self::Human | Self::Wide => Format::Human,
             Self::Json | Self::Yaml => Format::Json,
         }
     }
@@ -70,7 +110,15 @@ impl Output {
     pub fn document(self, value: &Value) -> String {
         match self {
             Self::Yaml => crate::yaml::document(value),
-            Self::Human | Self::Json => value.to_string(),
+            Self::Human | Self::Wide | Self::Json => value.to_string(),
+        }
+    }
+
+    /// How pods are listed for people.
+    pub const fn pod_list(self) -> PodList {
+        match self {
+            Self::Wide => PodList::Each,
+            Self::Human | Self::Json | Self::Yaml => PodList::ByWorkload,
         }
     }
 }
@@ -169,9 +217,9 @@ pub(crate) fn inform(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
-/// Prints lines for people, folded between words where the terminal is narrower.
+/// Prints lines for people, folded between words where the terminal is narrower, and with colours.
 pub(crate) fn print_lines(text: &str) {
-    print(scupper_screen::fitted(text).trim_end_matches('\n'));
+    print(scupper_screen::for_people(text, tone_of).trim_end_matches('\n'));
 }
 
 /// A reader that has closed its end, as `head` does, is not an error.

@@ -1,6 +1,5 @@
 //! The process around a command: its log, its runtime, and the end, when everything that was printed has been written.
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +11,20 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::Exit;
-use crate::output::{DEFAULT_LOG, fail};
+use crate::output::{ColourMode, DEFAULT_LOG, fail};
 use crate::signals::{self, Signals};
 
 /// Runs a command to its end. `last_lines`: how long the reader of standard output and of the log may take for the last
 /// lines.
 pub fn run_process(
     log: &str,
+    colours: ColourMode,
     last_lines: Duration,
     command: impl AsyncFnOnce(&Arc<Screen>) -> ExitCode,
 ) -> ExitCode {
     let screen = Arc::new(Screen::of_process());
-    log_to_stderr(log, &screen);
+    scupper_screen::colour_output(colours.applies(&std::io::stdout()));
+    log_to_stderr(log, colours, &screen);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -46,21 +47,18 @@ pub fn run_process(
     })
 }
 
-fn log_to_stderr(filter: &str, screen: &Arc<Screen>) {
+fn log_to_stderr(filter: &str, colours: ColourMode, screen: &Arc<Screen>) {
     let (filter, problem) = match filter.parse::<Targets>() {
         Ok(filter) => (filter, None),
         Err(error) => (DEFAULT_LOG.parse().unwrap_or_default(), Some(error)),
     };
-    // https://no-color.org: any value but the empty one.
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_colourful = std::io::stderr().is_terminal() && !is_plain;
     // The log may be a file in a folder that is watched: a line for each change there would be a change there.
     let filter = filter.with_target("notify", LevelFilter::INFO);
     let screen = Arc::clone(screen);
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
         .with_writer(move || screen.log())
-        .with_ansi(is_colourful)
+        .with_ansi(colours.applies(&std::io::stderr()))
         .finish()
         .with(filter)
         .init();

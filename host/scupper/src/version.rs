@@ -18,7 +18,7 @@ const IMAGE: (&str, Option<&str>) = ("SCUPPER_IMAGE", None);
 pub(super) fn run(output: Output) -> ExitCode {
     let versions = versions(|name| std::env::var(name).ok());
     print(&match output {
-        Output::Human => for_people(&versions),
+        Output::Human | Output::Wide => for_people(&versions),
         Output::Json | Output::Yaml => output.document(&versions),
     });
     Exit::Done.into()

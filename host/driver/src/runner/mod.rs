@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt, stream};
-use scupper_engine::pre_flight::LocalVolumes;
+use futures::{FutureExt as _, Stream, StreamExt, stream};
+use scupper_engine::pre_flight::{Finding, LocalVolumes};
 use scupper_engine::{
     Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request,
     StepOutcome, Task, Time,
@@ -86,8 +86,10 @@ pub(crate) struct EngineRunner {
     known_orders: DrainOrders,
     /// The limit of concurrent evictions that the engine knows.
     eviction_limit: usize,
-    /// The findings about the first plan are still to be reported.
+    /// The first plan is still to be examined.
     is_pre_flight: bool,
+    /// What is found in it, once it is known.
+    findings: Option<BoxStream<'static, Vec<Finding>>>,
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
@@ -133,6 +135,7 @@ impl EngineRunner {
             known_orders: DrainOrders::default(),
             eviction_limit: 0,
             is_pre_flight,
+            findings: None,
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
@@ -195,6 +198,10 @@ impl EngineRunner {
                     self.handle(event);
                 }
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
+                WakeupReason::Found(findings) => {
+                    let now = self.deps.clock.now();
+                    self.reporter.on_findings(now, self.drain.request(), &findings);
+                }
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -263,13 +270,19 @@ impl EngineRunner {
         }
     }
 
-    /// Reports once what stands in the way of the plan, as far as the drain's own watches show.
+    /// Reports once what stands in the way of the plan. Where that takes questions to the API server, the drain does not
+    /// wait for them.
     fn report_findings(&mut self, now: Time, plan: &Plan) {
         if std::mem::take(&mut self.is_pre_flight) {
             let volumes = self.local_volumes.borrow().clone();
             let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
-            let findings = known.findings(plan, &std::collections::BTreeMap::new());
-            self.reporter.on_findings(now, self.drain.request(), &findings);
+            let (cluster, examined) = (self.deps.cluster.clone(), plan.clone());
+            let examining = async move { known.examined(&cluster, &examined).await };
+            let mut findings = stream::once(examining).boxed();
+            match findings.next().now_or_never().flatten() {
+                Some(findings) => self.reporter.on_findings(now, self.drain.request(), &findings),
+                None => self.findings = Some(findings),
+            }
             let pods: Vec<_> = self.drain.pods().cloned().collect();
             for text in loosened_texts(plan, &pods) {
                 tracing::warn!("a later policy loosens what an earlier one decided: {text}");
@@ -291,6 +304,7 @@ impl EngineRunner {
         tokio::select! {
             biased;
             changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
+            Some(findings) = next_of(&mut self.findings) => WakeupReason::Found(findings),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
@@ -448,9 +462,9 @@ impl EngineRunner {
 }
 
 /// The next change of volumes, if they are watched.
-async fn next_of(volumes: &mut Option<BoxStream<'static, Event>>) -> Option<Event> {
-    match volumes {
-        Some(volumes) => volumes.next().await,
+async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
+    match stream {
+        Some(stream) => stream.next().await,
         None => std::future::pending().await,
     }
 }
@@ -472,6 +486,8 @@ enum WakeupReason {
     Event(Event),
     /// A step has asked about pods on other nodes.
     Learned(String, Vec<KnownPeers>),
+    /// The first plan has been examined.
+    Found(Vec<Finding>),
     OrdersChanged,
     Timeout,
     /// No further orders can come.

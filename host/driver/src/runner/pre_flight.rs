@@ -26,6 +26,8 @@ pub const PLANNER: &str = "pre-flight check";
 
 /// After so long the namespaces are read again if the API server did not answer.
 const AGAIN: Duration = Duration::from_secs(3);
+/// How long a drain that goes on may take to find out what is certain.
+const EXAMINED_WITHIN: Duration = Duration::from_secs(5);
 /// Namespaces that are read at once.
 const AT_ONCE: usize = 4;
 
@@ -181,6 +183,20 @@ impl PreFlightCheck {
     /// What is found in the plan, with what is known of these namespaces.
     pub fn findings(&self, plan: &Plan, namespaces: &BTreeMap<String, NamespaceState>) -> Vec<Finding> {
         examine(&self.input(plan, namespaces))
+    }
+
+    /// What is found in the plan of a drain that goes on meanwhile: the namespaces are read that decide whether pods are
+    /// certain to stay. Where that is not known soon, a finding is only likely.
+    pub(super) async fn examined(&self, cluster: &Cluster, plan: &Plan) -> Vec<Finding> {
+        let unread = BTreeMap::new();
+        let in_doubt = namespaces_in_doubt(&self.input(plan, &unread));
+        if in_doubt.is_empty() {
+            return self.findings(plan, &unread);
+        }
+        let reading = read_namespaces(cluster, in_doubt, &self.settings);
+        let read = tokio::time::timeout(EXAMINED_WITHIN, reading).await;
+        let (namespaces, _) = read.unwrap_or_default();
+        self.findings(plan, &namespaces)
     }
 
     fn input<'a>(&'a self, plan: &'a Plan, namespaces: &'a BTreeMap<String, NamespaceState>) -> Input<'a> {

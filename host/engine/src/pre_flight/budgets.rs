@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::arithmetic::{PossiblePods, opening};
 use super::{Certainty, Concern, Finding, Input};
@@ -66,23 +67,39 @@ pub(super) fn open_by_one<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Bud
     })
 }
 
-/// The smallest change after which a budget allows an eviction, if by its status it allows none even when all its pods
-/// are healthy; `None`: it will allow one, or its spec is unknown.
-pub fn what_opens(budget: &Budget) -> Option<String> {
+/// The smallest change after which a budget allows an eviction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// A change of the budget, such as `minAvailable: 3 -> 2`.
+    pub change: String,
+    /// More replicas that do the same; `None`: of a percentage they do not help.
+    pub more_replicas: Option<u32>,
+}
+
+/// What opens a budget, if by its status it allows no eviction even when all its pods are healthy; `None`: it will allow
+/// one, or its spec is unknown.
+pub fn what_opens(budget: &Budget) -> Option<Opening> {
     let limit = budget.limit.filter(|_| seems_closed(budget, 0))?;
-    let mut change = change(budget, limit, None);
     let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
-    // If the budget is a percentage of all replicas, more replicas do not help.
-    if let BudgetLimit::MinAvailable(Amount::Pods(least)) = limit
-        && let Some(missing) = least.checked_sub(expected)
-    {
-        let more = missing.saturating_add(1);
-        change.push_str(&format!(
-            ", or {more} more {}",
-            if more == 1 { "replica" } else { "replicas" }
-        ));
+    let missing = match limit {
+        BudgetLimit::MinAvailable(Amount::Pods(least)) => least.checked_sub(expected),
+        _ => None,
+    };
+    Some(Opening {
+        change: change(budget, limit, None),
+        more_replicas: missing.map(|missing| missing.saturating_add(1)),
+    })
+}
+
+impl fmt::Display for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.change)?;
+        match self.more_replicas {
+            None => Ok(()),
+            Some(1) => f.write_str(", or 1 more replica"),
+            Some(more) => write!(f, ", or {more} more replicas"),
+        }
     }
-    Some(change)
 }
 
 fn change(budget: &Budget, limit: BudgetLimit, possible: Option<&PossiblePods<'_>>) -> String {

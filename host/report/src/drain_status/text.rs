@@ -65,9 +65,9 @@ impl HookStatus {
     /// What it waits for, each with how long: `job 17: training, for 12s`.
     pub(crate) fn awaited(&self, now: Time) -> impl Iterator<Item = String> {
         self.waiting_for.iter().map(move |on| {
-            let since = on
-                .since
-                .map(|since| format!(", for {}", HumanDuration(now.since(since))));
+            let since = on.since.map(|since| for_so_long(now.since(since)));
+            let since = since.filter(|text| !text.is_empty());
+            let since = since.map(|text| format!(",{text}"));
             format!("{}{}", awaited(on), since.unwrap_or_default())
         })
     }

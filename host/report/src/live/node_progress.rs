@@ -7,9 +7,7 @@ use std::time::Duration;
 use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 
-use crate::drain_status::{
-    DrainStatus, HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text,
-};
+use crate::drain_status::{HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text};
 use crate::status::NodeStatus;
 
 /// Interval between two queries to the engine for the reasons of all pods.
@@ -162,10 +160,9 @@ impl NodeProgress {
         let first = plan.filter(|_| !self.planned).map(|plan| plan.leaving);
         self.planned |= plan.is_some();
         let held = status.remaining_pods(now);
-        let pods = held.iter().map(|held| {
-            let is_leaving = is_leaving(view, &held.pod.id.uid, held.reason.as_ref());
-            (held.pod.id.uid.clone(), is_leaving)
-        });
+        let pods = held
+            .iter()
+            .map(|held| (held.pod.id.uid.clone(), held.is_leaving(view)));
         let pods = self.count(pods.collect(), first);
         let hooks = open_hooks(mark, view).into_iter().map(|hook| {
             let of = status.subject_text(&hook.subject);
@@ -211,19 +208,6 @@ impl NodeProgress {
         }
         let of = self.leaving.len() + self.unseen;
         (self.planned && of > 0).then(|| (of - still, of))
-    }
-}
-
-/// Whether a pod is to be evicted, according to the draining process.
-fn is_leaving(view: Option<&DrainStatus>, uid: &Uid, reason: Option<&Reason>) -> Option<bool> {
-    let view = view.filter(|view| view.plan.is_some())?;
-    if let Some(reported) = view.pods.iter().find(|pod| pod.uid == *uid) {
-        return Some(!reported.reason.stays());
-    }
-    match reason {
-        Some(reason) if reason.stays() => Some(false),
-        // The status omits some pods to be evicted, so any other pod may be one of them.
-        _ => (view.more > 0).then_some(true),
     }
 }
 

@@ -1,29 +1,25 @@
 //! Suggests the next command for an operator who is woken at night by a stuck drain. Read-only commands come first; a
 //! command that changes something comes with the condition under which it is right.
 
+use scupper_api::Workload;
 use scupper_engine::pre_flight::what_opens;
 use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger, VolumesLeft};
 
+use crate::messages::one_line;
+
 /// Advice for a pod; `None` if the pod will end by itself, or if another line has the advice. `blocking`: the budget
-/// that blocks it, if that is known.
-pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str, blocking: Option<&Budget>) -> Option<String> {
+/// that blocks it, if that is known, and `workload` that of all its pods.
+pub(super) fn of_pod(
+    reason: &Reason,
+    pod: &PodRef,
+    node: &str,
+    blocking: Option<&Budget>,
+    workload: Option<&Workload>,
+) -> Option<String> {
     let PodRef { namespace, name, .. } = pod;
     Some(match reason {
         Reason::BudgetExhausted { budget, .. } => {
-            let budget = if budget.is_empty() {
-                String::new()
-            } else {
-                format!(" {budget}")
-            };
-            let why = match blocking.and_then(what_opens) {
-                Some(change) => format!(
-                    "it allows no eviction even when all its pods are healthy: {change}"
-                ),
-                None => "it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is not \
-                         ready"
-                    .to_owned(),
-            };
-            format!("kubectl -n {namespace} describe pdb{budget}    # {why}")
+            return Some(of_budget(namespace, budget, blocking, workload));
         }
         Reason::Surging { workload, .. } => {
             let deployment = workload.rsplit('/').next().unwrap_or_default();
@@ -74,6 +70,37 @@ pub(super) fn of_pod(reason: &Reason, pod: &PodRef, node: &str, blocking: Option
         }
         _ => return None,
     })
+}
+
+/// A budget that waiting cannot open needs a change. One more replica is one that costs nobody a pod.
+fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: Option<&Workload>) -> String {
+    const CLOSED: &str = "it allows no eviction even when all its pods are healthy";
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!(" {name}")
+    };
+    let describe = format!("kubectl -n {namespace} describe pdb{name}");
+    let Some((budget, opening)) = blocking.and_then(|budget| Some((budget, what_opens(budget)?))) else {
+        return format!(
+            "{describe}    # it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is \
+             not ready"
+        );
+    };
+    let replicas = workload.zip(opening.more_replicas).and_then(|(workload, more)| {
+        let (_, wanted) = workload.ready?;
+        let is_whole = i64::from(wanted) == i64::from(budget.expected_pods);
+        let kind = workload.kind.to_lowercase();
+        let is_scaled = ["deployment", "replicaset", "statefulset"].contains(&kind.as_str());
+        (is_whole && is_scaled).then(|| {
+            let (name, all) = (one_line(&workload.name), wanted.saturating_add(more));
+            format!("kubectl -n {namespace} scale {kind} {name} --replicas {all}")
+        })
+    });
+    match replicas {
+        Some(scale) => format!("{scale}    # {CLOSED}; or {}", opening.change),
+        None => format!("{describe}    # {CLOSED}: {opening}"),
+    }
 }
 
 /// Advice for a hook that does not finish.
@@ -159,14 +186,15 @@ mod tests {
             name: "web".to_owned(),
             uid: Uid("u".to_owned()),
         };
-        let next = |limit, expected_pods| {
+        let advice = |limit, expected_pods, workload: Option<&Workload>| {
             let budget = Budget {
                 limit: Some(limit),
                 expected_pods,
                 ..crate::tests::samples::budget("keep", "web", 0, true)
             };
-            of_pod(&reason, &pod, "worker-1", Some(&budget)).unwrap()
+            of_pod(&reason, &pod, "worker-1", Some(&budget), workload).unwrap()
         };
+        let next = |limit, expected_pods| advice(limit, expected_pods, None);
         let least = |pods| BudgetLimit::MinAvailable(Amount::Pods(pods));
         let closed = "kubectl -n shop describe pdb keep    # it allows no eviction even when all its pods are healthy: ";
         let opens = |limit| next(limit, 2).strip_prefix(closed).unwrap().to_owned();
@@ -174,6 +202,21 @@ mod tests {
         assert_eq!(opens(least(3)), "minAvailable: 3 -> 1, or 2 more replicas");
         let most = BudgetLimit::MaxUnavailable(Amount::Pods(0));
         assert_eq!(opens(most), "maxUnavailable: 0 -> 1");
+        let workload = |kind: &str, wanted| Workload {
+            kind: kind.to_owned(),
+            name: "web".to_owned(),
+            ready: Some((wanted, wanted)),
+        };
+        assert_eq!(
+            advice(least(2), 2, Some(&workload("Deployment", 2))),
+            "kubectl -n shop scale deployment web --replicas 3    # it allows no eviction even when all its pods are \
+             healthy; or minAvailable: 2 -> 1"
+        );
+        // Nothing that one could scale, or pods of other workloads as well.
+        for other in [workload("Cluster", 2), workload("Deployment", 1)] {
+            let text = advice(least(2), 2, Some(&other));
+            assert!(text.starts_with(closed), "{text}");
+        }
         let waits = next(least(2), 3);
         assert!(
             waits.contains("it allows an eviction once another pod is ready elsewhere"),

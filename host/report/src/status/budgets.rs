@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use scupper_api::{BudgetDetails, UnreadyPod};
-use scupper_engine::{Budget, HumanDuration, Reason, Time};
+use scupper_engine::{Budget, HumanDuration, PodRef, Reason, Time};
 use serde_json::{Value, json};
 
 use super::{NodeStatus, RemainingPod, advice};
 use crate::budget_numbers::{allowed_text, budget_to_json, need_text};
 use crate::drain_status::joined;
 use crate::messages::{count, one_line};
+use crate::pod_list::{PodList, name_of_group};
 use scupper_common::clock::rfc3339;
 
 /// Time for which the API server counts a granted eviction if the pod is never deleted.
@@ -19,11 +20,20 @@ const COUNTED: Duration = Duration::from_secs(120);
 /// An eviction granted less than this long ago may still be in progress.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
-/// Pods blocked by the same budget, or one pod that no budget blocks.
+/// Pods blocked by the same budget, or pods of which the same is to be said and that no budget blocks.
 pub(super) struct BudgetGroup<'a> {
     /// The budget that blocks all of them.
     pub(super) budget: Option<BlockingBudget<'a>>,
-    pub(super) pods: Vec<&'a RemainingPod<'a>>,
+    pods: Vec<&'a RemainingPod<'a>>,
+    pub(super) rows: Vec<PodRow<'a>>,
+}
+
+/// Pods of which the same is to be said.
+pub(super) struct PodRow<'a> {
+    /// The one that has waited the longest.
+    pub(super) held: &'a RemainingPod<'a>,
+    /// How many they are.
+    pub(super) pods: usize,
 }
 
 /// A budget that blocks pods of this node.
@@ -33,32 +43,45 @@ pub(super) struct BlockingBudget<'a> {
 }
 
 /// Groups all pods in order; the pods of a budget stand together at the position of the first one.
-pub(super) fn groups<'a>(status: &'a NodeStatus, held: &'a [RemainingPod<'a>]) -> Vec<BudgetGroup<'a>> {
-    let mut groups: Vec<BudgetGroup<'a>> = Vec::new();
-    for pod in held {
+pub(super) fn groups<'a>(
+    status: &'a NodeStatus,
+    held: &'a [RemainingPod<'a>],
+    list: PodList,
+) -> Vec<BudgetGroup<'a>> {
+    let mut groups: Vec<(Option<&'a Budget>, Vec<&'a RemainingPod<'a>>)> = Vec::new();
+    for pod in held.iter().filter(|held| status.is_listed(held, list)) {
         let budget = blocking(status, pod);
-        let same = |group: &&mut BudgetGroup<'_>| match (&group.budget, budget) {
-            (Some(known), Some(budget)) => std::ptr::eq(known.budget, budget),
-            _ => false,
+        let is_same = |known: &Option<&Budget>| match (known, budget) {
+            (Some(known), Some(budget)) => std::ptr::eq(*known, budget),
+            (known, budget) => known.is_none() && budget.is_none(),
         };
-        if let Some(group) = groups.iter_mut().find(same) {
-            group.pods.push(pod);
-            continue;
+        match groups.iter_mut().find(|(known, _)| is_same(known)) {
+            Some((_, pods)) => pods.push(pod),
+            None => groups.push((budget, vec![pod])),
         }
-        let budget = budget.map(|budget| BlockingBudget {
-            budget,
-            details: status.details.budgets.get(&key(budget)),
-        });
-        groups.push(BudgetGroup {
-            budget,
-            pods: vec![pod],
-        });
     }
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .flat_map(|(budget, pods)| BudgetGroup::of(status, budget, &pods, list))
+        .collect();
+    // A pod that no budget blocks stands among the others where its name belongs.
+    groups.sort_by(|one, other| one.first().cmp(&other.first()));
     groups
 }
 
 fn key(budget: &Budget) -> (String, String) {
     (budget.namespace.clone(), budget.name.clone())
+}
+
+/// What is said of a pod, without what differs from pod to pod.
+fn kind_of(reason: &Reason) -> (&'static str, &str) {
+    let what = match reason {
+        Reason::WaveNotStarted { wave } => wave,
+        Reason::PlannerFailed { policy, .. } | Reason::HookRunning { policy, .. } => policy,
+        Reason::TerminatingPastGrace { finalizers, .. } => finalizers,
+        _ => "",
+    };
+    (reason.name(), what)
 }
 
 /// The one budget that blocks a pod, if the caller may read it.
@@ -74,7 +97,54 @@ pub(super) fn blocking<'a>(status: &'a NodeStatus, held: &RemainingPod<'_>) -> O
     }
 }
 
-impl BudgetGroup<'_> {
+impl<'a> PodRow<'a> {
+    fn of(pods: &[&'a RemainingPod<'a>]) -> Option<Self> {
+        let held = pods.iter().rev().max_by_key(|held| held.weight())?;
+        Some(Self {
+            held,
+            pods: pods.len(),
+        })
+    }
+
+    pub(super) fn name(&self) -> String {
+        name_of_group(&self.held.pod.id.to_string(), self.pods)
+    }
+}
+
+impl<'a> BudgetGroup<'a> {
+    /// The pods of a budget are one group; of those that no budget blocks, each row is one.
+    fn of(
+        status: &'a NodeStatus,
+        budget: Option<&'a Budget>,
+        pods: &[&'a RemainingPod<'a>],
+        list: PodList,
+    ) -> Vec<Self> {
+        let said = |held: &&'a RemainingPod<'a>| held.reason.as_ref().map(kind_of);
+        let rows = list.grouped(pods.iter().copied(), |held| Some(held.pod), said);
+        match budget {
+            Some(budget) => vec![Self {
+                budget: Some(BlockingBudget {
+                    budget,
+                    details: status.details.budgets.get(&key(budget)),
+                }),
+                pods: pods.to_vec(),
+                rows: rows.iter().filter_map(|pods| PodRow::of(pods)).collect(),
+            }],
+            None => rows
+                .into_iter()
+                .map(|pods| Self {
+                    budget: None,
+                    rows: PodRow::of(&pods).into_iter().collect(),
+                    pods,
+                })
+                .collect(),
+        }
+    }
+
+    fn first(&self) -> Option<&'a PodRef> {
+        self.pods.first().map(|held| &held.pod.id)
+    }
+
     /// The lines about all pods of the group; the suggested command comes last.
     pub(super) fn head_lines(&self, status: &NodeStatus, now: Time) -> Vec<String> {
         let Some(blocking) = &self.budget else {
@@ -99,7 +169,9 @@ impl BudgetGroup<'_> {
             .first()
             .and_then(|held| Some((held, held.reason.as_ref()?)));
         let next = first.and_then(|(held, reason)| {
-            advice::of_pod(reason, &held.pod.id, &status.node.name, Some(blocking.budget))
+            let (pod, workload) = (&held.pod.id, held.workload(status));
+            let (node, budget) = (&status.node.name, Some(blocking.budget));
+            advice::of_pod(reason, pod, node, budget, workload.as_ref())
         });
         lines.extend(next.map(|next| format!("      next: {}", one_line(&next))));
         lines

@@ -9,6 +9,7 @@ use super::lines::{conditions, cordon};
 use super::lookups::workload_json;
 use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
+use crate::pod_list::PodList;
 use scupper_common::clock::rfc3339;
 
 /// The state of a node as one object.
@@ -26,7 +27,7 @@ pub fn status_to_json(status: &NodeStatus, now: Time) -> Value {
         "conditions": conditions(node).map(condition).collect::<Vec<_>>(),
         "lifecycleEvents": status.lifecycle_events.iter().map(event).collect::<Vec<_>>(),
         "pods": held.iter().map(|held| pod(held, status, now)).collect::<Vec<_>>(),
-        "budgets": groups(status, &held).iter().filter_map(|it| it.to_json(status, now)).collect::<Vec<_>>(),
+        "budgets": groups(status, &held, PodList::Each).iter().filter_map(|it| it.to_json(status, now)).collect::<Vec<_>>(),
         "notRead": status.details.unread,
     })
 }
@@ -70,12 +71,15 @@ fn event(event: &LifecycleEvent) -> Value {
 
 fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
     let (reason, node) = (held.reason.as_ref(), &status.node.name);
+    let workload = held.workload(status);
     let source = if held.from_driver { "driver" } else { "api-server" };
     json!({
         "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
         "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
         "source": reason.map(|_| source), "since": held.since.map(rfc3339),
-        "workload": held.workload(status).as_ref().map(workload_json),
-        "next": reason.and_then(|reason| advice::of_pod(reason, &held.pod.id, node, blocking(status, held))),
+        "workload": workload.as_ref().map(workload_json),
+        "next": reason.and_then(|reason| {
+            advice::of_pod(reason, &held.pod.id, node, blocking(status, held), workload.as_ref())
+        }),
     })
 }

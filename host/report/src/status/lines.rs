@@ -1,14 +1,17 @@
 //! Formats the state of a node as lines for people.
 
+use std::collections::BTreeSet;
+
 use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
-use super::budgets::{blocking, groups};
+use super::budgets::{BudgetGroup, PodRow, blocking, groups};
 use super::lookups::workload_text;
 use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
 use crate::not_ready;
+use crate::pod_list::PodList;
 
 /// The condition that SLM writes.
 const TRANSITION: &str = "LifecycleTransition";
@@ -17,21 +20,22 @@ const TRANSITION: &str = "LifecycleTransition";
 const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "MaintenanceInProgress"];
 
 /// The lines for people.
-pub fn status_lines(status: &NodeStatus, now: Time) -> Vec<String> {
-    let mut lines = head_lines(status, now);
+pub fn status_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
+    let mut lines = head_lines(status, now, list);
     let held = status.remaining_pods(now);
-    let width = name_width(&held);
-    for group in groups(status, &held) {
+    let groups = groups(status, &held, list);
+    let width = name_width(&groups);
+    for group in &groups {
         lines.extend(group.head_lines(status, now));
-        let pods = group.pods.iter();
-        lines.extend(pods.flat_map(|held| pod_lines(held, width, status, now)));
+        let rows = group.rows.iter();
+        lines.extend(rows.flat_map(|row| pod_lines(row, width, status, now)));
     }
-    lines.extend(tail_lines(status, now));
+    lines.extend(tail_lines(status, now, list));
     lines
 }
 
 /// The lines before the pods.
-pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+pub(super) fn head_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
     let node = &status.node;
     let not_ready = not_ready(node, now).map(|words| format!(", {words}"));
     let mut lines = vec![format!(
@@ -54,10 +58,12 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time) -> Vec<String> {
             event_deadline(status, event, now)
         ));
     }
-    for condition in conditions(node) {
+    let mut told = BTreeSet::new();
+    for condition in conditions(node).filter(|condition| told.insert(said(condition))) {
         lines.push(condition_line(status, condition, now));
     }
-    lines.push(format!("  {}", pod_count_text(status.pods.len())));
+    let unlisted = status.unlisted(now, list);
+    lines.push(format!("  {}", pod_count_text(status.pods.len(), unlisted)));
     lines
 }
 
@@ -108,10 +114,10 @@ fn undo_lines(status: &NodeStatus) -> Vec<String> {
     lines
 }
 
-/// The width of the longest pod name, so that the reasons are aligned.
-pub(super) fn name_width(held: &[RemainingPod<'_>]) -> usize {
-    let lengths = held.iter().map(|held| held.pod.id.to_string().len());
-    lengths.max().unwrap_or(0)
+/// The width of the longest name, so that the reasons are aligned.
+pub(super) fn name_width(groups: &[BudgetGroup<'_>]) -> usize {
+    let rows = groups.iter().flat_map(|group| &group.rows);
+    rows.map(|row| row.name().len()).max().unwrap_or(0)
 }
 
 /// The text of the event's own deadline. It leaves time to roll back, so it is later than the drain's deadline; showing
@@ -132,12 +138,18 @@ fn event_deadline(status: &NodeStatus, event: &LifecycleEvent, now: Time) -> Str
     }
 }
 
+/// Two conditions that say the same of a drain are one line.
+fn said(condition: &Condition) -> &str {
+    match condition.message.as_str() {
+        "" => &condition.reason,
+        message => message,
+    }
+}
+
 fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> String {
     let since = condition
         .since
         .map(|since| format!(" for {}", HumanDuration(now.since(since))));
-    let said = [&condition.message, &condition.reason];
-    let said = said.into_iter().find(|text| !text.is_empty());
     // The kubelet keeps this condition for ever; without an event it describes the last one.
     let is_last =
         condition.kind == TRANSITION && !condition.reason.is_empty() && status.lifecycle_events.is_empty();
@@ -154,57 +166,71 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
         condition.kind,
         condition.status,
         since.unwrap_or_default(),
-        one_line(said.map_or("", String::as_str))
+        one_line(said(condition))
     )
 }
 
-/// The lines about missing facts of the pods.
-pub(super) fn tail_lines(status: &NodeStatus, now: Time) -> Vec<String> {
+/// The lines about pods that are not listed, and about missing facts.
+pub(super) fn tail_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
+    let unlisted = status.unlisted(now, list);
+    let unlisted = (unlisted > 0 && unlisted < status.pods.len()).then(|| {
+        let pods = count(unlisted, "pod");
+        format!("    of {pods} there is nothing to say; -o wide lists them")
+    });
+    let mut lines: Vec<_> = unlisted.into_iter().collect();
     let unread = status.details.unread.iter();
-    let mut lines: Vec<_> = unread
-        .map(|what| format!("    not shown: {}", one_line(what)))
-        .collect();
+    lines.extend(unread.map(|what| format!("    not shown: {}", one_line(what))));
     if let Some(view) = status.current_driver_status(now).filter(|view| view.more > 0) {
         lines.push(format!("    {} more are not in the driver's status", view.more));
     }
     lines
 }
 
-/// The lines about a pod: its reason and advice, unless the budget's group contains that.
-pub(super) fn pod_lines(
-    held: &RemainingPod<'_>,
-    width: usize,
-    status: &NodeStatus,
-    now: Time,
-) -> Vec<String> {
+/// The lines about pods that are held by the same: the reason and advice, unless the budget's group contains that.
+pub(super) fn pod_lines(row: &PodRow<'_>, width: usize, status: &NodeStatus, now: Time) -> Vec<String> {
+    let held = row.held;
     let pod = &held.pod.id;
+    let is_told = blocking(status, held).is_some();
     let (name, text) = match &held.reason {
-        Some(reason) => (reason.name(), reason_with_details(held, reason, status, now)),
+        Some(reason) => (
+            reason.name(),
+            reason_with_details(held, reason, is_told, status, now),
+        ),
         None => ("-", String::new()),
     };
-    let line = format!("    {:<width$}  {name:<20}  {}", pod.to_string(), one_line(&text));
+    let line = format!("    {:<width$}  {name:<20}  {}", row.name(), one_line(&text));
     let mut lines = vec![line.trim_end().to_owned()];
-    let next = held.reason.as_ref().filter(|_| blocking(status, held).is_none());
-    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name, None)) {
+    let next = held.reason.as_ref().filter(|_| !is_told);
+    if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name, None, None)) {
         lines.push(format!("      next: {}", one_line(&next)));
     }
     lines
 }
 
-fn reason_with_details(held: &RemainingPod<'_>, reason: &Reason, status: &NodeStatus, now: Time) -> String {
-    let mut text = reason_text(reason, now);
-    if let Some(waited) = held.waited.filter(|_| !contains_duration(reason)) {
-        text.push_str(&format!(", for {}", HumanDuration(waited)));
-    }
-    if let Some(workload) = held.workload(status) {
-        text.push_str(&format!(" ({})", workload_text(&workload)));
-    }
-    text
+/// `is_told`: the line about the budget says what it allows.
+fn reason_with_details(
+    held: &RemainingPod<'_>,
+    reason: &Reason,
+    is_told: bool,
+    status: &NodeStatus,
+    now: Time,
+) -> String {
+    let is_told = is_told && matches!(reason, Reason::BudgetExhausted { .. });
+    let text = (!is_told).then(|| reason_text(reason, now));
+    let waited = held.waited.filter(|_| !contains_duration(reason));
+    let waited = waited.map(|waited| format!("for {}", HumanDuration(waited)));
+    let texts: Vec<String> = text.into_iter().chain(waited).collect();
+    let workload = held.workload(status);
+    let workload = workload.map(|workload| format!(" ({})", workload_text(&workload)));
+    let text = texts.join(", ") + &workload.unwrap_or_default();
+    text.trim_start().to_owned()
 }
 
-fn pod_count_text(pods: usize) -> String {
+/// `unlisted`: of so many there is nothing to say.
+fn pod_count_text(pods: usize, unlisted: usize) -> String {
     match pods {
         0 => "no pod is here".to_owned(),
+        pods if pods == unlisted => format!("{} here; -o wide lists them", count(pods, "pod")),
         pods => format!("{} here:", count(pods, "pod")),
     }
 }

@@ -6,6 +6,7 @@ use scupper_engine::Time;
 use super::budgets::groups;
 use super::lines::{head_lines, name_width, pod_lines, tail_lines};
 use super::{NodeStatus, needs_no_report};
+use crate::pod_list::PodList;
 use scupper_screen::{Size, fold, share};
 
 /// Formats all nodes, with as many lines of each as fit.
@@ -13,10 +14,11 @@ pub fn status_table<'a>(
     nodes: impl IntoIterator<Item = &'a NodeStatus>,
     room: Size,
     now: Time,
+    list: PodList,
 ) -> Vec<String> {
     let parts = nodes
         .into_iter()
-        .map(|status| NodeRows::of(status, room.columns, now));
+        .map(|status| NodeRows::of(status, room.columns, now, list));
     let parts: Vec<NodeRows> = parts.collect();
     let wanted: Vec<usize> = parts.iter().map(NodeRows::rows).collect();
     let all: usize = wanted.iter().sum();
@@ -54,44 +56,44 @@ struct NodeRows {
     tail: Vec<String>,
 }
 
-/// The rows of one pod, or those about all pods of a group.
+/// The rows about some pods, or those about their budget.
 struct PodRows {
     lines: Vec<String>,
-    is_pod: bool,
-    /// The pod is held by more than its turn and its own termination.
+    /// How many pods the lines are the only ones about.
+    pods: usize,
+    /// They are held by more than their turn and their own termination.
     is_stuck: bool,
 }
 
 impl NodeRows {
-    fn of(status: &NodeStatus, columns: usize, now: Time) -> Self {
+    fn of(status: &NodeStatus, columns: usize, now: Time, list: PodList) -> Self {
         let folded = |lines: Vec<String>| -> Vec<String> {
             lines.iter().flat_map(|line| fold(line, columns)).collect()
         };
         let held = status.remaining_pods(now);
-        let width = name_width(&held);
+        let groups = groups(status, &held, list);
+        let width = name_width(&groups);
         let mut pods = Vec::new();
-        for group in groups(status, &held) {
+        for group in &groups {
             let head = folded(group.head_lines(status, now));
             pods.extend((!head.is_empty()).then_some(PodRows {
                 lines: head,
-                is_pod: false,
+                pods: 0,
                 is_stuck: true,
             }));
-            pods.extend(group.pods.iter().map(|held| {
+            pods.extend(group.rows.iter().map(|row| {
+                let reason = row.held.reason.as_ref();
                 PodRows {
-                    lines: folded(pod_lines(held, width, status, now)),
-                    is_pod: true,
-                    is_stuck: held
-                        .reason
-                        .as_ref()
-                        .is_some_and(|reason| !needs_no_report(reason)),
+                    lines: folded(pod_lines(row, width, status, now)),
+                    pods: row.pods,
+                    is_stuck: reason.is_some_and(|reason| !needs_no_report(reason)),
                 }
             }));
         }
         Self {
-            head: folded(head_lines(status, now)),
+            head: folded(head_lines(status, now, list)),
             pods,
-            tail: folded(tail_lines(status, now)),
+            tail: folded(tail_lines(status, now, list)),
         }
     }
 
@@ -119,9 +121,9 @@ impl NodeRows {
                 break;
             }
             lines.extend(pod.lines.iter().cloned());
-            shown += usize::from(pod.is_pod);
+            shown += pod.pods;
         }
-        let all = self.pods.iter().filter(|it| it.is_pod).count();
+        let all = self.pods.iter().map(|it| it.pods).sum::<usize>();
         if lines.len() < rows && shown < all {
             let more = format!("    and {} more", all - shown);
             lines.extend(fold(&more, columns).into_iter().take(1));

@@ -87,7 +87,11 @@ fn story() -> Vec<FollowEvent> {
         },
         FollowEvent::PodGone {
             pod: pod("web-1"),
-            here: 4,
+            remaining: Some(4),
+        },
+        FollowEvent::PodGone {
+            pod: pod("web-2"),
+            remaining: None,
         },
         FollowEvent::Withdrawn {
             why: text("interrupted"),

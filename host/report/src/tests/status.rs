@@ -11,8 +11,8 @@ use scupper_engine::{
 use super::super::drain_status::PodStatus;
 use super::super::fixture::{mark, node, running, status as bare};
 use super::super::{
-    DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, StatusDetails, VolumesStatus,
-    WaveStatus, status_lines, status_table, status_to_json,
+    DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, PodList, StatusDetails,
+    VolumesStatus, WaveStatus, status_lines, status_table, status_to_json,
 };
 use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
@@ -377,7 +377,10 @@ fn every_head() -> String {
                 lease_holder: left,
                 ..bare(mark)
             };
-            text.push_str(&format!("{}\n", status_lines(&status, NOW).join("\n")));
+            text.push_str(&format!(
+                "{}\n",
+                status_lines(&status, NOW, PodList::default()).join("\n")
+            ));
         }
     }
     text
@@ -387,7 +390,7 @@ fn every_head() -> String {
 fn status_as_text() {
     let texts = every_status()
         .into_iter()
-        .map(|status| status_lines(&status, NOW).join("\n"));
+        .map(|status| status_lines(&status, NOW, PodList::default()).join("\n"));
     let texts = texts.collect::<Vec<_>>().join("\n\n");
     accepted("status-text", &format!("{texts}\n\n{}", every_head()));
 }
@@ -401,7 +404,7 @@ fn status_as_a_table() {
     let mut text = String::new();
     for (columns, rows) in [(120, 200), (100, 30), (60, 12), (60, 1)] {
         text.push_str(&format!("── {columns} columns, {rows} rows\n"));
-        for line in status_table(&nodes, Size { rows, columns }, NOW) {
+        for line in status_table(&nodes, Size { rows, columns }, NOW, PodList::default()) {
             text.push_str(&format!("{line}\n"));
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Stage;
 use scupper_simulator::api::{self, ApiServer, Store, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 use tempfile::TempDir;
@@ -72,10 +73,11 @@ impl DemoCluster {
         cluster: ApiServer,
         node: &'static str,
         policies: PoliciesOptions,
-        format: Format,
+        stage: &Stage,
     ) -> Result<Self, DemoError> {
-        let output = Arc::new(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>);
-        Self::set_with_output(Arc::new(cluster), node, policies, format, output).await
+        let of_drains = stage.clone();
+        let output = Arc::new(move || of_drains.lines());
+        Self::set_with_output(Arc::new(cluster), node, policies, stage.format, output).await
     }
 
     /// The same on a cluster with other nodes, with the drains' lines written to `output`.

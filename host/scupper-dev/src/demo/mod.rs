@@ -15,29 +15,37 @@ mod stuck;
 pub(crate) use args::DemoArgs;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use scupper_simulator::slinky::{self, Happening};
 
 use cluster_objects::NODE;
 use demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, UNCORDON};
-use scupper::{Exit, fail, print};
+use scupper::{Exit, fail};
 use scupper_driver::PoliciesOptions;
 use scupper_policy_spec::PolicySpec;
-use scupper_report::Format;
+use scupper_report::{Format, tone_of};
+use scupper_screen::Screen;
 
 const GRANT: &str = "node-annotations:nodeset.slinky.slurm.net/";
 
 /// Runs the demo.
-pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
+pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -> ExitCode {
+    if format == Format::Human {
+        screen.for_people(tone_of);
+    }
+    let screen = Arc::clone(screen);
+    let stage = &Stage { format, screen };
     let played = match (&args.slurm, &args.openstack, &args.nvsentinel) {
-        (_, _, Some(policies)) => nvsentinel::run(policies, format).await,
-        (_, Some(policy), None) => openstack(args, policy, format).await,
-        (Some(policy), None, None) if args.stuck => stuck::run(policy, format).await,
+        (_, _, Some(policies)) => nvsentinel::run(policies, stage).await,
+        (_, Some(policy), None) => openstack(args, policy, stage).await,
+        (Some(policy), None, None) if args.stuck => stuck::run(policy, stage).await,
         (Some(policy), None, None) => match &args.slurm_testbed {
-            Some(testbed) => real_slurm::run(policy, testbed, format).await,
-            None => simulated_slurm(policy, format).await,
+            Some(testbed) => real_slurm::run(policy, testbed, stage).await,
+            None => simulated_slurm(policy, stage).await,
         },
         // The command line requires one of them.
         (None, None, None) => Ok(()),
@@ -51,17 +59,31 @@ pub(crate) async fn run(args: &DemoArgs, format: Format) -> ExitCode {
     }
 }
 
-/// Prints a message for users, not for programs.
-fn speaker(format: Format) -> impl Fn(&str) + Clone + Send + Sync + 'static {
-    let people = format == Format::Human;
-    move |text: &str| {
-        if people {
-            print(text);
+/// Where a demo is shown.
+#[derive(Clone)]
+struct Stage {
+    format: Format,
+    screen: Arc<Screen>,
+}
+
+impl Stage {
+    /// Prints a message for users, not for programs.
+    fn speaker(&self) -> impl Fn(&str) + Clone + Send + Sync + 'static {
+        let stage = self.clone();
+        move |text: &str| {
+            if stage.format == Format::Human {
+                stage.screen.print(text);
+            }
         }
+    }
+
+    /// A writer for the lines of drains.
+    fn lines(&self) -> Box<dyn Write + Send> {
+        Box::new(self.screen.lines())
     }
 }
 
-async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(), DemoError> {
+async fn openstack(args: &DemoArgs, policy: &Path, stage: &Stage) -> Result<(), DemoError> {
     let (Some(testbed), Some(state)) = (&args.openstack_testbed, &args.openstack_state) else {
         // The command line requires both.
         return Ok(());
@@ -71,13 +93,13 @@ async fn openstack(args: &DemoArgs, policy: &Path, format: Format) -> Result<(),
         testbed,
         state,
     };
-    openstack::run(places, format).await
+    openstack::run(places, stage).await
 }
 
-async fn simulated_slurm(policy: &Path, format: Format) -> Result<(), DemoError> {
+async fn simulated_slurm(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     cluster_objects::build(&cluster.store()).map_err(DemoError::Scene)?;
-    let say = speaker(format);
+    let say = stage.speaker();
     let report = say.clone();
     let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
         report(&reported(&happening));
@@ -88,7 +110,7 @@ async fn simulated_slurm(policy: &Path, format: Format) -> Result<(), DemoError>
     say(
         "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
     );
-    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy), format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy), stage).await?;
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
     let mark = demo_cluster.mark();
     demo_cluster.transition("drain-worker-1", DRIVER).await?;

@@ -8,13 +8,12 @@ use std::time::Duration;
 use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::{Value, json};
 
+use super::Stage;
 use super::cluster_objects::{self, NODE, annotate};
 use super::demo_cluster::{AbortOnDrop, DemoCluster, DemoError};
 use super::node_drainer::{self, HealthEvent, NodeDrainer};
-use super::speaker;
 use scupper_driver::{PoliciesOptions, chain};
 use scupper_policy_reload::PolicySource;
-use scupper_report::Format;
 
 const FAILED_GPU: &str = "GPU-22bb";
 const CONFIG: &str = include_str!("nvsentinel.yaml");
@@ -54,11 +53,11 @@ const WHOLE_NODE: HealthEvent = HealthEvent {
 };
 
 /// Runs the demo. `policies`: the folder with their components.
-pub(super) async fn run(policies: &Path, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(policies: &Path, stage: &Stage) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster_with(vec![node_drainer::kind()]).await?;
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
-    let say = speaker(format);
+    let say = stage.speaker();
     say(&format!(
         "A simulated cluster with NVSentinel: node {NODE} has three GPUs, and three pods share one of them. The driver and the"
     ));
@@ -70,7 +69,7 @@ pub(super) async fn run(policies: &Path, format: Format) -> Result<(), DemoError
         source: Some(source(policies)),
         ..PoliciesOptions::default()
     };
-    let demo_cluster = DemoCluster::set(cluster, NODE, options, format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, options, stage).await?;
     let _workloads = AbortOnDrop(tokio::spawn(workloads(store.clone(), say.clone())));
     let node_drainer = NodeDrainer { store, say };
     scenes(&demo_cluster, &node_drainer).await?;

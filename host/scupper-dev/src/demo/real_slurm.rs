@@ -10,13 +10,12 @@ use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::Stage;
 use super::demo_cluster::{
     AbortOnDrop, DRIVER, DemoCluster, DemoError, EVENTS, UNCORDON, interrupts, worker,
 };
-use super::speaker;
 use scupper_driver::PoliciesOptions;
 use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
-use scupper_report::Format;
 
 /// The node's name in both Slurm and Kubernetes.
 const NODE: &str = "slurm-worker-0";
@@ -31,18 +30,18 @@ const JOBS_START: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(400);
 
 /// Runs it, and ends Slurm in any case, Ctrl-C included.
-pub(super) async fn run(policy: &Path, script: &Path, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, script: &Path, stage: &Stage) -> Result<(), DemoError> {
     // Signals are caught from here on, and handled once Slurm is up: a half-started Slurm could not be ended in order.
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     let slurm = Slurm::start(script.to_owned()).await?;
     tokio::select! {
-        played = scenes(policy, &slurm, format) => played,
+        played = scenes(policy, &slurm, stage) => played,
         () = interrupted => Err(DemoError::Stopped),
     }
 }
 
-async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), DemoError> {
-    let say = speaker(format);
+async fn scenes(policy: &Path, slurm: &Slurm, stage: &Stage) -> Result<(), DemoError> {
+    let say = stage.speaker();
     let cluster = super::cluster_objects::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
@@ -50,7 +49,7 @@ async fn scenes(policy: &Path, slurm: &Slurm, format: Format) -> Result<(), Demo
         slurm.fact("slurm_version"),
     ));
     say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
-    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy, slurm), format).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy, slurm), stage).await?;
     for (user, name, seconds) in JOBS {
         let more = [
             "--user",

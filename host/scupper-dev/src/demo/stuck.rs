@@ -1,6 +1,5 @@
 //! `scupper demo --stuck`: two drains that are stuck for three reasons, and how `scupper status` explains each.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,13 +8,12 @@ use scupper_simulator::slinky;
 use serde_json::json;
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
-use super::{cluster_objects, policies, reported, speaker};
+use super::{Stage, cluster_objects, policies, reported};
 use scupper::StatusOptions;
-use scupper::print;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
 use scupper_driver::{NodeSelection, Output};
-use scupper_report::{Format, NodeStatus, STATUS_ANNOTATION, status_lines, status_to_json};
+use scupper_report::{Format, NodeStatus, PodList, STATUS_ANNOTATION, status_lines, status_to_json};
 use scupper_screen::PrefixedWriter;
 
 const SHOP: &str = "worker-1";
@@ -29,12 +27,12 @@ const HOLDS: [(&str, &[&str]); 2] = [
 ];
 
 /// Runs it: stuck, examined, and fixed.
-pub(super) async fn run(policy: &Path, format: Format) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     let cluster = Arc::new(cluster);
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
-    let say = speaker(format);
+    let say = stage.speaker();
     let report = say.clone();
     let operator = slinky::run(cluster.store(), move |happening| report(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
@@ -46,19 +44,25 @@ pub(super) async fn run(policy: &Path, format: Format) -> Result<(), DemoError> 
         Arc::clone(&cluster),
         SHOP,
         policies(policy),
-        format,
-        output(SHOP, format),
+        stage.format,
+        output(SHOP, stage),
     )
     .await?;
-    let slurm =
-        DemoCluster::set_with_output(cluster, SLURM, policies(policy), format, output(SLURM, format)).await?;
+    let slurm = DemoCluster::set_with_output(
+        cluster,
+        SLURM,
+        policies(policy),
+        stage.format,
+        output(SLURM, stage),
+    )
+    .await?;
     say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
     shop.ask("drain-worker-1", DRIVER)?;
     slurm.ask("drain-worker-2", DRIVER)?;
     held_up(&store).await?;
 
     say("\n$ scupper status worker-1 worker-2");
-    show_status(&shop, format).await?;
+    show_status(&shop, stage).await?;
 
     say("\nThe three next commands, one for each:");
     help(&store, &say).map_err(DemoError::Scene)?;
@@ -88,7 +92,12 @@ fn build(store: &Store) -> Result<(), StoreError> {
         objects::node(SPARE).build(),
         objects::budget("shop", "cart", &[("app", "cart")], 1),
         cart.build(),
-        objects::replica_set("shop", "cart", 1).build(),
+        objects::replica_set("shop", "cart", 1)
+            .with(
+                "/status",
+                json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1}),
+            )
+            .build(),
         report.takes(0.4).finalizer("reports.example.com/archive").build(),
         site.build(),
         worker.annotation("testbed/job-ends", "3600").build(),
@@ -98,10 +107,11 @@ fn build(store: &Store) -> Result<(), StoreError> {
         .try_for_each(|object| store.apply(object).map(drop))
 }
 
-fn output(node: &'static str, format: Format) -> Output {
+fn output(node: &'static str, stage: &Stage) -> Output {
+    let stage = stage.clone();
     Arc::new(move || {
-        let out: Box<dyn Write + Send> = Box::new(std::io::stdout());
-        match format {
+        let out = stage.lines();
+        match stage.format {
             Format::Human => Box::new(PrefixedWriter::new(format!("{node}  "), out)),
             Format::Json => out,
         }
@@ -126,7 +136,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     until(all).await.ok_or_else(stuck)
 }
 
-async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), DemoError> {
+async fn show_status(demo_cluster: &DemoCluster, stage: &Stage) -> Result<(), DemoError> {
     let clock = Clock::System;
     let options = StatusOptions {
         connection: demo_cluster.kubeconfig().into(),
@@ -137,8 +147,8 @@ async fn show_status(demo_cluster: &DemoCluster, format: Format) -> Result<(), D
     };
     let report = |status: &NodeStatus| {
         let now = clock.now();
-        print(&match format {
-            Format::Human => status_lines(status, now).join("\n"),
+        stage.screen.print(&match stage.format {
+            Format::Human => status_lines(status, now, PodList::default()).join("\n"),
             Format::Json => status_to_json(status, now).to_string(),
         });
     };

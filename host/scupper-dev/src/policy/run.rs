@@ -10,7 +10,7 @@ use crate::author::{DryRun, Figures, OfflineRuntime, PolicyChoice, Snapshot, Ste
 use scupper::{Exit, fail, plan_for_people, print};
 use scupper_policy::{Compilation, PolicyUsage};
 use scupper_policy_spec::PolicySpec;
-use scupper_report::Format;
+use scupper_report::{Format, PodList};
 
 pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
     let snapshot = match Snapshot::read(&args.on, args.node.as_deref()) {
@@ -43,7 +43,7 @@ pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
     }
     let planned = rehearsal.plan().await;
     print(&match format {
-        Format::Human => plan_for_people(&planned),
+        Format::Human => plan_for_people(&planned, PodList::Each),
         Format::Json => scupper_report::planned_to_json(&node, &planned.pods, &planned.result).to_string(),
     });
     planned

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
     let mut exit = Exit::Done;
     for cancelled in &cancelled {
         print(&match output {
-            Output::Human => for_people(cancelled),
+            Output::Human | Output::Wide => for_people(cancelled),
             Output::Json | Output::Yaml => output.document(&for_programs(cancelled)),
         });
         match cancelled.end {

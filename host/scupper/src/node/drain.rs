@@ -38,7 +38,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         DryRun::Server => Some(true),
     };
     if let Some(ask_server) = answers {
-        return plan::show(
+        return plan::dry_run(
             PlanTarget::Nodes(nodes),
             draining,
             &args.cluster,

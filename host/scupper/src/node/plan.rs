@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use scupper_engine::{Blocker, EvictAnswer, HumanDuration, Outcome, Plan, PodRef, Trigger, Uid, Verdict};
+use scupper_engine::{
+    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
+};
 use serde_json::{Value, json};
 
 use super::args::{DrainRequestName, PlanArgs};
@@ -21,9 +23,9 @@ use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
-    finding_lines, findings_to_json, loosened_lines, loosened_to_json, plan_budget_lines,
-    plan_budgets_to_json, plan_force_lines, plan_force_to_json, plan_volume_lines, plan_volumes_to_json,
-    surge_lines,
+    PodList, answer_text, finding_lines, findings_to_json, loosened_lines, loosened_to_json, name_of_group,
+    plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json, plan_volume_lines,
+    plan_volumes_to_json, surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -37,10 +39,11 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     let options = draining.and_then(|draining| with_target(args, draining));
     match options {
         Ok((target, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
-            Some((folder, config)) => {
-                show_and_save(target, draining, &args.cluster, (folder, config), output).await
+            Some((folder, config)) => show_and_save(target, draining, args, (folder, config), output).await,
+            None => {
+                let options = plan_options(target, draining, args.as_driver, &args.cluster);
+                show(options, output).await
             }
-            None => show(target, draining, &args.cluster, false, output).await,
         },
         Err(error) => wrong_options(&error),
     }
@@ -73,14 +76,14 @@ fn with_target(args: &PlanArgs, mut draining: Draining) -> Result<(PlanTarget, D
 async fn show_and_save(
     target: PlanTarget,
     draining: Draining,
-    cluster: &ClusterArgs,
+    args: &PlanArgs,
     (folder, config): (&Path, &Path),
     output: Output,
 ) -> ExitCode {
     let recorder = Recorder::default();
     let options = PlanOptions {
         recorder: Some(recorder.clone()),
-        ..plan_options(target, draining.clone(), cluster)
+        ..plan_options(target, draining.clone(), args.as_driver, &args.cluster)
     };
     let plans = match use_cases::plan(options).await {
         Ok(plans) => plans,
@@ -107,8 +110,8 @@ async fn show_and_save(
     }
 }
 
-/// Shows what drains would do, and, where it is asked, what it says.
-pub(super) async fn show(
+/// Shows what a drain by command would do, and what the API server says to it.
+pub(super) async fn dry_run(
     target: PlanTarget,
     draining: Draining,
     cluster: &ClusterArgs,
@@ -117,20 +120,30 @@ pub(super) async fn show(
 ) -> ExitCode {
     let options = PlanOptions {
         ask_server,
-        ..plan_options(target, draining, cluster)
+        ..plan_options(target, draining, false, cluster)
     };
+    show(options, output).await
+}
+
+async fn show(options: PlanOptions, output: Output) -> ExitCode {
     match use_cases::plan(options).await {
         Ok(plans) => report(&plans, output).into(),
         Err(error) => failed(&error),
     }
 }
 
-fn plan_options(target: PlanTarget, draining: Draining, cluster: &ClusterArgs) -> PlanOptions {
+fn plan_options(
+    target: PlanTarget,
+    draining: Draining,
+    as_driver: bool,
+    cluster: &ClusterArgs,
+) -> PlanOptions {
     PlanOptions {
         connection: cluster.connection(),
         target,
         settings: draining.settings,
         policies: draining.policies,
+        as_driver,
         ask_server: false,
         clock: Clock::System,
         recorder: None,
@@ -145,7 +158,7 @@ fn report(plans: &[Planned], output: Output) -> Exit {
     let mut exit = Exit::Done;
     for planned in plans {
         match output {
-            Output::Human => print_lines(&plan_for_people(planned)),
+            Output::Human | Output::Wide => print_lines(&plan_for_people(planned, output.pod_list())),
             Output::Json | Output::Yaml => print(&output.document(&plan_for_programs(planned))),
         }
         let answers = planned.answers.iter().flatten();
@@ -207,25 +220,22 @@ fn plan_for_programs(planned: &Planned) -> Value {
     json
 }
 
-/// A plan as text: one line for each pod, and why the drain would not begin.
-pub fn plan_for_people(planned: &Planned) -> String {
+/// A plan as text: what becomes of the pods, and why the drain would not begin.
+pub fn plan_for_people(planned: &Planned, list: PodList) -> String {
     let node = planned_node(planned);
-    let names: BTreeMap<&Uid, &PodRef> = planned.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
     match &planned.result {
         Ok(plan) => {
             let goes = how_it_goes(planned);
             let head = format!("A drain of node {node} would {goes}; nothing was changed.");
-            let lines = std::iter::once(head).chain(body_lines(planned, plan, &names));
+            let lines = std::iter::once(head).chain(body_lines(planned, plan, list));
             lines.collect::<Vec<_>>().join("\n")
         }
         Err(Outcome::Blocked { pods }) => {
             let mut lines = vec![format!(
                 "A drain of node {node} would be refused; nothing was changed."
             )];
-            lines.extend(pods.iter().map(|Blocker { pod, reason, policy }| {
-                format!("  may not leave  {pod}  {reason} [{policy}]")
-            }));
-            lines.extend(with_flags_lines(planned));
+            lines.extend(blocker_lines(planned, pods, list));
+            lines.extend(with_flags_lines(planned, list));
             lines.join("\n")
         }
         Err(outcome) => {
@@ -243,17 +253,19 @@ fn how_it_goes(planned: &Planned) -> &'static str {
 }
 
 /// The rest of the plan, which pods that only need a flag would hide.
-fn with_flags_lines(planned: &Planned) -> Vec<String> {
+fn with_flags_lines(planned: &Planned, list: PodList) -> Vec<String> {
     let Some((flags, rest)) = &planned.with_flags else {
         return Vec::new();
     };
-    let flags = flags.join(" ");
+    let flags = match planned.asked_by.is_as_driver {
+        true => format!("{} set in the driver's configuration", flags.join(" and ")),
+        false => flags.join(" "),
+    };
     match &rest.result {
         Ok(plan) => {
-            let names = rest.pods.iter().map(|pod| (&pod.id.uid, &pod.id)).collect();
             let head = format!("With {flags} it would {}:", how_it_goes(rest));
             std::iter::once(head)
-                .chain(body_lines(rest, plan, &names))
+                .chain(body_lines(rest, plan, list))
                 .collect()
         }
         Err(Outcome::Blocked { .. }) => vec![format!("With {flags} it would be refused as well.")],
@@ -262,13 +274,13 @@ fn with_flags_lines(planned: &Planned) -> Vec<String> {
 }
 
 /// The waves, the pods that stay, and what stands in their way.
-fn body_lines(planned: &Planned, plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
+fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(planned.continues.as_ref().map(|drain| {
         format!("It continues the drain for {drain} once no process renews the node's Lease any more.")
     }));
     lines.extend(notice_line(planned));
-    lines.extend(plan_lines(plan, names));
+    lines.extend(plan_lines(plan, &planned.pods, list));
     lines.extend(planned.settings.machine_is_off.then(|| {
         format!(
             "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
@@ -291,7 +303,12 @@ fn body_lines(planned: &Planned, plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -
     lines.extend(loosened_lines(plan, &planned.pods));
     let returning = scupper_report::returning(&planned.pods).collect();
     lines.extend(scupper_report::may_come_back(plan, &returning));
-    lines.extend(planned.answers.as_deref().map(answer_lines).unwrap_or_default());
+    let answers = planned.answers.as_deref();
+    lines.extend(
+        answers
+            .map(|answers| answer_lines(answers, &planned.pods, list))
+            .unwrap_or_default(),
+    );
     lines
 }
 
@@ -316,62 +333,80 @@ fn planned_node(planned: &Planned) -> String {
     }
 }
 
-fn plan_lines(plan: &Plan, names: &BTreeMap<&Uid, &PodRef>) -> Vec<String> {
-    let name = |uid: &Uid| {
-        names
-            .get(uid)
-            .map_or_else(|| uid.to_string(), |pod| pod.to_string())
-    };
+fn plan_lines(plan: &Plan, pods: &[Pod], list: PodList) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, wave) in plan.waves.iter().enumerate() {
-        let mut terms = Vec::new();
-        terms.extend(wave.max_parallel.map(|n| format!("{n} at a time")));
-        terms.extend(
-            wave.max_grace_seconds
-                .map(|seconds| format!("grace at most {seconds}s")),
-        );
-        terms.extend(
-            wave.timeout
-                .map(|timeout| format!("the next wave after {} at the latest", HumanDuration(timeout))),
-        );
-        let terms = if terms.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", terms.join(", "))
-        };
-        lines.push(format!(
-            "wave {}: {}{terms} [{}]",
-            number + 1,
-            wave.name,
-            wave.policy
-        ));
-        for uid in &wave.pods {
-            let decision = plan.decision(uid);
-            let verdict = decision.map_or_else(String::new, |decision| decision.verdict.to_string());
-            let why = decision.map_or_else(String::new, |decision| {
-                format!("{} [{}]", decision.reason, decision.policy)
-            });
-            lines.push(format!("  {verdict:<16} {}  {why}", name(uid)));
+        lines.push(wave_line(number + 1, wave));
+        let decisions = wave.pods.iter().filter_map(|uid| plan.decision(uid));
+        lines.extend(decision_lines(decisions, pods, list, &Verdict::to_string));
+    }
+    let rest = plan.decisions.iter();
+    let rest = rest.filter(|decision| !decision.verdict.leaves());
+    lines.extend(decision_lines(rest, pods, list, &|verdict| {
+        match verdict {
+            Verdict::Keep => "stays",
+            _ => "may not leave",
         }
-    }
-    for decision in plan
-        .decisions
-        .iter()
-        .filter(|decision| !decision.verdict.leaves())
-    {
-        let verdict = if decision.verdict == Verdict::Keep {
-            "stays"
-        } else {
-            "may not leave"
-        };
-        lines.push(format!(
-            "  {verdict:<16} {}  {} [{}]",
-            name(&decision.pod),
-            decision.reason,
-            decision.policy
-        ));
-    }
+        .to_owned()
+    }));
     lines
+}
+
+/// `wave 2: rest (2 at a time, grace at most 30s) [kubectl]`
+fn wave_line(number: usize, wave: &Wave) -> String {
+    let mut terms = Vec::new();
+    terms.extend(wave.max_parallel.map(|n| format!("{n} at a time")));
+    terms.extend(
+        wave.max_grace_seconds
+            .map(|seconds| format!("grace at most {seconds}s")),
+    );
+    terms.extend(
+        wave.timeout
+            .map(|timeout| format!("the next wave after {} at the latest", HumanDuration(timeout))),
+    );
+    let terms = if terms.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", terms.join(", "))
+    };
+    format!("wave {number}: {}{terms} [{}]", wave.name, wave.policy)
+}
+
+/// One line for each pod, or for each workload and reason.
+fn decision_lines<'a>(
+    decisions: impl Iterator<Item = &'a Decision>,
+    pods: &'a [Pod],
+    list: PodList,
+    word: &dyn Fn(&Verdict) -> String,
+) -> Vec<String> {
+    let known: BTreeMap<&Uid, &Pod> = pods.iter().map(|pod| (&pod.id.uid, pod)).collect();
+    let pod = |decision: &&'a Decision| known.get(&decision.pod).copied();
+    let said = |decision: &&'a Decision| (decision.verdict, &decision.reason, &decision.policy);
+    let groups = list.grouped(decisions, pod, said).into_iter();
+    let lines = groups.filter_map(|group| {
+        let first = group.first()?;
+        let name = pod(first).map_or_else(|| first.pod.to_string(), |pod| pod.id.to_string());
+        Some(format!(
+            "  {:<16} {}  {} [{}]",
+            word(&first.verdict),
+            name_of_group(&name, group.len()),
+            first.reason,
+            first.policy
+        ))
+    });
+    lines.collect()
+}
+
+/// The pods because of which a drain would be refused.
+fn blocker_lines(planned: &Planned, blockers: &[Blocker], list: PodList) -> Vec<String> {
+    let pod = |blocker: &&Blocker| planned.pods.iter().find(|pod| pod.id.uid == blocker.pod.uid);
+    let groups = list.grouped(blockers, pod, |blocker| (&blocker.reason, &blocker.policy));
+    let lines = groups.into_iter().filter_map(|group| {
+        let Blocker { pod, reason, policy } = group.first()?;
+        let name = name_of_group(&pod.to_string(), group.len());
+        Some(format!("  may not leave  {name}  {reason} [{policy}]"))
+    });
+    lines.collect()
 }
 
 /// It may leave, or has left.
@@ -380,19 +415,20 @@ const fn is_fine(answer: &EvictAnswer) -> bool {
 }
 
 /// What the API server would say just now.
-fn answer_lines(answers: &[(PodRef, EvictAnswer)]) -> Vec<String> {
+fn answer_lines(answers: &[(PodRef, EvictAnswer)], pods: &[Pod], list: PodList) -> Vec<String> {
     let refused: Vec<_> = answers.iter().filter(|(_, answer)| !is_fine(answer)).collect();
     let allowed = answers.len() - refused.len();
     let mut lines = vec![format!(
         "The API server would allow {allowed} of {} just now, each asked by itself.",
         answers.len()
     )];
-    for (pod, answer) in refused {
-        lines.push(format!(
-            "  not allowed      {pod}  {}",
-            scupper_report::answer_text(answer)
-        ));
-    }
+    let pod = |(id, _): &&(PodRef, EvictAnswer)| pods.iter().find(|pod| pod.id.uid == id.uid);
+    let groups = list.grouped(refused, pod, |(_, answer)| answer_text(answer));
+    lines.extend(groups.iter().filter_map(|group| {
+        let (pod, answer) = group.first()?;
+        let name = name_of_group(&pod.to_string(), group.len());
+        Some(format!("  not allowed      {name}  {}", answer_text(answer)))
+    }));
     lines
 }
 

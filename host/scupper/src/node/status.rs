@@ -14,7 +14,7 @@ use crate::output::{failed, print, print_lines, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusOptions};
 use scupper_common::clock::Clock;
-use scupper_report::{NodeStatus, overview_lines, status_lines, status_table, status_to_json};
+use scupper_report::{NodeStatus, PodList, overview_lines, status_lines, status_table, status_to_json};
 use scupper_screen::Screen;
 
 /// What is known of each node.
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
         watch: args.watch,
     };
     let ended = if args.watch && is_live(args.shown, output.format(), screen) {
-        in_place(options, screen).await
+        in_place(options, output.pod_list(), screen).await
     } else {
         as_lines(options, output).await
     };
@@ -57,7 +57,9 @@ async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
     match use_cases::overview(&args.cluster.connection(), &args.lease_namespace, clock).await {
         Ok((summaries, others)) => {
             match output {
-                Output::Human => print_lines(&overview_lines(&summaries, others, clock.wall()).join("\n")),
+                Output::Human | Output::Wide => {
+                    print_lines(&overview_lines(&summaries, others, clock.wall()).join("\n"))
+                }
                 Output::Json | Output::Yaml => summaries
                     .iter()
                     .for_each(|summary| print(&output.document(&summary.to_json()))),
@@ -79,7 +81,9 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
         }
         let now = clock.wall();
         match output {
-            Output::Human => print_lines(&status_lines(status, now).join("\n")),
+            Output::Human | Output::Wide => {
+                print_lines(&status_lines(status, now, output.pod_list()).join("\n"))
+            }
             Output::Json | Output::Yaml => print(&output.document(&status_to_json(status, now))),
         }
         reported.insert(status.node.name.clone(), known);
@@ -88,7 +92,7 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
 }
 
 /// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
-async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), CommandError> {
+async fn in_place(options: StatusOptions, list: PodList, screen: &Arc<Screen>) -> Result<(), CommandError> {
     let clock = options.clock;
     let known: Arc<Mutex<StatusByNode>> = Arc::default();
     let of = |known: &Mutex<StatusByNode>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -98,13 +102,13 @@ async fn in_place(options: StatusOptions, screen: &Arc<Screen>) -> Result<(), Co
     };
     let shown = Arc::clone(&known);
     let live = screen.show(clock, move |room, now| {
-        status_table(of(&shown).values(), room, now)
+        status_table(of(&shown).values(), room, now, list)
     });
     let ended = until_signal(use_cases::status(options, report)).await;
     drop(live);
     let now = clock.wall();
     for status in of(&known).values() {
-        print_lines(&status_lines(status, now).join("\n"));
+        print_lines(&status_lines(status, now, list).join("\n"));
     }
     ended
 }

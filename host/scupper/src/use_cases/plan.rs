@@ -41,6 +41,8 @@ pub(crate) struct PlanOptions {
     pub target: PlanTarget,
     /// The settings of the drains.
     pub settings: DrainSettings,
+    /// They are the driver's.
+    pub as_driver: bool,
     /// What to load.
     pub policies: PoliciesOptions,
     /// Ask the API server for every eviction, without carrying it out.
@@ -104,7 +106,8 @@ impl Planned {
             .is_some_and(|(pod, decision)| force.pods.covers(pod, decision.verdict))
     }
 
-    /// The flags that are missing, as the blockers name them, and the settings with them. A DrainRequest has no flags.
+    /// The flags that are missing, or for a drain with the driver's settings the fields of its configuration, and the
+    /// settings with them. A DrainRequest has no flags.
     fn missing_flags(&self) -> Option<(Vec<&'static str>, Filters)> {
         let Err(Outcome::Blocked { pods }) = &self.result else {
             return None;
@@ -114,14 +117,22 @@ impl Planned {
         }
         let mut filters = self.settings.filters.clone();
         let mut flags = Vec::new();
-        for (flag, set) in [
-            ("--ignore-daemonsets", &mut filters.ignore_daemonsets),
-            ("--delete-emptydir-data", &mut filters.delete_emptydir_data),
-            ("--force", &mut filters.force),
+        for (flag, field, set) in [
+            (
+                "--ignore-daemonsets",
+                "drain.ignore-daemonsets",
+                &mut filters.ignore_daemonsets,
+            ),
+            (
+                "--delete-emptydir-data",
+                "drain.delete-emptydir-data",
+                &mut filters.delete_emptydir_data,
+            ),
+            ("--force", "drain.force", &mut filters.force),
         ] {
             if !*set && pods.iter().any(|blocker| blocker.reason.contains(flag)) {
                 *set = true;
-                flags.push(flag);
+                flags.push(if self.asked_by.is_as_driver { field } else { flag });
             }
         }
         (!flags.is_empty()).then_some((flags, filters))
@@ -144,7 +155,7 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         template,
         served,
     } = drains(&cluster, &options).await?;
-    let asked_by = PlannedTrigger::of(&template, served.as_ref());
+    let asked_by = PlannedTrigger::of(&template, served.as_ref(), options.as_driver);
     let loaded = load_policies(
         &options.policies,
         options.compiler.clone(),

@@ -170,7 +170,7 @@ fn status_says_since_when_a_budget_blocks_a_pod_also_after_a_takeover() {
         now.is_string() && now != taken
     });
     assert_eq!(since("the next process says since when"), first);
-    has_all(&people(&rig), &["BudgetExhausted", ", for "]);
+    has_all(&people(&rig), &["BudgetExhausted", " for "]);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn outside_a_terminal_output_is_plain_lines_without_escapes() {
     );
     for (number, (more, env)) in [
         (&[][..], &[("TERM", "dumb")][..]),
-        (&["--progress", "plain"], &[]),
+        (&["--progress", "plain"], &[("NO_COLOR", "1")]),
         (&["--output", "json"], &[]),
     ]
     .into_iter()

@@ -51,7 +51,7 @@ fn whoever_may_use_kubectl_drain_can_plan_drain_and_see_the_status() {
         took < Duration::from_secs(9),
         "a person waits: {took:?} {plan:#?}"
     );
-    let (status, took) = timed(&rig, &["status", "worker-1"]);
+    let (status, took) = timed(&rig, &["status", "worker-1", "-o", "wide"]);
     assert_eq!(status.code, Some(0), "{status:#?}");
     assert!(status.stdout.contains("shop/web"), "{status:#?}");
     assert!(

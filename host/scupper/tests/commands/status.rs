@@ -110,7 +110,7 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
         assert!(people.stdout.contains(words), "{words}: {people:#?}");
     }
     assert!(
-        people.stdout.contains("needs 1 healthy pod and has 1"),
+        people.stdout.contains("1 healthy pod needed, 1 healthy"),
         "{people:#?}"
     );
 }
@@ -175,7 +175,7 @@ fn status_watch_prints_changes_as_they_happen() {
     let mut watch = rig.start(&["status", "worker-1", "--watch"]);
     watch.prints("node worker-1: takes pods");
     rig.apply(rig.pod("web", "worker-1"));
-    watch.prints("1 pod here:");
+    watch.prints("1 pod here; -o wide lists them");
     assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(0));
     watch.prints("node worker-1: cordoned by Scupper");
     watch.prints("drain      finished for command drain-worker-1");

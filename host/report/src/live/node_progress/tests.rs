@@ -3,6 +3,7 @@
 use scupper_engine::{HookPhase, SavedHook, Subject};
 
 use super::*;
+use crate::DrainStatus;
 use crate::drain_status::{PlanSummary, PodStatus};
 use crate::fixture;
 

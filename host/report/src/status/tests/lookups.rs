@@ -16,7 +16,7 @@ fn one_deadline_is_shown_and_the_other_relative_to_it() {
         ..LifecycleEvent::default()
     };
     let events = |status: &NodeStatus| -> Vec<String> {
-        let lines = status_lines(status, NOW).into_iter();
+        let lines = status_lines(status, NOW, PodList::default()).into_iter();
         lines.filter(|line| line.starts_with("  event ")).collect()
     };
     status.lifecycle_events = vec![event(1_075_000), event(1_060_000)];
@@ -42,7 +42,7 @@ fn a_drain_that_has_ended_runs_no_hook() {
     status.node = fixture::node(mark(Phase::Finished, vec![hook]));
     let hooks = |status: &NodeStatus| -> Vec<String> {
         let much_later = NOW + Duration::from_secs(86_400);
-        let lines = status_lines(status, much_later).into_iter();
+        let lines = status_lines(status, much_later, PodList::default()).into_iter();
         let lines = lines.skip_while(|line| !line.starts_with("  hook "));
         lines.take_while(|line| !line.ends_with("pods here:")).collect()
     };
@@ -73,7 +73,7 @@ fn a_transition_without_an_event_is_reported_as_left_over() {
         since: None,
     }];
     let line = |status: &NodeStatus| {
-        let lines = status_lines(status, NOW).into_iter();
+        let lines = status_lines(status, NOW, PodList::default()).into_iter();
         lines
             .filter(|line| line.starts_with("  condition "))
             .collect::<String>()
@@ -108,11 +108,11 @@ fn overlapping_budgets_are_named_whatever_the_source() {
         ..driver_status()
     });
     let words = "two disruption budgets select it: one and two, for 1m00s";
-    let lines = status_lines(&status, NOW);
+    let lines = status_lines(&status, NOW, PodList::default());
     assert!(lines.iter().any(|line| line.ends_with(words)), "{lines:#?}");
     // Without permission to read the budgets the text of the server is shown.
     status.budgets.clear();
-    let lines = status_lines(&status, NOW);
+    let lines = status_lines(&status, NOW, PodList::default());
     let words = "select it: This pod has more than one PodDisruptionBudget, for 1m00s";
     assert!(lines.iter().any(|line| line.ends_with(words)), "{lines:#?}");
 }
@@ -134,7 +134,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
     };
     status.pods = vec![of_cart("cart"), pod("db"), of_cart("cart-2")];
     let line = |status: &NodeStatus, begins: &str| {
-        let mut lines = status_lines(status, NOW).into_iter();
+        let mut lines = status_lines(status, NOW, PodList::default()).into_iter();
         lines
             .find(|line| line.trim_start().starts_with(begins))
             .unwrap_or_default()
@@ -166,7 +166,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
         .details
         .budgets
         .insert(("shop".into(), "cart".into()), details);
-    let lines = status_lines(&status, NOW);
+    let lines = status_lines(&status, NOW, PodList::default());
     let begins = lines
         .iter()
         .position(|line| line.starts_with("    budget shop/cart "))
@@ -182,10 +182,24 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
     ];
     assert_eq!(lines[begins..begins + 4], expected);
     assert!(lines[begins + 4].starts_with("      next: kubectl -n shop describe pdb cart "));
-    for (line, name) in lines[begins + 5..].iter().zip(["shop/cart ", "shop/cart-2 "]) {
-        assert!(line.trim_start().starts_with(name), "{line}");
-        assert!(line.ends_with("(Deployment cart, 2 of 3 ready)"), "{line}");
-    }
+    let rows = |list| {
+        let lines = status_lines(&status, NOW, list);
+        let rows = lines
+            .iter()
+            .filter(|line| line.ends_with("(Deployment cart, 2 of 3 ready)"));
+        rows.map(|line| line.trim_start().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows(PodList::ByWorkload),
+        ["shop/cart and 1 more  BudgetExhausted       (Deployment cart, 2 of 3 ready)"]
+    );
+    assert_eq!(
+        rows(PodList::Each),
+        [
+            "shop/cart    BudgetExhausted       (Deployment cart, 2 of 3 ready)",
+            "shop/cart-2  BudgetExhausted       (Deployment cart, 2 of 3 ready)"
+        ]
+    );
     assert_eq!(
         lines
             .iter()
@@ -203,7 +217,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
         labels: status.pods[0].labels.clone(),
         ..ending("cart", 1_020_000, &[])
     };
-    let lines = status_lines(&status, NOW);
+    let lines = status_lines(&status, NOW, PodList::default());
     assert!(
         !lines.iter().any(|line| line.contains("shop/cart: its eviction")),
         "{lines:#?}"

@@ -205,6 +205,64 @@ fn outcomes() -> Vec<Outcome> {
     ]
 }
 
+/// Pods of one workload, of which one stays.
+fn crowded() -> Planned {
+    let mut pods = ["web-1", "web-2", "web-3", "web-4", "db-0"].map(running).to_vec();
+    for pod in &mut pods[..4] {
+        pod.controller = Some(scupper_engine::Controller {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: "web".to_owned(),
+            uid: Uid("set".to_owned()),
+            missing: false,
+        });
+    }
+    let decide = |(place, pod): (usize, &Pod)| Decision {
+        pod: pod.id.uid.clone(),
+        verdict: if place == 1 { Verdict::Keep } else { Verdict::Evict },
+        reason: "has a controller".to_owned(),
+        policy: "kubectl".to_owned(),
+    };
+    let wave = Wave {
+        pods: [0, 2, 3, 4].map(|place| pods[place].id.uid.clone()).to_vec(),
+        ..plan().waves.swap_remove(0)
+    };
+    let plan = Plan {
+        decisions: pods.iter().enumerate().map(decide).collect(),
+        waves: vec![wave],
+        ..Plan::default()
+    };
+    let refused = |pod: &Pod| {
+        let message = "not now".to_owned();
+        (pod.id.clone(), EvictAnswer::Forbidden { message })
+    };
+    Planned {
+        answers: Some(pods[2..].iter().map(refused).collect()),
+        pods,
+        ..planned(Ok(plan))
+    }
+}
+
+#[test]
+fn pods_of_a_workload_share_a_line_unless_each_is_asked_for() {
+    let lines = |list| {
+        let text = plan_for_people(&crowded(), list);
+        let lines = text.lines().filter(|line| line.starts_with("  "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines(PodList::ByWorkload),
+        [
+            "  evict            shop/web-1 and 2 more  has a controller [kubectl]",
+            "  evict            shop/db-0  has a controller [kubectl]",
+            "  stays            shop/web-2  has a controller [kubectl]",
+            "  not allowed      shop/web-3 and 1 more  not now",
+            "  not allowed      shop/db-0  not now",
+        ]
+    );
+    assert_eq!(lines(PodList::Each).len(), 8);
+}
+
 #[test]
 fn plans_and_their_substitutes() {
     let ended = outcomes().into_iter().map(|outcome| Planned {
@@ -235,7 +293,19 @@ fn plans_and_their_substitutes() {
         with_flags: Some((vec!["--ignore-daemonsets", "--force"], Box::new(rest))),
         ..planned(Err(outcomes().swap_remove(0)))
     };
+    let as_driver = Planned {
+        asked_by: PlannedTrigger {
+            is_as_driver: true,
+            ..PlannedTrigger::default()
+        },
+        with_flags: Some((
+            vec!["drain.ignore-daemonsets", "drain.force"],
+            Box::new(planned(Ok(Plan::default()))),
+        )),
+        ..planned(Err(outcomes().swap_remove(0)))
+    };
     let all = [
+        as_driver,
         lacking(planned(Ok(plan()))),
         lacking(Planned {
             findings: with_everything().findings,
@@ -251,7 +321,10 @@ fn plans_and_their_substitutes() {
         planned(Ok(Plan::default())),
     ];
     let all: Vec<_> = all.into_iter().chain(ended).chain(refused.take(2)).collect();
-    let people = all.iter().map(plan_for_people).collect::<Vec<_>>();
+    let people = all
+        .iter()
+        .map(|planned| plan_for_people(planned, PodList::default()))
+        .collect::<Vec<_>>();
     let programs = all
         .iter()
         .map(|it| serde_json::to_string_pretty(&plan_for_programs(it)).unwrap());

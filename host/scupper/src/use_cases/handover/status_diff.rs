@@ -1,5 +1,6 @@
 //! What is worth telling of a node between two looks at it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_api::{ClaimStatus, LifecycleEvent};
@@ -68,7 +69,7 @@ impl StatusDiff {
             of_node.extend(self.of_cordon(&status.node, mark));
             of_node.extend(self.of_hooks(mark, view));
         }
-        of_node.extend(self.of_pods(status));
+        of_node.extend(self.of_pods(status, now));
         of_node.extend(self.of_waits(status, now));
         // What happens to the node until its turn has come is the other one's.
         if !is_queued {
@@ -144,10 +145,20 @@ impl StatusDiff {
         let changed = now
             .into_iter()
             .filter(|(kind, said)| before.get(kind) != Some(said));
-        let seen = changed.map(|(kind, (status, message))| FollowEvent::Condition {
-            condition: format!("{kind}={status}"),
-            message,
-        });
+        // Two that say the same are told once: of a drain under way that it is, of one that is done that it is drained.
+        let mut told: BTreeMap<String, String> = BTreeMap::new();
+        for (kind, (status, message)) in changed {
+            let is_true = status == "True";
+            let condition = format!("{kind}={status}");
+            match told.entry(message) {
+                Entry::Vacant(entry) => drop(entry.insert(condition)),
+                Entry::Occupied(mut entry) if is_true => drop(entry.insert(condition)),
+                Entry::Occupied(_) => {}
+            }
+        }
+        let seen = told
+            .into_iter()
+            .map(|(message, condition)| FollowEvent::Condition { condition, message });
         seen.collect()
     }
 
@@ -229,16 +240,14 @@ impl StatusDiff {
         (lifted && !was_lifted).then_some(FollowEvent::Uncordoned)
     }
 
-    fn of_pods(&mut self, status: &NodeStatus) -> Vec<FollowEvent> {
-        let now: BTreeMap<_, _> = status
-            .pods
-            .iter()
-            .map(|pod| (pod.id.uid.clone(), pod.id.clone()))
-            .collect();
-        let before = std::mem::replace(&mut self.pods, now);
+    fn of_pods(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
+        let here = status.pods.iter();
+        let here = here.map(|pod| (pod.id.uid.clone(), pod.id.clone()));
+        let before = std::mem::replace(&mut self.pods, here.collect());
         let gone = before.into_iter().filter(|(uid, _)| !self.pods.contains_key(uid));
-        let here = self.pods.len();
-        gone.map(|(_, pod)| FollowEvent::PodGone { pod, here }).collect()
+        let remaining = status.to_go(now);
+        gone.map(|(_, pod)| FollowEvent::PodGone { pod, remaining })
+            .collect()
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {

@@ -43,6 +43,8 @@ pub struct PlannedTrigger {
     pub requests: Vec<String>,
     /// It takes only the pods that they name.
     pub is_partial: bool,
+    /// The driver's settings apply, which only its configuration changes.
+    pub is_as_driver: bool,
 }
 
 /// A command.
@@ -53,12 +55,13 @@ impl Default for PlannedTrigger {
             name: PLAN_NAME.to_owned(),
             requests: Vec::new(),
             is_partial: false,
+            is_as_driver: false,
         }
     }
 }
 
 impl PlannedTrigger {
-    pub(super) fn of(request: &Request, served: Option<&ServedRequests>) -> Self {
+    pub(super) fn of(request: &Request, served: Option<&ServedRequests>, is_as_driver: bool) -> Self {
         let served = served.iter().flat_map(|served| &served.requests);
         Self {
             trigger: Trigger::of(&request.trigger),
@@ -67,6 +70,7 @@ impl PlannedTrigger {
                 .map(|request| format!("{}/{}", request.namespace, request.name))
                 .collect(),
             is_partial: request.settings.filters.only_pods.is_some(),
+            is_as_driver,
         }
     }
 }
