@@ -220,6 +220,44 @@ impl<'a> Draft<'a> {
         self.place(&pod.uid, wave);
     }
 
+    /// Lets these waves leave one after the other, in this order. New names add waves after all others; the finished plan
+    /// omits waves without pods. Waves with other names stay where they are, and so do those that a policy
+    /// [holds](Self::hold): their times order them.
+    ///
+    /// ```
+    /// # use scupper_sdk::{Draft, Plan, testing::pod};
+    /// let pods = [pod("shop/web"), pod("shop/db"), pod("batch/report")];
+    /// let mut draft = Draft::new(&pods, Plan::default());
+    /// draft.order_waves(["stateless", "stateful"]);
+    /// for (pod, wave) in pods.iter().zip(["stateless", "stateful", "last"]) {
+    ///     draft.evict(pod, "leaves");
+    ///     draft.move_to_wave(pod, wave);
+    /// }
+    /// ```
+    pub fn order_waves<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        let names = names.into_iter().filter(|name| Hold::of_wave(name).is_none());
+        let mut wanted: Vec<usize> = Vec::new();
+        for name in names {
+            let at = self.wave_position(name);
+            if !wanted.contains(&at) {
+                wanted.push(at);
+            }
+        }
+        let mut slots = wanted.clone();
+        slots.sort_unstable();
+        let from = |at: usize| {
+            let slot = slots.iter().position(|slot| *slot == at);
+            slot.and_then(|slot| wanted.get(slot)).copied().unwrap_or(at)
+        };
+        // Where each wave stands afterwards comes from there.
+        let sources: Vec<usize> = (0..self.waves.len()).map(from).collect();
+        let waves = sources.iter().filter_map(|&at| self.waves.get(at).cloned());
+        self.waves = waves.collect();
+        for (place, _) in self.places.iter_mut().flatten() {
+            *place = sources.iter().position(|at| at == place).unwrap_or(*place);
+        }
+    }
+
     /// The limits of a wave, by its name. A new name adds a wave after all others; the finished plan omits waves without
     /// pods.
     pub fn wave(&mut self, name: &str) -> WaveLimits<'_> {

@@ -107,6 +107,37 @@ fn a_reason_is_one_line_of_at_most_256_bytes() {
 }
 
 #[test]
+fn waves_leave_in_the_order_that_is_asked_for() {
+    let pods = ["a/web", "a/db", "a/job", "a/x"].map(pod);
+    let moved = |draft: &mut Draft<'_>| {
+        for (pod, wave) in pods.iter().zip(["web", "db", "job"]) {
+            draft.move_to_wave(pod, wave);
+        }
+    };
+    let before = waves(&pods, |draft| {
+        draft.order_waves(["job", "db", "web"]);
+        moved(draft);
+    });
+    let after = waves(&pods, |draft| {
+        moved(draft);
+        draft.order_waves(["job", "nobody's", "db", "web", "job"]);
+    });
+    assert_eq!(before, ["all: a/x", "job: a/job", "db: a/db", "web: a/web"]);
+    assert_eq!(after, before);
+    // Others stay where they are.
+    let some = waves(&pods, |draft| {
+        moved(draft);
+        draft.order_waves(["job", "web"]);
+    });
+    assert_eq!(some, ["all: a/x", "job: a/job", "db: a/db", "web: a/web"]);
+    let of_host = waves(&pods, |draft| {
+        moved(draft);
+        draft.order_waves(["web", "all"]);
+    });
+    assert_eq!(of_host, ["web: a/web", "all: a/x", "db: a/db", "job: a/job"]);
+}
+
+#[test]
 fn pods_move_to_waves_in_the_order_of_the_moves() {
     let pods = three();
     let moved = waves(&pods, |draft| {

@@ -32,11 +32,13 @@ fn every_error() {
         ConfigError::Wrong {
             file: file(),
             problems: (1..3).map(problem).collect(),
+            readable: Vec::new(),
         },
     ];
     let many = [ConfigError::Wrong {
         file: file(),
         problems: (1..200).map(problem).collect(),
+        readable: Vec::new(),
     }];
     let last = scupper_common::error::chain(&many[0]);
     let last = last.lines().last().unwrap();

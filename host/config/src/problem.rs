@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use scupper_policy_spec::PolicySpec;
 use thiserror::Error;
 
 use super::place::{FieldPath, Position};
@@ -11,6 +12,9 @@ use super::read::MOST_BYTES;
 
 /// The most problems reported at once; a user with more fixes these first.
 const TOLD: usize = 100;
+
+/// The fields of a policy that loading it needs.
+const LOADED_BY: [&str; 5] = ["name", "module", "sha256", "grants", "config"];
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
@@ -37,6 +41,8 @@ pub enum ConfigError {
         file: PathBuf,
         /// The errors, in the order of the file. Never empty.
         problems: Vec<Problem>,
+        /// The policies that can be loaded all the same, to see what else is wrong.
+        readable: Vec<PolicySpec>,
     },
 }
 
@@ -94,6 +100,19 @@ impl Problems {
     }
 
     /// The value, unless there is a problem.
+    /// No problem is in a field by which a policy is loaded.
+    pub(super) fn is_readable(&self, policy: usize) -> bool {
+        let path = FieldPath::default().key("policies").item(policy);
+        let fields = LOADED_BY.map(|field| path.key(field).to_string());
+        let is_in = |problem: &Problem| {
+            let rest = fields
+                .iter()
+                .find_map(|field| problem.field.strip_prefix(field.as_str()));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        !self.0.iter().any(is_in)
+    }
+
     pub(super) fn end<T>(mut self, file: &Path, value: T) -> Result<T, ConfigError> {
         if self.0.is_empty() {
             return Ok(value);
@@ -102,6 +121,7 @@ impl Problems {
         Err(ConfigError::Wrong {
             file: file.to_owned(),
             problems: self.0,
+            readable: Vec::new(),
         })
     }
 }

@@ -73,7 +73,17 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
         );
         problems.add(Position { line: 1, column: 1 }, &FieldPath::default(), message);
     }
-    problems.end(file, configuration)
+    let policies = configuration.policies.iter().enumerate();
+    let loadable = policies.filter(|(place, policy)| !policy.name.is_empty() && problems.is_readable(*place));
+    let loadable: Vec<_> = loadable.map(|(_, policy)| policy.clone()).collect();
+    problems.end(file, configuration).map_err(|error| match error {
+        ConfigError::Wrong { file, problems, .. } => ConfigError::Wrong {
+            file,
+            problems,
+            readable: loadable,
+        },
+        error => error,
+    })
 }
 
 fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Problems) {

@@ -49,7 +49,7 @@ pub enum SourceError {
     Native,
     /// It is a module, not a component.
     #[error(
-        "it is a core module, not a component: build it with `cargo xtask`, or wrap it with `wasm-tools component new`"
+        "it is a core module, not a component: build it with `scupper policy build`, or wrap it with `wasm-tools component new`"
     )]
     CoreModule,
     /// It violates the rules of WebAssembly.

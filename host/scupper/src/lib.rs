@@ -37,7 +37,8 @@ pub use exit::Exit;
 pub use node::plan_for_people;
 pub use options::{OptionsError, desired_policies, traces_from_env};
 pub use output::{
-    ColourMode, DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, no_yaml, print, wrong_options,
+    ColourMode, DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, inform, no_yaml, print,
+    wrong_options,
 };
 pub use process::run_process;
 pub use use_cases::{CommandError, HandOverError, Planned, PlannedTrigger, StatusOptions, status};

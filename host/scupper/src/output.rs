@@ -213,7 +213,7 @@ pub(crate) fn warn(text: &str) {
 }
 
 /// Says what else was done, where standard output has the result.
-pub(crate) fn inform(text: &str) {
+pub fn inform(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
 }
 

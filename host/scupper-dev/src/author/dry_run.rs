@@ -56,6 +56,7 @@ impl DryRun {
         workbench: &OfflineRuntime,
         mut spec: PolicySpec,
         snapshot: Snapshot,
+        settings: Settings,
     ) -> Result<Self, PolicyLoadError> {
         // Whatever the configuration says: the author waits for the answer.
         spec.on_failure = OnFailure {
@@ -97,7 +98,7 @@ impl DryRun {
             intent: Intent::Drain,
             node,
             deadline: None,
-            settings: Settings::default(),
+            settings,
             policies: policies.infos(),
         };
         Ok(Self {

@@ -31,7 +31,7 @@ mod values;
 pub(crate) use assertions::Difference;
 pub(crate) use dry_run::{DryRun, Figures, Stepped};
 pub(crate) use new::{Kind, new};
-pub(crate) use offline::OfflineRuntime;
+pub(crate) use offline::{OfflineRuntime, PolicyLoadError};
 pub(crate) use scenario::{ScenarioError, ScenarioResult, run_scenario};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use specs::PolicyChoice;

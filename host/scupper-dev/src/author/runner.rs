@@ -46,6 +46,8 @@ pub(super) struct HookAnswer {
     /// The wave, the pod as `namespace/name`, or nothing.
     pub(super) subject: String,
     pub(super) outcome: StepOutcome,
+    /// The time since the start of the drain.
+    pub(super) after: Duration,
     /// The requests sent: `METHOD URL`.
     pub(super) sent: Vec<String>,
     /// The Kubernetes Events emitted: `REASON of OBJECT: NOTE`.
@@ -318,6 +320,7 @@ impl ScenarioRunner {
                 phase: step.phase,
                 subject: self.subject(&step.subject),
                 outcome: outcome.clone(),
+                after: self.took(),
                 sent,
                 emitted,
             }),

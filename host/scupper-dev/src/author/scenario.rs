@@ -9,7 +9,7 @@ use scupper_engine::{HumanDuration, Intent, PodRef, Request, Time, whole_millis}
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::assertions::{Assertions, Difference};
+use super::assertions::{Assertions, Difference, describe};
 use super::cluster_access::SharedCluster;
 use super::drain_requests;
 use super::form::{ExpectForm, ScenarioForm, StepForm};
@@ -301,7 +301,16 @@ impl ScenarioRun {
                     let stop = self.runner.go(&Until::Answer(&wanted), at_most).await;
                     let last = self.runner.answers.len().checked_sub(1);
                     if stop != Stop::There {
-                        let actual = self.instead(stop);
+                        // The next answer counts, and the last one was before.
+                        let before = self.runner.answers.iter().take(self.heard);
+                        let before = before.rev().find(|answer| wanted(answer)).map(|answer| {
+                            let at = HumanDuration(answer.after);
+                            format!(
+                                "; it answered last at {at}, before this step: {}",
+                                describe(&answer.outcome)
+                            )
+                        });
+                        let actual = self.instead(stop) + &before.unwrap_or_default();
                         assertions.differ(
                             format!("{phase} is called"),
                             format!("within {}", HumanDuration(within)),

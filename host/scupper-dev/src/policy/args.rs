@@ -134,6 +134,9 @@ pub(crate) struct RunArgs {
     /// Simulate the whole drain, for up to a simulated day
     #[arg(long)]
     pub drain: bool,
+    /// Also evict pods without a controller, because of which a plan would be refused
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `scupper policy bench`

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use scupper_engine::{HookPhase, HumanDuration, StepOutcome, whole_millis};
+use scupper_engine::{HookPhase, HumanDuration, Settings, StepOutcome, whole_millis};
 use serde_json::json;
 
 use super::args::{BenchArgs, PolicyChoiceArgs, RunArgs};
-use crate::author::{DryRun, Figures, OfflineRuntime, PolicyChoice, Snapshot, Stepped};
-use scupper::{Exit, fail, plan_for_people, print};
-use scupper_policy::{Compilation, PolicyUsage};
+use crate::author::{DryRun, Figures, OfflineRuntime, PolicyChoice, PolicyLoadError, Snapshot, Stepped};
+use scupper::{Exit, fail, inform, plan_for_people, print};
+use scupper_policy::{Compilation, LoadFault, PolicyUsage};
 use scupper_policy_spec::PolicySpec;
 use scupper_report::{Format, PodList};
 
@@ -18,7 +18,7 @@ pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
         Err(error) => return fail(&error, Exit::Config),
     };
     let node = snapshot.node.name.clone();
-    let mut rehearsal = match begin(&args.policy, snapshot).await {
+    let mut rehearsal = match begin(args, snapshot).await {
         Ok(rehearsal) => rehearsal,
         Err(code) => return code,
     };
@@ -59,9 +59,9 @@ pub(super) async fn bench(args: &BenchArgs, format: Format) -> ExitCode {
         Err(code) => return code,
     };
     let snapshot = Snapshot::of_pods(args.pods);
-    let mut rehearsal = match DryRun::begin(&workbench, spec.clone(), snapshot).await {
+    let mut rehearsal = match DryRun::begin(&workbench, spec.clone(), snapshot, Settings::default()).await {
         Ok(rehearsal) => rehearsal,
-        Err(error) => return fail(&error, Exit::Config),
+        Err(error) => return not_loaded(&error),
     };
     let compiled = match workbench.compile(&spec).await {
         Ok(compiled) => compiled,
@@ -85,11 +85,31 @@ fn workbench(args: &PolicyChoiceArgs) -> Result<(OfflineRuntime, PolicySpec), Ex
     Ok((workbench, spec))
 }
 
-async fn begin(args: &PolicyChoiceArgs, snapshot: Snapshot) -> Result<DryRun, ExitCode> {
-    let (workbench, spec) = workbench(args)?;
-    DryRun::begin(&workbench, spec, snapshot)
+async fn begin(args: &RunArgs, snapshot: Snapshot) -> Result<DryRun, ExitCode> {
+    let (workbench, spec) = workbench(&args.policy)?;
+    let mut settings = Settings::default();
+    settings.filters.force |= args.force;
+    DryRun::begin(&workbench, spec, snapshot, settings)
         .await
-        .map_err(|error| fail(&error, Exit::Config))
+        .map_err(|error| not_loaded(&error))
+}
+
+/// The policy rejects its configuration: here it comes from the command line.
+fn not_loaded(error: &PolicyLoadError) -> ExitCode {
+    let code = fail(error, Exit::Config);
+    if let PolicyLoadError::Load(error) = error
+        && let LoadFault::Config(problems) = error.fault.as_ref()
+    {
+        let key = problems
+            .iter()
+            .map(|problem| problem.key.as_str())
+            .find(|key| !key.is_empty());
+        inform(&format!(
+            "to set a key of its configuration: --set {}=VALUE",
+            key.unwrap_or("KEY")
+        ));
+    }
+    code
 }
 
 fn steps_for_people(phase: HookPhase, steps: &[Stepped], format: Format) -> String {

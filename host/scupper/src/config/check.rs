@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::CheckArgs;
 use crate::exit::Exit;
@@ -14,14 +14,16 @@ use scupper_policy::{LoadError, LoadFault, MissingGrant};
 use scupper_report::Format;
 
 pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
-    let configuration = match scupper_config::read(&args.file) {
-        Ok(configuration) => configuration,
-        Err(error) => return wrong(&args.file, &error, format),
+    let read = scupper_config::read(&args.file);
+    let policies = match &read {
+        Ok(configuration) => configuration.policies.clone(),
+        Err(ConfigError::Wrong { readable, .. }) => readable.clone(),
+        Err(_) => Vec::new(),
     };
     let mut trials = Vec::new();
-    if args.policies {
+    if args.policies && !policies.is_empty() {
         let options = PoliciesOptions {
-            policies: configuration.policies.clone(),
+            policies,
             cache: args.policy_cache.clone(),
             ..PoliciesOptions::default()
         };
@@ -30,6 +32,10 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
             Err(error) => return driver_failed(&error),
         };
     }
+    let configuration = match read {
+        Ok(configuration) => configuration,
+        Err(error) => return wrong(&args.file, &error, &trials, format),
+    };
     let good = trials.iter().all(|trial| trial.result.is_ok());
     match format {
         Format::Json => print(&to_json(&configuration, &trials).to_string()),
@@ -43,9 +49,15 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
     if good { Exit::Done } else { Exit::Config }.into()
 }
 
-fn wrong(file: &Path, error: &ConfigError, format: Format) -> ExitCode {
+/// What is wrong with the file, and with its policies as far as they can be read.
+fn wrong(file: &Path, error: &ConfigError, trials: &[PolicyCheckResult], format: Format) -> ExitCode {
     let (Format::Json, ConfigError::Wrong { problems, .. }) = (format, error) else {
-        return fail(error, Exit::Config);
+        let code = fail(error, Exit::Config);
+        trials
+            .iter()
+            .filter(|trial| trial.result.is_err())
+            .for_each(report);
+        return code;
     };
     let problem = |problem: &scupper_config::Problem| {
         json!({
@@ -56,7 +68,9 @@ fn wrong(file: &Path, error: &ConfigError, format: Format) -> ExitCode {
         })
     };
     let problems: Vec<_> = problems.iter().map(problem).collect();
-    print(&json!({ "file": file, "problems": problems }).to_string());
+    let mut reported = json!({ "file": file, "problems": problems });
+    add_loaded(&mut reported, trials);
+    print(&reported.to_string());
     Exit::Config.into()
 }
 
@@ -107,17 +121,7 @@ fn lines_to_add(error: &LoadError) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-fn to_json(configuration: &Configuration, trials: &[PolicyCheckResult]) -> serde_json::Value {
-    let policy = |trial: &PolicyCheckResult| match &trial.result {
-        Ok(description) => json!({ "name": trial.name, "sha256": description.digest }),
-        Err(error) => {
-            let missing = match &*error.fault {
-                LoadFault::NotGranted(missing) => MissingGrant::yaml(missing),
-                _ => Vec::new(),
-            };
-            json!({ "name": trial.name, "error": scupper_driver::chain(error), "missing-grants": missing })
-        }
-    };
+fn to_json(configuration: &Configuration, trials: &[PolicyCheckResult]) -> Value {
     let names: Vec<_> = configuration
         .policies
         .iter()
@@ -129,8 +133,22 @@ fn to_json(configuration: &Configuration, trials: &[PolicyCheckResult]) -> serde
         "problems": [],
         "policies": names,
     });
+    add_loaded(&mut reported, trials);
+    reported
+}
+
+fn add_loaded(reported: &mut Value, trials: &[PolicyCheckResult]) {
+    let policy = |trial: &PolicyCheckResult| match &trial.result {
+        Ok(description) => json!({ "name": trial.name, "sha256": description.digest }),
+        Err(error) => {
+            let missing = match &*error.fault {
+                LoadFault::NotGranted(missing) => MissingGrant::yaml(missing),
+                _ => Vec::new(),
+            };
+            json!({ "name": trial.name, "error": scupper_driver::chain(error), "missing-grants": missing })
+        }
+    };
     if let Some(reported) = reported.as_object_mut().filter(|_| !trials.is_empty()) {
         reported.insert("loaded".to_owned(), trials.iter().map(policy).collect());
     }
-    reported
 }

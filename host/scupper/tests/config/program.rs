@@ -53,6 +53,30 @@ fn the_published_schema_is_the_one_that_is_printed() {
     );
 }
 
+/// Whoever mends the first sees the others at once.
+#[test]
+fn a_wrong_field_does_not_hide_what_is_wrong_with_the_policies() {
+    let folder = Folder::new(
+        "drain:\n  slow: true\npolicies:\n  - {name: absent, module: absent.wasm, limit: 1}\n  - {name: unread, module: 7}\n",
+    );
+    let people = folder.check(&["--policies"]);
+    assert_eq!(people.code, Some(3), "{people:#?}");
+    for words in [
+        "drain.slow",
+        "policies[0].limit",
+        "policies[1].module",
+        "policy absent: ",
+    ] {
+        assert!(people.stderr.contains(words), "{words}: {people:#?}");
+    }
+    // Of what cannot be read nothing is said twice.
+    assert!(!people.stderr.contains("policy unread"), "{people:#?}");
+    let programs = folder.check(&["--policies", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&programs.stdout).unwrap();
+    assert_eq!(json["problems"].as_array().map(Vec::len), Some(3), "{json:#}");
+    assert_eq!(json["loaded"][0]["name"], "absent", "{json:#}");
+}
+
 #[test]
 fn an_invalid_policy_name_gets_the_same_message_everywhere() {
     let (long, fits) = ("a".repeat(41), "a".repeat(40));
