@@ -49,44 +49,68 @@ fn they_are_read_without_a_problem() {
     }
 }
 
-/// The YAML in the policies' readmes is what people copy first.
+/// Where the image has the policies.
+const IN_IMAGE: &str = "/usr/share/scupper/policies/";
+
+/// YAML that is no configuration of the driver, by how it begins. What else tests it: the overlays in `real_deploy`, the
+/// tutorial in `scupper-dev/tests/author`; Cluster API's objects are not ours.
+const OTHERS: [&str; 4] = [
+    "apiVersion: kustomize.config.k8s.io/",
+    "patches:\n  - target: {kind: DaemonSet, name: scupper}",
+    "kind: MachineDeployment\n",
+    "about: ",
+];
+
+/// All pages of the repository.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_str().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            if !name.starts_with('.') && !["target", "node_modules", "dist", "template"].contains(&name) {
+                pages(&path, found);
+            }
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The YAML in the pages is what people copy first: into the `scupper.yaml` of the image, which has the policies in a
+/// folder of its own.
 #[test]
-fn the_yaml_in_the_readmes_of_policies_loads() {
+fn the_yaml_of_every_page_works_in_the_image() {
     let built = policies();
-    let mut failed = Vec::new();
-    for (policy, readme, least) in [
-        (
-            "openstack",
-            include_str!("../../../../plugins/openstack/README.md"),
-            2,
-        ),
-        ("slurm", include_str!("../../../../plugins/slurm/README.md"), 3),
-        (
-            "namespace-modes",
-            include_str!("../../../../plugins/namespace-modes/README.md"),
-            1,
-        ),
-        ("jobs", include_str!("../../../../plugins/jobs/README.md"), 1),
-        ("gpu", include_str!("../../../../plugins/gpu/README.md"), 1),
-        ("gangs", include_str!("../../../../plugins/gangs/README.md"), 1),
-    ] {
-        let blocks: Vec<&str> = readme
-            .split("```yaml\n")
-            .skip(1)
-            .filter_map(|rest| rest.split("```").next())
-            .collect();
-        assert!(blocks.len() >= least, "{policy}: {blocks:#?}");
-        for (number, block) in blocks.into_iter().enumerate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    pages(&root, &mut found);
+    let (mut failed, mut loaded) = (Vec::new(), 0);
+    for page in found {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let blocks = text.split("```yaml\n").skip(1);
+        for (number, block) in blocks.filter_map(|rest| rest.split("```").next()).enumerate() {
+            if OTHERS.iter().any(|other| block.starts_with(other)) || block.contains("module: target/") {
+                continue;
+            }
+            let name = page.strip_prefix(&root).unwrap().display().to_string();
+            let is_there = !block.contains("module: ") || block.contains(&format!("module: {IN_IMAGE}"));
+            assert!(is_there, "{name}: the image has its policies in {IN_IMAGE}: {block}");
+            let head = if block.starts_with("apiVersion: ") { "" } else { HEAD };
+            let none = if block.contains("policies:") { "" } else { "policies: []\n" };
+            let block = block.replace(IN_IMAGE, "");
             // Modules are beside the file.
-            let file = built.join(format!("readme-{policy}-{number}.yaml"));
-            std::fs::write(&file, format!("{HEAD}{block}")).unwrap();
+            let file = built.join(format!("{}-{number}.yaml", name.replace('/', "-")));
+            std::fs::write(&file, format!("{head}{none}{block}")).unwrap();
             let run = scupper(&["config", "check", "--policies", file.to_str().unwrap()], LIMIT);
+            loaded += 1;
             if run.code != Some(0) {
-                failed.push(run);
+                failed.push((name, run));
             }
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+    assert!(loaded >= 15, "{loaded} blocks");
 }
 
 /// As the driver would load them: compiled, described, granted their requests, with a valid configuration.
