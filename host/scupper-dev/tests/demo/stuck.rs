@@ -14,16 +14,12 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         one,
         "budget shop/cart blocks 1 pod",
         &["0 evictions allowed now", "1 healthy pod needed, 1 healthy"],
-        "kubectl -n shop describe pdb cart",
+        "kubectl -n shop scale replicaset cart --replicas 2",
     );
     line(
         one,
         "shop/cart-1",
-        &[
-            "BudgetExhausted",
-            "disruption budget cart",
-            "needs 1 healthy pod and has 1",
-        ],
+        &["BudgetExhausted", "for ", "(ReplicaSet cart, 1 of 1 ready)"],
     );
     // The finalizer: its name, and since when it blocks.
     facts(
