@@ -122,19 +122,43 @@ fn waves_leave_in_the_order_that_is_asked_for() {
         moved(draft);
         draft.order_waves(["job", "nobody's", "db", "web", "job"]);
     });
-    assert_eq!(before, ["all: a/x", "job: a/job", "db: a/db", "web: a/web"]);
+    assert_eq!(
+        before,
+        [
+            "all: uid-of-a-x",
+            "job: uid-of-a-job",
+            "db: uid-of-a-db",
+            "web: uid-of-a-web"
+        ]
+    );
     assert_eq!(after, before);
     // Others stay where they are.
     let some = waves(&pods, |draft| {
         moved(draft);
         draft.order_waves(["job", "web"]);
     });
-    assert_eq!(some, ["all: a/x", "job: a/job", "db: a/db", "web: a/web"]);
+    assert_eq!(
+        some,
+        [
+            "all: uid-of-a-x",
+            "job: uid-of-a-job",
+            "db: uid-of-a-db",
+            "web: uid-of-a-web"
+        ]
+    );
     let of_host = waves(&pods, |draft| {
         moved(draft);
         draft.order_waves(["web", "all"]);
     });
-    assert_eq!(of_host, ["web: a/web", "all: a/x", "db: a/db", "job: a/job"]);
+    assert_eq!(
+        of_host,
+        [
+            "web: uid-of-a-web",
+            "all: uid-of-a-x",
+            "db: uid-of-a-db",
+            "job: uid-of-a-job"
+        ]
+    );
 }
 
 #[test]

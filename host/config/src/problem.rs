@@ -1,5 +1,6 @@
 //! The errors of a configuration file.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,17 +101,15 @@ impl Problems {
     }
 
     /// The value, unless there is a problem.
-    /// No problem is in a field by which a policy is loaded.
-    pub(super) fn is_readable(&self, policy: usize) -> bool {
-        let path = FieldPath::default().key("policies").item(policy);
-        let fields = LOADED_BY.map(|field| path.key(field).to_string());
-        let is_in = |problem: &Problem| {
-            let rest = fields
-                .iter()
-                .find_map(|field| problem.field.strip_prefix(field.as_str()));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        !self.0.iter().any(is_in)
+    /// The positions of policies with a problem in a field that loading them needs.
+    pub(super) fn unreadable(&self) -> BTreeSet<usize> {
+        let places = self.0.iter().filter_map(|problem| {
+            let (place, field) = problem.field.strip_prefix("policies[")?.split_once(']')?;
+            let field = field.strip_prefix('.')?;
+            let field = field.split(['.', '[']).next()?;
+            LOADED_BY.contains(&field).then(|| place.parse().ok()).flatten()
+        });
+        places.collect()
     }
 
     pub(super) fn end<T>(mut self, file: &Path, value: T) -> Result<T, ConfigError> {

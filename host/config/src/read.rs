@@ -73,15 +73,18 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
         );
         problems.add(Position { line: 1, column: 1 }, &FieldPath::default(), message);
     }
-    let policies = configuration.policies.iter().enumerate();
-    let loadable = policies.filter(|(place, policy)| !policy.name.is_empty() && problems.is_readable(*place));
-    let loadable: Vec<_> = loadable.map(|(_, policy)| policy.clone()).collect();
+    let (unreadable, policies) = (problems.unreadable(), configuration.policies.clone());
     problems.end(file, configuration).map_err(|error| match error {
-        ConfigError::Wrong { file, problems, .. } => ConfigError::Wrong {
-            file,
-            problems,
-            readable: loadable,
-        },
+        ConfigError::Wrong { file, problems, .. } => {
+            let policies = policies.into_iter().enumerate();
+            let readable =
+                policies.filter(|(place, policy)| !policy.name.is_empty() && !unreadable.contains(place));
+            ConfigError::Wrong {
+                file,
+                problems,
+                readable: readable.map(|(_, policy)| policy).collect(),
+            }
+        }
         error => error,
     })
 }

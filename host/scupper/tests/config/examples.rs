@@ -95,9 +95,20 @@ fn the_yaml_of_every_page_works_in_the_image() {
             }
             let name = page.strip_prefix(&root).unwrap().display().to_string();
             let is_there = !block.contains("module: ") || block.contains(&format!("module: {IN_IMAGE}"));
-            assert!(is_there, "{name}: the image has its policies in {IN_IMAGE}: {block}");
-            let head = if block.starts_with("apiVersion: ") { "" } else { HEAD };
-            let none = if block.contains("policies:") { "" } else { "policies: []\n" };
+            assert!(
+                is_there,
+                "{name}: the image has its policies in {IN_IMAGE}: {block}"
+            );
+            let head = if block.starts_with("apiVersion: ") {
+                ""
+            } else {
+                HEAD
+            };
+            let none = if block.contains("policies:") {
+                ""
+            } else {
+                "policies: []\n"
+            };
             let block = block.replace(IN_IMAGE, "");
             // Modules are beside the file.
             let file = built.join(format!("{}-{number}.yaml", name.replace('/', "-")));

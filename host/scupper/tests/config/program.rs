@@ -65,12 +65,12 @@ fn a_wrong_field_does_not_hide_what_is_wrong_with_the_policies() {
         "drain.slow",
         "policies[0].limit",
         "policies[1].module",
-        "policy absent: ",
+        "policy `absent`",
     ] {
         assert!(people.stderr.contains(words), "{words}: {people:#?}");
     }
     // Of what cannot be read nothing is said twice.
-    assert!(!people.stderr.contains("policy unread"), "{people:#?}");
+    assert!(!people.stderr.contains("`unread`"), "{people:#?}");
     let programs = folder.check(&["--policies", "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&programs.stdout).unwrap();
     assert_eq!(json["problems"].as_array().map(Vec::len), Some(3), "{json:#}");
