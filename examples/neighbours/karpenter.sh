@@ -8,9 +8,11 @@ driver=${DRIVER:-drain.slm.k8s.io}
 
 while sleep "${EVERY:-5}"; do
     for node in $(kubectl get nodes -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
-        drained='{.status.conditions[?(@.type=="Drained")].status}'
-        drained=$(kubectl get node "$node" --ignore-not-found -o jsonpath="$drained") || continue
-        [ "$drained" != True ] || continue
+        state='exists {.status.conditions[?(@.type=="Drained")].status}'
+        state=$(kubectl get node "$node" --ignore-not-found -o jsonpath="$state") || continue
+        case $state in
+        "" | "exists True") continue ;; # Nothing is left to drain.
+        esac
         # Changes nothing while that drain runs. One that has failed begins again.
         kubectl apply -f - <<EOF || continue
 apiVersion: lifecycle.k8s.io/v1alpha1

@@ -209,7 +209,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts a pod at the end of a wave. This does not change whether the pod leaves. A new name adds a wave after all
-    /// others. A pod that an earlier policy holds stays in its wave, unless this one holds it for as long.
+    /// others. A pod that an earlier policy holds stays in its wave, unless this one holds it for as long. A name that ends
+    /// like `-after-10m` is that of a [hold](Self::hold).
     pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {
         let is_removed = self.decision(pod).is_some_and(|it| it.verdict.removes());
         let own = Hold::of_wave(wave).map(|(_, hold)| hold);
@@ -220,19 +221,16 @@ impl<'a> Draft<'a> {
         self.place(&pod.uid, wave);
     }
 
-    /// Lets these waves leave one after the other, in this order. New names add waves after all others; the finished plan
-    /// omits waves without pods. Waves with other names stay where they are, and so do those that a policy
-    /// [holds](Self::hold): their times order them.
+    /// Lets these waves leave one after the other, in this order, from the place of the first of them on. New names add
+    /// waves after all others; the finished plan omits waves without pods. Waves with other names keep their order, and so
+    /// do those that a policy [holds](Self::hold): their times order them.
     ///
     /// ```
-    /// # use scupper_sdk::{Draft, Plan, testing::pod};
-    /// let pods = [pod("shop/web"), pod("shop/db"), pod("batch/report")];
-    /// let mut draft = Draft::new(&pods, Plan::default());
+    /// # use scupper_sdk::{Draft, Pod};
+    /// # fn plan(draft: &mut Draft<'_>, database: &Pod) {
     /// draft.order_waves(["stateless", "stateful"]);
-    /// for (pod, wave) in pods.iter().zip(["stateless", "stateful", "last"]) {
-    ///     draft.evict(pod, "leaves");
-    ///     draft.move_to_wave(pod, wave);
-    /// }
+    /// draft.move_to_wave(database, "stateful");
+    /// # }
     /// ```
     pub fn order_waves<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         let names = names.into_iter().filter(|name| Hold::of_wave(name).is_none());
@@ -243,14 +241,11 @@ impl<'a> Draft<'a> {
                 wanted.push(at);
             }
         }
-        let mut slots = wanted.clone();
-        slots.sort_unstable();
-        let from = |at: usize| {
-            let slot = slots.iter().position(|slot| *slot == at);
-            slot.and_then(|slot| wanted.get(slot)).copied().unwrap_or(at)
-        };
-        // Where each wave stands afterwards comes from there.
-        let sources: Vec<usize> = (0..self.waves.len()).map(from).collect();
+        let first = wanted.iter().min().copied().unwrap_or_default();
+        let others = (0..self.waves.len()).filter(|at| !wanted.contains(at));
+        let (before, after): (Vec<usize>, Vec<usize>) = others.partition(|at| *at < first);
+        // Where each wave comes from.
+        let sources = [before, wanted, after].concat();
         let waves = sources.iter().filter_map(|&at| self.waves.get(at).cloned());
         self.waves = waves.collect();
         for (place, _) in self.places.iter_mut().flatten() {

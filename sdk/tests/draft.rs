@@ -132,7 +132,7 @@ fn waves_leave_in_the_order_that_is_asked_for() {
         ]
     );
     assert_eq!(after, before);
-    // Others stay where they are.
+    // Others keep their order.
     let some = waves(&pods, |draft| {
         moved(draft);
         draft.order_waves(["job", "web"]);
@@ -142,8 +142,22 @@ fn waves_leave_in_the_order_that_is_asked_for() {
         [
             "all: uid-of-a-x",
             "job: uid-of-a-job",
-            "db: uid-of-a-db",
-            "web: uid-of-a-web"
+            "web: uid-of-a-web",
+            "db: uid-of-a-db"
+        ]
+    );
+    // No hold delays a wave that was before it.
+    let around_a_hold = waves(&pods, |draft| {
+        draft.move_to_wave(&pods[0], "pods-after-10m");
+        draft.move_to_wave(&pods[1], "late");
+        draft.order_waves(["late", "pods-after-10m", "all"]);
+    });
+    assert_eq!(
+        around_a_hold,
+        [
+            "late: uid-of-a-db",
+            "all: uid-of-a-job uid-of-a-x",
+            "pods-after-10m: uid-of-a-web"
         ]
     );
     let of_host = waves(&pods, |draft| {

@@ -100,7 +100,6 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// The value, unless there is a problem.
     /// The positions of policies with a problem in a field that loading them needs.
     pub(super) fn unreadable(&self) -> BTreeSet<usize> {
         let places = self.0.iter().filter_map(|problem| {
@@ -112,6 +111,7 @@ impl Problems {
         places.collect()
     }
 
+    /// The value, unless there is a problem.
     pub(super) fn end<T>(mut self, file: &Path, value: T) -> Result<T, ConfigError> {
         if self.0.is_empty() {
             return Ok(value);

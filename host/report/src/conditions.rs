@@ -48,6 +48,22 @@ pub fn conditions_of_started(request: &Request) -> Vec<NodeCondition> {
     of_drain(request, pair("True", "False", STARTED, &message))
 }
 
+/// Of the pair, which has one message, people read the condition that is true, and of two that are false the first.
+/// Conditions are given as type, status and text.
+pub fn is_repeated(condition: (&str, &str, &str), all: &[(&str, &str, &str)]) -> bool {
+    const PAIR: [&str; 2] = ["DrainInProgress", "Drained"];
+    let (kind, status, text) = condition;
+    let mut others = all.iter().filter(|(other, _, other_text)| {
+        *other != kind && PAIR.contains(other) && *other_text == text && !text.is_empty()
+    });
+    PAIR.contains(&kind)
+        && others.any(|(_, other, _)| match (status, *other) {
+            ("True", _) => false,
+            (_, "True") => true,
+            _ => kind == "Drained",
+        })
+}
+
 /// The pair of conditions that a notice requires, if any.
 pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
     match notice {
@@ -188,6 +204,30 @@ mod tests {
                 .map(|condition| (condition.kind, condition.status))
                 .collect(),
         )
+    }
+
+    #[test]
+    fn people_read_one_condition_of_the_pair() {
+        let shown = |conditions: &[(&'static str, &'static str, &'static str)]| {
+            let shown = conditions.iter().filter(|it| !is_repeated(**it, conditions));
+            shown
+                .map(|(kind, status, _)| format!("{kind}={status}"))
+                .collect::<Vec<_>>()
+        };
+        let pair = |one, other| shown(&[("DrainInProgress", one, "x"), ("Drained", other, "x")]);
+        assert_eq!(pair("True", "False"), ["DrainInProgress=True"]);
+        assert_eq!(pair("False", "True"), ["Drained=True"]);
+        assert_eq!(pair("False", "False"), ["DrainInProgress=False"]);
+        let others = [
+            ("DrainInProgress", "False", "x"),
+            ("Drained", "True", "y"),
+            ("Other", "True", "x"),
+        ];
+        assert_eq!(shown(&others).len(), 3);
+        assert_eq!(
+            shown(&[("DrainInProgress", "False", ""), ("Drained", "True", "")]).len(),
+            2
+        );
     }
 
     #[test]

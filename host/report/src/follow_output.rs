@@ -73,6 +73,8 @@ pub enum FollowEvent {
         condition: String,
         /// Its message.
         message: String,
+        /// Another line says the same to people.
+        is_repeated: bool,
     },
     /// The driver published its plan.
     Planned {
@@ -174,6 +176,17 @@ impl FollowOutput {
     /// The lines for one observation.
     pub fn lines(&self, format: Format, now: Time, seen: &FollowEvent) -> Vec<String> {
         match format {
+            Format::Human
+                if matches!(
+                    seen,
+                    FollowEvent::Condition {
+                        is_repeated: true,
+                        ..
+                    }
+                ) =>
+            {
+                Vec::new()
+            }
             Format::Human => {
                 let line = |topic: &str, text: &str| timed_line(self.began, now, topic, &one_line(text));
                 let (topic, text) = self.topic_and_text(now, seen);
@@ -223,7 +236,9 @@ impl FollowOutput {
                 ),
             ),
             FollowEvent::NotReady { words } => ("node", not_ready_text(words)),
-            FollowEvent::Condition { condition, message } => ("node", format!("{condition}: {message}")),
+            FollowEvent::Condition {
+                condition, message, ..
+            } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
             FollowEvent::Wave { wave, pods } => ("wave", wave.started_text(*pods)),
             FollowEvent::PolicyMessage { words } => ("policy", words.line()),
@@ -316,7 +331,9 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             "timeoutMilliseconds": timeout.map(whole_millis),
         }),
         FollowEvent::NotReady { words } => json!({ "kind": "nodeNotReady", "message": words }),
-        FollowEvent::Condition { condition, message } => {
+        FollowEvent::Condition {
+            condition, message, ..
+        } => {
             json!({ "kind": "condition", "condition": condition, "message": message })
         }
         FollowEvent::Planned { plan, names, force } => {
@@ -379,6 +396,7 @@ mod tests {
         let seen = FollowEvent::Condition {
             condition: "Drained=False".to_owned(),
             message: "a\nb".to_owned(),
+            is_repeated: false,
         };
         let now = Time::from_millis(2500);
         assert_eq!(

@@ -40,7 +40,9 @@ mod undo;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned};
-pub use conditions::{NodeEvent, conditions_for, conditions_of_started, drained_text, event_for};
+pub use conditions::{
+    NodeEvent, conditions_for, conditions_of_started, drained_text, event_for, is_repeated,
+};
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
@@ -61,7 +63,7 @@ pub use metrics::{DrainMeter, Metrics, MetricsError, PolicyCall, PolicyVersion, 
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
-pub use pod_list::{PodList, name_of_group};
+pub use pod_list::{PodList, group_name};
 pub use policy_message::{PolicyMessage, policy_event_note};
 pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_json};
 pub use readiness::not_ready;

@@ -169,9 +169,10 @@ impl NodeStatus {
         LeftToUndo::of(&self.node, self.leased_drain.as_ref().filter(|_| !is_held))
     }
 
-    /// Pods of a node that nobody drains are only counted.
+    /// Pods of a node that nobody drains are only counted, unless they are ending.
     fn is_listed(&self, held: &RemainingPod<'_>, list: PodList) -> bool {
-        list == PodList::Each || held.reason.is_some() || self.node.checkpoint.is_some()
+        let is_idle = self.node.checkpoint.is_none() && self.planning().is_none();
+        list == PodList::Each || !is_idle || held.pod.deletion.is_some()
     }
 
     fn unlisted(&self, now: Time, list: PodList) -> usize {
@@ -223,7 +224,7 @@ impl NodeStatus {
     }
 
     /// How many pods are still to be evicted; `None`: the draining process has not published a plan.
-    pub fn to_go(&self, now: Time) -> Option<usize> {
+    pub fn pods_to_evict(&self, now: Time) -> Option<usize> {
         let view = self.current_driver_status(now);
         view.filter(|view| view.plan.is_some())?;
         let held = self.remaining_pods(now);

@@ -1,5 +1,5 @@
-//! Which word of a line has a colour: what blocks, what went wrong, what is done, what to type. Everything printed for
-//! people goes through this one table, so that a colour means the same everywhere.
+//! Which word of a line has a colour: what blocks, what went wrong, what is done, what to type. The lines of
+//! drains, plans and states go through this one table, so that a colour means the same everywhere.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ const ENDS: [(&str, Tone); 8] = [
 ];
 
 /// Words behind a name: why a pod stays, and where a node stands.
-const SECOND: [(&str, Tone); 21] = [
+const SECOND: [(&str, Tone); 23] = [
     ("PlannerFailed", Wrong),
     ("HookRunning", Blocks),
     ("VolumesAttached", Blocks),
@@ -63,6 +63,8 @@ const SECOND: [(&str, Tone); 21] = [
     ("NodeUncordoned", Wrong),
     ("KeepsComingBack", Wrong),
     ("ArrivedDuringDrain", Wrong),
+    ("DriverStopping", Blocks),
+    ("Refused", Wrong),
     ("abandoned", Wrong),
     ("failed", Wrong),
     ("waiting", Blocks),

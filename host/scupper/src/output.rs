@@ -23,7 +23,7 @@ pub const DEFAULT_LOG: &str = "warn,scupper=info";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Output format: human, wide (a line for each pod), json or, where a command prints a result, yaml
+    /// Output format: human, wide (one line per pod), json or, where a command prints a result, yaml
     #[arg(
         long,
         short,

@@ -90,6 +90,8 @@ pub(crate) struct EngineRunner {
     is_pre_flight: bool,
     /// What is found in it, once it is known.
     findings: Option<BoxStream<'static, Vec<Finding>>>,
+    /// What is known of them until then.
+    likely: Vec<Finding>,
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
@@ -136,6 +138,7 @@ impl EngineRunner {
             eviction_limit: 0,
             is_pre_flight,
             findings: None,
+            likely: Vec::new(),
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
@@ -198,10 +201,7 @@ impl EngineRunner {
                     self.handle(event);
                 }
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
-                WakeupReason::Found(findings) => {
-                    let now = self.deps.clock.now();
-                    self.reporter.on_findings(now, self.drain.request(), &findings);
-                }
+                WakeupReason::Found(findings) => self.report_found(&findings),
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -258,6 +258,10 @@ impl EngineRunner {
                 quiet = false;
                 if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
+                    let likely = std::mem::take(&mut self.likely);
+                    if self.findings.is_some() {
+                        self.report_found(&likely);
+                    }
                 }
                 self.reporter.on_notice(now, self.drain.request(), &notice);
                 if let Notice::Planned(plan) = &notice {
@@ -276,18 +280,25 @@ impl EngineRunner {
         if std::mem::take(&mut self.is_pre_flight) {
             let volumes = self.local_volumes.borrow().clone();
             let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
+            let likely = known.findings(plan, &std::collections::BTreeMap::new());
             let (cluster, examined) = (self.deps.cluster.clone(), plan.clone());
             let examining = async move { known.examined(&cluster, &examined).await };
             let mut findings = stream::once(examining).boxed();
             match findings.next().now_or_never().flatten() {
                 Some(findings) => self.reporter.on_findings(now, self.drain.request(), &findings),
-                None => self.findings = Some(findings),
+                None => (self.findings, self.likely) = (Some(findings), likely),
             }
             let pods: Vec<_> = self.drain.pods().cloned().collect();
             for text in loosened_texts(plan, &pods) {
                 tracing::warn!("a later policy loosens what an earlier one decided: {text}");
             }
         }
+    }
+
+    fn report_found(&mut self, findings: &[Finding]) {
+        self.findings = None;
+        let now = self.deps.clock.now();
+        self.reporter.on_findings(now, self.drain.request(), findings);
     }
 
     async fn next(
@@ -461,7 +472,7 @@ impl EngineRunner {
     }
 }
 
-/// The next change of volumes, if they are watched.
+/// The next item, if there is a stream.
 async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
     match stream {
         Some(stream) => stream.next().await,

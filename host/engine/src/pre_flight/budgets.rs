@@ -69,7 +69,7 @@ pub(super) fn open_by_one<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Bud
 
 /// The smallest change after which a budget allows an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct BudgetChange {
     /// A change of the budget, such as `minAvailable: 3 -> 2`.
     pub change: String,
     /// More replicas that do the same; `None`: of a percentage they do not help.
@@ -78,20 +78,20 @@ pub struct Opening {
 
 /// What opens a budget, if by its status it allows no eviction even when all its pods are healthy; `None`: it will allow
 /// one, or its spec is unknown.
-pub fn what_opens(budget: &Budget) -> Option<Opening> {
+pub fn what_opens(budget: &Budget) -> Option<BudgetChange> {
     let limit = budget.limit.filter(|_| seems_closed(budget, 0))?;
     let expected = u32::try_from(budget.expected_pods).unwrap_or(0);
     let missing = match limit {
         BudgetLimit::MinAvailable(Amount::Pods(least)) => least.checked_sub(expected),
         _ => None,
     };
-    Some(Opening {
+    Some(BudgetChange {
         change: change(budget, limit, None),
         more_replicas: missing.map(|missing| missing.saturating_add(1)),
     })
 }
 
-impl fmt::Display for Opening {
+impl fmt::Display for BudgetChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.change)?;
         match self.more_replicas {

@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use crate::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
 
-pub use budgets::{Opening, what_opens};
+pub use budgets::{BudgetChange, what_opens};
 pub use local_data::LocalVolumes;
 pub use namespace::{NamespaceState, Owner};
 pub use surge::{Rollout, surges};

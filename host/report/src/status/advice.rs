@@ -91,14 +91,17 @@ fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: O
         let (_, wanted) = workload.ready?;
         let is_whole = i64::from(wanted) == i64::from(budget.expected_pods);
         let kind = workload.kind.to_lowercase();
-        let is_scaled = ["deployment", "replicaset", "statefulset"].contains(&kind.as_str());
+        let is_scaled = ["deployment", "replicaset"].contains(&kind.as_str());
         (is_whole && is_scaled).then(|| {
             let (name, all) = (one_line(&workload.name), wanted.saturating_add(more));
             format!("kubectl -n {namespace} scale {kind} {name} --replicas {all}")
         })
     });
     match replicas {
-        Some(scale) => format!("{scale}    # {CLOSED}; or {}", opening.change),
+        Some(scale) => format!(
+            "{scale}    # if it can run them: {CLOSED}; an autoscaler takes it back; or {}",
+            opening.change
+        ),
         None => format!("{describe}    # {CLOSED}: {opening}"),
     }
 }
@@ -209,11 +212,11 @@ mod tests {
         };
         assert_eq!(
             advice(least(2), 2, Some(&workload("Deployment", 2))),
-            "kubectl -n shop scale deployment web --replicas 3    # it allows no eviction even when all its pods are \
-             healthy; or minAvailable: 2 -> 1"
+            "kubectl -n shop scale deployment web --replicas 3    # if it can run them: it allows no eviction even when \
+             all its pods are healthy; an autoscaler takes it back; or minAvailable: 2 -> 1"
         );
         // Nothing that one could scale, or pods of other workloads as well.
-        for other in [workload("Cluster", 2), workload("Deployment", 1)] {
+        for other in [workload("StatefulSet", 2), workload("Deployment", 1)] {
             let text = advice(least(2), 2, Some(&other));
             assert!(text.starts_with(closed), "{text}");
         }

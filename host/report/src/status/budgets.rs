@@ -11,7 +11,7 @@ use super::{NodeStatus, RemainingPod, advice};
 use crate::budget_numbers::{allowed_text, budget_to_json, need_text};
 use crate::drain_status::joined;
 use crate::messages::{count, one_line};
-use crate::pod_list::{PodList, name_of_group};
+use crate::pod_list::{PodList, group_name};
 use scupper_common::clock::rfc3339;
 
 /// Time for which the API server counts a granted eviction if the pod is never deleted.
@@ -73,12 +73,14 @@ fn key(budget: &Budget) -> (String, String) {
     (budget.namespace.clone(), budget.name.clone())
 }
 
-/// What is said of a pod, without what differs from pod to pod.
-fn kind_of(reason: &Reason) -> (&'static str, &str) {
+/// What is said of a pod, without what differs from pod to pod: numbers, times, and its own name in an error.
+fn same_reason_key(reason: &Reason) -> (&'static str, &str) {
     let what = match reason {
         Reason::WaveNotStarted { wave } => wave,
         Reason::PlannerFailed { policy, .. } | Reason::HookRunning { policy, .. } => policy,
         Reason::TerminatingPastGrace { finalizers, .. } => finalizers,
+        Reason::BudgetExhausted { budget, .. } => budget,
+        Reason::EvictionRefused { message, .. } | Reason::ArrivedDuringDrain { message, .. } => message,
         _ => "",
     };
     (reason.name(), what)
@@ -107,7 +109,7 @@ impl<'a> PodRow<'a> {
     }
 
     pub(super) fn name(&self) -> String {
-        name_of_group(&self.held.pod.id.to_string(), self.pods)
+        group_name(&self.held.pod.id.to_string(), self.pods)
     }
 }
 
@@ -119,7 +121,7 @@ impl<'a> BudgetGroup<'a> {
         pods: &[&'a RemainingPod<'a>],
         list: PodList,
     ) -> Vec<Self> {
-        let said = |held: &&'a RemainingPod<'a>| held.reason.as_ref().map(kind_of);
+        let said = |held: &&'a RemainingPod<'a>| held.reason.as_ref().map(same_reason_key);
         let rows = list.grouped(pods.iter().copied(), |held| Some(held.pod), said);
         match budget {
             Some(budget) => vec![Self {

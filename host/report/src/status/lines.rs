@@ -1,13 +1,12 @@
 //! Formats the state of a node as lines for people.
 
-use std::collections::BTreeSet;
-
 use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
 use super::budgets::{BudgetGroup, PodRow, blocking, groups};
 use super::lookups::workload_text;
 use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
+use crate::conditions::is_repeated;
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
 use crate::messages::{count, one_line};
 use crate::not_ready;
@@ -58,8 +57,12 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<S
             event_deadline(status, event, now)
         ));
     }
-    let mut told = BTreeSet::new();
-    for condition in conditions(node).filter(|condition| told.insert(said(condition))) {
+    let conditions: Vec<_> = conditions(node).collect();
+    let pairs: Vec<_> = conditions.iter().map(|it| as_reported(it)).collect();
+    for condition in conditions
+        .iter()
+        .filter(|it| !is_repeated(as_reported(it), &pairs))
+    {
         lines.push(condition_line(status, condition, now));
     }
     let unlisted = status.unlisted(now, list);
@@ -138,12 +141,13 @@ fn event_deadline(status: &NodeStatus, event: &LifecycleEvent, now: Time) -> Str
     }
 }
 
-/// Two conditions that say the same of a drain are one line.
-fn said(condition: &Condition) -> &str {
-    match condition.message.as_str() {
+/// Its type, its status and its text.
+fn as_reported(condition: &Condition) -> (&str, &str, &str) {
+    let text = match condition.message.as_str() {
         "" => &condition.reason,
         message => message,
-    }
+    };
+    (&condition.kind, &condition.status, text)
 }
 
 fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> String {
@@ -166,17 +170,15 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
         condition.kind,
         condition.status,
         since.unwrap_or_default(),
-        one_line(said(condition))
+        one_line(as_reported(condition).2)
     )
 }
 
 /// The lines about pods that are not listed, and about missing facts.
 pub(super) fn tail_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
     let unlisted = status.unlisted(now, list);
-    let unlisted = (unlisted > 0 && unlisted < status.pods.len()).then(|| {
-        let pods = count(unlisted, "pod");
-        format!("    of {pods} there is nothing to say; -o wide lists them")
-    });
+    let unlisted = (unlisted > 0 && unlisted < status.pods.len())
+        .then(|| format!("    and {}; -o wide lists them", count(unlisted, "other pod")));
     let mut lines: Vec<_> = unlisted.into_iter().collect();
     let unread = status.details.unread.iter();
     lines.extend(unread.map(|what| format!("    not shown: {}", one_line(what))));

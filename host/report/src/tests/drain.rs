@@ -15,8 +15,10 @@ use super::super::{
     conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
-use super::samples::{NOW, ago, endings, pods, raising_plan, story, waiting};
-use scupper_screen::Size;
+use super::samples::{NOW, ago, endings, outcomes, pods, raising_plan, reasons, story, waiting};
+use crate::messages::needs_no_report;
+use crate::tone_of;
+use scupper_screen::{Size, Tone};
 
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
@@ -301,4 +303,21 @@ fn conditions_and_events_of_blockers() {
     let abandoned = conditions_of_abandoned(&with("DrainInProgress", "True", STARTED, ""), "gone");
     text.push_str(&format!("abandoned\n{}", change_words(&abandoned.unwrap())));
     accepted("conditions-and-events-of-blockers", &text);
+}
+
+/// The table of colours has names as they are printed: one that is renamed must not lose its colour.
+#[test]
+fn every_blocker_and_every_end_has_a_colour() {
+    let tone = |line: &str| tone_of(line).map(|(_, tone)| tone);
+    for reason in reasons() {
+        // Of one that is gone nothing is to be said.
+        let is_plain = needs_no_report(&reason) || reason.name() == "UidDisproved";
+        let found = tone(&format!("    shop/web  {:<20}  why", reason.name()));
+        assert!(is_plain || found.is_some(), "{reason:?}");
+    }
+    for outcome in outcomes() {
+        let found = tone(&format!("      1.5s  end      {} in 3s: why", outcome.name()));
+        assert_eq!(found == Some(Tone::Done), outcome.is_success(), "{outcome:?}");
+        assert!(found.is_some(), "{outcome:?}");
+    }
 }

@@ -46,6 +46,7 @@ fn story() -> Vec<FollowEvent> {
             words: text("NotReady for 5m00s (KubeletNotReady)"),
         },
         FollowEvent::Condition {
+            is_repeated: false,
             condition: text("Drained=False"),
             message: text("drain drain-worker-1 is under way"),
         },

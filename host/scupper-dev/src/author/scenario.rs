@@ -306,7 +306,7 @@ impl ScenarioRun {
                         let before = before.rev().find(|answer| wanted(answer)).map(|answer| {
                             let at = HumanDuration(answer.after);
                             format!(
-                                "; it answered last at {at}, before this step: {}",
+                                "; its last answer was before this step, at {at}: {}",
                                 describe(&answer.outcome)
                             )
                         });

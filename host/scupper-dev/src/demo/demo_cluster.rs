@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Stage;
+use super::DemoOutput;
 use scupper_simulator::api::{self, ApiServer, Store, objects};
 use scupper_simulator::kubelet::{self, Kubelet, KubeletHandle, Timing};
 use tempfile::TempDir;
@@ -73,11 +73,11 @@ impl DemoCluster {
         cluster: ApiServer,
         node: &'static str,
         policies: PoliciesOptions,
-        stage: &Stage,
+        output: &DemoOutput,
     ) -> Result<Self, DemoError> {
-        let of_drains = stage.clone();
-        let output = Arc::new(move || of_drains.lines());
-        Self::set_with_output(Arc::new(cluster), node, policies, stage.format, output).await
+        let of_drains = output.clone();
+        let lines = Arc::new(move || of_drains.lines());
+        Self::set_with_output(Arc::new(cluster), node, policies, output.format, lines).await
     }
 
     /// The same on a cluster with other nodes, with the drains' lines written to `output`.

@@ -38,14 +38,14 @@ pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -
         screen.for_people(tone_of);
     }
     let screen = Arc::clone(screen);
-    let stage = &Stage { format, screen };
+    let output = &DemoOutput { format, screen };
     let played = match (&args.slurm, &args.openstack, &args.nvsentinel) {
-        (_, _, Some(policies)) => nvsentinel::run(policies, stage).await,
-        (_, Some(policy), None) => openstack(args, policy, stage).await,
-        (Some(policy), None, None) if args.stuck => stuck::run(policy, stage).await,
+        (_, _, Some(policies)) => nvsentinel::run(policies, output).await,
+        (_, Some(policy), None) => openstack(args, policy, output).await,
+        (Some(policy), None, None) if args.stuck => stuck::run(policy, output).await,
         (Some(policy), None, None) => match &args.slurm_testbed {
-            Some(testbed) => real_slurm::run(policy, testbed, stage).await,
-            None => simulated_slurm(policy, stage).await,
+            Some(testbed) => real_slurm::run(policy, testbed, output).await,
+            None => simulated_slurm(policy, output).await,
         },
         // The command line requires one of them.
         (None, None, None) => Ok(()),
@@ -61,18 +61,18 @@ pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -
 
 /// Where a demo is shown.
 #[derive(Clone)]
-struct Stage {
+struct DemoOutput {
     format: Format,
     screen: Arc<Screen>,
 }
 
-impl Stage {
+impl DemoOutput {
     /// Prints a message for users, not for programs.
     fn speaker(&self) -> impl Fn(&str) + Clone + Send + Sync + 'static {
-        let stage = self.clone();
+        let output = self.clone();
         move |text: &str| {
-            if stage.format == Format::Human {
-                stage.screen.print(text);
+            if output.format == Format::Human {
+                output.screen.print(text);
             }
         }
     }
@@ -83,7 +83,7 @@ impl Stage {
     }
 }
 
-async fn openstack(args: &DemoArgs, policy: &Path, stage: &Stage) -> Result<(), DemoError> {
+async fn openstack(args: &DemoArgs, policy: &Path, output: &DemoOutput) -> Result<(), DemoError> {
     let (Some(testbed), Some(state)) = (&args.openstack_testbed, &args.openstack_state) else {
         // The command line requires both.
         return Ok(());
@@ -93,13 +93,13 @@ async fn openstack(args: &DemoArgs, policy: &Path, stage: &Stage) -> Result<(), 
         testbed,
         state,
     };
-    openstack::run(places, stage).await
+    openstack::run(places, output).await
 }
 
-async fn simulated_slurm(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
+async fn simulated_slurm(policy: &Path, output: &DemoOutput) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     cluster_objects::build(&cluster.store()).map_err(DemoError::Scene)?;
-    let say = stage.speaker();
+    let say = output.speaker();
     let report = say.clone();
     let _operator = AbortOnDrop(tokio::spawn(slinky::run(cluster.store(), move |happening| {
         report(&reported(&happening));
@@ -110,7 +110,7 @@ async fn simulated_slurm(policy: &Path, stage: &Stage) -> Result<(), DemoError> 
     say(
         "plain pods, a DaemonSet pod and a static pod; node worker-2 is empty. The driver and slurm.wasm are the real ones.",
     );
-    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy), stage).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy), output).await?;
     say("\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition drain.slm.k8s.io, node worker-1");
     let mark = demo_cluster.mark();
     demo_cluster.transition("drain-worker-1", DRIVER).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::DemoOutput;
 use super::cluster_objects::{self, NODE, annotate};
 use super::demo_cluster::{AbortOnDrop, DemoCluster, DemoError};
 use super::node_drainer::{self, HealthEvent, NodeDrainer};
@@ -53,11 +53,11 @@ const WHOLE_NODE: HealthEvent = HealthEvent {
 };
 
 /// Runs the demo. `policies`: the folder with their components.
-pub(super) async fn run(policies: &Path, stage: &Stage) -> Result<(), DemoError> {
+pub(super) async fn run(policies: &Path, output: &DemoOutput) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster_with(vec![node_drainer::kind()]).await?;
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
-    let say = stage.speaker();
+    let say = output.speaker();
     say(&format!(
         "A simulated cluster with NVSentinel: node {NODE} has three GPUs, and three pods share one of them. The driver and the"
     ));
@@ -69,7 +69,7 @@ pub(super) async fn run(policies: &Path, stage: &Stage) -> Result<(), DemoError>
         source: Some(source(policies)),
         ..PoliciesOptions::default()
     };
-    let demo_cluster = DemoCluster::set(cluster, NODE, options, stage).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, options, output).await?;
     let _workloads = AbortOnDrop(tokio::spawn(workloads(store.clone(), say.clone())));
     let node_drainer = NodeDrainer { store, say };
     scenes(&demo_cluster, &node_drainer).await?;

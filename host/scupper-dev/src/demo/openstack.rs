@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_simulator::api::{Store, StoreError, objects};
 
-use super::Stage;
+use super::DemoOutput;
 use super::demo_cluster::{
     AbortOnDrop, DRIVER, DemoCluster, DemoError, EVENTS, UNCORDON, interrupts, worker,
 };
@@ -31,21 +31,21 @@ pub(super) struct Places<'a> {
 }
 
 /// Runs it, and ends OpenStack in any case, Ctrl-C included.
-pub(super) async fn run(places: Places<'_>, stage: &Stage) -> Result<(), DemoError> {
+pub(super) async fn run(places: Places<'_>, output: &DemoOutput) -> Result<(), DemoError> {
     let interrupted = interrupts().map_err(DemoError::Signals)?;
-    stage.speaker()(
+    output.speaker()(
         "A real OpenStack starts: Keystone, Placement, Glance and Nova with two compute hosts (half a minute, the first time two).",
     );
     // A testbed that is starting is ended once it has started.
     let cloud = Cloud::start(places.testbed, places.state).await?;
     tokio::select! {
-        played = scenes(places, &cloud, stage) => played,
+        played = scenes(places, &cloud, output) => played,
         () = interrupted => Err(DemoError::Stopped),
     }
 }
 
-async fn scenes(places: Places<'_>, cloud: &Cloud, stage: &Stage) -> Result<(), DemoError> {
-    let say = stage.speaker();
+async fn scenes(places: Places<'_>, cloud: &Cloud, output: &DemoOutput) -> Result<(), DemoError> {
+    let say = output.speaker();
     let cluster = super::cluster_objects::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
@@ -62,7 +62,7 @@ async fn scenes(places: Places<'_>, cloud: &Cloud, stage: &Stage) -> Result<(), 
         policies: vec![policy(places.policy, cloud)],
         ..PoliciesOptions::default()
     };
-    let demo_cluster = DemoCluster::set(cluster, NODE, policies, stage).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies, output).await?;
     let _watch = AbortOnDrop(tokio::spawn(watch(cloud.clone(), say.clone())));
     say(&format!(
         "\n$ kubectl create -f drain.yaml    # a LifecycleEvent: transition {DRIVER}, node {NODE}"

@@ -10,7 +10,7 @@ use scupper_simulator::api::{Store, StoreError, objects};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Stage;
+use super::DemoOutput;
 use super::demo_cluster::{
     AbortOnDrop, DRIVER, DemoCluster, DemoError, EVENTS, UNCORDON, interrupts, worker,
 };
@@ -30,18 +30,18 @@ const JOBS_START: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(400);
 
 /// Runs it, and ends Slurm in any case, Ctrl-C included.
-pub(super) async fn run(policy: &Path, script: &Path, stage: &Stage) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, script: &Path, output: &DemoOutput) -> Result<(), DemoError> {
     // Signals are caught from here on, and handled once Slurm is up: a half-started Slurm could not be ended in order.
     let interrupted = interrupts().map_err(DemoError::Signals)?;
     let slurm = Slurm::start(script.to_owned()).await?;
     tokio::select! {
-        played = scenes(policy, &slurm, stage) => played,
+        played = scenes(policy, &slurm, output) => played,
         () = interrupted => Err(DemoError::Stopped),
     }
 }
 
-async fn scenes(policy: &Path, slurm: &Slurm, stage: &Stage) -> Result<(), DemoError> {
-    let say = stage.speaker();
+async fn scenes(policy: &Path, slurm: &Slurm, output: &DemoOutput) -> Result<(), DemoError> {
+    let say = output.speaker();
     let cluster = super::cluster_objects::cluster().await?;
     build(&cluster.store()).map_err(DemoError::Scene)?;
     say(&format!(
@@ -49,7 +49,7 @@ async fn scenes(policy: &Path, slurm: &Slurm, stage: &Stage) -> Result<(), DemoE
         slurm.fact("slurm_version"),
     ));
     say("the driver and slurm.wasm are the real ones, and talk to slurmrestd.\n");
-    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy, slurm), stage).await?;
+    let demo_cluster = DemoCluster::set(cluster, NODE, policies(policy, slurm), output).await?;
     for (user, name, seconds) in JOBS {
         let more = [
             "--user",

@@ -8,7 +8,7 @@ use scupper_simulator::slinky;
 use serde_json::json;
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
-use super::{Stage, cluster_objects, policies, reported};
+use super::{DemoOutput, cluster_objects, policies, reported};
 use scupper::StatusOptions;
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
@@ -27,12 +27,12 @@ const HOLDS: [(&str, &[&str]); 2] = [
 ];
 
 /// Runs it: stuck, examined, and fixed.
-pub(super) async fn run(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
+pub(super) async fn run(policy: &Path, output: &DemoOutput) -> Result<(), DemoError> {
     let cluster = cluster_objects::cluster().await?;
     let cluster = Arc::new(cluster);
     let store = cluster.store();
     build(&store).map_err(DemoError::Scene)?;
-    let say = stage.speaker();
+    let say = output.speaker();
     let report = say.clone();
     let operator = slinky::run(cluster.store(), move |happening| report(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
@@ -44,16 +44,16 @@ pub(super) async fn run(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
         Arc::clone(&cluster),
         SHOP,
         policies(policy),
-        stage.format,
-        output(SHOP, stage),
+        output.format,
+        lines_of(SHOP, output),
     )
     .await?;
     let slurm = DemoCluster::set_with_output(
         cluster,
         SLURM,
         policies(policy),
-        stage.format,
-        output(SLURM, stage),
+        output.format,
+        lines_of(SLURM, output),
     )
     .await?;
     say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
@@ -62,7 +62,7 @@ pub(super) async fn run(policy: &Path, stage: &Stage) -> Result<(), DemoError> {
     held_up(&store).await?;
 
     say("\n$ scupper status worker-1 worker-2");
-    show_status(&shop, stage).await?;
+    show_status(&shop, output).await?;
 
     say("\nThe three next commands, one for each:");
     help(&store, &say).map_err(DemoError::Scene)?;
@@ -107,11 +107,11 @@ fn build(store: &Store) -> Result<(), StoreError> {
         .try_for_each(|object| store.apply(object).map(drop))
 }
 
-fn output(node: &'static str, stage: &Stage) -> Output {
-    let stage = stage.clone();
+fn lines_of(node: &'static str, output: &DemoOutput) -> Output {
+    let output = output.clone();
     Arc::new(move || {
-        let out = stage.lines();
-        match stage.format {
+        let out = output.lines();
+        match output.format {
             Format::Human => Box::new(PrefixedWriter::new(format!("{node}  "), out)),
             Format::Json => out,
         }
@@ -136,7 +136,7 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     until(all).await.ok_or_else(stuck)
 }
 
-async fn show_status(demo_cluster: &DemoCluster, stage: &Stage) -> Result<(), DemoError> {
+async fn show_status(demo_cluster: &DemoCluster, output: &DemoOutput) -> Result<(), DemoError> {
     let clock = Clock::System;
     let options = StatusOptions {
         connection: demo_cluster.kubeconfig().into(),
@@ -147,7 +147,7 @@ async fn show_status(demo_cluster: &DemoCluster, stage: &Stage) -> Result<(), De
     };
     let report = |status: &NodeStatus| {
         let now = clock.now();
-        stage.screen.print(&match stage.format {
+        output.screen.print(&match output.format {
             Format::Human => status_lines(status, now, PodList::default()).join("\n"),
             Format::Json => status_to_json(status, now).to_string(),
         });

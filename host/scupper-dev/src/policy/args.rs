@@ -134,7 +134,7 @@ pub(crate) struct RunArgs {
     /// Simulate the whole drain, for up to a simulated day
     #[arg(long)]
     pub drain: bool,
-    /// Also evict pods without a controller, because of which a plan would be refused
+    /// Also evict pods without a controller, which otherwise block the plan
     #[arg(long)]
     pub force: bool,
 }

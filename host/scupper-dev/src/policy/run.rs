@@ -104,10 +104,7 @@ fn not_loaded(error: &PolicyLoadError) -> ExitCode {
             .iter()
             .map(|problem| problem.key.as_str())
             .find(|key| !key.is_empty());
-        inform(&format!(
-            "to set a key of its configuration: --set {}=VALUE",
-            key.unwrap_or("KEY")
-        ));
+        inform(&format!("set it with --set {}=VALUE", key.unwrap_or("KEY")));
     }
     code
 }

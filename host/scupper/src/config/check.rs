@@ -29,7 +29,10 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
         };
         trials = match scupper_driver::check_policies(&options).await {
             Ok(trials) => trials,
-            Err(error) => return driver_failed(&error),
+            Err(error) => {
+                let code = driver_failed(&error);
+                return read.map_or_else(|wrong_file| wrong(&args.file, &wrong_file, &[], format), |_| code);
+            }
         };
     }
     let configuration = match read {

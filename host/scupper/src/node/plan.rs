@@ -23,7 +23,7 @@ use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
-    PodList, answer_text, finding_lines, findings_to_json, loosened_lines, loosened_to_json, name_of_group,
+    PodList, answer_text, finding_lines, findings_to_json, group_name, loosened_lines, loosened_to_json,
     plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json, plan_volume_lines,
     plan_volumes_to_json, surge_lines,
 };
@@ -258,7 +258,7 @@ fn with_flags_lines(planned: &Planned, list: PodList) -> Vec<String> {
         return Vec::new();
     };
     let flags = match planned.asked_by.is_as_driver {
-        true => format!("{} set in the driver's configuration", flags.join(" and ")),
+        true => format!("{} in the driver's configuration", flags.join(" and ")),
         false => flags.join(" "),
     };
     match &rest.result {
@@ -389,7 +389,7 @@ fn decision_lines<'a>(
         Some(format!(
             "  {:<16} {}  {} [{}]",
             word(&first.verdict),
-            name_of_group(&name, group.len()),
+            group_name(&name, group.len()),
             first.reason,
             first.policy
         ))
@@ -403,7 +403,7 @@ fn blocker_lines(planned: &Planned, blockers: &[Blocker], list: PodList) -> Vec<
     let groups = list.grouped(blockers, pod, |blocker| (&blocker.reason, &blocker.policy));
     let lines = groups.into_iter().filter_map(|group| {
         let Blocker { pod, reason, policy } = group.first()?;
-        let name = name_of_group(&pod.to_string(), group.len());
+        let name = group_name(&pod.to_string(), group.len());
         Some(format!("  may not leave  {name}  {reason} [{policy}]"))
     });
     lines.collect()
@@ -426,7 +426,7 @@ fn answer_lines(answers: &[(PodRef, EvictAnswer)], pods: &[Pod], list: PodList) 
     let groups = list.grouped(refused, pod, |(_, answer)| answer_text(answer));
     lines.extend(groups.iter().filter_map(|group| {
         let (pod, answer) = group.first()?;
-        let name = name_of_group(&pod.to_string(), group.len());
+        let name = group_name(&pod.to_string(), group.len());
         Some(format!("  not allowed      {name}  {}", answer_text(answer)))
     }));
     lines

@@ -157,7 +157,7 @@ fn by_default_a_drain_says_what_is_certain_and_goes_on() {
     drain.ended();
 }
 
-/// Whoever may not read the owners drains all the same, and at once.
+/// Without the right to read owners a drain begins all the same, and at once.
 #[test]
 fn where_namespaces_may_not_be_read_a_finding_is_likely() {
     let rig = rig();

@@ -62,19 +62,18 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// All pages of the repository.
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap();
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_str().unwrap();
-        if entry.file_type().unwrap().is_dir() {
-            if !name.starts_with('.') && !["target", "node_modules", "dist", "template"].contains(&name) {
-                pages(&path, found);
-            }
-        } else if name.ends_with(".md") {
-            found.push(path);
-        }
-    }
+fn pages(root: &Path) -> Vec<PathBuf> {
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "-z", "*.md"])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let pages = listed
+        .split_terminator('\0')
+        .filter(|page| !page.contains("/template/"));
+    pages.map(|page| root.join(page)).collect()
 }
 
 /// The YAML in the pages is what people copy first: into the `scupper.yaml` of the image, which has the policies in a
@@ -83,10 +82,8 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 fn the_yaml_of_every_page_works_in_the_image() {
     let built = policies();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut found = Vec::new();
-    pages(&root, &mut found);
     let (mut failed, mut loaded) = (Vec::new(), 0);
-    for page in found {
+    for page in pages(&root) {
         let text = std::fs::read_to_string(&page).unwrap();
         let blocks = text.split("```yaml\n").skip(1);
         for (number, block) in blocks.filter_map(|rest| rest.split("```").next()).enumerate() {

@@ -53,7 +53,7 @@ fn the_published_schema_is_the_one_that_is_printed() {
     );
 }
 
-/// Whoever mends the first sees the others at once.
+/// All problems are reported in one run.
 #[test]
 fn a_wrong_field_does_not_hide_what_is_wrong_with_the_policies() {
     let folder = Folder::new(

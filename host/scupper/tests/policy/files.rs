@@ -138,7 +138,7 @@ async fn a_core_module() {
         reported,
         SourceError::CoreModule,
         "core module",
-        "cargo xtask",
+        "scupper policy build",
         "wasm-tools component new"
     );
 }

@@ -4,13 +4,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::area::Area;
 use super::commands::Killed;
-use super::cordon::{becomes, reason};
+use super::cordon::becomes;
 use super::self_claim::{Claimer, OFFICIAL};
 use super::setup::{Account, Config, create, until};
 use super::{condition, pods_on, skip};
@@ -43,7 +42,7 @@ fn kubectl_drain_waits_for_nothing_that_holds_the_drain_that_its_cordon_starts()
     let area = Area::with(1);
     let name = area.node(0);
     // The driver plans while they terminate: without pods there is nothing to hold.
-    area.pods(name, 3, 5);
+    area.pods(name, 3, 12);
     let account = Account::admin(&area);
     let config = Config::with("{notify-before: 5m}");
     let held = ["--config", config.path()];
@@ -52,10 +51,14 @@ fn kubectl_drain_waits_for_nothing_that_holds_the_drain_that_its_cordon_starts()
     let mark = area.mark();
     // As kured does it with `--pre-reboot-node-labels`.
     area.kubectl(&["label", "node", name, LABEL]);
-    let output = kubectl_drain(&area, name, &[]).output().unwrap();
+    let kubectl = kubectl_drain(&area, name, &[])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
+    let output = kubectl.unwrap().wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(pods_on(&area, name), 0);
-    becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
     let own = area.list_requests(&["--user", &account.user], &mark);
     assert!(!own.contains("eviction"), "kubectl evicted all pods:\n{own}");
     area.kubectl(&["uncordon", name]);
@@ -109,7 +112,9 @@ fn a_budget_holds_kubectl_drain_and_the_driver_alike() {
             .unwrap(),
     );
     becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
-    std::thread::sleep(Duration::from_secs(1));
+    until("the budget holds the driver", || {
+        claimer.log().contains("  waits  ")
+    });
     assert_eq!(pods_on(&area, name), 2);
     area.kubectl(&[
         "delete",
@@ -138,11 +143,13 @@ fn cluster_autoscaler_starts_a_drain_by_its_cordon_and_not_by_its_taint_and_ends
     let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}]);
     // With --cordon-node-before-terminating=false.
     area.patch(&path, &json!({"spec": {"taints": taint}}));
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(reason(&area, name, "DrainInProgress"), "", "{}", claimer.log());
     // As by default: one write.
     area.patch(&path, &json!({"spec": {"taints": taint, "unschedulable": true}}));
     becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
+    // The taint alone has begun nothing: the drain found the cordon.
+    until("the drain found the cordon", || {
+        claimer.log().contains("the node was already cordoned")
+    });
     area.patch(&path, &json!({"spec": {"taints": null, "unschedulable": null}}));
     becomes(&area, name, &claimer, ["DrainInProgress", "DrainCancelled"]);
     assert_eq!(pods_on(&area, name), 2);
@@ -166,12 +173,12 @@ fn the_example_for_karpenter_drains_a_node_that_is_being_deleted() {
     let marks = json!({"metadata": {"finalizers": ["karpenter.sh/termination"]}, "spec": {"taints": taint}});
     area.patch(&path, &marks);
     area.kubectl(&["delete", "node", name, "--wait=false"]);
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(reason(&area, name, "DrainInProgress"), "", "{}", claimer.log());
     let _script = Script::start(&area, "karpenter.sh");
     // Karpenter waits until no pod is left, and removes its finalizer.
     becomes(&area, name, &claimer, ["Drained", "DrainCompleted"]);
     assert_eq!(pods_on(&area, name), 0);
+    // The script's was the only drain.
+    assert!(!claimer.log().contains(" for cordon "), "{}", claimer.log());
     area.patch(&path, &json!({"metadata": {"finalizers": null}}));
     until("the node is gone", || {
         let nodes = area.get(&format!("/api/v1/nodes?fieldSelector=metadata.name={name}"));

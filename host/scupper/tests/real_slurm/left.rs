@@ -70,7 +70,11 @@ async fn in_driver_mode_a_cancel_that_slurm_does_not_hear_names_the_node_until_a
         // that has just started, and the node is free without our knowing.
         until("slurmctld knows its nodes again", async || {
             let node = testbed.node();
-            node.starts_with("draining scupper: ") || (event == "slurmctld" && node.starts_with("mixed "))
+            let is_late = event == "slurmctld" && node.starts_with("mixed ");
+            if is_late {
+                eprintln!("the request to undo reached the new slurmctld");
+            }
+            is_late || node.starts_with("draining scupper: ")
         })
         .await;
         an_uncordon_gives_it_back(&testbed, &mut rig, &format!("after-{event}")).await;

@@ -1,6 +1,5 @@
 //! What is worth telling of a node between two looks at it.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_api::{ClaimStatus, LifecycleEvent};
@@ -8,7 +7,7 @@ use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
 
 use scupper_report::{
     DrainStatus, FollowEvent, ForcedNames, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus,
-    WaveStatus, not_ready, open_hooks, subject_text,
+    WaveStatus, is_repeated, not_ready, open_hooks, subject_text,
 };
 
 /// Conditions that say something of a drain.
@@ -145,20 +144,16 @@ impl StatusDiff {
         let changed = now
             .into_iter()
             .filter(|(kind, said)| before.get(kind) != Some(said));
-        // Two that say the same are told once: of a drain under way that it is, of one that is done that it is drained.
-        let mut told: BTreeMap<String, String> = BTreeMap::new();
-        for (kind, (status, message)) in changed {
-            let is_true = status == "True";
-            let condition = format!("{kind}={status}");
-            match told.entry(message) {
-                Entry::Vacant(entry) => drop(entry.insert(condition)),
-                Entry::Occupied(mut entry) if is_true => drop(entry.insert(condition)),
-                Entry::Occupied(_) => {}
-            }
-        }
-        let seen = told
-            .into_iter()
-            .map(|(message, condition)| FollowEvent::Condition { condition, message });
+        let changed: Vec<_> = changed.collect();
+        let all: Vec<_> = changed
+            .iter()
+            .map(|(kind, (status, message))| (kind.as_str(), status.as_str(), message.as_str()))
+            .collect();
+        let seen = all.iter().map(|&(kind, status, message)| FollowEvent::Condition {
+            condition: format!("{kind}={status}"),
+            message: message.to_owned(),
+            is_repeated: is_repeated((kind, status, message), &all),
+        });
         seen.collect()
     }
 
@@ -244,10 +239,22 @@ impl StatusDiff {
         let here = status.pods.iter();
         let here = here.map(|pod| (pod.id.uid.clone(), pod.id.clone()));
         let before = std::mem::replace(&mut self.pods, here.collect());
-        let gone = before.into_iter().filter(|(uid, _)| !self.pods.contains_key(uid));
-        let remaining = status.to_go(now);
-        gone.map(|(_, pod)| FollowEvent::PodGone { pod, remaining })
-            .collect()
+        let mut gone: Vec<_> = before
+            .into_iter()
+            .filter(|(uid, _)| !self.pods.contains_key(uid))
+            .collect();
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        gone.reverse();
+        let remaining = status.pods_to_evict(now);
+        let of = |(place, (_, pod))| FollowEvent::PodGone {
+            pod,
+            remaining: remaining.map(|remaining| remaining + place),
+        };
+        let mut events: Vec<_> = gone.into_iter().enumerate().map(of).collect();
+        events.reverse();
+        events
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
