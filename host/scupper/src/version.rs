@@ -10,13 +10,15 @@ use crate::output::print;
 use scupper_policy::WIT_VERSION;
 use scupper_triggers::slm::{API_GROUP, API_VERSION, PLUGIN_VERSION};
 
-/// Set in the image, or at build time by `SCUPPER_COMMIT`.
-const COMMIT: (&str, Option<&str>) = ("SCUPPER_COMMIT", option_env!("SCUPPER_COMMIT"));
-const IMAGE: (&str, Option<&str>) = ("SCUPPER_IMAGE", None);
+/// The commit of the sources; empty if `build.rs` found none.
+const COMMIT: &str = env!("SCUPPER_COMMIT");
+
+/// The variable in which the image names itself.
+const IMAGE: &str = "SCUPPER_IMAGE";
 
 /// Prints the versions of the program and of the interfaces that it speaks.
 pub(super) fn run(output: Output) -> ExitCode {
-    let versions = versions(|name| std::env::var(name).ok());
+    let versions = versions(COMMIT, std::env::var(IMAGE).ok().as_deref());
     print(&match output {
         Output::Human | Output::Wide => for_people(&versions),
         Output::Json | Output::Yaml => output.document(&versions),
@@ -24,16 +26,13 @@ pub(super) fn run(output: Output) -> ExitCode {
     Exit::Done.into()
 }
 
-fn versions(environment: impl Fn(&str) -> Option<String>) -> Value {
-    let known = |(name, built): (&str, Option<&str>)| {
-        let said = built.map(str::to_owned).or_else(|| environment(name));
-        said.filter(|text| !text.is_empty())
-    };
+fn versions(commit: &str, image: Option<&str>) -> Value {
+    let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let (major, minor) = WIT_VERSION;
     json!({
         "client": env!("CARGO_PKG_VERSION"),
-        "commit": known(COMMIT),
-        "image": known(IMAGE),
+        "commit": known(commit),
+        "image": image.and_then(known),
         "lifecycleApi": format!("{API_GROUP}/{API_VERSION}"),
         "kubeletPlugin": PLUGIN_VERSION,
         "wit": format!("scupper:drain@{major}.{minor}"),
@@ -62,12 +61,13 @@ mod tests {
 
     #[test]
     fn unknown_values_are_null_or_unknown() {
-        let image = |name: &str| (name == "SCUPPER_IMAGE").then(|| "registry/scupper:1".to_owned());
-        let versions = versions(image);
+        let versions = versions("abc", Some("registry/scupper:1"));
         assert_eq!(versions["image"], "registry/scupper:1");
+        assert_eq!(versions["commit"], "abc");
         assert_eq!(versions["wit"], "scupper:drain@0.1");
-        let nothing = super::versions(|_| Some(String::new()));
+        let nothing = super::versions("", Some(""));
         assert_eq!(nothing["image"], Value::Null);
+        assert_eq!(nothing["commit"], Value::Null);
         assert!(for_people(&nothing).contains("Image:           unknown\n"));
     }
 }

@@ -108,13 +108,15 @@ fn each_shell_has_its_script() {
 fn version_names_the_program_and_the_interfaces_that_it_speaks() {
     let rig = Rig::new();
     let mark = rig.api.mark();
-    let image = [("SCUPPER_IMAGE", "registry/scupper:1"), ("SCUPPER_COMMIT", "abc")];
+    let image = [("SCUPPER_IMAGE", "registry/scupper:1")];
     let run = rig.start_in(&["version", "-o", "json"], &image).ended();
     let reported: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(reported["client"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(reported["image"], "registry/scupper:1");
+    // Cargo alone built it for this test. Sources outside of a repository have no commit.
     assert_eq!(
-        (&reported["image"], &reported["commit"]),
-        (&"registry/scupper:1".into(), &"abc".into())
+        reported["commit"].as_str().unwrap_or_default(),
+        env!("SCUPPER_COMMIT")
     );
     assert_eq!(reported["lifecycleApi"], "lifecycle.k8s.io/v1alpha1");
     assert_eq!(reported["kubeletPlugin"], "v1alpha1.SLMPlugin");
