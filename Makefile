@@ -15,7 +15,7 @@ say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F': .*## ' '/^[a-z-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
+	@awk -F': .*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
 
 # The programs of a demo, in a profile that builds quickly, and the policies that it shows.
 define demo_programs
@@ -127,6 +127,7 @@ tools:
 	@host/testbeds/tools rust
 
 PROFILE ?= release
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= $(SCUPPER_CACHE)/image/scupper.tar
 # Packed relocations: the program is 0.8 MB smaller, and needs glibc 2.36, which the image then brings along.
 # Equal functions are kept once, 0.3 MB less, where rustc links with lld.
@@ -140,7 +141,27 @@ image: tools plugins ## Build the container image, as a file. PROFILE=dev takes 
 	cargo rustc --locked -p scupper --bin scupper --profile "$(PROFILE)" -- $(PACKED) $(FOLDED)
 	$(call say,the image)
 	@mkdir -p "$(dir $(IMAGE))"
-	@deploy/image "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper" "$(POLICIES)" "$(IMAGE)"
+	@deploy/image "$(POLICIES)" "$(IMAGE)" "localhost/scupper:$(VERSION)" "$(CARGO_TARGET_DIR)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/scupper"
+
+DIST ?= dist
+# Both are for krew's manifest and the image's name.
+export RELEASE_URL IMAGE_NAME
+
+.PHONY: release
+release: tools ## Write programs and images for x86-64 and arm64, policies, chart, SBOM and licences into dist/.
+	@host/testbeds/tools image helm release
+	@PROFILE="$(PROFILE)" deploy/release "$(DIST)"
+
+# In a profile that builds quickly.
+.PHONY: test-release
+test-release: tools ## Build dist/ twice, in two clones, compare every byte, and use it as a new user does. Takes long.
+	@host/testbeds/tools image helm release skopeo
+	@deploy/test-release
+
+.PHONY: test-arm64
+test-arm64: tools plugins ## Run the arm64 program in an emulator: it loads policies and drains on the simulator.
+	@host/testbeds/tools release
+	@deploy/test-arm64 "$(POLICIES)"
 
 .PHONY: man
 man: tools ## Write a man page for each command into $SCUPPER_CACHE/man.
