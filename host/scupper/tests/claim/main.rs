@@ -36,6 +36,8 @@ mod odd_events;
 #[path = "../support/pairs.rs"]
 mod pairs;
 mod planned_requests;
+#[path = "../support/program.rs"]
+mod program;
 mod racing;
 #[path = "../slm/rig.rs"]
 mod rig;

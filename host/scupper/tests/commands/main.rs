@@ -45,6 +45,8 @@ mod pairs;
 mod planning;
 mod policies;
 mod pre_flight;
+#[path = "../support/program.rs"]
+mod program;
 mod proxies;
 mod raising;
 mod returning;

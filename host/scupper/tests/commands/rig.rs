@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) use crate::limit::LIMIT;
+use crate::program::program;
 use rustix::process::{Pid, Signal, kill_process};
 use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
@@ -91,7 +92,7 @@ impl Rig {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let file = |what: &str| self.dir.path().join(format!("{what}-{number}"));
         let (out, err) = (file("out"), file("err"));
-        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+        let child = Command::new(program())
             .args(args)
             .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
             .env("SCUPPER_LOG", "warn")

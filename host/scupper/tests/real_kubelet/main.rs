@@ -16,6 +16,8 @@ mod driver;
 mod installed;
 #[path = "../support/limit.rs"]
 mod limit;
+#[path = "../support/program.rs"]
+mod program;
 #[path = "../support/skip.rs"]
 mod skip;
 mod testbed;

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::program::program;
+
 /// A running driver. Dropped, it is killed.
 pub(crate) struct Driver {
     child: Child,
@@ -20,7 +22,7 @@ impl Driver {
     pub(crate) fn spawn(folder: &Path, number: usize, arguments: &[String]) -> Self {
         let output = folder.join(format!("driver-{number}.out"));
         let log = folder.join(format!("driver-{number}.log"));
-        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+        let child = Command::new(program())
             .arg("kubelet-plugin")
             .args(arguments)
             .env("SCUPPER_LOG", "debug,hyper=info,h2=info,tower=info,rustls=info")

@@ -35,6 +35,8 @@ mod namespaces;
 mod objects;
 mod policies;
 mod probes;
+#[path = "../support/program.rs"]
+mod program;
 mod refusals;
 mod reloading;
 mod resuming;
