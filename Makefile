@@ -155,7 +155,7 @@ release: tools ## Write programs and images for x86-64 and arm64, policies, char
 # In a profile that builds quickly.
 .PHONY: test-release
 test-release: tools ## Build dist/ twice, in two clones, compare every byte, and use it as a new user does. Takes long.
-	@host/testbeds/tools image helm release skopeo
+	@host/testbeds/tools image helm release release-test
 	@deploy/test-release
 
 .PHONY: test-arm64
