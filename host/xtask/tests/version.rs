@@ -1,4 +1,5 @@
 //! The version is that of `Cargo.toml`, in every place that names it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::fs;
 use std::path::Path;
