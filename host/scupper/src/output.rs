@@ -23,7 +23,7 @@ pub const DEFAULT_LOG: &str = "warn,scupper=info";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Output format: human, wide (one line per pod), json or, where a command prints a result, yaml
+    /// Format: human, wide (one line per pod), json, or yaml for a result
     #[arg(
         long,
         short,
@@ -34,7 +34,7 @@ pub struct OutputArgs {
         value_name = "FORMAT"
     )]
     pub output: Output,
-    /// Colours: auto (in a terminal, unless NO_COLOR is set), always or never
+    /// Colours: auto (in a terminal), always or never
     #[arg(
         long,
         global = true,
