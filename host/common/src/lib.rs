@@ -1,10 +1,11 @@
 //! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, the limit of
-//! concurrent evictions, and the set of long-lived tasks. It knows nothing of how drains run.
+//! concurrent evictions, the set of long-lived tasks, and their heartbeats. It knows nothing of how drains run.
 #![deny(missing_docs)]
 
 pub mod clock;
 pub mod error;
 pub mod go_duration;
+pub mod health;
 pub mod in_flight;
 pub mod label_selector;
 pub mod quantity;

@@ -28,8 +28,9 @@ use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
+use scupper_common::health::Health;
 use scupper_policy_reload::Session;
-use scupper_report::{FollowEvent, FollowOutput, Format, Health, Metrics};
+use scupper_report::{FollowEvent, FollowOutput, Format, Metrics};
 use scupper_screen::PrefixedWriter;
 use scupper_traces::Traces;
 

@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
 use scupper_cluster::Cluster;
-use scupper_report::Health;
+use scupper_common::health::Health;
 use scupper_triggers::slm::{Claimant, LifecycleChange, Registration};
 
 /// What is missing while the driver is being put together.

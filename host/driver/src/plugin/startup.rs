@@ -9,7 +9,7 @@ use crate::DriverError;
 use crate::chain;
 use crate::plugin::readiness;
 use scupper_cluster::{Cluster, ConnectError, ConnectOptions, ReadError};
-use scupper_report::Health;
+use scupper_common::health::Health;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

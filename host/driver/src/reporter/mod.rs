@@ -26,8 +26,9 @@ use crate::reporter::status_publisher::StatusPublisher;
 use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
+use scupper_common::health::Health;
 use scupper_report::{
-    BlockedCondition, DrainMeter, DrainOutput, EventThrottle, Format, Health, Metrics, NodeEvent, PodEvents,
+    BlockedCondition, DrainMeter, DrainOutput, EventThrottle, Format, Metrics, NodeEvent, PodEvents,
     PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started, event_for, finding_events,
     forced_event,
 };

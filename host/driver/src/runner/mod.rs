@@ -2,6 +2,7 @@
 //!
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
+mod findings;
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
@@ -16,10 +17,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use scupper_engine::pre_flight::{Finding, LocalVolumes};
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Plan, Request,
+    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Request,
     StepOutcome, Task, Time,
 };
 use tokio::sync::{mpsc, watch};
@@ -39,9 +40,10 @@ use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
+use scupper_common::health::Health;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
-use scupper_report::{Health, PolicyMessage, loosened_texts};
+use scupper_report::PolicyMessage;
 use scupper_traces::Traces;
 
 /// A policy, and what a step of its hook has learned of pods on other nodes.
@@ -272,33 +274,6 @@ impl EngineRunner {
                 return;
             }
         }
-    }
-
-    /// Reports once what stands in the way of the plan. Where that takes questions to the API server, the drain does not
-    /// wait for them.
-    fn report_findings(&mut self, now: Time, plan: &Plan) {
-        if std::mem::take(&mut self.is_pre_flight) {
-            let volumes = self.local_volumes.borrow().clone();
-            let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
-            let likely = known.findings(plan, &std::collections::BTreeMap::new());
-            let (cluster, examined) = (self.deps.cluster.clone(), plan.clone());
-            let examining = async move { known.examined(&cluster, &examined).await };
-            let mut findings = stream::once(examining).boxed();
-            match findings.next().now_or_never().flatten() {
-                Some(findings) => self.reporter.on_findings(now, self.drain.request(), &findings),
-                None => (self.findings, self.likely) = (Some(findings), likely),
-            }
-            let pods: Vec<_> = self.drain.pods().cloned().collect();
-            for text in loosened_texts(plan, &pods) {
-                tracing::warn!("a later policy loosens what an earlier one decided: {text}");
-            }
-        }
-    }
-
-    fn report_found(&mut self, findings: &[Finding]) {
-        self.findings = None;
-        let now = self.deps.clock.now();
-        self.reporter.on_findings(now, self.drain.request(), findings);
     }
 
     async fn next(
