@@ -120,6 +120,40 @@ pub fn name(key: &str) -> Result<Option<String>, Problem> {
     Ok(Some(name.to_owned()))
 }
 
+/// The URL that a key is set to, without a trailing slash, as the start of the URLs of requests and of
+/// [`Grant::http`](crate::Grant::http). It is a problem if the key is not set; `example` says what to set.
+///
+/// ```
+/// # use scupper_sdk::{config, testing::Host};
+/// let (host, example) = (Host::new(), "https://jobs.example.com/v1");
+/// let missing = config::url("url", example).unwrap_err();
+/// assert_eq!(missing.message, "missing: set a URL such as https://jobs.example.com/v1");
+/// host.config("url", "https://jobs.example.net/");
+/// assert_eq!(config::url("url", example).as_deref(), Ok("https://jobs.example.net"));
+/// host.config("url", "jobs.example.net");
+/// let problem = config::url("url", example).unwrap_err();
+/// assert_eq!(problem.message, "`jobs.example.net`: must be a URL such as https://jobs.example.com/v1");
+/// ```
+pub fn url(key: &str, example: &str) -> Result<String, Problem> {
+    let text = get(key).unwrap_or_default();
+    let url = text.trim();
+    if url.is_empty() {
+        return Err(Problem::new(key, format!("missing: set a URL such as {example}")));
+    }
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    // A path is appended, so there is no query; a password does not belong into a configuration.
+    let odd = |c: char| c.is_whitespace() || "?#@".contains(c);
+    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
+        return Err(Problem::new(
+            key,
+            format!("`{url}`: must be a URL such as {example}"),
+        ));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
 /// The names of nodes in another system: `node-1=NAME,node-2=NAME`. Two nodes cannot share one name there, because the
 /// uncordon of the first would return the other one to service as well. Empty if the key is not set.
 ///

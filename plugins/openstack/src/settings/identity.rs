@@ -6,7 +6,7 @@ use crate::keystone::{Credential, Domain, Named};
 
 /// Keystone's URL, with `/v3` at its end.
 pub(super) fn auth_url(reader: &mut Reader) -> String {
-    let url = reader.url("auth-url").unwrap_or_default();
+    let url = reader.url("auth-url");
     let (rest, version) = url.rsplit_once('/').unwrap_or((&url, ""));
     match version {
         "v3" => url,
@@ -93,7 +93,7 @@ fn named(reader: &mut Reader, what: &str) -> Named {
 /// The URLs that requests to Nova may use. Keystone provides the catalogue; the operator decides what is allowed.
 pub(super) fn compute(reader: &mut Reader) -> Compute {
     if reader.text("compute-endpoint-override").is_some() {
-        return Compute::Override(reader.url("compute-endpoint-override").unwrap_or_default());
+        return Compute::Override(reader.url("compute-endpoint-override"));
     }
     if reader.text("compute-url").is_none() {
         reader.problem(
@@ -105,6 +105,6 @@ pub(super) fn compute(reader: &mut Reader) -> Compute {
         };
     }
     Compute::Catalogue {
-        begins: reader.url("compute-url").unwrap_or_default(),
+        begins: reader.url("compute-url"),
     }
 }

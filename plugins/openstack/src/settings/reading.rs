@@ -56,23 +56,8 @@ impl Reader {
     }
 
     /// A required URL, without a trailing slash.
-    pub(super) fn url(&mut self, key: &str) -> Option<String> {
-        let Some(url) = self.text(key) else {
-            self.problem(key, "missing: set a URL such as https://cloud.example.com:5000");
-            return None;
-        };
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        let odd = |c: char| c.is_whitespace() || "?#@".contains(c);
-        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(odd)) {
-            self.problem(
-                key,
-                format!("`{url}`: must be a URL such as https://cloud.example.com:5000"),
-            );
-            return None;
-        }
-        Some(url.trim_end_matches('/').to_owned())
+    pub(super) fn url(&mut self, key: &str) -> String {
+        self.ok_or_report(config::url(key, "https://cloud.example.com:5000"))
     }
 
     /// One of these values; the first is the default.

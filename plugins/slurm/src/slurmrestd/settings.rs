@@ -54,14 +54,6 @@ impl Slurmrestd {
     pub(crate) fn read(problems: &mut Vec<Problem>) -> Self {
         let mut reported = |key: &str, message: String| problems.push(Problem::new(key, message));
         let get = |key: &str| config::get(key).filter(|text| !text.trim().is_empty());
-        let url = get("url").unwrap_or_default();
-        let url = url.trim().trim_end_matches('/').to_owned();
-        if !is_url(&url) {
-            reported(
-                "url",
-                format!("`{url}`: must be slurmrestd's URL, such as https://slurm.example.com:6820"),
-            );
-        }
         let naming = get("slurm-node").map_or(Some(Naming::Name), |text| Naming::read(text.trim()));
         let naming = naming.unwrap_or_else(|| {
             let there_are = "must be name, short-name, label:KEY, annotation:KEY or pods";
@@ -100,7 +92,7 @@ impl Slurmrestd {
             scales_ladder: chosen("ladder-too-long", "refuse", "scale"),
             ends_heterogeneous: chosen("heterogeneous", "wait", "ladder"),
             holds_without_pods: chosen("no-slurm-pods", "refuse", "hold"),
-            url,
+            url: ok_or_report(config::url("url", "https://slurm.example.com:6820"), problems),
             user: get("user").map(|user| user.trim().to_owned()),
             version,
             naming,
@@ -121,14 +113,6 @@ impl Slurmrestd {
             Grant::events_of_node(),
         ]
     }
-}
-
-fn is_url(url: &str) -> bool {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
-    let plain = |rest: &str| !rest.contains(|c: char| c.is_whitespace() || matches!(c, '?' | '#' | '@'));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && plain(rest))
 }
 
 fn ok_or_report<T: Default>(read: Result<T, Problem>, problems: &mut Vec<Problem>) -> T {
