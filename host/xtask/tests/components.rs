@@ -28,6 +28,7 @@ fn policies_import_only_our_package_and_export_their_interfaces() {
     let built = policies::build(&Workspace::read().unwrap(), &[], Some(folder.path())).unwrap();
     let exports: BTreeMap<&str, &[&str]> = [
         ("announce", &["about", "hooks"][..]),
+        ("ask-before-drain", &["about", "hooks"]),
         ("keep-labelled", &["about", "planner"]),
         ("gpu", &["about", "planner"]),
         ("gangs", &["about", "hooks", "planner"]),

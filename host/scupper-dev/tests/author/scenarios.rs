@@ -21,7 +21,7 @@ fn the_scenarios_of_our_policies_are_played() {
         }
     }
     let plugins = policies::of_image(&Workspace::read().unwrap());
-    let examples = ["keep-labelled", "announce"].map(str::to_owned);
+    let examples = ["keep-labelled", "announce", "ask-before-drain"].map(str::to_owned);
     for name in plugins.iter().chain(&examples) {
         assert!(
             crates.iter().any(|path| path.ends_with(name)),

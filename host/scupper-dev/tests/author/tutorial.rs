@@ -212,6 +212,30 @@ fn the_walkthrough_in_the_sdks_readme_works_as_written() {
     assert!(ran >= 15, "only {ran} commands were found in the readme");
 }
 
+/// The tutorial writes it into a new crate, so its text is there a second time.
+#[test]
+fn the_policy_that_asks_a_server_is_the_same_in_the_readme_and_in_the_examples() {
+    let readme = std::fs::read_to_string(repository().join("sdk/README.md")).unwrap();
+    let example = repository().join("examples/policies/ask-before-drain");
+    let read = |name: &str| std::fs::read_to_string(example.join(name)).unwrap();
+    let code = read("src/lib.rs");
+    let (policy, _its_tests) = code.split_once("\n#[cfg(test)]").unwrap();
+    for (name, text) in [
+        ("src/lib.rs", policy),
+        ("scenarios/waits.yaml", &read("scenarios/waits.yaml")),
+        ("scenarios/token", &read("scenarios/token")),
+    ] {
+        let mut same = blocks(&readme).into_iter().filter(|block| match block {
+            Block::File {
+                name: its_name,
+                text: its_text,
+            } => its_name == name && its_text == text,
+            _ => false,
+        });
+        assert!(same.next().is_some(), "sdk/README.md has another {name}");
+    }
+}
+
 fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
