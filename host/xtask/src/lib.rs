@@ -1,8 +1,9 @@
-//! The repository's own commands: building policies and checking the house rules.
+//! The repository's own commands: building policies, writing the WIT's reference and checking the house rules.
 //!
 //! A library, so that tests can also build components.
 
 pub mod policies;
+pub mod reference;
 pub mod tidy;
 pub mod workspace;
 

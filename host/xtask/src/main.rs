@@ -7,9 +7,9 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
-use xtask::{policies, tidy, workspace::Workspace};
+use xtask::{policies, reference, tidy, workspace::Workspace};
 
 /// The repository's own commands.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Writes wit/REFERENCE.md from the comments of the WIT.
+    Reference,
     /// Checks the house rules.
     Tidy,
 }
@@ -51,6 +53,11 @@ fn run(command: Command) -> Result<()> {
                     built.file.display()
                 );
             }
+        }
+        Command::Reference => {
+            let page = reference::generate(&workspace.root)?;
+            let file = workspace.root.join(reference::FILE);
+            std::fs::write(&file, page).with_context(|| format!("write {}", file.display()))?;
         }
         Command::Tidy => {
             let sources = tidy::read(&workspace.root)?;
