@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use scupper_common::event_throttle::{EventThrottle, Repeated};
 use scupper_engine::{PodRef, Reason, Request, Time, named};
 
 use super::conditions::NodeEvent;
-use super::event_throttle::{EventThrottle, Repeated};
 use super::messages::one_line;
 
 /// Obstacles that last less than this are over before the operator can read about them.
@@ -44,7 +44,7 @@ pub struct PodEvents {
 #[derive(Debug)]
 struct BlockedKeys<K> {
     held: BTreeMap<K, BlockedSince>,
-    published: EventThrottle<K>,
+    published: EventThrottle<K, NodeEvent>,
 }
 
 impl<K> Default for BlockedKeys<K> {

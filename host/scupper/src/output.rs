@@ -44,7 +44,7 @@ pub struct OutputArgs {
         value_name = "WHEN"
     )]
     pub color: ColourMode,
-    /// Log filter for standard error, for example debug or scupper=debug,kube=info
+    /// Log filter, for example debug or scupper=debug,kube=info
     #[arg(
         long,
         global = true,

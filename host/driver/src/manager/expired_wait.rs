@@ -10,7 +10,8 @@ use crate::reporter::write_retry::{self, WriteRetryLimits};
 use crate::reporter::{EventSeriesKey, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
-use scupper_report::{Repeated, event_for};
+use scupper_common::event_throttle::Repeated;
+use scupper_report::event_for;
 
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);

@@ -26,11 +26,11 @@ use crate::reporter::status_publisher::StatusPublisher;
 use crate::reporter::writer::{ApiWriter, QueuedWrite};
 use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
+use scupper_common::event_throttle::{EventThrottle, Repeated};
 use scupper_common::health::Health;
 use scupper_report::{
-    BlockedCondition, DrainMeter, DrainOutput, EventThrottle, Format, Metrics, NodeEvent, PodEvents,
-    PolicyMessage, ProgressBoard, Repeated, conditions_for, conditions_of_started, event_for, finding_events,
-    forced_event,
+    BlockedCondition, DrainMeter, DrainOutput, Format, Metrics, NodeEvent, PodEvents, PolicyMessage,
+    ProgressBoard, conditions_for, conditions_of_started, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;
@@ -69,7 +69,7 @@ pub(crate) struct Reporter {
     stuck: PodEvents,
     blocked: BlockedCondition,
     /// Events about the node, by reason and text.
-    node_events: EventThrottle<(String, String)>,
+    node_events: EventThrottle<(String, String), NodeEvent>,
     /// The node's condition already says that it is being drained.
     in_progress: bool,
     /// This drain had drained the node before, and has evicted no pod since.

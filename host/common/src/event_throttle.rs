@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-use super::conditions::NodeEvent;
-
 /// Minimum time between two publications of a repeated Event.
 const EVERY: Duration = Duration::from_secs(300);
 
@@ -22,11 +20,11 @@ pub struct Repeated {
 
 /// Counts occurrences by a key that identifies repetitions.
 #[derive(Debug)]
-pub struct EventThrottle<K>(BTreeMap<K, ThrottledEvent>);
+pub struct EventThrottle<K, E>(BTreeMap<K, ThrottledEvent<E>>);
 
 #[derive(Debug)]
-struct ThrottledEvent {
-    event: NodeEvent,
+struct ThrottledEvent<E> {
+    event: E,
     /// Occurrences since the last publication.
     times: u32,
     last: Time,
@@ -35,15 +33,15 @@ struct ThrottledEvent {
     published_at: Time,
 }
 
-impl<K> Default for EventThrottle<K> {
+impl<K, E> Default for EventThrottle<K, E> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Ord + Clone> EventThrottle<K> {
+impl<K: Ord + Clone, E: Clone> EventThrottle<K, E> {
     /// Records an occurrence.
-    pub fn record(&mut self, now: Time, key: K, event: NodeEvent) {
+    pub fn record(&mut self, now: Time, key: K, event: E) {
         let throttled = self.0.entry(key).or_insert_with(|| ThrottledEvent {
             event: event.clone(),
             times: 0,
@@ -57,7 +55,7 @@ impl<K: Ord + Clone> EventThrottle<K> {
     }
 
     /// The Events that are due now.
-    pub fn due(&mut self, now: Time) -> Vec<(K, NodeEvent, Repeated)> {
+    pub fn due(&mut self, now: Time) -> Vec<(K, E, Repeated)> {
         let due = self.0.iter_mut().filter_map(|(key, throttled)| {
             let repeated = throttled.due(now)?;
             Some((key.clone(), throttled.event.clone(), repeated))
@@ -66,16 +64,18 @@ impl<K: Ord + Clone> EventThrottle<K> {
     }
 
     /// Whether an occurrence of this key was recorded before.
-    pub(super) fn contains(&self, key: &K) -> bool {
+    pub fn contains(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The number of keys.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-impl ThrottledEvent {
+impl<E> ThrottledEvent<E> {
     fn due(&mut self, now: Time) -> Option<Repeated> {
         let is_news = self.published < 2 || now.since(self.published_at) >= EVERY;
         if self.times == 0 || !is_news {
@@ -98,12 +98,8 @@ mod tests {
         Time::from_millis(seconds * 1000)
     }
 
-    fn event(note: &str) -> NodeEvent {
-        NodeEvent {
-            warning: true,
-            reason: "It".to_owned(),
-            note: note.to_owned(),
-        }
+    fn event(note: &str) -> String {
+        note.to_owned()
     }
 
     #[test]
