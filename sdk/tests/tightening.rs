@@ -85,7 +85,7 @@ fn of_two_holds_the_longer_one_counts_in_either_order() {
         let (decision, of) = chained(first, second);
         assert_eq!(of.as_deref(), Some(wave), "{decision:?}");
         assert_eq!(decision.verdict, Verdict::Evict);
-        let policy = wave.split(' ').next().unwrap();
+        let policy = wave.split('-').next().unwrap();
         assert_eq!(decision.reason, format!("as {policy} says"));
     }
 }

@@ -9,7 +9,7 @@ use scupper_sdk::{
 
 use crate::settings::Settings;
 
-/// The first word of the names of waves that wait.
+/// How the names of waves that wait begin.
 const WAVES: &str = "jobs";
 
 struct Jobs;

@@ -13,7 +13,7 @@ use crate::rules::{Rule, rules};
 /// The last wave: pods that leave only when they have ended.
 const COMPLETION: &str = "completion";
 
-/// The first word of the names of waves that wait.
+/// How the names of waves that wait begin.
 const WAVES: &str = "namespaces";
 
 struct NamespaceModes;
