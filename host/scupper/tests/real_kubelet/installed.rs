@@ -62,8 +62,9 @@ fn image(folder: &Path) -> PathBuf {
     policies::build(&workspace, &policies::of_image(&workspace), Some(&made)).unwrap();
     let image = folder.join("scupper.tar");
     let script = Command::new(format!("{DEPLOY}/image"))
-        .arg(env!("CARGO_BIN_EXE_scupper"))
         .args([&made, &image])
+        .arg(concat!("localhost/scupper:", env!("CARGO_PKG_VERSION")))
+        .arg(env!("CARGO_BIN_EXE_scupper"))
         .output()
         .unwrap();
     assert!(
