@@ -37,7 +37,7 @@ impl Claimer {
             .args(["--driver-name", name, "--node-name", node, "--kubelet-root"])
             .arg(folder.path())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
             .unwrap();
@@ -53,6 +53,7 @@ impl Claimer {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// What it printed and logged.
     pub(super) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
