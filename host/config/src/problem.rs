@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use scupper_policy_spec::PolicySpec;
 use thiserror::Error;
 
+use super::Configuration;
 use super::place::{FieldPath, Position};
 use super::read::MOST_BYTES;
 
@@ -100,27 +101,36 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// The positions of policies with a problem in a field that loading them needs.
-    pub(super) fn unreadable(&self) -> BTreeSet<usize> {
-        let places = self.0.iter().filter_map(|problem| {
-            let (place, field) = problem.field.strip_prefix("policies[")?.split_once(']')?;
-            let field = field.strip_prefix('.')?;
-            let field = field.split(['.', '[']).next()?;
-            LOADED_BY.contains(&field).then(|| place.parse().ok()).flatten()
-        });
-        places.collect()
-    }
-
-    /// The value, unless there is a problem.
-    pub(super) fn end<T>(mut self, file: &Path, value: T) -> Result<T, ConfigError> {
+    /// The configuration, unless there is a problem.
+    pub(super) fn end(
+        mut self,
+        file: &Path,
+        configuration: Configuration,
+    ) -> Result<Configuration, ConfigError> {
         if self.0.is_empty() {
-            return Ok(value);
+            return Ok(configuration);
         }
+        let unreadable = self.unreadable();
+        let policies = configuration.policies.into_iter().enumerate();
+        let readable = policies
+            .filter(|(place, policy)| !policy.name.is_empty() && !unreadable.contains(place))
+            .map(|(_, policy)| policy)
+            .collect();
         self.0.sort_by_key(|problem| (problem.line, problem.column));
         Err(ConfigError::Wrong {
             file: file.to_owned(),
             problems: self.0,
-            readable: Vec::new(),
+            readable,
         })
+    }
+
+    /// The positions of policies with a problem in a field that loading them needs.
+    fn unreadable(&self) -> BTreeSet<usize> {
+        let places = self.0.iter().filter_map(|problem| {
+            let (place, field) = problem.field.strip_prefix("policies[")?.split_once(']')?;
+            let field = field.strip_prefix('.')?.split(['.', '[']).next()?;
+            LOADED_BY.contains(&field).then(|| place.parse().ok()).flatten()
+        });
+        places.collect()
     }
 }

@@ -73,20 +73,7 @@ pub fn read_text(file: &Path, text: &str) -> Result<Configuration, ConfigError> 
         );
         problems.add(Position { line: 1, column: 1 }, &FieldPath::default(), message);
     }
-    let (unreadable, policies) = (problems.unreadable(), configuration.policies.clone());
-    problems.end(file, configuration).map_err(|error| match error {
-        ConfigError::Wrong { file, problems, .. } => {
-            let policies = policies.into_iter().enumerate();
-            let readable =
-                policies.filter(|(place, policy)| !policy.name.is_empty() && !unreadable.contains(place));
-            ConfigError::Wrong {
-                file,
-                problems,
-                readable: readable.map(|(_, policy)| policy).collect(),
-            }
-        }
-        error => error,
-    })
+    problems.end(file, configuration)
 }
 
 fn parse_saved(root: &Node, configuration: &mut Configuration, problems: &mut Problems) {
