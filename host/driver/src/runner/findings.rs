@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Plan, Time};
 use scupper_report::loosened_texts;
@@ -18,12 +18,13 @@ impl EngineRunner {
             let volumes = self.local_volumes.borrow().clone();
             let known = PreFlightCheck::of(&self.drain, now).with_volumes(volumes);
             let likely = known.findings(plan, &BTreeMap::new());
-            let (cluster, examined) = (self.deps.cluster.clone(), plan.clone());
-            let examining = async move { known.examined(&cluster, &examined).await };
-            let mut findings = stream::once(examining).boxed();
-            match findings.next().now_or_never().flatten() {
-                Some(findings) => self.reporter.on_findings(now, self.drain.request(), &findings),
-                None => (self.findings, self.likely) = (Some(findings), likely),
+            let in_doubt = known.in_doubt(plan);
+            if in_doubt.is_empty() {
+                self.reporter.on_findings(now, self.drain.request(), &likely);
+            } else {
+                let (cluster, plan) = (self.deps.cluster.clone(), plan.clone());
+                let examining = async move { known.examined(&cluster, &plan, in_doubt).await };
+                (self.findings, self.likely) = (Some(stream::once(examining).boxed()), likely);
             }
             let pods: Vec<_> = self.drain.pods().cloned().collect();
             for text in loosened_texts(plan, &pods) {

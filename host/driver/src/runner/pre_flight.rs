@@ -185,14 +185,19 @@ impl PreFlightCheck {
         examine(&self.input(plan, namespaces))
     }
 
-    /// What is found in the plan of a drain that goes on meanwhile: the namespaces are read that decide whether pods are
-    /// certain to stay. Where that is not known soon, a finding is only likely.
-    pub(super) async fn examined(&self, cluster: &Cluster, plan: &Plan) -> Vec<Finding> {
-        let unread = BTreeMap::new();
-        let in_doubt = namespaces_in_doubt(&self.input(plan, &unread));
-        if in_doubt.is_empty() {
-            return self.findings(plan, &unread);
-        }
+    /// The namespaces that decide whether pods are certain to stay.
+    pub(super) fn in_doubt(&self, plan: &Plan) -> BTreeSet<String> {
+        namespaces_in_doubt(&self.input(plan, &BTreeMap::new()))
+    }
+
+    /// What is found in the plan of a drain that goes on meanwhile, with what is read of these namespaces. Where that is
+    /// not known soon, a finding is only likely.
+    pub(super) async fn examined(
+        &self,
+        cluster: &Cluster,
+        plan: &Plan,
+        in_doubt: BTreeSet<String>,
+    ) -> Vec<Finding> {
         let reading = read_namespaces(cluster, in_doubt, &self.settings);
         let read = tokio::time::timeout(EXAMINED_WITHIN, reading).await;
         let (namespaces, _) = read.unwrap_or_default();
@@ -314,7 +319,7 @@ impl PreFlightCheck {
         let known = BTreeMap::new();
         let input = self.input(plan, &known);
         let decides = |name: &String| refuses || surge.is_some_and(|surge| surge.covers(name));
-        let mut doubtful = namespaces_in_doubt(&input);
+        let mut doubtful = self.in_doubt(plan);
         doubtful.retain(decides);
         let mut unread = None;
         for name in namespaces_if_raised(&input).into_iter().filter(decides) {
