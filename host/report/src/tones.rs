@@ -84,7 +84,6 @@ const ANYWHERE: [(&str, Tone); 7] = [
 
 /// The word of a line that has a colour, and which.
 pub fn tone_of(line: &str) -> Option<(Range<usize>, Tone)> {
-    let begins = line.len() - line.trim_start().len();
     // The lines of several nodes begin with a name.
     let time = [0, 1].into_iter().find(|&place| {
         let word = word(line, place).and_then(|word| line.get(word));
@@ -92,35 +91,33 @@ pub fn tone_of(line: &str) -> Option<(Range<usize>, Tone)> {
     });
     if let Some(time) = time {
         let topic = word(line, time + 1)?;
-        let text = topic.end..line.len();
         return match line.get(topic.clone())? {
-            "end" => at_start(line, text, &ENDS),
-            _ => at_start(line, topic.start..line.len(), &TOPICS),
+            "end" => at_start(line, topic.end, &ENDS),
+            _ => at_start(line, topic.start, &TOPICS),
         };
     }
-    at_start(line, begins..line.len(), &FIRST)
-        .or_else(|| blocking_budget(line, begins))
-        .or_else(|| at_start(line, column(line)?..line.len(), &SECOND))
+    at_start(line, 0, &FIRST)
+        .or_else(|| blocking_budget(line))
+        .or_else(|| at_start(line, column(line)?, &SECOND))
         .or_else(|| anywhere(line))
 }
 
 /// `budget shop/cart blocks 4 pods: …`
-fn blocking_budget(line: &str, begins: usize) -> Option<(Range<usize>, Tone)> {
-    let rest = line.get(begins..)?.strip_prefix("budget ")?;
+fn blocking_budget(line: &str) -> Option<(Range<usize>, Tone)> {
+    let rest = line.trim_start().strip_prefix("budget ")?;
     let (_, after) = rest.split_once(" blocks ")?;
     let end = line.len() - after.len() - 1;
     Some((end - "blocks".len()..end, Blocks))
 }
 
-fn at_start(line: &str, place: Range<usize>, table: &[(&str, Tone)]) -> Option<(Range<usize>, Tone)> {
-    let text = line.get(place.clone())?;
-    let spaces = text.len() - text.trim_start().len();
-    let text = text.trim_start();
+/// A word of the table behind the spaces from this place on.
+fn at_start(line: &str, from: usize, table: &[(&str, Tone)]) -> Option<(Range<usize>, Tone)> {
+    let text = line.get(from..)?.trim_start();
     let (word, tone) = table.iter().find(|(word, _)| {
         let rest = text.strip_prefix(word);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':', ',']) || word.ends_with(':'))
     })?;
-    let start = place.start + spaces;
+    let start = line.len() - text.len();
     Some((start..start + word.len(), *tone))
 }
 
@@ -133,10 +130,8 @@ fn anywhere(line: &str) -> Option<(Range<usize>, Tone)> {
 
 /// Where the second column begins.
 fn column(line: &str) -> Option<usize> {
-    let begins = line.len() - line.trim_start().len();
-    let name = line.get(begins..)?.find("  ")?;
-    let rest = line.get(begins + name..)?;
-    Some(line.len() - rest.trim_start().len())
+    let text = line.trim_start();
+    Some(line.len() - text.len() + text.find("  ")?)
 }
 
 /// Where a word of the line is.

@@ -239,22 +239,20 @@ impl StatusDiff {
         let here = status.pods.iter();
         let here = here.map(|pod| (pod.id.uid.clone(), pod.id.clone()));
         let before = std::mem::replace(&mut self.pods, here.collect());
-        let mut gone: Vec<_> = before
+        let gone: Vec<_> = before
             .into_iter()
             .filter(|(uid, _)| !self.pods.contains_key(uid))
             .collect();
         if gone.is_empty() {
             return Vec::new();
         }
-        gone.reverse();
         let remaining = status.pods_to_evict(now);
-        let of = |(place, (_, pod))| FollowEvent::PodGone {
+        let later = (0..gone.len()).rev();
+        let of = |((_, pod), later)| FollowEvent::PodGone {
             pod,
-            remaining: remaining.map(|remaining| remaining + place),
+            remaining: remaining.map(|remaining| remaining + later),
         };
-        let mut events: Vec<_> = gone.into_iter().enumerate().map(of).collect();
-        events.reverse();
-        events
+        gone.into_iter().zip(later).map(of).collect()
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
