@@ -1,5 +1,7 @@
 //! Pods of one workload with the same reason share a line: a node has hundreds of pods, and few reasons.
 
+use std::fmt::Display;
+
 use scupper_engine::{Pod, Uid, and_more};
 
 /// How pods are listed for people.
@@ -44,6 +46,6 @@ impl PodList {
 }
 
 /// `shop/web-1 and 3 more`, of this many pods in all.
-pub fn group_name(first: &str, pods: usize) -> String {
+pub fn group_name(first: impl Display, pods: usize) -> String {
     format!("{first}{}", and_more(pods.saturating_sub(1)))
 }

@@ -169,14 +169,13 @@ impl NodeStatus {
         LeftToUndo::of(&self.node, self.leased_drain.as_ref().filter(|_| !is_held))
     }
 
-    /// Pods of a node that nobody drains are only counted, unless they are ending.
+    /// Without a drain, only pods that are ending are listed; others are counted.
     fn is_listed(&self, held: &RemainingPod<'_>, list: PodList) -> bool {
         let is_idle = self.node.checkpoint.is_none() && self.planning().is_none();
         list == PodList::Each || !is_idle || held.pod.deletion.is_some()
     }
 
-    fn unlisted(&self, now: Time, list: PodList) -> usize {
-        let held = self.remaining_pods(now);
+    fn unlisted(&self, held: &[RemainingPod<'_>], list: PodList) -> usize {
         held.iter().filter(|held| !self.is_listed(held, list)).count()
     }
 

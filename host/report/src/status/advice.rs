@@ -72,7 +72,7 @@ pub(super) fn of_pod(
     })
 }
 
-/// A budget that waiting cannot open needs a change. One more replica is one that costs nobody a pod.
+/// Waiting does not open every budget. The advice is then another replica where that is enough, because no pod is lost.
 fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: Option<&Workload>) -> String {
     const CLOSED: &str = "it allows no eviction even when all its pods are healthy";
     let name = if name.is_empty() {

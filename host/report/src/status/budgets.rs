@@ -20,7 +20,7 @@ const COUNTED: Duration = Duration::from_secs(120);
 /// An eviction granted less than this long ago may still be in progress.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
-/// Pods blocked by the same budget, or pods of which the same is to be said and that no budget blocks.
+/// Pods blocked by the same budget, or pods with the same reason that no budget blocks.
 pub(super) struct BudgetGroup<'a> {
     /// The budget that blocks all of them.
     pub(super) budget: Option<BlockingBudget<'a>>,
@@ -28,7 +28,7 @@ pub(super) struct BudgetGroup<'a> {
     pub(super) rows: Vec<PodRow<'a>>,
 }
 
-/// Pods of which the same is to be said.
+/// Pods with the same reason.
 pub(super) struct PodRow<'a> {
     /// The one that has waited the longest.
     pub(super) held: &'a RemainingPod<'a>,
@@ -109,7 +109,7 @@ impl<'a> PodRow<'a> {
     }
 
     pub(super) fn name(&self) -> String {
-        group_name(&self.held.pod.id.to_string(), self.pods)
+        group_name(&self.held.pod.id, self.pods)
     }
 }
 

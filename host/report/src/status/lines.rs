@@ -3,7 +3,7 @@
 use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Node, Phase, Reason, Time};
 
-use super::budgets::{BudgetGroup, PodRow, blocking, groups};
+use super::budgets::{BudgetGroup, PodRow, groups};
 use super::lookups::workload_text;
 use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
 use crate::conditions::is_repeated;
@@ -20,21 +20,22 @@ const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "Mainte
 
 /// The lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
-    let mut lines = head_lines(status, now, list);
     let held = status.remaining_pods(now);
+    let unlisted = status.unlisted(&held, list);
+    let mut lines = head_lines(status, now, unlisted);
     let groups = groups(status, &held, list);
     let width = name_width(&groups);
     for group in &groups {
         lines.extend(group.head_lines(status, now));
         let rows = group.rows.iter();
-        lines.extend(rows.flat_map(|row| pod_lines(row, width, status, now)));
+        lines.extend(rows.flat_map(|row| pod_lines(group, row, width, status, now)));
     }
-    lines.extend(tail_lines(status, now, list));
+    lines.extend(tail_lines(status, now, unlisted));
     lines
 }
 
-/// The lines before the pods.
-pub(super) fn head_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
+/// The lines before the pods, of which so many are not listed.
+pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec<String> {
     let node = &status.node;
     let not_ready = not_ready(node, now).map(|words| format!(", {words}"));
     let mut lines = vec![format!(
@@ -65,7 +66,6 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<S
     {
         lines.push(condition_line(status, condition, now));
     }
-    let unlisted = status.unlisted(now, list);
     lines.push(format!("  {}", pod_count_text(status.pods.len(), unlisted)));
     lines
 }
@@ -175,8 +175,7 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
 }
 
 /// The lines about pods that are not listed, and about missing facts.
-pub(super) fn tail_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
-    let unlisted = status.unlisted(now, list);
+pub(super) fn tail_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec<String> {
     let unlisted = (unlisted > 0 && unlisted < status.pods.len())
         .then(|| format!("    and {}; -o wide lists them", count(unlisted, "other pod")));
     let mut lines: Vec<_> = unlisted.into_iter().collect();
@@ -189,35 +188,41 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<S
 }
 
 /// The lines about pods that are held by the same: the reason and advice, unless the budget's group contains that.
-pub(super) fn pod_lines(row: &PodRow<'_>, width: usize, status: &NodeStatus, now: Time) -> Vec<String> {
+pub(super) fn pod_lines(
+    group: &BudgetGroup<'_>,
+    row: &PodRow<'_>,
+    width: usize,
+    status: &NodeStatus,
+    now: Time,
+) -> Vec<String> {
     let held = row.held;
     let pod = &held.pod.id;
-    let is_told = blocking(status, held).is_some();
+    let has_budget_line = group.budget.is_some();
     let (name, text) = match &held.reason {
         Some(reason) => (
             reason.name(),
-            reason_with_details(held, reason, is_told, status, now),
+            reason_with_details(held, reason, has_budget_line, status, now),
         ),
         None => ("-", String::new()),
     };
     let line = format!("    {:<width$}  {name:<20}  {}", row.name(), one_line(&text));
     let mut lines = vec![line.trim_end().to_owned()];
-    let next = held.reason.as_ref().filter(|_| !is_told);
+    let next = held.reason.as_ref().filter(|_| !has_budget_line);
     if let Some(next) = next.and_then(|reason| advice::of_pod(reason, pod, &status.node.name, None, None)) {
         lines.push(format!("      next: {}", one_line(&next)));
     }
     lines
 }
 
-/// `is_told`: the line about the budget says what it allows.
+/// `has_budget_line`: a line above says what the budget allows.
 fn reason_with_details(
     held: &RemainingPod<'_>,
     reason: &Reason,
-    is_told: bool,
+    has_budget_line: bool,
     status: &NodeStatus,
     now: Time,
 ) -> String {
-    let is_told = is_told && matches!(reason, Reason::BudgetExhausted { .. });
+    let is_told = has_budget_line && matches!(reason, Reason::BudgetExhausted { .. });
     let text = (!is_told).then(|| reason_text(reason, now));
     let waited = held.waited.filter(|_| !contains_duration(reason));
     let waited = waited.map(|waited| format!("for {}", HumanDuration(waited)));

@@ -71,6 +71,7 @@ impl NodeRows {
             lines.iter().flat_map(|line| fold(line, columns)).collect()
         };
         let held = status.remaining_pods(now);
+        let unlisted = status.unlisted(&held, list);
         let groups = groups(status, &held, list);
         let width = name_width(&groups);
         let mut pods = Vec::new();
@@ -84,16 +85,16 @@ impl NodeRows {
             pods.extend(group.rows.iter().map(|row| {
                 let reason = row.held.reason.as_ref();
                 PodRows {
-                    lines: folded(pod_lines(row, width, status, now)),
+                    lines: folded(pod_lines(group, row, width, status, now)),
                     pods: row.pods,
                     is_stuck: reason.is_some_and(|reason| !needs_no_report(reason)),
                 }
             }));
         }
         Self {
-            head: folded(head_lines(status, now, list)),
+            head: folded(head_lines(status, now, unlisted)),
             pods,
-            tail: folded(tail_lines(status, now, list)),
+            tail: folded(tail_lines(status, now, unlisted)),
         }
     }
 

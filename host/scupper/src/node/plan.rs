@@ -23,9 +23,9 @@ use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_report::{
-    PodList, answer_text, finding_lines, findings_to_json, group_name, loosened_lines, loosened_to_json,
-    plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json, plan_volume_lines,
-    plan_volumes_to_json, surge_lines,
+    Format, PodList, answer_text, finding_lines, findings_to_json, group_name, loosened_lines,
+    loosened_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json,
+    plan_volume_lines, plan_volumes_to_json, surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -157,9 +157,9 @@ fn report(plans: &[Planned], output: Output) -> Exit {
     }
     let mut exit = Exit::Done;
     for planned in plans {
-        match output {
-            Output::Human | Output::Wide => print_lines(&plan_for_people(planned, output.pod_list())),
-            Output::Json | Output::Yaml => print(&output.document(&plan_for_programs(planned))),
+        match output.format() {
+            Format::Human => print_lines(&plan_for_people(planned, output.pod_list())),
+            Format::Json => print(&output.document(&plan_for_programs(planned))),
         }
         let answers = planned.answers.iter().flatten();
         let refused = answers.filter(|(_, answer)| !is_fine(answer)).count();
@@ -234,7 +234,7 @@ pub fn plan_for_people(planned: &Planned, list: PodList) -> String {
             let mut lines = vec![format!(
                 "A drain of node {node} would be refused; nothing was changed."
             )];
-            lines.extend(blocker_lines(planned, pods, list));
+            lines.extend(PodLines::of(planned, list).of_blockers(pods));
             lines.extend(with_flags_lines(planned, list));
             lines.join("\n")
         }
@@ -280,7 +280,8 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
         format!("It continues the drain for {drain} once no process renews the node's Lease any more.")
     }));
     lines.extend(notice_line(planned));
-    lines.extend(plan_lines(plan, &planned.pods, list));
+    let pods = PodLines::of(planned, list);
+    lines.extend(plan_lines(plan, &pods));
     lines.extend(planned.settings.machine_is_off.then(|| {
         format!(
             "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
@@ -306,7 +307,7 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     let answers = planned.answers.as_deref();
     lines.extend(
         answers
-            .map(|answers| answer_lines(answers, &planned.pods, list))
+            .map(|answers| pods.of_answers(answers))
             .unwrap_or_default(),
     );
     lines
@@ -333,16 +334,16 @@ fn planned_node(planned: &Planned) -> String {
     }
 }
 
-fn plan_lines(plan: &Plan, pods: &[Pod], list: PodList) -> Vec<String> {
+fn plan_lines(plan: &Plan, pods: &PodLines<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, wave) in plan.waves.iter().enumerate() {
         lines.push(wave_line(number + 1, wave));
         let decisions = wave.pods.iter().filter_map(|uid| plan.decision(uid));
-        lines.extend(decision_lines(decisions, pods, list, &Verdict::to_string));
+        lines.extend(pods.of_decisions(decisions, &Verdict::to_string));
     }
     let rest = plan.decisions.iter();
     let rest = rest.filter(|decision| !decision.verdict.leaves());
-    lines.extend(decision_lines(rest, pods, list, &|verdict| {
+    lines.extend(pods.of_decisions(rest, &|verdict| {
         match verdict {
             Verdict::Keep => "stays",
             _ => "may not leave",
@@ -372,64 +373,97 @@ fn wave_line(number: usize, wave: &Wave) -> String {
     format!("wave {number}: {}{terms} [{}]", wave.name, wave.policy)
 }
 
-/// One line for each pod, or for each workload and reason.
-fn decision_lines<'a>(
-    decisions: impl Iterator<Item = &'a Decision>,
-    pods: &'a [Pod],
+/// Lists pods of a plan: one line for each, or for each workload and reason.
+struct PodLines<'a> {
+    pods: BTreeMap<&'a Uid, &'a Pod>,
     list: PodList,
-    word: &dyn Fn(&Verdict) -> String,
-) -> Vec<String> {
-    let known: BTreeMap<&Uid, &Pod> = pods.iter().map(|pod| (&pod.id.uid, pod)).collect();
-    let pod = |decision: &&'a Decision| known.get(&decision.pod).copied();
-    let said = |decision: &&'a Decision| (decision.verdict, &decision.reason, &decision.policy);
-    let groups = list.grouped(decisions, pod, said).into_iter();
-    let lines = groups.filter_map(|group| {
-        let first = group.first()?;
-        let name = pod(first).map_or_else(|| first.pod.to_string(), |pod| pod.id.to_string());
-        Some(format!(
-            "  {:<16} {}  {} [{}]",
-            word(&first.verdict),
-            group_name(&name, group.len()),
-            first.reason,
-            first.policy
-        ))
-    });
-    lines.collect()
 }
 
-/// The pods because of which a drain would be refused.
-fn blocker_lines(planned: &Planned, blockers: &[Blocker], list: PodList) -> Vec<String> {
-    let pod = |blocker: &&Blocker| planned.pods.iter().find(|pod| pod.id.uid == blocker.pod.uid);
-    let groups = list.grouped(blockers, pod, |blocker| (&blocker.reason, &blocker.policy));
-    let lines = groups.into_iter().filter_map(|group| {
-        let Blocker { pod, reason, policy } = group.first()?;
-        let name = group_name(&pod.to_string(), group.len());
-        Some(format!("  may not leave  {name}  {reason} [{policy}]"))
-    });
-    lines.collect()
+impl<'a> PodLines<'a> {
+    fn of(planned: &'a Planned, list: PodList) -> Self {
+        let pods = planned.pods.iter().map(|pod| (&pod.id.uid, pod));
+        Self {
+            pods: pods.collect(),
+            list,
+        }
+    }
+
+    /// `line`: of the first item of a group, and how many pods are in the group.
+    fn lines<T, S: PartialEq>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        uid: impl Fn(&T) -> &'a Uid,
+        said: impl Fn(&T) -> S,
+        line: impl Fn(&T, usize) -> String,
+    ) -> Vec<String> {
+        let pod = |item: &T| self.pods.get(uid(item)).copied();
+        let groups = self.list.grouped(items, pod, said);
+        let lines = groups
+            .iter()
+            .filter_map(|group| Some(line(group.first()?, group.len())));
+        lines.collect()
+    }
+
+    fn of_decisions(
+        &self,
+        decisions: impl Iterator<Item = &'a Decision>,
+        word: &dyn Fn(&Verdict) -> String,
+    ) -> Vec<String> {
+        let said = |it: &&'a Decision| (it.verdict, &it.reason, &it.policy);
+        self.lines(
+            decisions,
+            |it| &it.pod,
+            said,
+            |it, pods| {
+                let name = match self.pods.get(&it.pod) {
+                    Some(pod) => group_name(&pod.id, pods),
+                    None => group_name(&it.pod, pods),
+                };
+                let Decision { reason, policy, .. } = it;
+                format!("  {:<16} {name}  {reason} [{policy}]", word(&it.verdict))
+            },
+        )
+    }
+
+    /// The pods because of which a drain would be refused.
+    fn of_blockers(&self, blockers: &'a [Blocker]) -> Vec<String> {
+        let said = |it: &&'a Blocker| (&it.reason, &it.policy);
+        self.lines(
+            blockers,
+            |it| &it.pod.uid,
+            said,
+            |Blocker { pod, reason, policy }, pods| {
+                let name = group_name(pod, pods);
+                format!("  may not leave  {name}  {reason} [{policy}]")
+            },
+        )
+    }
+
+    /// What the API server would say just now.
+    fn of_answers(&self, answers: &'a [(PodRef, EvictAnswer)]) -> Vec<String> {
+        let refused: Vec<_> = answers.iter().filter(|(_, answer)| !is_fine(answer)).collect();
+        let head = format!(
+            "The API server would allow {} of {} just now, each asked by itself.",
+            answers.len() - refused.len(),
+            answers.len()
+        );
+        let said = |(_, answer): &&'a (PodRef, EvictAnswer)| answer_text(answer);
+        let lines = self.lines(
+            refused,
+            |(pod, _)| &pod.uid,
+            said,
+            |(pod, answer), pods| {
+                let name = group_name(pod, pods);
+                format!("  not allowed      {name}  {}", answer_text(answer))
+            },
+        );
+        std::iter::once(head).chain(lines).collect()
+    }
 }
 
 /// It may leave, or has left.
 const fn is_fine(answer: &EvictAnswer) -> bool {
     matches!(answer, EvictAnswer::Accepted | EvictAnswer::NotFound)
-}
-
-/// What the API server would say just now.
-fn answer_lines(answers: &[(PodRef, EvictAnswer)], pods: &[Pod], list: PodList) -> Vec<String> {
-    let refused: Vec<_> = answers.iter().filter(|(_, answer)| !is_fine(answer)).collect();
-    let allowed = answers.len() - refused.len();
-    let mut lines = vec![format!(
-        "The API server would allow {allowed} of {} just now, each asked by itself.",
-        answers.len()
-    )];
-    let pod = |(id, _): &&(PodRef, EvictAnswer)| pods.iter().find(|pod| pod.id.uid == id.uid);
-    let groups = list.grouped(refused, pod, |(_, answer)| answer_text(answer));
-    lines.extend(groups.iter().filter_map(|group| {
-        let (pod, answer) = group.first()?;
-        let name = group_name(&pod.to_string(), group.len());
-        Some(format!("  not allowed      {name}  {}", answer_text(answer)))
-    }));
-    lines
 }
 
 #[cfg(test)]
