@@ -127,14 +127,12 @@ async fn clean_up(cleanup: &CleanupArgs, output: Output) -> ExitCode {
     };
     match use_cases::cleanup(options).await {
         Ok(CleanedUp { removed, left }) => {
-            let text = match output {
-                Output::Json | Output::Yaml => {
-                    output.document(&serde_json::json!({ "removed": removed, "left": left }))
-                }
-                Output::Human | Output::Wide if removed.is_empty() && left.is_empty() => {
+            let text = match output.format() {
+                Format::Json => output.document(&serde_json::json!({ "removed": removed, "left": left })),
+                Format::Human if removed.is_empty() && left.is_empty() => {
                     format!("nothing of ours is left on {}", cleanup.node_name)
                 }
-                Output::Human | Output::Wide => {
+                Format::Human => {
                     let removed = removed.iter().map(|what| format!("removed {what}"));
                     let left = left.iter().map(|what| format!("left    {what}"));
                     removed.chain(left).collect::<Vec<_>>().join("\n")

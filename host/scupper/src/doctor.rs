@@ -15,6 +15,7 @@ use crate::output::{failed, print, print_lines};
 use crate::use_cases::{self, DoctorOptions, Finding, FindingState};
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::text::spaced_line;
+use scupper_report::Format;
 
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]
@@ -57,9 +58,9 @@ pub(super) async fn run(args: &DoctorArgs, output: Output) -> ExitCode {
     match use_cases::doctor(options).await {
         Ok(findings) => {
             for finding in &findings {
-                match output {
-                    Output::Human | Output::Wide => print_lines(&for_people(finding)),
-                    Output::Json | Output::Yaml => print(&output.document(&for_programs(finding))),
+                match output.format() {
+                    Format::Human => print_lines(&for_people(finding)),
+                    Format::Json => print(&output.document(&for_programs(finding))),
                 }
             }
             exit_of(&findings).into()

@@ -98,7 +98,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// For commands that print a stream, which YAML cannot show.
+    /// Whether it is for people or for programs. A stream of steps is JSON lines, because YAML cannot show one.
     pub const fn format(self) -> Format {
         match self {
             Self::Human | Self::Wide => Format::Human,

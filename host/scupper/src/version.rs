@@ -8,6 +8,7 @@ use super::exit::Exit;
 use super::output::Output;
 use crate::output::print;
 use scupper_policy::WIT_VERSION;
+use scupper_report::Format;
 use scupper_triggers::slm::{API_GROUP, API_VERSION, PLUGIN_VERSION};
 
 /// The commit of the sources; empty if `build.rs` found none.
@@ -19,9 +20,9 @@ const IMAGE: &str = "SCUPPER_IMAGE";
 /// Prints the versions of the program and of the interfaces that it speaks.
 pub(super) fn run(output: Output) -> ExitCode {
     let versions = versions(COMMIT, std::env::var(IMAGE).ok().as_deref());
-    print(&match output {
-        Output::Human | Output::Wide => for_people(&versions),
-        Output::Json | Output::Yaml => output.document(&versions),
+    print(&match output.format() {
+        Format::Human => for_people(&versions),
+        Format::Json => output.document(&versions),
     });
     Exit::Done.into()
 }

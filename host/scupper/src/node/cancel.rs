@@ -13,6 +13,7 @@ use crate::output::Output;
 use crate::output::{complain, failed, inform, print, wrong_options};
 use crate::use_cases::{self, CancelEnd, CancelOptions, Cancelled};
 use scupper_common::clock::Clock;
+use scupper_report::Format;
 
 /// Cancels the drains of nodes and waits until they have ended.
 pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
@@ -26,9 +27,9 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
     };
     let mut exit = Exit::Done;
     for cancelled in &cancelled {
-        print(&match output {
-            Output::Human | Output::Wide => for_people(cancelled),
-            Output::Json | Output::Yaml => output.document(&for_programs(cancelled)),
+        print(&match output.format() {
+            Format::Human => for_people(cancelled),
+            Format::Json => output.document(&for_programs(cancelled)),
         });
         match cancelled.end {
             CancelEnd::Ended => {}

@@ -14,7 +14,9 @@ use crate::output::{failed, print, print_lines, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusOptions};
 use scupper_common::clock::Clock;
-use scupper_report::{NodeStatus, PodList, overview_lines, status_lines, status_table, status_to_json};
+use scupper_report::{
+    Format, NodeStatus, PodList, overview_lines, status_lines, status_table, status_to_json,
+};
 use scupper_screen::Screen;
 
 /// What is known of each node.
@@ -56,11 +58,9 @@ async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
     let clock = Clock::System;
     match use_cases::overview(&args.cluster.connection(), &args.lease_namespace, clock).await {
         Ok((summaries, others)) => {
-            match output {
-                Output::Human | Output::Wide => {
-                    print_lines(&overview_lines(&summaries, others, clock.wall()).join("\n"))
-                }
-                Output::Json | Output::Yaml => summaries
+            match output.format() {
+                Format::Human => print_lines(&overview_lines(&summaries, others, clock.wall()).join("\n")),
+                Format::Json => summaries
                     .iter()
                     .for_each(|summary| print(&output.document(&summary.to_json()))),
             }
@@ -80,11 +80,9 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
             return;
         }
         let now = clock.wall();
-        match output {
-            Output::Human | Output::Wide => {
-                print_lines(&status_lines(status, now, output.pod_list()).join("\n"))
-            }
-            Output::Json | Output::Yaml => print(&output.document(&status_to_json(status, now))),
+        match output.format() {
+            Format::Human => print_lines(&status_lines(status, now, output.pod_list()).join("\n")),
+            Format::Json => print(&output.document(&status_to_json(status, now))),
         }
         reported.insert(status.node.name.clone(), known);
     };
