@@ -69,7 +69,7 @@ impl<K: Ord + Clone, E: Clone> EventThrottle<K, E> {
     }
 
     /// The number of keys.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[expect(clippy::len_without_is_empty, reason = "no caller needs it")]
     pub fn len(&self) -> usize {
         self.0.len()
     }

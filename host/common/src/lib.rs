@@ -1,5 +1,6 @@
 //! Shared by all parts of the host: the clock, escaping of foreign text for display, notations of Kubernetes, the limit of
-//! concurrent evictions, the set of long-lived tasks, their heartbeats, and the throttle of what repeats. It knows nothing of how drains run.
+//! concurrent evictions, the set of long-lived tasks, their heartbeats, and the throttle of repeated Events. It knows
+//! nothing of how drains run.
 #![deny(missing_docs)]
 
 pub mod clock;

@@ -52,7 +52,7 @@ fn they_are_read_without_a_problem() {
 /// Where the image has the policies.
 const IN_IMAGE: &str = "/usr/share/scupper/policies/";
 
-/// YAML that is no configuration of the driver, by how it begins. What else tests it: the overlays in `real_deploy`, the
+/// How YAML begins that is not a configuration of the driver. Other tests cover it: the overlays in `real_deploy`, the
 /// tutorial in `scupper-dev/tests/author`; Cluster API's objects are not ours.
 const OTHERS: [&str; 4] = [
     "apiVersion: kustomize.config.k8s.io/",

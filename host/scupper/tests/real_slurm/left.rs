@@ -66,8 +66,8 @@ async fn in_driver_mode_a_cancel_that_slurm_does_not_hear_names_the_node_until_a
             "token" => give("slurm"),
             _ => testbed.daemon("slurmctld", "start"),
         }
-        // slurmrestd goes on with a request that nobody waits for any more: on a busy machine it may find the slurmctld
-        // that has just started, and the node is free without our knowing.
+        // slurmrestd continues a request after its client has given up. On a busy machine the request may reach the
+        // restarted slurmctld: the node is then free, and Scupper has not learned it.
         until("slurmctld knows its nodes again", async || {
             let node = testbed.node();
             let is_late = event == "slurmctld" && node.starts_with("mixed ");
