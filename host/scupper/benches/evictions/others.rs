@@ -77,6 +77,13 @@ async fn turn(installed: &Installed, way: &str, nodes: &[&str]) -> String {
         ];
         installed.testbed.make_pods(&of);
     }
+    // A server that is still busy with their start is slow for all.
+    let pending = "/api/v1/namespaces/crowd/pods?fieldSelector=status.phase=Pending&limit=1";
+    let run = async || {
+        let pods = installed.get(pending).await;
+        pods["items"].as_array().is_some_and(Vec::is_empty)
+    };
+    until(run, || "the pods do not begin to run".to_owned()).await;
     let other = Other::start(&installed.testbed.kubeconfig()).await;
     let begun = Instant::now();
     let mut ends = Vec::new();
