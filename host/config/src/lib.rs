@@ -34,4 +34,4 @@ pub use drain_requests::DrainRequestsFile;
 pub use problem::{ConfigError, Problem};
 pub use read::{Configuration, read, read_text};
 pub use schema::schema;
-pub use units::duration;
+pub use units::{duration, quantity};

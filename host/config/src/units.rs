@@ -31,7 +31,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// `65536`, `64Ki`, `64Mi`, `1Gi`, `64k`, `64M`, `1G`: bytes.
-pub(super) fn quantity(text: &str) -> Option<u64> {
+pub fn quantity(text: &str) -> Option<u64> {
     let (number, unit) = number(text)?;
     let factor = match unit {
         "" => 1,

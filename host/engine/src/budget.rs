@@ -9,6 +9,7 @@ use crate::{Pod, PodPhase};
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Budget {
     /// `metadata.namespace`
     pub namespace: String,
@@ -34,6 +35,7 @@ pub struct Budget {
 
 /// What a budget demands of its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BudgetLimit {
     /// So many stay healthy.
     MinAvailable(Amount),
@@ -43,6 +45,7 @@ pub enum BudgetLimit {
 
 /// A number of pods, or a share of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Amount {
     /// A number.
     Pods(u32),
@@ -52,6 +55,7 @@ pub enum Amount {
 
 /// Whether pods that are not ready may go although the budget is not met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum UnhealthyPods {
     /// Only while the budget is met.
     #[default]
@@ -63,6 +67,7 @@ pub enum UnhealthyPods {
 /// A label selector. One without terms selects every pod of its namespace; a budget without a selector (`None` in
 /// the API) selects none, which the cluster edge says with [`Selector::NOTHING`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Selector {
     /// `matchLabels`
     pub labels: BTreeMap<String, String>,
@@ -74,6 +79,7 @@ pub struct Selector {
 
 /// One of `matchExpressions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Requirement {
     /// The label's key.
     pub key: String,
@@ -85,6 +91,7 @@ pub struct Requirement {
 
 /// How a label is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Operator {
     /// Present with one of the values.
     In,

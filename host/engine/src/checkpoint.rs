@@ -4,10 +4,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use crate::hook::is_of_host;
-use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Tally, Time, Uid};
 
 /// Policies that must undo something at the next uncordon, each with the reason why it has not: in its own words where it
 /// has given some; empty while nothing has been tried.
@@ -15,6 +14,7 @@ pub type ToUndo = BTreeMap<String, String>;
 
 /// The saved state of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Checkpoint {
     /// The node it was written for: what it says of the cordon is not about another node of the same name.
     pub node: Uid,
@@ -74,33 +74,19 @@ pub struct Checkpoint {
 
 /// What a drain had done when it was saved. A process that resumes it continues the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counts {
     /// When it was counted.
     pub at: Time,
     /// Pods that were to leave and were still there: those of them that are gone later have left meanwhile.
     pub leaving: u32,
-    /// Pods that had left.
-    pub gone: u32,
-    /// Those of them that were deleted instead of evicted.
-    pub deleted: u32,
-    /// Waves that were over.
-    pub waves: u32,
-    /// Evictions and deletions asked for, each try counted.
-    pub evictions: u32,
-    /// The deletions among them.
-    pub deletions: u32,
-    /// Tries that a disruption budget refused.
-    pub budget_refusals: u32,
-    /// Hook steps taken.
-    pub hook_steps: u32,
-    /// How long hooks held the drain up.
-    pub hook_wait: Duration,
-    /// How long disruption budgets held pods up.
-    pub budget_wait: Duration,
+    /// What it had done; its waves are those that were over.
+    pub tally: Tally,
 }
 
 /// A hook that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SavedHook {
     /// Its policy.
     pub policy: String,

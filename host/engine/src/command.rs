@@ -6,10 +6,12 @@ use crate::{Checkpoint, DeploymentRef, HookStep, Plan, PodRef, SurgeMethod, Uid}
 
 /// Ties an answer to its command. Never used twice within a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CommandId(pub u64);
 
 /// Something to do, and the number its answer must carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Command {
     /// For the answer.
     pub id: CommandId,
@@ -19,6 +21,7 @@ pub struct Command {
 
 /// What to do. Every write of the node is for the node with this UID and must fail when another one has its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Task {
     /// Ask a policy's planner. Its pods are those of the draft's decisions.
     Plan {

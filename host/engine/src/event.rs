@@ -9,6 +9,7 @@ use crate::{AttachedVolume, Budget, CommandId, Node, Plan, Pod, StepOutcome, Sur
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Event {
     /// The node as it is now, or that there is no such node.
     Node(Option<Node>),
@@ -58,6 +59,7 @@ pub enum Event {
 
 /// How a command went.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Answer {
     /// To [`Task::Plan`](crate::Task::Plan).
     Plan(PlanAnswer),
@@ -111,6 +113,7 @@ pub enum Answer {
 
 /// How a planner answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum PlanAnswer {
     /// With a plan, which the engine checks.
     Plan(Plan),
@@ -130,6 +133,7 @@ pub enum PlanAnswer {
 
 /// How the API server answered an eviction or a deletion. The cluster edge classifies; the words are the server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EvictAnswer {
     /// 200 or 201: the pod is ending, or gone already.
     Accepted,

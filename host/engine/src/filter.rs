@@ -155,11 +155,7 @@ fn daemon_set(pod: &Pod, filters: &Filters) -> Filter {
     };
     if owner.missing {
         let not_found = format!("daemonsets.apps \"{}\" not found", owner.name);
-        return if filters.force {
-            Filter::Pass(Some(not_found))
-        } else {
-            Filter::Error(not_found)
-        };
+        return warned_or_refused(filters.force, &not_found, &not_found);
     }
     if filters.ignore_daemonsets {
         Filter::Skip(String::from("ignoring DaemonSet-managed Pods"))
@@ -171,10 +167,9 @@ fn daemon_set(pod: &Pod, filters: &Filters) -> Filter {
 }
 
 fn mirror(pod: &Pod) -> Filter {
+    let reason = "mirror of a static pod, which the kubelet runs from a file";
     if pod.is_mirror() {
-        Filter::Skip(String::from(
-            "mirror of a static pod, which the kubelet runs from a file",
-        ))
+        Filter::Skip(String::from(reason))
     } else {
         Filter::Pass(None)
     }
@@ -184,25 +179,29 @@ fn local_storage(pod: &Pod, filters: &Filters) -> Filter {
     if !pod.empty_dir || pod.is_finished() {
         return Filter::Pass(None);
     }
-    if filters.delete_emptydir_data {
-        Filter::Pass(Some(String::from("deleting Pods with local storage")))
-    } else {
-        Filter::Error(String::from(
-            "Pods with local storage (use --delete-emptydir-data to override)",
-        ))
-    }
+    warned_or_refused(
+        filters.delete_emptydir_data,
+        "deleting Pods with local storage",
+        "Pods with local storage (use --delete-emptydir-data to override)",
+    )
 }
 
 fn unreplicated(pod: &Pod, filters: &Filters) -> Filter {
     if pod.controller.is_some() || pod.is_finished() {
         return Filter::Pass(None);
     }
-    if filters.force {
-        Filter::Pass(Some(String::from("deleting Pods that declare no controller")))
+    warned_or_refused(
+        filters.force,
+        "deleting Pods that declare no controller",
+        "Pods that declare no controller (use --force to override)",
+    )
+}
+
+fn warned_or_refused(is_allowed: bool, warning: &str, refusal: &str) -> Filter {
+    if is_allowed {
+        Filter::Pass(Some(String::from(warning)))
     } else {
-        Filter::Error(String::from(
-            "Pods that declare no controller (use --force to override)",
-        ))
+        Filter::Error(String::from(refusal))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{Pod, Time, Verdict};
 /// Shortly before the deadline the drain deletes remaining pods, whatever their wave and without asking their
 /// disruption budgets. It never bypasses a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ForceAtDeadline {
     /// Which pods.
     pub pods: ForcedPods,
@@ -21,6 +22,7 @@ pub struct ForceAtDeadline {
 
 /// The pods that the operator allows to be deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ForcedPods {
     /// Only pods in these namespaces; `None`: in all.
     pub namespaces: Option<BTreeSet<String>>,

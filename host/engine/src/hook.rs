@@ -9,6 +9,7 @@ use crate::{Time, Uid};
 
 /// The moments at which a policy can act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum HookPhase {
     /// The plan stands and nothing has been changed yet.
     BeforeCordon,
@@ -76,6 +77,7 @@ pub(crate) fn is_of_host(policy: &str) -> bool {
 
 /// The subject of a hook's call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Subject {
     /// The node.
     Node,
@@ -87,6 +89,7 @@ pub enum Subject {
 
 /// One call of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HookStep {
     /// The policy.
     pub policy: String,
@@ -102,6 +105,7 @@ pub struct HookStep {
 
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum StepOutcome {
     /// The hook has finished.
     Done,
@@ -127,6 +131,7 @@ pub enum StepOutcome {
 
 /// Something a hook waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitingOn {
     /// The object: `namespace/pod`, a job, a server.
     pub what: String,

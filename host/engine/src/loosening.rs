@@ -12,6 +12,7 @@ use crate::{Decision, HumanDuration, Plan, Uid, Verdict, Wave};
 
 /// A pod that a later policy protects less than an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Loosened {
     /// The pod.
     pub pod: Uid,
@@ -23,6 +24,7 @@ pub struct Loosened {
 
 /// What a policy decided for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ruling {
     /// The policy.
     pub policy: String,

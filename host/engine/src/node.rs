@@ -8,6 +8,7 @@ use crate::{Checkpoint, Time, Uid};
 
 /// A condition of a node or a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Condition {
     /// `type`
     pub kind: String,
@@ -23,6 +24,7 @@ pub struct Condition {
 
 /// The node, as far as draining cares.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Node {
     /// `metadata.name`
     pub name: String,

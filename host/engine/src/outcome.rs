@@ -78,24 +78,14 @@ pub struct Blocker {
     pub policy: String,
 }
 
-/// What a drain did and cost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// When it began.
-    pub started: Time,
-    /// When it ended.
-    pub ended: Time,
+/// What a drain has done so far, and how long it was held up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Tally {
     /// Pods that left.
     pub gone: u32,
     /// Those of them that were deleted instead of evicted.
     pub deleted: u32,
-    /// Pods that were to stay.
-    pub kept: u32,
-    /// Pods that came to the cordoned node during the drain and stay, in the order of their names, and why. They are
-    /// not among those that the plan keeps.
-    pub stayed: Vec<(PodRef, Reason)>,
-    /// Pods that were to leave and are still there.
-    pub remaining: u32,
     /// Waves that were begun.
     pub waves: u32,
     /// Evictions and deletions asked for, each try counted.
@@ -110,6 +100,24 @@ pub struct Summary {
     pub hook_wait: Duration,
     /// How long disruption budgets held the drain up: the time for which at least one pod waited for one.
     pub budget_wait: Duration,
+}
+
+/// What a drain did and cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// When it began.
+    pub started: Time,
+    /// When it ended.
+    pub ended: Time,
+    /// What it did.
+    pub tally: Tally,
+    /// Pods that were to stay.
+    pub kept: u32,
+    /// Pods that came to the cordoned node during the drain and stay, in the order of their names, and why. They are
+    /// not among those that the plan keeps.
+    pub stayed: Vec<(PodRef, Reason)>,
+    /// Pods that were to leave and are still there.
+    pub remaining: u32,
     /// How long the node's volumes held the drain up, after its last pod.
     pub volume_wait: Duration,
     /// What was still attached when the drain stopped waiting for volumes; `None`: nothing, or it did not wait.

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// The phase of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Phase {
     /// Pods are listed and the planners asked; nothing has been changed.
     Planning,

@@ -9,6 +9,7 @@ use crate::{HookPhase, Loosened, Subject, SurgePlan, Uid};
 
 /// What becomes of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Verdict {
     /// It leaves through the Eviction API, which respects disruption budgets.
     Evict,
@@ -24,6 +25,7 @@ pub enum Verdict {
 
 /// The verdict on one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Decision {
     /// The pod.
     pub pod: Uid,
@@ -37,6 +39,7 @@ pub struct Decision {
 
 /// Pods that leave together. A wave begins when the one before has gone or its time is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Wave {
     /// Its name; unique within the plan.
     pub name: String,
@@ -54,6 +57,7 @@ pub struct Wave {
 
 /// What becomes of every pod on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Plan {
     /// One for every pod on the node.
     pub decisions: Vec<Decision>,

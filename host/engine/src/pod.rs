@@ -9,10 +9,12 @@ use crate::{Condition, Time};
 
 /// An object's `metadata.uid`: the one name that is never used twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Uid(pub String);
 
 /// What an eviction or deletion is addressed to: the name for the URL, the UID as its precondition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PodRef {
     /// `metadata.namespace`
     pub namespace: String,
@@ -24,6 +26,7 @@ pub struct PodRef {
 
 /// The owner reference with `controller: true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Controller {
     /// `apiVersion`, such as `apps/v1`
     pub api_version: String,
@@ -39,6 +42,7 @@ pub struct Controller {
 
 /// `status.phase`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum PodPhase {
     /// Accepted, not all containers started.
     Pending,
@@ -55,6 +59,7 @@ pub enum PodPhase {
 
 /// A deletion under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Deletion {
     /// `metadata.deletionTimestamp`: when the grace is over by the API server's clock. No upper bound: a kubelet
     /// that restarts begins the grace again.
@@ -65,6 +70,7 @@ pub struct Deletion {
 
 /// A pod on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pod {
     /// Namespace, name and UID.
     pub id: PodRef,

@@ -10,6 +10,7 @@ use crate::{ForceAtDeadline, HookPhase, Node, PodRef, Selector, SurgeSettings, T
 
 /// What is to become of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Intent {
     /// Cordon it and make its pods leave.
     Drain,
@@ -19,6 +20,7 @@ pub enum Intent {
 
 /// A request for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
     /// Its unique identity, such as the UID of the LifecycleEvent.
     pub id: String,
@@ -40,6 +42,7 @@ pub struct Request {
 
 /// A loaded policy, as far as the engine cares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PolicyInfo {
     /// The operator's name for it.
     pub name: String,
@@ -67,6 +70,7 @@ impl PolicyInfo {
 
 /// How pods are chosen and evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Settings {
     /// `kubectl drain`'s filters.
     pub filters: Filters,
@@ -123,6 +127,7 @@ impl Settings {
 
 /// What follows from pods whose volumes only the node of the drain can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum LocalData {
     /// The drain does not read volumes.
     #[default]
@@ -135,6 +140,7 @@ pub enum LocalData {
 
 /// `kubectl drain`'s flags of the same names, with a driver's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Filters {
     /// Pods without a controller, and those of a deleted DaemonSet, may go.
     pub force: bool,

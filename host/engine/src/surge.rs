@@ -12,6 +12,7 @@ use crate::{PodRef, Time, Uid};
 
 /// How a Deployment gets replacements for its pods on the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SurgeMethod {
     /// It is restarted: the rollout creates the replacements and then removes the pods.
     #[default]
@@ -40,6 +41,7 @@ impl SurgeMethod {
 
 /// Which Deployments may be surged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SurgeSettings {
     /// How.
     pub method: SurgeMethod,
@@ -61,6 +63,7 @@ impl SurgeSettings {
 
 /// A Deployment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DeploymentRef {
     /// `metadata.namespace`
     pub namespace: String,
@@ -72,6 +75,7 @@ pub struct DeploymentRef {
 
 /// A Deployment that the drain surges, because a budget lets none of its pods go.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Surge {
     /// The Deployment.
     pub deployment: DeploymentRef,
@@ -85,6 +89,7 @@ pub struct Surge {
 
 /// A workload whose pods a budget never lets go, and that cannot be surged.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NotSurged {
     /// Its kind, such as `StatefulSet`; empty: the pod has no controller, or an unknown one.
     pub kind: String,
@@ -100,6 +105,7 @@ pub struct NotSurged {
 
 /// The surges of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SurgePlan {
     /// How the Deployments are surged.
     pub method: SurgeMethod,
@@ -130,6 +136,7 @@ pub fn surge_mark(node: &str, uid: &Uid, request: &str) -> String {
 
 /// A Deployment whose replicas a drain has raised, or is about to raise.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Raised {
     /// The Deployment.
     pub deployment: DeploymentRef,

@@ -10,6 +10,7 @@ use core::time::Duration;
 /// Its arithmetic saturates and ignores what is less than a millisecond. `Duration`'s `+` and `*` panic on overflow: use
 /// its `saturating_` methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Time(u64);
 
 impl Time {

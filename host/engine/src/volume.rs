@@ -12,6 +12,7 @@ const NAMED: usize = 8;
 
 /// How long a drain waits for the node's volumes to be detached once its pods are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VolumeWait {
     /// The longest wait.
     pub at_most: Duration,
@@ -21,6 +22,7 @@ pub struct VolumeWait {
 
 /// A volume that is attached to the node: a `VolumeAttachment`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AttachedVolume {
     /// The attachment's name.
     pub attachment: String,
@@ -36,6 +38,7 @@ pub struct AttachedVolume {
 
 /// A `PersistentVolumeClaim`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VolumeClaim {
     /// Its namespace.
     pub namespace: String,

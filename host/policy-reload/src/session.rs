@@ -53,6 +53,15 @@ impl Session {
         self.promised.clone()
     }
 
+    /// Their names, with the SHA-256 of the component and of the settings that they have now, in hex.
+    pub fn revisions(&self) -> Vec<(String, [String; 2])> {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let revision = |pin: &Arc<Member>| [pin.revision.digest.clone(), pin.revision.settings.clone()];
+        pins.iter()
+            .map(|pin| (pin.name().to_owned(), revision(pin)))
+            .collect()
+    }
+
     /// Calls a policy's planner. Whatever the policy does, this returns an answer within its wall-clock limit.
     pub async fn plan(&self, call: PlanCall<'_>) -> PlanAnswer {
         let Some(member) = self.take(call.policy) else {

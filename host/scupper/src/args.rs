@@ -18,6 +18,7 @@ use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, Unco
 use crate::output::OutputArgs;
 use crate::policy::PolicyCommand;
 use crate::precompile::PrecompileArgs;
+use crate::recordings::{DrainsArgs, DriverRecordArgs, ReplayArgs};
 use crate::setting_flags::{Driver, SettingFlags};
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
@@ -47,7 +48,7 @@ Exit codes:
    5  drain failed: pods may not leave, cancelled, or could not be carried out
    6  deadline passed
    7  a policy refused the drain or failed, or must undo its part and is not loaded
-   8  `scupper doctor` found something that keeps the driver from working
+   8  found: a problem (`scupper doctor`), or a difference (`scupper replay`, `policy diff`)
    9  detached: the driver continues the drain
   70  a bug in Scupper";
 
@@ -101,6 +102,10 @@ pub enum Command {
     /// Show cordon, drain, hooks, what each pod waits for, and the next command to type
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// List the recorded drains of a driver, or write one of the recordings
+    Drains(DrainsArgs),
+    /// Repeat recorded drains without a cluster, and compare what the engine commands
+    Replay(ReplayArgs),
     /// Check a cluster before the driver is installed; change nothing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -144,7 +149,9 @@ impl Command {
             Self::Doctor(args) => Some(&args.cluster),
             Self::KubeletPlugin(args) => Some(&args.cluster),
             Self::Cleanup(args) => Some(&args.cluster),
-            Self::Config(_)
+            Self::Drains(_)
+            | Self::Replay(_)
+            | Self::Config(_)
             | Self::Policy(_)
             | Self::Demo(_)
             | Self::Version
@@ -172,6 +179,8 @@ impl Command {
             | Self::Doctor(_)
             | Self::Cancel(_)
             | Self::Cleanup(_)
+            | Self::Drains(_)
+            | Self::Replay(_)
             | Self::Version => true,
             Self::Drain(args) => args.dry_run != DryRun::None,
             _ => false,
@@ -252,7 +261,7 @@ pub struct PolicyArgs {
     /// Directory for compiled policies; must be private to this user
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
-    /// Directory for the last good policies and a socket; must be private to this user [default: `state` in
+    /// Directory for last good policies, recordings, a socket; must be private to this user [default: `state` in
     /// --policy-cache]
     #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,
@@ -287,7 +296,7 @@ pub struct PluginArgs {
     /// ignore-daemonsets, local-data, grace-period, timeout, at-deadline; separated by commas [default: none]
     #[arg(long, value_name = "FLAGS")]
     pub allow_overrides: Option<String>,
-    /// Namespace of the per-node Leases that prevent concurrent drains [default: the driver's own]
+    /// Namespace of the per-node Leases that prevent concurrent drains [default: the driver's]
     #[arg(long, value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
     /// Root directory of the kubelet
@@ -296,10 +305,12 @@ pub struct PluginArgs {
     /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, 0.0.0.0:9090 for all [default: none]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::address::listen)]
     pub metrics_address: Option<SocketAddr>,
-    /// OpenTelemetry collector for traces over OTLP, for example http://127.0.0.1:4318; OpenTelemetry's own variables
+    /// OpenTelemetry collector for traces over OTLP, such as http://127.0.0.1:4318; variables of OpenTelemetry
     /// (OTEL_EXPORTER_OTLP_ENDPOINT, ...) also count [default: none]
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
+    #[command(flatten)]
+    pub recordings: DriverRecordArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]

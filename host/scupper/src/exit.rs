@@ -22,7 +22,7 @@ pub enum Exit {
     Deadline = 6,
     /// A policy refused the drain or failed.
     Policy = 7,
-    /// `scupper doctor` found something that keeps the driver from working.
+    /// `scupper doctor` found a problem, or `scupper replay` a difference.
     Found = 8,
     /// Detached: the driver continues the drain, and the command no longer waits for it.
     Detached = 9,

@@ -23,6 +23,7 @@ mod output;
 mod policy;
 mod precompile;
 mod process;
+mod recordings;
 mod setting_flags;
 mod signals;
 mod use_cases;

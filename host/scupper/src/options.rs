@@ -55,6 +55,9 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsE
     let keep_finished = problems.check(duration("--keep-finished", &args.keep_finished));
     let mut drain = DrainSettings::default().with(&file).with(&flags);
     drain.engine.own_pod = own_pod(&mut problems).flatten();
+    let recordings = args
+        .recordings
+        .place(&mut problems, policies.reload.state.clone());
     let traces = traces(&mut problems, args.otlp_endpoint.as_deref());
     let options = KubeletPluginOptions {
         connection: args.cluster.connection(),
@@ -70,6 +73,7 @@ pub(crate) fn plugin(args: &PluginArgs) -> Result<KubeletPluginOptions, OptionsE
         policies,
         metrics: args.metrics_address,
         traces,
+        recordings,
         lease_namespace: args.lease_namespace.clone(),
         ..KubeletPluginOptions::default()
     };

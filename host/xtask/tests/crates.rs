@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -39,6 +39,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "scupper-policy-spec",
         ],
     ),
+    ("scupper-recording", &["scupper-common", "scupper-engine"]),
     (
         "scupper-report",
         &[
@@ -74,6 +75,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
+            "scupper-recording",
             "scupper-report",
             "scupper-screen",
             "scupper-traces",
@@ -92,6 +94,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
+            "scupper-recording",
             "scupper-report",
             "scupper-screen",
             "scupper-traces",
@@ -112,6 +115,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
+            "scupper-recording",
             "scupper-report",
             "scupper-screen",
             "scupper-simulator",

@@ -62,16 +62,18 @@ impl Numbers {
         let mut count = || u32::try_from(self.below(2)).unwrap();
         Counts {
             leaving: count(),
-            gone: count(),
-            deleted: count(),
-            waves: count(),
-            evictions: count(),
-            deletions: count(),
-            budget_refusals: count(),
-            hook_steps: count(),
+            tally: Tally {
+                gone: count(),
+                deleted: count(),
+                waves: count(),
+                evictions: count(),
+                deletions: count(),
+                budget_refusals: count(),
+                hook_steps: count(),
+                hook_wait: Duration::from_millis(self.below(3)),
+                budget_wait: Duration::from_millis(self.below(3)),
+            },
             at: Time::from_millis(self.below(3)),
-            hook_wait: Duration::from_millis(self.below(3)),
-            budget_wait: Duration::from_millis(self.below(3)),
         }
     }
 

@@ -342,6 +342,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
             watched_node: None,
             policy_messages: policy_messages.clone(),
             traces: traces.clone(),
+            recordings: options.recordings.clone(),
         };
         let request = out_of_service::planned(request, self.start.seen.as_ref());
         let runner = EngineRunner::new(deps, Arc::clone(session), request, resume, reporter);

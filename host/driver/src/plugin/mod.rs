@@ -106,6 +106,7 @@ impl KubeletPlugin {
             watched_node: Some(watched_node),
             policy_messages: kept.policy_messages.clone(),
             traces: traces.clone(),
+            recordings: options.recordings.clone(),
         };
         let leases = NodeLeases {
             cluster: cluster.clone(),

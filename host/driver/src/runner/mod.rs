@@ -12,6 +12,7 @@ pub mod out_of_service;
 mod peer_watch;
 pub mod policy_calls;
 pub mod pre_flight;
+mod recorded;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use scupper_engine::pre_flight::{Finding, LocalVolumes};
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Drain, Event, Intent, Node, Notice, Outcome, Request,
-    StepOutcome, Task, Time,
+    Answer, Checkpoint, Command, CommandId, Event, Intent, Node, Notice, Outcome, Request, StepOutcome, Task,
+    Time,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -38,11 +39,13 @@ use crate::runner::out_of_service::KubeletLooks;
 use crate::runner::peer_watch::PeerWatches;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
+use crate::runner::recorded::RecordedDrain;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
+use scupper_recording::Place;
 use scupper_report::PolicyMessage;
 use scupper_traces::Traces;
 
@@ -61,6 +64,8 @@ pub(crate) struct RunnerDeps {
     pub(crate) policy_messages: PolicyMessages,
     /// The trace exporter, if there is a collector.
     pub(crate) traces: Option<Traces>,
+    /// Where recordings of drains go.
+    pub(crate) recordings: Place,
 }
 
 /// Runs the engine of one drain to its end.
@@ -68,7 +73,7 @@ pub(crate) struct EngineRunner {
     deps: RunnerDeps,
     /// The policies of this drain; their code may be replaced between two calls.
     policies: Arc<Session>,
-    drain: Drain,
+    drain: RecordedDrain,
     reporter: Reporter,
     /// What its planners have asked about the cluster.
     facts: DrainFacts,
@@ -116,13 +121,15 @@ impl EngineRunner {
         resume: Option<Checkpoint>,
         reporter: Reporter,
     ) -> Self {
-        let now = deps.clock.now();
         let request = notify::planned(pre_flight::planned(request));
         let is_pre_flight = resume.is_none() && request.intent == Intent::Drain;
-        let drain = match resume {
-            Some(checkpoint) => Drain::resume(now, request, checkpoint),
-            None => Drain::new(now, request),
-        };
+        let drain = RecordedDrain::begin(
+            &deps.clock,
+            &deps.recordings,
+            request,
+            resume,
+            Arc::clone(&policies),
+        );
         let kubelet_looks = KubeletLooks::default();
         let sign_of_life = out_of_service::sign_of_life(drain.request(), &deps.cluster, &kubelet_looks);
         Self {
@@ -152,8 +159,8 @@ impl EngineRunner {
 
     /// Takes over what the node's Lease says that policies must undo, and keeps it up to date.
     pub(crate) fn and_lease(mut self, lease: LeaseRecord) -> Self {
-        self.drain
-            .recall_to_undo(lease.earlier.clone(), lease.own.clone());
+        let (left, own) = (lease.earlier.clone(), lease.own.clone());
+        self.drain.recall_to_undo(self.deps.clock.now(), left, own);
         self.lease = lease;
         self
     }
@@ -187,10 +194,12 @@ impl EngineRunner {
             self.reporter
                 .on_policy_messages(self.deps.clock.now(), &self.deps.policy_messages.take(&node));
             self.drain_engine_output(&node, &mut ended);
+            self.drain.end_turn();
             self.lease.update(&self.drain);
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
-            if ended.is_some() && self.running.is_empty() {
+            if let Some(outcome) = ended.as_ref().filter(|_| self.running.is_empty()) {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
+                self.drain.end(self.deps.clock.now(), outcome).await;
                 return ended;
             }
             match self.next(&mut watch, &mut orders).await {
@@ -215,8 +224,8 @@ impl EngineRunner {
     fn update_eviction_limit(&mut self) {
         let limit = self.deps.cluster.evictions_at_once();
         if std::mem::replace(&mut self.eviction_limit, limit) != limit {
-            let event = Event::EvictionLimit(limit);
-            self.drain.handle_event(self.deps.clock.now(), event);
+            self.drain
+                .handle_event(self.deps.clock.now(), Event::EvictionLimit(limit));
         }
     }
 

@@ -44,6 +44,7 @@ mod scenario;
 mod server;
 mod surge;
 mod takeover;
+mod tape;
 mod timers;
 mod trace;
 mod undoing;
@@ -54,5 +55,6 @@ mod world;
 
 pub use coverage::{Coverage, EXPECTED};
 pub use crossings::{FEATURES, NEVER_MEET};
-pub use run::{Report, Results, Stop, narrate, run, run_many};
+pub use run::{Report, Results, Stop, narrate, processes, run, run_many};
+pub use tape::{Process, Step};
 pub use violation::{INVARIANTS, Violation};

@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::coverage::Coverage;
 use crate::crossings;
+use crate::tape::Process;
 use crate::violation::{Broken, Violation};
 use crate::world::{START, World};
 
@@ -44,6 +45,18 @@ pub fn run(seed: u64) -> Result<Report, Box<Violation>> {
 /// Runs the world of this seed and returns its history.
 pub fn narrate(seed: u64) -> (Result<Report, Box<Violation>>, Vec<String>) {
     run_world(seed, true)
+}
+
+/// Runs the world of this seed and returns what each of its processes' engines was told and commanded.
+pub fn processes(seed: u64) -> Vec<Process> {
+    let mut world = World::new(seed, false);
+    world.tape = Some(Vec::new());
+    // Whether it breaks an invariant is for others to say.
+    if world.run().is_ok() {
+        world.tape.unwrap_or_default()
+    } else {
+        Vec::new()
+    }
 }
 
 fn run_world(seed: u64, whole: bool) -> (Result<Report, Box<Violation>>, Vec<String>) {

@@ -14,6 +14,7 @@ use crate::rng::Rng;
 use crate::scenario::{Mood, Scenario};
 use crate::surge::{self, Rollouts};
 use crate::takeover::Copies;
+use crate::tape::Tape;
 use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
 use crate::undoing::Outside;
@@ -37,6 +38,7 @@ pub(crate) struct World {
     pub(crate) queue: Queue,
     pub(crate) coverage: Coverage,
     pub(crate) trace: Trace,
+    pub(crate) tape: Tape,
     pub(crate) invariants: Invariants,
 
     pub(crate) drain: Option<Drain>,
@@ -125,6 +127,7 @@ impl World {
             queue: Queue::default(),
             coverage: Coverage::default(),
             trace: Trace::new(traced),
+            tape: None,
             invariants: Invariants::default(),
             drain: None,
             request,

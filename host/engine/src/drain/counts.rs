@@ -5,9 +5,9 @@ use super::Drain;
 use super::measure::Waits;
 use super::plan_state::PodState;
 use super::wave_run::WaveRun;
-use crate::{Counts, Notice, Summary, Task, Time};
+use crate::{Counts, Notice, Summary, Tally, Task, Time};
 
-impl Counts {
+impl Tally {
     /// Counts a command.
     pub(super) const fn push(&mut self, task: &Task) {
         match task {
@@ -49,38 +49,34 @@ impl Drain {
     pub(super) fn counts(&self) -> Counts {
         let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
         let running = self.plan_state.waves().iter().filter(is_running).count();
-        let (hook_wait, budget_wait) = self.waits.totals(self.now);
-        let counts = self.outbox.counts();
+        let mut tally = self.tally();
+        tally.waves = tally.waves.saturating_sub(number(running));
         Counts {
             at: self.now,
             leaving: self.plan_state.leaving(),
-            waves: counts.waves.saturating_sub(number(running)),
+            tally,
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        let (hook_wait, budget_wait) = self.waits.totals(self.now);
+        Tally {
             hook_wait,
             budget_wait,
-            ..*counts
+            ..*self.outbox.tally()
         }
     }
 
     /// The summary of a drain that ends now.
     pub(super) fn summary(&self) -> Summary {
         let keeps = |(_, state): &(&_, &PodState)| matches!(state, PodState::Keeps);
-        let (hook_wait, budget_wait) = self.waits.totals(self.now);
-        let counts = self.outbox.counts();
         Summary {
             started: self.started,
             ended: self.now,
-            gone: counts.gone,
-            deleted: counts.deleted,
+            tally: self.tally(),
             kept: number(self.plan_state.pods().filter(keeps).count()),
             stayed: self.stayed(),
             remaining: number(self.remaining().len()),
-            waves: counts.waves,
-            evictions: counts.evictions,
-            deletions: counts.deletions,
-            budget_refusals: counts.budget_refusals,
-            hook_steps: counts.hook_steps,
-            hook_wait,
-            budget_wait,
             volume_wait: self.volumes.held_for(self.now),
             volumes_left: self.volumes.left().cloned(),
             to_undo: self.not_undone(),
@@ -91,7 +87,7 @@ impl Drain {
     /// Counts on from what an earlier process saved.
     pub(super) fn restore_counts(&mut self, counts: Counts) {
         self.waits = Waits::restore(&counts);
-        self.outbox.restore_counts(counts);
+        *self.outbox.tally_mut() = counts.tally;
         self.restored_counts = Some((counts.at, counts.leaving));
     }
 
@@ -107,7 +103,8 @@ impl Drain {
             pod.is_some_and(|pod| was_there(pod.created))
         });
         let departed = leaving.saturating_sub(number(still.count()));
-        self.outbox.count_departed(departed);
+        let gone = &mut self.outbox.tally_mut().gone;
+        *gone = gone.saturating_add(departed);
     }
 }
 

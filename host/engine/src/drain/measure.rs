@@ -35,8 +35,8 @@ impl Waits {
             restored: counts.at,
         };
         Self {
-            hooks: held(counts.hook_wait),
-            budgets: held(counts.budget_wait),
+            hooks: held(counts.tally.hook_wait),
+            budgets: held(counts.tally.budget_wait),
         }
     }
 }

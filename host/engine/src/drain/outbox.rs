@@ -9,7 +9,7 @@ use super::budget_tracker::BudgetKey;
 use super::hook_state::HookKey;
 use super::verify::ListRequest;
 use super::writes::Write;
-use crate::{Command, CommandId, Counts, Notice, Removal, Task, Uid};
+use crate::{Command, CommandId, Notice, Removal, Tally, Task, Uid};
 
 /// What an answer will be about.
 #[derive(Clone, Debug)]
@@ -50,14 +50,14 @@ pub(super) struct Outbox {
     open: BTreeMap<CommandId, Job>,
     notices: VecDeque<Notice>,
     /// What went out so far.
-    counts: Counts,
+    tally: Tally,
 }
 
 impl Outbox {
     /// Something to do.
     pub(super) fn push(&mut self, task: Task, job: Job) {
         self.last_id += 1;
-        self.counts.push(&task);
+        self.tally.push(&task);
         let id = CommandId(self.last_id);
         self.queue.push_back(Command { id, task });
         self.open.insert(id, job);
@@ -86,7 +86,7 @@ impl Outbox {
         }
         self.queue = kept;
         for (task, _) in &taken {
-            self.counts.take_back(task);
+            self.tally.take_back(task);
         }
         taken
     }
@@ -99,33 +99,18 @@ impl Outbox {
 
     /// Something to report.
     pub(super) fn notify(&mut self, notice: Notice) {
-        self.counts.notify(&notice);
+        self.tally.notify(&notice);
         self.notices.push_back(notice);
     }
 
-    /// The counts of what went out, by this process and those before it.
-    pub(super) const fn counts(&self) -> &Counts {
-        &self.counts
+    /// What went out, by this process and those before it.
+    pub(super) const fn tally(&self) -> &Tally {
+        &self.tally
     }
 
-    /// Counts on from what an earlier process counted.
-    pub(super) const fn restore_counts(&mut self, counts: Counts) {
-        self.counts = counts;
-    }
-
-    /// A disruption budget refused an eviction.
-    pub(super) const fn count_budget_refusal(&mut self) {
-        self.counts.budget_refusals += 1;
-    }
-
-    /// A pod that is gone was deleted.
-    pub(super) const fn count_deleted(&mut self) {
-        self.counts.deleted += 1;
-    }
-
-    /// Pods left while no process looked. They count as evicted.
-    pub(super) const fn count_departed(&mut self, pods: u32) {
-        self.counts.gone = self.counts.gone.saturating_add(pods);
+    /// To count what no command or notice shows.
+    pub(super) const fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
     }
 
     /// The next thing to report.

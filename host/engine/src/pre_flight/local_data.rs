@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Certainty, Concern, Finding, Input};
+use super::{Certainty, Concern, Finding, Input, likely};
 use crate::{LocalData, Pod, PodRef, Settings, VolumeClaim, named};
 
 /// Texts name at most this many directories or volumes.
@@ -62,17 +62,6 @@ fn claims(pod: &Pod) -> impl Iterator<Item = VolumeClaim> {
         namespace: pod.id.namespace.clone(),
         name: name.clone(),
     })
-}
-
-fn likely(concern: Concern, pods: Vec<PodRef>, reason: String, change: &str) -> Finding {
-    Finding {
-        certainty: Certainty::Likely,
-        concern,
-        pods,
-        budgets: Vec::new(),
-        reason,
-        change: String::from(change),
-    }
 }
 
 fn empty_dirs(leaving: &[&Pod], findings: &mut Vec<Finding>) {

@@ -93,6 +93,17 @@ pub struct Finding {
     pub change: String,
 }
 
+fn likely(concern: Concern, pods: Vec<PodRef>, reason: String, change: impl Into<String>) -> Finding {
+    Finding {
+        certainty: Certainty::Likely,
+        concern,
+        pods,
+        budgets: Vec::new(),
+        reason,
+        change: change.into(),
+    }
+}
+
 /// Examines a plan. Certain findings come first. What a surge of the plan resolves is not among them.
 pub fn examine(input: &Input<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::namespace::{NamespaceState, Top};
-use super::{Certainty, Concern, Finding, Input};
+use super::{Concern, Finding, Input, likely};
 use crate::{HumanDuration, Pod, PodRef, Uid};
 
 /// The Job controller removes it by itself.
@@ -21,17 +21,6 @@ pub(super) fn examine(input: &Input<'_>, findings: &mut Vec<Finding>) {
     single_replicas(input, &leaving, findings);
 }
 
-fn likely(concern: Concern, pods: Vec<PodRef>, reason: String, change: String) -> Finding {
-    Finding {
-        certainty: Certainty::Likely,
-        concern,
-        pods,
-        budgets: Vec::new(),
-        reason,
-        change,
-    }
-}
-
 fn terminating_namespaces(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Finding>) {
     let mut held: BTreeMap<&str, Vec<PodRef>> = BTreeMap::new();
     for pod in leaving.iter().filter(|pod| pod.deletion.is_none()) {
@@ -43,7 +32,7 @@ fn terminating_namespaces(input: &Input<'_>, leaving: &[&Pod], findings: &mut Ve
         let reason = format!(
             "namespace {namespace} is being deleted: the API server refuses evictions in it, and its pods go with it"
         );
-        likely(Concern::TerminatingNamespace, pods, reason, String::new())
+        likely(Concern::TerminatingNamespace, pods, reason, "")
     }));
 }
 

@@ -222,8 +222,12 @@ fn refusals_by_budgets_are_summed_up() {
     }
     let summary = summary.unwrap();
     assert_eq!(
-        (summary.evictions, summary.budget_refusals, summary.gone),
+        (
+            summary.tally.evictions,
+            summary.tally.budget_refusals,
+            summary.tally.gone
+        ),
         (2, 1, 1)
     );
-    assert_eq!(summary.budget_wait.as_secs(), 3);
+    assert_eq!(summary.tally.budget_wait.as_secs(), 3);
 }

@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Command, CommandId, Counts, Drain, Event, EvictAnswer, Node, Notice, Outcome,
-    PlanAnswer, Pod, PodRef, Request, StepOutcome, Summary, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Command, CommandId, Drain, Event, EvictAnswer, Node, Notice, Outcome,
+    PlanAnswer, Pod, PodRef, Request, StepOutcome, Summary, Tally, Task, Time, Uid,
 };
 
 use texts::{line, notice_text};
@@ -38,7 +38,7 @@ pub(crate) struct Host {
 /// What a host has seen of a drain. At the end the summary must say the same.
 #[derive(Default)]
 struct Sums {
-    counts: Counts,
+    counts: Tally,
     /// The pods whose deletion was the last request for them.
     deleted: BTreeSet<Uid>,
     /// An earlier process began the drain: pods may have left that no process reports.
@@ -90,30 +90,16 @@ impl Sums {
     fn check(&self, outcome: &Outcome, summary: &Summary) {
         assert_eq!(summary.forced, self.forced, "forced pods");
         let counts = &self.counts;
-        let reported = if self.is_resumed {
-            summary.gone.min(counts.gone)
-        } else {
-            summary.gone
+        let mut reported = Tally {
+            hook_wait: counts.hook_wait,
+            budget_wait: counts.budget_wait,
+            ..summary.tally
         };
+        if self.is_resumed {
+            reported.gone = reported.gone.min(counts.gone);
+        }
         assert_eq!(
-            (
-                reported,
-                summary.deleted,
-                summary.waves,
-                summary.evictions,
-                summary.deletions,
-                summary.budget_refusals,
-                summary.hook_steps
-            ),
-            (
-                counts.gone,
-                counts.deleted,
-                counts.waves,
-                counts.evictions,
-                counts.deletions,
-                counts.budget_refusals,
-                counts.hook_steps
-            ),
+            &reported, counts,
             "gone, deleted, waves, evictions, deletions, refusals and steps of a drain that ended as {outcome}: {summary:?}"
         );
     }
@@ -128,9 +114,9 @@ impl Host {
         let is_resumed = checkpoint.id == request.id;
         let sums = Sums {
             counts: if is_resumed {
-                checkpoint.counts
+                checkpoint.counts.tally
             } else {
-                Counts::default()
+                Tally::default()
             },
             is_resumed,
             ..Sums::default()

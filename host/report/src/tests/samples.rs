@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scupper_engine::{
     AttachedVolume, Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan,
-    Pod, PodRef, Reason, Removal, Selector, Subject, Summary, SurgeMethod, Time, Uid, UnhealthyPods, Verdict,
-    VolumeClaim, VolumesLeft, WaitingOn, Wave,
+    Pod, PodRef, Reason, Removal, Selector, Subject, Summary, SurgeMethod, Tally, Time, Uid, UnhealthyPods,
+    Verdict, VolumeClaim, VolumesLeft, WaitingOn, Wave,
 };
 
 use self::surge::raises;
@@ -203,18 +203,20 @@ pub(super) fn summaries() -> [Summary; 2] {
         (pod(name), reason)
     };
     let everything = Summary {
-        gone: 8,
-        deleted: 3,
+        tally: Tally {
+            gone: 8,
+            deleted: 3,
+            waves: 2,
+            evictions: 31,
+            deletions: 4,
+            budget_refusals: 22,
+            hook_steps: 5,
+            hook_wait: Duration::from_secs(61),
+            budget_wait: Duration::from_secs(44),
+        },
         kept: 2,
         stayed: ["a", "b", "c", "d"].map(arrived).to_vec(),
         remaining: 1,
-        waves: 2,
-        evictions: 31,
-        deletions: 4,
-        budget_refusals: 22,
-        hook_steps: 5,
-        hook_wait: Duration::from_secs(61),
-        budget_wait: Duration::from_secs(44),
         volume_wait: Duration::from_secs(300),
         volumes_left: Some(volumes_left()),
         forced: vec![pod("web-2"), pod("web-3")],

@@ -9,6 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::args::{ClusterArgs, DRIVER, PolicyArgs};
 use crate::completion;
+use crate::recordings::RecordArgs;
 use crate::setting_flags::{SettingFlags, Terminal};
 use scupper_cluster::LEASE_NAMESPACE;
 
@@ -112,13 +113,15 @@ pub struct DrainNodesArgs {
     pub drain: SettingFlags<Terminal>,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue a drain whose process is gone, once its Lease has expired
+    /// Continue a drain whose process is gone, once its Lease expires
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]
     pub shown: ShownArgs,
+    #[command(flatten)]
+    pub recorded: RecordArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
@@ -208,13 +211,15 @@ pub struct UncordonArgs {
     pub force: bool,
     #[command(flatten)]
     pub hand_over: HandOverArgs,
-    /// Continue an uncordon whose process is gone, once its Lease has expired
+    /// Continue an uncordon whose process is gone, once its Lease expires
     #[arg(long, help_heading = DRIVER)]
     pub take_over: bool,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]
     pub shown: ShownArgs,
+    #[command(flatten)]
+    pub recorded: RecordArgs,
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

@@ -20,6 +20,7 @@ use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
+use scupper_recording::Place;
 use scupper_report::Format;
 use scupper_screen::Screen;
 use scupper_traces::TraceSettings;
@@ -60,6 +61,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         cordon_first: args.cordon_first,
         take_over: args.take_over,
         any_cordon: false,
+        recordings: args.recorded.place(),
     };
     let format = output.format();
     job.run(format, &Shown::new(args.shown, format, screen)).await
@@ -86,6 +88,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         cordon_first: false,
         take_over: args.take_over,
         any_cordon: args.force,
+        recordings: args.recorded.place(),
     };
     job.run(format, &Shown::new(args.shown, format, screen)).await
 }
@@ -107,6 +110,7 @@ struct NodesJob<'a> {
     cordon_first: bool,
     take_over: bool,
     any_cordon: bool,
+    recordings: Place,
 }
 
 impl NodesJob<'_> {
@@ -167,6 +171,7 @@ impl NodesJob<'_> {
             output: Arc::new(move || Box::new(screen.lines())),
             board: shown.board.clone(),
             traces,
+            recordings: self.recordings,
             lease_namespace: self.hand_over.lease_namespace.clone(),
             clock: Clock::System,
             compiler: None,

@@ -21,6 +21,8 @@ pub enum PolicyCommand {
     Inspect(Forwarded),
     /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
     Run(Forwarded),
+    /// Play recorded drains with two editions of a policy, and print what differs as Markdown
+    Diff(Forwarded),
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
     Bench(Forwarded),
     /// List the policies of the driver on this node: active, rejected, and why

@@ -7,7 +7,7 @@ mod rollback;
 
 use std::process::ExitCode;
 
-pub(super) use args::PolicyCommand;
+pub(super) use args::{DriverArgs, PolicyCommand};
 
 use scupper_report::Format;
 

@@ -49,6 +49,7 @@ mod pre_flight;
 mod program;
 mod proxies;
 mod raising;
+mod recording;
 mod returning;
 mod rig;
 #[path = "../support/schema.rs"]

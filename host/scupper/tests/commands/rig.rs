@@ -15,6 +15,8 @@ use serde_json::Value;
 pub(crate) struct Rig {
     pub(crate) api: ApiServer,
     pub(crate) dir: tempfile::TempDir,
+    /// Whether drains may be recorded where whoever runs the tests wants to have them.
+    pub(crate) is_recorded: bool,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -46,7 +48,12 @@ impl Rig {
         api.store().apply(objects::namespace("scupper").build()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("kubeconfig"), api.kubeconfig()).unwrap();
-        Self { api, dir, runtime }
+        Self {
+            api,
+            dir,
+            is_recorded: true,
+            runtime,
+        }
     }
 
     /// A handle to the runtime that spawns tasks.
@@ -92,7 +99,11 @@ impl Rig {
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let file = |what: &str| self.dir.path().join(format!("{what}-{number}"));
         let (out, err) = (file("out"), file("err"));
-        let child = Command::new(program())
+        let mut command = Command::new(program());
+        if !self.is_recorded {
+            command.env_remove("SCUPPER_RECORD");
+        }
+        let child = command
             .args(args)
             .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
             .env("SCUPPER_LOG", "warn")

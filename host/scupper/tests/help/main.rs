@@ -4,11 +4,12 @@
 
 mod texts;
 
-const OF_SCUPPER_DEV: [&str; 8] = [
+const OF_SCUPPER_DEV: [&str; 9] = [
     "demo",
     "policy bench",
     "policy build",
     "policy check",
+    "policy diff",
     "policy inspect",
     "policy new",
     "policy run",

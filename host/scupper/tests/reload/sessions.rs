@@ -10,9 +10,17 @@ async fn takes_its_next_step_with_the_new_code() {
     let session = rig.catalogue.session();
     let infos = session.infos();
     assert_eq!(step(&session).await, "1");
+    let before = session.revisions();
     rig.put("revision_2");
     rig.rescan().await;
+    assert_eq!(session.revisions(), before, "as long as no call has needed it");
     assert_eq!(step(&session).await, "2");
+    let [(_, [old, settings])] = &before[..] else {
+        panic!("{before:?}")
+    };
+    let now = session.revisions();
+    assert_eq!(now[0].1[1], *settings);
+    assert_ne!(now[0].1[0], *old);
     assert_eq!(session.infos(), infos, "the engine's list stays as it was");
     assert_eq!(
         rig.catalogue.stragglers(),

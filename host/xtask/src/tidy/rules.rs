@@ -32,7 +32,7 @@ pub fn check(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// The engine has no dependencies and no standard library, so it builds for bare wasm and cannot do I/O.
+/// The engine has no dependencies but what a feature switches on, and no standard library, so it builds for bare wasm and cannot do I/O.
 fn pure_engine(source: &Source) -> Vec<Finding> {
     const RULE: &str = "pure-engine";
     match source.path.as_str() {
@@ -44,7 +44,8 @@ fn pure_engine(source: &Source) -> Vec<Finding> {
                     // `[dependencies.name]` is a dependency itself.
                     return in_dependencies && line.contains("dependencies.");
                 }
-                in_dependencies && !line.trim().is_empty() && !line.starts_with('#')
+                let is_switched_on = line.trim_end().ends_with("optional = true }");
+                in_dependencies && !is_switched_on && !line.trim().is_empty() && !line.starts_with('#')
             });
             let found =
                 lines.map(|(at, line)| source.finding(RULE, at + 1, format!("a dependency: `{line}`")));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Phase, Uid};
+use scupper_engine::{Phase, Tally, Uid};
 
 use super::*;
 use crate::fixture::{pod, request};
@@ -111,10 +111,13 @@ fn drains_are_counted_by_how_they_ended() {
     let summary = Summary {
         started: MINUTE,
         ended: Time::from_millis(102_000),
-        evictions: 7,
-        budget_refusals: 3,
-        hook_wait: Duration::from_secs(5),
-        budget_wait: Duration::from_millis(1500),
+        tally: Tally {
+            evictions: 7,
+            budget_refusals: 3,
+            hook_wait: Duration::from_secs(5),
+            budget_wait: Duration::from_millis(1500),
+            ..Tally::default()
+        },
         volume_wait: Duration::from_secs(9),
         ..Summary::default()
     };

@@ -20,6 +20,7 @@ use crate::limit::LIMIT;
 const DRIVER: &str = "drain.example";
 /// The folder of its output: not the folder of its configuration, which it watches and, at this log level, reports.
 const SAID: &str = "said";
+const RECORDINGS: &str = "state/recordings";
 /// The simulator's objects that a user could read.
 const KINDS: [&str; 6] = [
     "nodes",
@@ -223,7 +224,7 @@ impl Node {
     }
 
     /// Everything, with names. Each of these words must be there, which proves that the place was searched: the log, an
-    /// object of the API server, the metrics, a policy's memory.
+    /// object of the API server, the metrics, a policy's memory. The recordings are searched as text.
     pub(crate) fn everything(&self, [logged, written, counted, kept]: [&str; 4]) -> Vec<(String, Vec<u8>)> {
         self.captured.capture();
         let mut all = Vec::new();
@@ -238,6 +239,10 @@ impl Node {
         for part in ["state", "cache"] {
             files(&folder.join(part), &mut all);
         }
+        let recordings = all.iter().filter(|(name, _)| name.contains(RECORDINGS));
+        let recordings: Vec<u8> = recordings.flat_map(|(_, file)| decompressed(file)).collect();
+        assert!(contains(&recordings, &self.name), "no drain is recorded");
+        all.push(("the recordings".to_owned(), recordings));
         let seen = self.captured.0.lock().unwrap();
         let objects: Vec<u8> = seen.objects.iter().flat_map(|object| object.bytes()).collect();
         assert!(
@@ -287,7 +292,14 @@ fn spawn(folder: &Path, node: &str, root: &Path) -> Child {
         .arg("--kubelet-root")
         .arg(root)
         .args(["--config", "scupper.yaml", "--kubeconfig", "kubeconfig"])
-        .args(["--policy-cache", "cache", "--state-dir", "state"])
+        .args([
+            "--policy-cache",
+            "cache",
+            "--state-dir",
+            "state",
+            "--record",
+            RECORDINGS,
+        ])
         .current_dir(folder)
         .env("SCUPPER_LOG", "trace")
         .env_remove("POD_NAME")
@@ -307,4 +319,13 @@ fn files(folder: &Path, all: &mut Vec<(String, Vec<u8>)>) {
             all.push((path.display().to_string(), std::fs::read(&path).unwrap()));
         }
     }
+}
+
+/// As far as it goes: its drain may still be under way.
+fn decompressed(file: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    flate2::read::MultiGzDecoder::new(file)
+        .read_to_end(&mut text)
+        .ok();
+    text
 }

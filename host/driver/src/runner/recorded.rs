@@ -1,0 +1,122 @@
+//! An engine whose drain is recorded: whoever tells it something or takes a command from it does so here, so that nothing
+//! is missing in the recording.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use scupper_common::clock::Clock;
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Outcome, Request, Time, ToUndo};
+use scupper_policy_reload::Session;
+use scupper_recording::{End, Header, Place, RecordedPolicy, Recorder};
+
+pub(super) struct RecordedDrain {
+    drain: Drain,
+    recorder: Recorder,
+    policies: Arc<Session>,
+    /// Those that the recording names.
+    named: Vec<RecordedPolicy>,
+    /// One of them has answered in this turn: it may be another revision than before.
+    has_answered: bool,
+}
+
+impl RecordedDrain {
+    pub(super) fn begin(
+        clock: &Clock,
+        place: &Place,
+        request: Request,
+        resume: Option<Checkpoint>,
+        policies: Arc<Session>,
+    ) -> Self {
+        let now = clock.now();
+        let named = named(&policies);
+        let recorder = place.begin(|| Header {
+            format: scupper_recording::FORMAT,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            at: now,
+            wall: clock.wall(),
+            request: request.clone(),
+            checkpoint: resume.clone(),
+            policies: named.clone(),
+        });
+        let drain = match resume {
+            Some(checkpoint) => Drain::resume(now, request, checkpoint),
+            None => Drain::new(now, request),
+        };
+        Self {
+            drain,
+            recorder,
+            policies,
+            named,
+            has_answered: false,
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, now: Time, event: Event) {
+        self.recorder.event(now, &event);
+        self.has_answered |= matches!(event, Event::Answer(_, Answer::Plan(_) | Answer::Step { .. }));
+        self.drain.handle_event(now, event);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.recorder.timeout(now);
+        self.drain.handle_timeout(now);
+    }
+
+    pub(super) fn recall_to_undo(&mut self, now: Time, left: ToUndo, own: BTreeSet<String>) {
+        self.recorder.recall(now, &left, &own);
+        self.drain.recall_to_undo(left, own);
+    }
+
+    pub(super) fn poll_command(&mut self) -> Option<Command> {
+        let command = self.drain.poll_command()?;
+        self.recorder.command(&command);
+        Some(command)
+    }
+
+    /// Notices follow from what is recorded, and are not.
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        self.drain.poll_notice()
+    }
+
+    /// The engine has nothing more to say for now.
+    pub(super) fn end_turn(&mut self) {
+        if std::mem::take(&mut self.has_answered) {
+            let named = named(&self.policies);
+            if named != self.named {
+                self.recorder.policies(named.clone());
+                self.named = named;
+            }
+        }
+        self.recorder.end_turn();
+    }
+
+    /// The drain has ended. A recording without this ends before its drain.
+    pub(super) async fn end(&mut self, now: Time, outcome: &Outcome) {
+        let end = End {
+            at: now,
+            outcome: outcome.name().to_owned(),
+            text: outcome.to_string(),
+        };
+        std::mem::take(&mut self.recorder).end(end).await;
+    }
+}
+
+impl Deref for RecordedDrain {
+    type Target = Drain;
+
+    fn deref(&self) -> &Drain {
+        &self.drain
+    }
+}
+
+fn named(policies: &Session) -> Vec<RecordedPolicy> {
+    let revisions = policies.revisions().into_iter();
+    revisions
+        .map(|(name, [digest, settings])| RecordedPolicy {
+            name,
+            digest,
+            settings,
+        })
+        .collect()
+}

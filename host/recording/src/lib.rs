@@ -1,0 +1,27 @@
+//! Recordings of drains. The engine is a function of its inputs, so a file with all of them says why a drain did what it
+//! did, and an engine that is told the same again must command the same.
+//!
+//! ```text
+//!   runner ──► Recorder ──► thread ──► NODE.START.NAME.jsonl.gz ──► read ──► replay
+//! ```
+//!
+//! * `line`: what stands in a file.
+//! * `recorder`: takes inputs and commands from a running drain, and never holds it up: a thread of its own writes them,
+//!   and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
+//! * `directory`: the recordings of a driver, the oldest of which go.
+//! * `read`, `replay`: a file, and whether the engine still commands the same.
+//!
+//! It must not know the API server, policies' code, or who drains.
+#![deny(missing_docs)]
+
+mod directory;
+mod line;
+mod read;
+mod recorder;
+mod replay;
+
+pub use directory::{Directory, Entry, Limits, ListError, Place};
+pub use line::{End, FORMAT, Header, Input, RecordedPolicy, Turn};
+pub use read::{ReadError, Recording};
+pub use recorder::Recorder;
+pub use replay::{Difference, Replayed, replay};

@@ -1,0 +1,97 @@
+//! What stands in a recording: one JSON object in each line, compressed with gzip, so that `zcat FILE | jq` shows it. The
+//! first line is the header; a turn of the drain's loop follows in each further one; the last says how the drain ended.
+//! The fields are those of the engine's types.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use scupper_engine::{Checkpoint, Command, Event, Request, Time, ToUndo};
+use serde::{Deserialize, Serialize};
+
+/// The format's version. It grows with every change of the engine's inputs and commands: a test shows what they look like.
+pub const FORMAT: u32 = 1;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Line {
+    Header(Box<Header>),
+    Turn(Turn),
+    /// Its policies from the next turn on, if one was replaced.
+    Policies(Vec<RecordedPolicy>),
+    End(End),
+    /// The drain went on, the recording did not.
+    Cut(String),
+}
+
+/// How the drain began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// The version of the format: [`FORMAT`].
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub program: String,
+    /// The start, on the drain's own timeline, as all further times.
+    pub at: Time,
+    /// The start by the wall clock.
+    pub wall: Time,
+    /// The request, with all settings.
+    pub request: Request,
+    /// Where an earlier process left the drain.
+    pub checkpoint: Option<Checkpoint>,
+    /// Its policies, in chain order.
+    pub policies: Vec<RecordedPolicy>,
+}
+
+/// A policy of the drain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedPolicy {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 of its component, in hex.
+    pub digest: String,
+    /// The SHA-256 of its settings, in hex.
+    pub settings: String,
+}
+
+/// What the engine was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are events")]
+pub enum Input<'a> {
+    /// Something happened.
+    Event(Cow<'a, Event>),
+    /// A timer ended.
+    Timeout,
+    /// What the node's Lease says that policies must still undo.
+    Recall {
+        /// All of it.
+        left: ToUndo,
+        /// What of it is this drain's own.
+        own: BTreeSet<String>,
+    },
+}
+
+/// A turn of the drain's loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its line in the file.
+    #[serde(skip)]
+    pub line: usize,
+    /// What the engine was told, and when.
+    pub inputs: Vec<(Time, Input<'static>)>,
+    /// What it commanded then.
+    pub commands: Vec<Command>,
+}
+
+/// How the drain ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// When.
+    pub at: Time,
+    /// In one word, such as `Drained`.
+    pub outcome: String,
+    /// In a sentence.
+    pub text: String,
+}

@@ -1,0 +1,191 @@
+//! What can be typed about recordings.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use scupper_recording::{Directory, Limits, Place};
+
+use crate::options::{Problems, state_dir};
+use crate::policy::DriverArgs;
+
+/// The directory in a driver's state directory.
+const IN_STATE: &str = "recordings";
+
+/// Where a command records its drains.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RecordArgs {
+    /// Record the drain in a new file or a directory
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "SCUPPER_RECORD",
+        hide_env_values = true,
+        help_heading = "Output"
+    )]
+    pub record: Option<PathBuf>,
+}
+
+impl RecordArgs {
+    /// The place.
+    pub(crate) fn place(&self) -> Place {
+        self.record.clone().map_or(Place::Nowhere, Place::of_person)
+    }
+}
+
+/// What a driver records.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Recordings of drains")]
+pub struct DriverRecordArgs {
+    /// Their directory [default: in --state-dir]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORD", hide_env_values = true)]
+    pub record: Option<PathBuf>,
+    /// What to keep; number=0: nothing
+    #[arg(
+        long,
+        value_name = "LIMITS",
+        env = "SCUPPER_RECORD_LIMITS",
+        hide_env_values = true,
+        default_value = "number=200,size=64Mi,age=720h"
+    )]
+    pub record_limits: String,
+}
+
+impl DriverRecordArgs {
+    /// The place.
+    pub(crate) fn place(&self, problems: &mut Problems, state: Option<PathBuf>) -> Place {
+        let limits = problems.check(limits(&self.record_limits));
+        match (directory(self.record.clone(), state), limits) {
+            (Some(directory), Some(limits)) if limits.number > 0 => {
+                Place::Directory(Directory::new(directory, Some(limits)))
+            }
+            _ => Place::Nowhere,
+        }
+    }
+}
+
+/// What is not named keeps its default.
+fn limits(text: &str) -> Result<Limits, String> {
+    let mut limits = Limits::default();
+    for part in text.split(',') {
+        let wrong = |what: &str| format!("--record-limits {text}: {part} is not {what}");
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        match name {
+            "number" => limits.number = value.parse().map_err(|_| wrong("a number, such as number=200"))?,
+            "size" => {
+                let bytes = scupper_config::quantity(value).filter(|bytes| *bytes > 0);
+                limits.bytes = bytes.ok_or_else(|| wrong("a size above 0, such as size=64Mi"))?;
+            }
+            "age" => {
+                let age = scupper_config::duration(value);
+                limits.age = age.ok_or_else(|| wrong("a duration, such as age=720h"))?;
+            }
+            _ => {
+                return Err(wrong(
+                    "a limit: they are number, size and age, separated by commas",
+                ));
+            }
+        }
+    }
+    Ok(limits)
+}
+
+fn directory(given: Option<PathBuf>, state: Option<PathBuf>) -> Option<PathBuf> {
+    given.or_else(|| state.map(|state| state.join(IN_STATE)))
+}
+
+/// `scupper drains`
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct DrainsArgs {
+    /// What to do instead of listing.
+    #[command(subcommand)]
+    pub command: Option<DrainsCommand>,
+    /// Only drains of this node
+    #[arg(value_name = "NODE")]
+    pub node: Option<String>,
+    #[command(flatten)]
+    pub place: RecordedAt,
+}
+
+/// Where recordings are.
+#[derive(Debug, clap::Args)]
+pub struct RecordedAt {
+    /// Directory of recordings [default: the driver's, in its --state-dir]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORD", hide_env_values = true)]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub driver: DriverArgs,
+}
+
+impl RecordedAt {
+    pub(super) fn directory(&self) -> Option<Directory> {
+        let state = state_dir(
+            self.driver.state_dir.as_deref(),
+            self.driver.policy_cache.as_deref(),
+        );
+        directory(self.record.clone(), state).map(|path| Directory::new(path, None))
+    }
+}
+
+/// What to do with recordings.
+#[derive(Debug, Subcommand)]
+pub enum DrainsCommand {
+    /// Write a recording to standard output
+    Get(GetArgs),
+}
+
+/// `scupper drains get`
+#[derive(Debug, clap::Args)]
+pub struct GetArgs {
+    /// Name of the recording, as listed
+    pub name: String,
+    #[command(flatten)]
+    pub place: RecordedAt,
+}
+
+/// `scupper replay`
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// Recordings of drains
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn limits_that_are_not_named_keep_their_defaults() {
+        let day = limits("age=24h").unwrap();
+        assert_eq!(
+            (day.number, day.bytes, day.age),
+            (200, 64 << 20, Duration::from_hours(24))
+        );
+        assert_eq!(
+            limits("number=200,size=64Mi,age=720h").unwrap(),
+            Limits::default()
+        );
+        assert_eq!(limits("number=0").unwrap().number, 0);
+    }
+
+    #[test]
+    fn what_is_no_limit_is_named() {
+        for (text, why) in [
+            ("number=many", "number=many is not a number, such as number=200"),
+            ("size=0,age=1h", "size=0 is not a size above 0, such as size=64Mi"),
+            ("age=30d", "age=30d is not a duration, such as age=720h"),
+            (
+                "200",
+                "200 is not a limit: they are number, size and age, separated by commas",
+            ),
+        ] {
+            assert_eq!(
+                limits(text).unwrap_err(),
+                format!("--record-limits {text}: {why}")
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Recordings of drains: where they are, what is in them, and that no drain depends on them.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use scupper_recording::Recording;
+
+use crate::kubelet_node::{Agent, asks};
+use crate::program::program;
+use crate::rig::{LIMIT, Rig};
+
+fn path(rig: &Rig, name: &str) -> String {
+    rig.dir.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_drain_is_recorded_listed_and_repeated() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.apply(rig.pod("db", "worker-1"));
+    // A directory, because it ends with a slash.
+    let directory = format!("{}/", path(&rig, "recordings"));
+    let drained = rig.run(&["drain", "worker-1", "--record", &directory]);
+    assert_eq!(drained.code, Some(0), "{drained:#?}");
+    let uncordoned = rig.run(&["uncordon", "worker-1", "--record", &directory]);
+    assert_eq!(uncordoned.code, Some(0), "{uncordoned:#?}");
+    let listed = rig.run(&["drains", "--record", &directory]);
+    let rows: Vec<Vec<&str>> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["STARTED", "NODE", "TOOK", "END", "NAME"], "{listed:#?}");
+    assert_eq!(rows.len(), 3, "{listed:#?}");
+    assert_eq!(rows[1][3], "Drained", "{listed:#?}");
+    assert_eq!(rows[2][3], "Uncordoned", "{listed:#?}");
+    assert!(rows[1][4].ends_with(".drain-worker-1"), "{listed:#?}");
+    let none = rig.run(&["drains", "worker-2", "--record", &directory]);
+    assert_eq!((none.stdout.as_str(), none.code), ("", Some(0)), "{none:#?}");
+    // What `get` writes is the file.
+    let file = format!("{directory}{}.jsonl.gz", rows[1][4]);
+    let replayed = rig.run(&["replay", &file]);
+    assert_eq!(replayed.code, Some(0), "{replayed:#?}");
+    assert!(replayed.stdout.contains(": the same: "), "{replayed:#?}");
+    assert!(
+        replayed.stdout.contains(" commands; Drained after "),
+        "{replayed:#?}"
+    );
+    let missing = rig.run(&["drains", "get", "none", "--record", &directory]);
+    assert_eq!(missing.code, Some(2), "{missing:#?}");
+    assert_eq!(
+        missing.stderr,
+        "error: there is no recording none; scupper drains lists them\n"
+    );
+}
+
+#[test]
+fn a_driver_records_in_its_state_directory() {
+    let mut rig = Rig::new();
+    rig.is_recorded = false;
+    rig.apply(rig.pod("web", "worker-1"));
+    let state = path(&rig, "state");
+    let _agent = Agent::with(&rig, false, &["--state-dir", &state]);
+    let drained = rig.run(&asks("drain", &[]));
+    assert_eq!(drained.code, Some(0), "{drained:#?}");
+    let begun = Instant::now();
+    let row = loop {
+        let listed = rig.run(&["drains", "worker-1", "--state-dir", &state, "-o", "json"]);
+        let list: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        let row = list["drains"][0].clone();
+        // The command returns when the drain has ended, and the driver may still be writing.
+        if row["outcome"] == "Drained" {
+            break row;
+        }
+        assert!(begun.elapsed() < LIMIT, "{listed:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // A recording is no text, so it is not read as what a command printed.
+    let got = Command::new(program())
+        .args([
+            "drains",
+            "get",
+            row["name"].as_str().unwrap(),
+            "--state-dir",
+            &state,
+        ])
+        .env_remove("SCUPPER_RECORD")
+        .output()
+        .unwrap();
+    assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
+    let file = row["file"].as_str().unwrap();
+    assert_eq!(got.stdout, fs::read(file).unwrap());
+    let recording = Recording::read(file.as_ref()).unwrap();
+    assert_eq!(recording.header.request.node, "worker-1");
+    scupper_recording::replay(&recording).unwrap();
+    assert!(
+        file.starts_with(&format!("{state}/recordings/worker-1.")),
+        "{file}"
+    );
+}
+
+#[test]
+fn a_killed_drain_and_the_one_that_continues_it_are_both_recorded() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let (first, second) = (path(&rig, "first.gz"), path(&rig, "second.gz"));
+    let mut drain = rig.start(&["drain", "worker-1", "--record", &first]);
+    drain.prints("gone     shop/web");
+    // What was evicted is on the disk a second later.
+    let begun = Instant::now();
+    let evicts = || {
+        let recording = Recording::read(first.as_ref()).ok()?;
+        let mut commands = recording.turns.iter().flat_map(|turn| &turn.commands);
+        commands.find(|command| command.task.name() == "evict").cloned()
+    };
+    while evicts().is_none() {
+        assert!(begun.elapsed() < LIMIT, "the eviction is not recorded");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drain.kill();
+    let replayed = rig.run(&["replay", &first]);
+    assert!(
+        replayed.stdout.contains("; the recording ends before the drain"),
+        "{replayed:#?}"
+    );
+    let store = rig.api.store();
+    store
+        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
+        .unwrap();
+    let args = ["drain", "worker-1", "--take-over", "--record", &second];
+    let taken_over = rig.run(&args);
+    assert_eq!(taken_over.code, Some(0), "{taken_over:#?}");
+    let recording = Recording::read(second.as_ref()).unwrap();
+    assert!(recording.header.checkpoint.is_some());
+    scupper_recording::replay(&recording).unwrap();
+}
+
+#[test]
+fn a_drain_that_cannot_be_recorded_says_so_and_goes_on() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let there = path(&rig, "there.gz");
+    fs::write(&there, "of somebody else").unwrap();
+    for (file, why) in [
+        ("/proc/none/a.gz", "No such file or directory"),
+        (there.as_str(), "File exists"),
+    ] {
+        let drained = rig.run(&["drain", "worker-1", "--record", file]);
+        assert_eq!(drained.code, Some(0), "{drained:#?}");
+        let named = format!("this drain is not recorded: {file}: {why}");
+        assert!(drained.stderr.contains(&named), "{drained:#?}");
+    }
+    assert_eq!(fs::read_to_string(&there).unwrap(), "of somebody else");
+}
