@@ -1,15 +1,16 @@
 //! One policy on one snapshot: its plan, the steps of its hooks, and their cost.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use scupper_engine::{
-    HookPhase, HookStep, Intent, Outcome, Pod, Request, Settings, StepOutcome, Subject, Time,
+    HookPhase, HookStep, Intent, Outcome, Plan, Pod, Request, Settings, StepOutcome, Subject, Time,
 };
 
 use super::cluster_access::SharedCluster;
 use super::memory_cluster::MemoryCluster;
 use super::offline::{OfflineRuntime, PolicyLoadError};
-use super::runner::{ScenarioRunner, Until};
+use super::runner::{HookAnswer, ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
 use scupper::{Planned, PlannedTrigger};
@@ -25,6 +26,7 @@ pub(crate) struct DryRun {
     policies: Policies,
     policy: String,
     runner: ScenarioRunner,
+    start: Time,
 }
 
 /// One step of a hook.
@@ -54,16 +56,10 @@ impl DryRun {
     /// granted, except secrets, of which there are none.
     pub(crate) async fn begin(
         workbench: &OfflineRuntime,
-        mut spec: PolicySpec,
+        spec: PolicySpec,
         snapshot: Snapshot,
         settings: Settings,
     ) -> Result<Self, PolicyLoadError> {
-        // Whatever the configuration says: the author waits for the answer.
-        spec.on_failure = OnFailure {
-            planner: FailurePolicy::Refuse,
-            hooks: FailurePolicy::Refuse,
-            ..spec.on_failure
-        };
         let mut cluster = MemoryCluster::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {
             cluster.add_pod(pod, None);
@@ -72,6 +68,24 @@ impl DryRun {
             cluster.set_budget(budget);
         }
         (cluster.facts, cluster.elsewhere) = (snapshot.facts, snapshot.elsewhere);
+        Self::on(workbench, spec, cluster, settings, None).await
+    }
+
+    /// On this cluster, with a drain that has so much time.
+    pub(super) async fn on(
+        workbench: &OfflineRuntime,
+        mut spec: PolicySpec,
+        cluster: MemoryCluster,
+        settings: Settings,
+        limit: Option<Duration>,
+    ) -> Result<Self, PolicyLoadError> {
+        // Whatever the configuration says: the author waits for the answer.
+        spec.on_failure = OnFailure {
+            planner: FailurePolicy::Refuse,
+            hooks: FailurePolicy::Refuse,
+            ..spec.on_failure
+        };
+        let start = cluster.now;
         let (node, trigger) = (cluster.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();
@@ -97,7 +111,7 @@ impl DryRun {
             trigger,
             intent: Intent::Drain,
             node,
-            deadline: None,
+            deadline: limit.map(|limit| start + limit),
             settings,
             policies: policies.infos(),
         };
@@ -105,12 +119,13 @@ impl DryRun {
             runner: ScenarioRunner::begin(cluster, Session::fixed(policies.clone()), request),
             policies,
             policy,
+            start,
         })
     }
 
     /// Its plan.
     pub(crate) async fn plan(&mut self) -> Planned {
-        let _stop = self.runner.go(&Until::Planned, BEGINNING + AT_MOST).await;
+        let _stop = self.runner.go(&Until::Planned, self.start + AT_MOST).await;
         let (node, pods, budgets) = {
             let cluster = self.runner.cluster.lock();
             let pods = cluster.pods().cloned().collect();
@@ -142,8 +157,36 @@ impl DryRun {
 
     /// The whole drain as printed lines, and its outcome. It has a day, without interventions.
     pub(crate) async fn drain(&mut self) -> (&[String], Option<&Outcome>) {
-        let _stop = self.runner.go(&Until::Ended, BEGINNING + AT_MOST).await;
+        let _stop = self.runner.go(&Until::Ended, self.start + AT_MOST).await;
         (&self.runner.story, self.runner.outcome.as_ref())
+    }
+
+    /// Its plan, once there is one.
+    pub(super) const fn planned(&self) -> Option<&Plan> {
+        self.runner.plan.as_ref()
+    }
+
+    /// How the drain has ended.
+    pub(super) const fn outcome(&self) -> Option<&Outcome> {
+        self.runner.outcome.as_ref()
+    }
+
+    /// How long it has run.
+    pub(super) fn took(&self) -> Duration {
+        self.runner.took()
+    }
+
+    /// The answers of its hooks so far.
+    pub(super) fn hook_answers(&self) -> &[HookAnswer] {
+        &self.runner.answers
+    }
+
+    /// What it asked for and the cluster in memory cannot know: facts, and servers.
+    pub(super) fn asked_in_vain(&self) -> BTreeSet<String> {
+        let mut asked = self.runner.cluster.lock().asked.clone();
+        let sent = self.runner.answers.iter().flat_map(|answer| &answer.sent);
+        asked.extend(sent.map(|request| format!("the answer to {request}")));
+        asked
     }
 
     /// Takes steps of one hook until it has finished, up to this number.
@@ -159,7 +202,7 @@ impl DryRun {
             leaving: leaving.unwrap_or_default(),
         };
         while taken.len() < most {
-            let at = self.runner.now().since(BEGINNING);
+            let at = self.runner.now().since(self.start);
             let outcome = self.runner.step(&step).await;
             let again = match &outcome {
                 StepOutcome::Done => None,

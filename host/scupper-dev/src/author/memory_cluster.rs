@@ -3,7 +3,7 @@
 //! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day takes a millisecond. It must not
 //! know the expectations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_api::facts::{FactKind, FactObject, FactQuery, FactType as _, Metadata, Namespace};
@@ -46,6 +46,8 @@ pub(super) struct MemoryCluster {
     pub(super) emitted: Vec<String>,
     /// The servers that policies use.
     pub(super) answers: MockServers,
+    /// What policies have asked about that comes from the scenario or the snapshot, not from the drain.
+    pub(super) asked: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl MemoryCluster {
             outage_until: Time::default(),
             emitted: Vec::new(),
             answers: MockServers::default(),
+            asked: BTreeSet::new(),
         }
     }
 
@@ -152,7 +155,8 @@ impl MemoryCluster {
     }
 
     /// The objects of a query.
-    pub(super) fn answer(&self, query: &FactQuery) -> Vec<FactObject> {
+    pub(super) fn answer(&mut self, query: &FactQuery) -> Vec<FactObject> {
+        self.asked.extend(plural(&query.kind));
         let current: Vec<FactObject> = match &query.kind {
             // Whatever its name.
             FactKind::LifecycleEvent => return vec![self.event.clone().into()],
@@ -414,4 +418,23 @@ impl MemoryCluster {
 
 const fn is_drain_request(object: &FactObject) -> bool {
     matches!(object, FactObject::DrainRequest(_))
+}
+
+/// What is asked for, in the words of the API; `None`: the drain itself watches them.
+fn plural(kind: &FactKind) -> Option<String> {
+    let name = match kind {
+        FactKind::Budget => return None,
+        FactKind::Owner { api_version, kind } => return Some(format!("{kind} objects ({api_version})")),
+        FactKind::LifecycleEvent => "the LifecycleEvent",
+        FactKind::DrainRequest => "DrainRequests",
+        FactKind::Namespace => "labels of namespaces",
+        FactKind::PodSpec { .. } => "specs of pods",
+        FactKind::Peer => "pods on other nodes",
+        FactKind::ResourceClaim => "ResourceClaims",
+        FactKind::DeviceSlice { .. } => "ResourceSlices",
+        FactKind::PersistentVolumeClaim => "PersistentVolumeClaims",
+        FactKind::PersistentVolume => "PersistentVolumes",
+        FactKind::VolumeAttachment => "VolumeAttachments",
+    };
+    Some(name.to_owned())
 }

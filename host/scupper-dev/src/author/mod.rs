@@ -9,6 +9,7 @@
 
 mod assertions;
 mod cluster_access;
+mod comparison;
 mod drain_requests;
 mod dry_run;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod memory_cluster;
 mod mock_servers;
 mod new;
 mod offline;
+mod recorded;
 mod runner;
 mod scenario;
 mod sdk;
@@ -29,9 +31,11 @@ mod suite;
 mod values;
 
 pub(crate) use assertions::Difference;
+pub(crate) use comparison::{Comparison, DifferentResult, compare};
 pub(crate) use dry_run::{DryRun, Figures, Stepped};
 pub(crate) use new::{Kind, new};
 pub(crate) use offline::{OfflineRuntime, PolicyLoadError};
+pub(crate) use recorded::{NotPlayable, RecordedCluster};
 pub(crate) use scenario::{ScenarioError, ScenarioResult, run_scenario};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use specs::PolicyChoice;

@@ -1,6 +1,6 @@
 //! The command line after `scupper policy`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use scupper_engine::HookPhase;
@@ -22,6 +22,8 @@ pub(crate) enum PolicyCommand {
     Inspect(PolicyChoiceArgs),
     /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
     Run(RunArgs),
+    /// Play recorded drains with two editions of a policy, and print what differs as Markdown
+    Diff(DiffArgs),
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
     Bench(BenchArgs),
 }
@@ -29,7 +31,7 @@ pub(crate) enum PolicyCommand {
 impl PolicyCommand {
     /// It reports everything itself; the log would only repeat it.
     pub(crate) const fn is_quiet(&self) -> bool {
-        matches!(self, Self::Test(_) | Self::Bench(_))
+        matches!(self, Self::Test(_) | Self::Bench(_) | Self::Diff(_))
     }
 }
 
@@ -85,6 +87,13 @@ pub(crate) struct TestArgs {
 pub(crate) struct PolicyChoiceArgs {
     /// Component (.wasm)
     pub file: PathBuf,
+    #[command(flatten)]
+    pub options: PolicyOptions,
+}
+
+/// The operator's settings for a policy.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyOptions {
     /// Configuration file (scupper.yaml) with the grants and settings of the policy
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -101,14 +110,35 @@ pub(crate) struct PolicyChoiceArgs {
 
 impl From<&PolicyChoiceArgs> for PolicyChoice {
     fn from(args: &PolicyChoiceArgs) -> Self {
-        Self {
-            file: args.file.clone(),
-            config: args.config.clone(),
-            name: args.name.clone(),
-            grants: args.grants.clone(),
-            settings: args.settings.clone(),
+        args.options.with(&args.file)
+    }
+}
+
+impl PolicyOptions {
+    /// With this component.
+    pub(crate) fn with(&self, file: &Path) -> PolicyChoice {
+        PolicyChoice {
+            file: file.to_owned(),
+            config: self.config.clone(),
+            name: self.name.clone(),
+            grants: self.grants.clone(),
+            settings: self.settings.clone(),
         }
     }
+}
+
+/// `scupper policy diff`
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// Component (.wasm) to compare with
+    pub old: PathBuf,
+    /// Changed component
+    pub new: PathBuf,
+    /// Recordings of drains, or directories of recordings
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    pub on: Vec<PathBuf>,
+    #[command(flatten)]
+    pub options: PolicyOptions,
 }
 
 /// `scupper policy run`

@@ -2,6 +2,7 @@
 
 mod args;
 mod build;
+mod diff;
 mod examine;
 mod new;
 mod run;
@@ -23,6 +24,7 @@ pub(crate) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
         PolicyCommand::Check(args) => examine::check(args, format).await,
         PolicyCommand::Inspect(args) => examine::inspect(args, format).await,
         PolicyCommand::Run(args) => run::run(args, format).await,
+        PolicyCommand::Diff(args) => diff::run(args, format).await,
         PolicyCommand::Bench(args) => run::bench(args, format).await,
         PolicyCommand::Test(args) => test::run(args, format).await,
     }

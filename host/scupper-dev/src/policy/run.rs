@@ -95,7 +95,7 @@ async fn begin(args: &RunArgs, snapshot: Snapshot) -> Result<DryRun, ExitCode> {
 }
 
 /// The policy rejects its configuration: here it comes from the command line.
-fn not_loaded(error: &PolicyLoadError) -> ExitCode {
+pub(super) fn not_loaded(error: &PolicyLoadError) -> ExitCode {
     let code = fail(error, Exit::Config);
     if let PolicyLoadError::Load(error) = error
         && let LoadFault::Config(problems) = error.fault.as_ref()

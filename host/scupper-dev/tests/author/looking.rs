@@ -10,7 +10,7 @@ use crate::program::{policy, repository};
 const SNAPSHOT: &str = "examples/clusters/small.yaml";
 
 /// A policy of the repository as a component.
-fn component(crate_folder: &str) -> String {
+pub(crate) fn component(crate_folder: &str) -> String {
     let built = policy(&repository(), &["--output", "json", "build", crate_folder]);
     let built: Value = serde_json::from_str(built.good()).unwrap();
     built.get("file").unwrap().as_str().unwrap().to_owned()

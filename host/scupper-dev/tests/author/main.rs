@@ -7,6 +7,7 @@
 )]
 
 mod chain;
+mod comparing;
 #[path = "../../../scupper/tests/support/guests.rs"]
 mod guests;
 mod languages;

@@ -1,0 +1,174 @@
+//! A recorded drain as a cluster in memory: what its node was like before the drain changed anything, and how long each pod
+//! took to end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::{Answer, Budget, Event, EvictAnswer, Intent, Node, Pod, Settings, Task, Time, Uid};
+use scupper_recording::{Input, Recording, Turn};
+use thiserror::Error;
+
+use super::memory_cluster::MemoryCluster;
+
+/// The beginning of a recorded drain.
+#[derive(Debug)]
+pub(crate) struct RecordedCluster {
+    /// When the drain began.
+    pub start: Time,
+    /// How long it had.
+    pub limit: Option<Duration>,
+    /// Its settings.
+    pub settings: Settings,
+    node: Node,
+    pods: BTreeMap<Uid, Pod>,
+    budgets: BTreeMap<(String, String), Budget>,
+    ends_after: BTreeMap<Uid, Duration>,
+}
+
+/// Why a recorded drain cannot be played with another policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum NotPlayable {
+    /// No planner and no eviction is in it.
+    #[error("it is an uncordon")]
+    Uncordon,
+    /// What the earlier process planned, and for which pods, is not in it.
+    #[error("it continues the drain of an earlier process")]
+    Continues,
+    /// What the engine needs to plan is not in it.
+    #[error("it ends before the drain had seen the node, its pods and the budgets")]
+    TooShort,
+}
+
+impl RecordedCluster {
+    pub(crate) fn of(recording: &Recording) -> Result<Self, NotPlayable> {
+        let header = &recording.header;
+        if header.request.intent == Intent::Uncordon {
+            return Err(NotPlayable::Uncordon);
+        }
+        if header.checkpoint.is_some() {
+            return Err(NotPlayable::Continues);
+        }
+        let mut seen = Seen::default();
+        for turn in &recording.turns {
+            seen.turn(turn);
+            if seen.is_complete() && !turn.commands.is_empty() {
+                break;
+            }
+        }
+        let (Some(node), Some(pods), Some(budgets)) = (seen.node, seen.pods, seen.budgets) else {
+            return Err(NotPlayable::TooShort);
+        };
+        Ok(Self {
+            start: header.at,
+            limit: header.request.deadline.map(|deadline| deadline.since(header.at)),
+            settings: header.request.settings.clone(),
+            node,
+            pods,
+            budgets,
+            ends_after: ends_after(recording),
+        })
+    }
+
+    /// The pods of the node.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values()
+    }
+
+    pub(super) fn cluster(&self) -> MemoryCluster {
+        let mut cluster = MemoryCluster::new(self.start, self.node.clone());
+        for (uid, pod) in &self.pods {
+            cluster.add_pod(pod.clone(), self.ends_after.get(uid).copied());
+        }
+        for budget in self.budgets.values() {
+            cluster.set_budget(budget.clone());
+        }
+        cluster
+    }
+}
+
+/// What the engine was told until it first acted.
+#[derive(Default)]
+struct Seen {
+    node: Option<Node>,
+    pods: Option<BTreeMap<Uid, Pod>>,
+    budgets: Option<BTreeMap<(String, String), Budget>>,
+}
+
+impl Seen {
+    const fn is_complete(&self) -> bool {
+        self.node.is_some() && self.pods.is_some() && self.budgets.is_some()
+    }
+
+    fn turn(&mut self, turn: &Turn) {
+        for (_, input) in &turn.inputs {
+            if let Input::Event(event) = input {
+                self.event(event);
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let key = |budget: &Budget| (budget.namespace.clone(), budget.name.clone());
+        match event {
+            Event::Node(Some(node)) => self.node = Some(node.clone()),
+            Event::Pods(pods) => {
+                let pods = pods.iter().map(|pod| (pod.id.uid.clone(), pod.clone()));
+                self.pods = Some(pods.collect());
+            }
+            Event::PodApplied(pod) => {
+                if let Some(pods) = &mut self.pods {
+                    pods.insert(pod.id.uid.clone(), pod.clone());
+                }
+            }
+            Event::PodDeleted(uid) => {
+                if let Some(pods) = &mut self.pods {
+                    pods.remove(uid);
+                }
+            }
+            Event::Budgets(budgets) => {
+                let budgets = budgets.iter().map(|budget| (key(budget), budget.clone()));
+                self.budgets = Some(budgets.collect());
+            }
+            Event::BudgetApplied(budget) => {
+                if let Some(budgets) = &mut self.budgets {
+                    budgets.insert(key(budget), budget.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The time from the first request that a pod leave until it was gone, of those that the drain saw leave.
+fn ends_after(recording: &Recording) -> BTreeMap<Uid, Duration> {
+    let mut asked: BTreeMap<Uid, Time> = BTreeMap::new();
+    let mut took = BTreeMap::new();
+    let mut requests = BTreeMap::new();
+    for turn in &recording.turns {
+        for (at, input) in &turn.inputs {
+            let Input::Event(event) = input else { continue };
+            match event.as_ref() {
+                Event::Answer(id, Answer::Evict(EvictAnswer::Accepted)) => {
+                    if let Some(uid) = requests.remove(&id.0) {
+                        asked.entry(uid).or_insert(*at);
+                    }
+                }
+                Event::PodApplied(pod) if pod.deletion.is_some() => {
+                    asked.entry(pod.id.uid.clone()).or_insert(*at);
+                }
+                Event::PodDeleted(uid) => {
+                    if let Some(since) = asked.get(uid) {
+                        took.insert(uid.clone(), at.since(*since));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for command in &turn.commands {
+            if let Task::Evict { pod, .. } | Task::Delete { pod, .. } = &command.task {
+                requests.insert(command.id.0, pod.uid.clone());
+            }
+        }
+    }
+    took
+}
