@@ -10,6 +10,7 @@ pub mod go_duration;
 pub mod health;
 pub mod in_flight;
 pub mod label_selector;
+pub mod markup;
 pub mod quantity;
 #[cfg(feature = "samples")]
 pub mod samples;

@@ -10,6 +10,7 @@
 //!   and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
+//! * `story`: what each pod waited for, and what the drain as a whole did.
 //!
 //! It must not know the API server, policies' code, or who drains.
 #![deny(missing_docs)]
@@ -19,9 +20,11 @@ mod line;
 mod read;
 mod recorder;
 mod replay;
+mod story;
 
 pub use directory::{Directory, Entry, Limits, ListError, Place};
 pub use line::{End, FORMAT, Header, Input, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};
+pub use story::{Part, PodStory, Story, Wait};

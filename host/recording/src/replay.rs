@@ -36,6 +36,15 @@ pub struct Difference {
 
 /// Gives a new engine all recorded inputs at their times.
 pub fn replay(recording: &Recording) -> Result<Replayed, Box<Difference>> {
+    // Notices are for people.
+    replay_watched(recording, |_, drain| while drain.poll_notice().is_some() {})
+}
+
+/// The same; `look` sees the engine after each turn.
+pub(crate) fn replay_watched(
+    recording: &Recording,
+    mut look: impl FnMut(Time, &mut Drain),
+) -> Result<Replayed, Box<Difference>> {
     let header = &recording.header;
     let request = header.request.clone();
     let mut drain = match &header.checkpoint {
@@ -62,6 +71,7 @@ pub fn replay(recording: &Recording) -> Result<Replayed, Box<Difference>> {
             }));
         }
         replayed.commands += turn.commands.len();
+        look(turn.inputs.last().map_or(header.at, |(at, _)| *at), &mut drain);
     }
     Ok(replayed)
 }

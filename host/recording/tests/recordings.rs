@@ -5,6 +5,7 @@
     reason = "helpers of a test fail by panicking"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use scupper_engine::Time;
 use scupper_engine_simulation::{Process, Step, processes};
 use scupper_recording::{
     Difference, Directory, End, FORMAT, Header, Limits, Place, ReadError, RecordedPolicy, Recorder,
-    Recording, Replayed, replay,
+    Recording, Replayed, Story, replay,
 };
 
 fn header(process: &Process) -> Header {
@@ -100,6 +101,41 @@ fn a_policy_that_is_replaced_is_named_and_the_turns_keep_their_lines() {
     assert_eq!(lines.iter().position(is_named), Some(1), "{lines:?}");
     let turns = Recording::read(&file).unwrap().turns;
     assert_eq!(turns.iter().map(|turn| turn.line).collect::<Vec<_>>(), [3, 4]);
+}
+
+/// No time is left out, and none is counted twice.
+#[test]
+fn what_a_drain_waited_for_is_told_without_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut along_several = 0;
+    for (number, process) in (0..200).flat_map(processes).enumerate() {
+        let mut recording = recorded(&process, &dir.path().join(number.to_string()));
+        // The simulation does not say when.
+        recording.end = None;
+        let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
+        let ended = last.map_or(recording.header.at, |(at, _)| *at);
+        let story = Story::of(&recording).unwrap();
+        assert_eq!((story.started, story.ended), (recording.header.at, ended));
+        for pod in &story.pods {
+            for pair in pod.waits.windows(2) {
+                assert_eq!(pair[0].to, pair[1].from, "{number}: {pod:#?}");
+            }
+            let until = pod.waits.last().map(|wait| wait.to);
+            let until_end = until.is_none_or(|until| until == pod.gone.unwrap_or(ended));
+            assert!(until_end, "{number}: {pod:#?}");
+        }
+        let mut at = story.started;
+        for part in &story.path {
+            assert_eq!(part.from, at, "{number}: {:#?}", story.path);
+            assert!(part.from < part.to);
+            at = part.to;
+        }
+        assert!(story.path.is_empty() || at == ended, "{number}");
+        let pods = story.path.iter().filter_map(|part| part.pod.as_ref());
+        let pods: BTreeSet<_> = pods.map(|(pod, ..)| pod.to_string()).collect();
+        along_several += usize::from(pods.len() > 1);
+    }
+    assert!(along_several > 20, "{along_several} paths along several pods");
 }
 
 /// A process with many inputs and commands.

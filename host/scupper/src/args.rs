@@ -18,7 +18,7 @@ use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, Unco
 use crate::output::OutputArgs;
 use crate::policy::PolicyCommand;
 use crate::precompile::PrecompileArgs;
-use crate::recordings::{DrainsArgs, DriverRecordArgs, ReplayArgs};
+use crate::recordings::{DrainsArgs, DriverRecordArgs, ReplayArgs, ReportArgs};
 use crate::setting_flags::{Driver, SettingFlags};
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
@@ -106,6 +106,8 @@ pub enum Command {
     Drains(DrainsArgs),
     /// Repeat recorded drains without a cluster, and compare what the engine commands
     Replay(ReplayArgs),
+    /// Tell what a recorded drain waited for, as Markdown or as a page
+    Report(ReportArgs),
     /// Check a cluster before the driver is installed; change nothing
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -151,6 +153,7 @@ impl Command {
             Self::Cleanup(args) => Some(&args.cluster),
             Self::Drains(_)
             | Self::Replay(_)
+            | Self::Report(_)
             | Self::Config(_)
             | Self::Policy(_)
             | Self::Demo(_)
@@ -181,6 +184,7 @@ impl Command {
             | Self::Cleanup(_)
             | Self::Drains(_)
             | Self::Replay(_)
+            | Self::Report(_)
             | Self::Version => true,
             Self::Drain(args) => args.dry_run != DryRun::None,
             _ => false,

@@ -84,6 +84,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
         Command::Cleanup(cleanup) => clean_up(&cleanup, output).await,
         Command::Drains(drains) => crate::recordings::drains(&drains, output),
         Command::Replay(replay) => crate::recordings::replay(&replay, output),
+        Command::Report(report) => crate::recordings::report(&report, output),
         Command::Doctor(doctor) => crate::doctor::run(&doctor, output).await,
         Command::Config(command) => crate::config::run(&command, format).await,
         Command::Policy(command) => crate::policy::run(&command, format).await,

@@ -10,7 +10,6 @@ use super::run::not_loaded;
 use crate::author::{Comparison, DifferentResult, NotPlayable, OfflineRuntime, RecordedCluster, compare};
 use scupper::{Exit, fail, print};
 use scupper_common::clock::rfc3339;
-use scupper_common::text::one_line;
 use scupper_engine::HumanDuration;
 use scupper_policy_spec::PolicySpec;
 use scupper_recording::{Directory, ListError, Recording};
@@ -174,18 +173,7 @@ fn remarks(played: &[&Compared]) -> Vec<String> {
 
 /// Names and texts come from strangers.
 fn cell(text: &str) -> String {
-    let text = one_line(text, CELL);
-    let mut safe = String::with_capacity(text.len());
-    for char in text.chars() {
-        if matches!(
-            char,
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '@' | '!'
-        ) {
-            safe.push('\\');
-        }
-        safe.push(char);
-    }
-    safe
+    scupper_common::markup::markdown(text, CELL)
 }
 
 fn document(policy: &str, modules: [&PathBuf; 2], all: &[Compared]) -> serde_json::Value {
@@ -203,19 +191,4 @@ fn document(policy: &str, modules: [&PathBuf; 2], all: &[Compared]) -> serde_jso
         }
     };
     json!({"policy": policy, "old": old, "new": new, "drains": all.iter().map(one).collect::<Vec<_>>()})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_strangers_stay_in_their_cells() {
-        let hostile = "a | b\n# c <img src=x> [x](y) `z` @everyone";
-        let safe = cell(hostile);
-        assert_eq!(
-            safe,
-            "a \\| b\\\\n\\# c \\<img src=x\\> \\[x\\](y) \\`z\\` \\@everyone"
-        );
-    }
 }

@@ -151,6 +151,17 @@ pub struct ReplayArgs {
     pub files: Vec<PathBuf>,
 }
 
+/// `scupper report`
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Recording of a drain
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Write a page with a chart of all pods to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -1,9 +1,11 @@
-//! Recordings of drains: where they go, which there are, and whether the engine still does the same.
+//! Recordings of drains: where they go, which there are, whether the engine still does the same, and why they took so long.
 
 mod args;
 mod drains;
 mod replay;
+mod report;
 
-pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReplayArgs};
+pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReplayArgs, ReportArgs};
 pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
+pub(crate) use report::run as report;

@@ -56,6 +56,65 @@ fn a_drain_is_recorded_listed_and_repeated() {
 }
 
 #[test]
+fn a_report_says_what_a_drain_waited_for() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let file = path(&rig, "drain.gz");
+    let drained = rig.run(&["drain", "worker-1", "--timeout", "3s", "--record", &file]);
+    assert_eq!(drained.code, Some(6), "{drained:#?}");
+    let report = rig.run(&["report", &file]);
+    assert_eq!(report.code, Some(0), "{report:#?}");
+    let text = &report.stdout;
+    assert!(
+        text.starts_with("# Drain of worker-1: DeadlineExceeded after "),
+        "{text}"
+    );
+    let row = |pod: &str| {
+        let found = text
+            .lines()
+            .find(|line| line.starts_with(&format!("| shop/{pod} | 1 all | ")));
+        found.unwrap_or_else(|| panic!("no {pod} in {text}"))
+    };
+    assert!(row("db").contains("| still there | "), "{text}");
+    assert!(row("db").contains("s disruption budget keep-db"), "{text}");
+    assert!(!row("web").contains("still there"), "{text}");
+    assert!(text.contains("\nOf "), "{text}");
+
+    let json = rig.run(&["report", &file, "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["waitedFor"][0]["cause"], "disruption budget keep-db");
+    let parts = json["waitedFor"].as_array().unwrap().iter();
+    let sum: f64 = parts.map(|part| part["seconds"].as_f64().unwrap()).sum();
+    assert!(
+        (sum - json["seconds"].as_f64().unwrap()).abs() < 0.001,
+        "{json:#}"
+    );
+
+    let page = path(&rig, "report.html");
+    let written = rig.run(&["report", &file, "--html", &page]);
+    assert_eq!(written.stderr, format!("{page} is written\n"), "{written:#?}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("<th scope=\"row\">shop/db</th><td>1 all</td><td class=\"time\">still there</td>"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("<script") && !page.contains("http://") && !page.contains("https://"),
+        "{page}"
+    );
+    let nowhere = rig.run(&["report", &file, "--html", "/proc/none/report.html"]);
+    assert_eq!(nowhere.code, Some(3), "{nowhere:#?}");
+    assert!(
+        nowhere
+            .stderr
+            .starts_with("error: cannot write /proc/none/report.html: "),
+        "{nowhere:#?}"
+    );
+}
+
+#[test]
 fn a_driver_records_in_its_state_directory() {
     let mut rig = Rig::new();
     rig.is_recorded = false;

@@ -1,0 +1,187 @@
+//! What a recorded drain did, as its replay shows it: what each pod waited for and when, and what the drain as a whole
+//! waited for.
+
+mod path;
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use scupper_engine::{Drain, Intent, Notice, Plan, PodRef, Reason, Time, Uid};
+
+pub use path::Part;
+
+use crate::read::Recording;
+use crate::replay::{Difference, replay_watched};
+
+/// A recorded drain.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// When it began.
+    pub started: Time,
+    /// When it ended, or its recording.
+    pub ended: Time,
+    /// Its last plan.
+    pub plan: Option<Plan>,
+    /// Its pods by name: those that were to leave.
+    pub pods: Vec<PodStory>,
+    /// What the drain waited for, from its begin to its end without a gap.
+    pub path: Vec<Part>,
+}
+
+/// A pod that was to leave.
+#[derive(Clone, Debug)]
+pub struct PodStory {
+    /// The pod.
+    pub pod: PodRef,
+    /// Its controller, such as `ReplicaSet web`.
+    pub owner: Option<String>,
+    /// The place of its wave in the plan, from 1.
+    pub wave: Option<usize>,
+    /// What it waited for, in order and without gaps, from when it was seen.
+    pub waits: Vec<Wait>,
+    /// When it was gone; `None`: it was still there at the end.
+    pub gone: Option<Time>,
+}
+
+/// A time in which a pod waited for one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// From when on.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+    /// Why, as it was at first.
+    pub reason: Reason,
+}
+
+impl Story {
+    /// Tells it by a replay. An uncordon has no pods.
+    pub fn of(recording: &Recording) -> Result<Self, Box<Difference>> {
+        let mut watcher = Watcher::default();
+        replay_watched(recording, |at, drain| watcher.look(at, drain))?;
+        let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
+        let started = recording.header.at;
+        let ended = match (&recording.end, last) {
+            (Some(end), _) => end.at,
+            (None, Some((at, _))) => *at,
+            (None, None) => started,
+        };
+        let mut story = Self {
+            started,
+            ended,
+            pods: watcher.pods(ended),
+            plan: watcher.plan,
+            path: Vec::new(),
+        };
+        if recording.header.request.intent == Intent::Drain {
+            story.path = path::of(&story);
+        }
+        Ok(story)
+    }
+}
+
+/// Looks at an engine after each turn.
+#[derive(Default)]
+struct Watcher {
+    pods: BTreeMap<Uid, PodStory>,
+    plan: Option<Plan>,
+}
+
+impl Watcher {
+    fn look(&mut self, at: Time, drain: &mut Drain) {
+        while let Some(notice) = drain.poll_notice() {
+            if let Notice::Planned(plan) = notice {
+                self.plan = Some(plan);
+            }
+        }
+        let mut waiting: BTreeMap<Uid, (PodRef, Reason)> = drain
+            .waiting()
+            .into_iter()
+            .filter(|(_, reason)| !reason.stays())
+            .map(|(pod, reason)| (pod.uid.clone(), (pod, reason)))
+            .collect();
+        for story in self.pods.values_mut().filter(|story| story.gone.is_none()) {
+            match waiting.remove(&story.pod.uid) {
+                Some((_, reason)) => story.waits_for(at, reason),
+                None => story.is_gone(at),
+            }
+        }
+        for (uid, (pod, reason)) in waiting {
+            let owner = drain.pods().find(|known| known.id.uid == uid);
+            let owner = owner.and_then(|pod| pod.controller.as_ref());
+            let wait = Wait {
+                from: at,
+                to: at,
+                reason,
+            };
+            let story = PodStory {
+                pod,
+                owner: owner.map(|owner| format!("{} {}", owner.kind, owner.name)),
+                wave: None,
+                waits: vec![wait],
+                gone: None,
+            };
+            self.pods.insert(uid, story);
+        }
+    }
+
+    /// Those that were to leave, with their waves.
+    fn pods(&mut self, ended: Time) -> Vec<PodStory> {
+        let mut pods: Vec<_> = std::mem::take(&mut self.pods).into_values().collect();
+        let waves = self.plan.iter().flat_map(|plan| &plan.waves).enumerate();
+        let waves: BTreeMap<&Uid, usize> = waves
+            .flat_map(|(number, wave)| wave.pods.iter().map(move |pod| (pod, number + 1)))
+            .collect();
+        for story in &mut pods {
+            story.wave = waves.get(&story.pod.uid).copied();
+            if story.gone.is_none() {
+                story.until(ended);
+            }
+        }
+        // Kept pods have a reason from the plan on; before it, every pod has.
+        let leaves = |story: &PodStory| story.wave.is_some() || self.plan.is_none();
+        pods.retain(leaves);
+        pods.sort_by_cached_key(|story| (story.wave, story.pod.to_string()));
+        pods
+    }
+}
+
+impl PodStory {
+    fn until(&mut self, at: Time) {
+        if let Some(last) = self.waits.last_mut() {
+            last.to = at;
+        }
+    }
+
+    fn waits_for(&mut self, at: Time, reason: Reason) {
+        self.until(at);
+        if self
+            .waits
+            .last()
+            .is_none_or(|last| !is_same(&last.reason, &reason))
+        {
+            self.waits.push(Wait {
+                from: at,
+                to: at,
+                reason,
+            });
+        }
+    }
+
+    fn is_gone(&mut self, at: Time) {
+        self.until(at);
+        self.waits.retain(|wait| wait.from < wait.to);
+        self.gone = Some(at);
+    }
+}
+
+/// Whether both are about the same hook, budget or wave, if they are about one.
+fn is_same(one: &Reason, other: &Reason) -> bool {
+    match (one, other) {
+        (Reason::HookRunning { .. }, _) | (Reason::WaveNotStarted { .. }, _) => one == other,
+        (Reason::BudgetExhausted { budget: one, .. }, Reason::BudgetExhausted { budget: other, .. }) => {
+            one == other
+        }
+        _ => discriminant(one) == discriminant(other),
+    }
+}

@@ -1,0 +1,138 @@
+//! What a drain waited for, in words, and how much of each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::Reason;
+use scupper_recording::{Part, PodStory, Story};
+
+/// A kind of cause, with a colour of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Hook,
+    Budget,
+    Ending,
+    Wave,
+    Limit,
+    Cluster,
+    Host,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Hook,
+        Self::Budget,
+        Self::Ending,
+        Self::Wave,
+        Self::Limit,
+        Self::Cluster,
+        Self::Host,
+    ];
+
+    /// As a class in HTML.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Budget => "budget",
+            Self::Ending => "ending",
+            Self::Wave => "wave",
+            Self::Limit => "limit",
+            Self::Cluster => "cluster",
+            Self::Host => "host",
+        }
+    }
+
+    /// In a legend.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Hook => "a hook of a policy",
+            Self::Budget => "a disruption budget",
+            Self::Ending => "the pod is ending",
+            Self::Wave => "an earlier wave",
+            Self::Limit => "a limit of evictions at once",
+            Self::Cluster => "the API server or its answers",
+            Self::Host => "Scupper itself",
+        }
+    }
+}
+
+/// One cause and how long it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Total {
+    pub(super) kind: Kind,
+    pub(super) cause: String,
+    pub(super) took: Duration,
+}
+
+/// What the drain as a whole waited for, the longest first.
+pub(super) fn of_drain(story: &Story) -> Vec<Total> {
+    let parts = story.path.iter();
+    totals(parts.map(|part| {
+        let (kind, cause) = of_part(story, part);
+        (kind, cause, part.to.since(part.from))
+    }))
+}
+
+/// What a pod waited for, the longest first.
+pub(super) fn of_pod(pod: &PodStory) -> Vec<Total> {
+    totals(pod.waits.iter().map(|wait| {
+        let (kind, cause) = of_reason(&wait.reason, None);
+        (kind, cause, wait.to.since(wait.from))
+    }))
+}
+
+/// The kind and the words of a part of the path.
+pub(super) fn of_part(story: &Story, part: &Part) -> (Kind, String) {
+    match &part.pod {
+        Some((pod, owner, reason)) => {
+            let who = owner.clone().unwrap_or_else(|| pod.to_string());
+            of_reason(reason, Some(&who))
+        }
+        None if part.to == story.ended => {
+            let text = "the end: hooks, volumes and a last look at the node";
+            (Kind::Host, text.to_owned())
+        }
+        None => (Kind::Host, "before the first look at the pods".to_owned()),
+    }
+}
+
+/// `who`: whose pods these are; `None`: the pod is named already.
+pub(super) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
+    let of = |text: &str| who.map_or_else(|| text.to_owned(), |who| format!("{text} of {who}"));
+    match reason {
+        Reason::HookRunning { policy, phase } => (Kind::Hook, format!("{phase} hook of policy {policy}")),
+        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => {
+            (Kind::Budget, format!("disruption budget {budget}"))
+        }
+        Reason::BudgetExhausted { .. }
+        | Reason::BudgetNotObserved { .. }
+        | Reason::MoreThanOneBudget { .. } => (Kind::Budget, of("disruption budget")),
+        Reason::Surging { workload, .. } => (Kind::Budget, format!("surge of {workload}")),
+        Reason::Terminating { .. } => (Kind::Ending, of("ending")),
+        Reason::TerminatingPastGrace { finalizers, .. } if finalizers.is_empty() => {
+            (Kind::Ending, of("ending past the grace period"))
+        }
+        Reason::TerminatingPastGrace { finalizers, .. } => (Kind::Ending, format!("finalizers {finalizers}")),
+        Reason::AwaitingCompletion => (Kind::Ending, of("work until its end")),
+        Reason::WaveNotStarted { wave } => (Kind::Wave, format!("waves before {wave}")),
+        Reason::ParallelLimit => (Kind::Limit, "limit of evictions at once".to_owned()),
+        Reason::NotPlanned => (Kind::Host, "planning".to_owned()),
+        Reason::PlannerFailed { policy, .. } => (Kind::Hook, format!("planner of policy {policy}")),
+        Reason::EvictionRequested => (Kind::Cluster, "answers to evictions".to_owned()),
+        Reason::DriverStopping => (Kind::Host, "restart of the driver".to_owned()),
+        other => (Kind::Cluster, other.name().to_owned()),
+    }
+}
+
+fn totals(waits: impl Iterator<Item = (Kind, String, Duration)>) -> Vec<Total> {
+    let mut sums: BTreeMap<(Kind, String), Duration> = BTreeMap::new();
+    for (kind, cause, took) in waits {
+        *sums.entry((kind, cause)).or_default() += took;
+    }
+    let mut totals: Vec<_> = sums
+        .into_iter()
+        .map(|((kind, cause), took)| Total { kind, cause, took })
+        .collect();
+    totals.sort_by_key(|total| std::cmp::Reverse(total.took));
+    totals
+}
