@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{NamedPods, Time};
+use serde::{Deserialize, Serialize};
 
 /// Identifies one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +30,7 @@ pub struct RequestCondition {
 }
 
 /// The fields of a DrainRequest. Those that are missing or of the wrong type are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainRequestFields {
     /// `metadata.namespace`
     pub namespace: String,
@@ -62,7 +63,7 @@ pub struct DrainRequestFields {
 }
 
 /// Something that is affected, such as a GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Entity {
     /// `type`
     pub kind: String,

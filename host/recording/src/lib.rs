@@ -8,6 +8,7 @@
 //! * `line`: what stands in a file.
 //! * `recorder`: takes inputs and commands from a running drain, and never holds it up: a thread of its own writes them,
 //!   and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
+//! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
 //! * `story`: what each pod waited for, and what the drain as a whole did.
@@ -16,6 +17,7 @@
 #![deny(missing_docs)]
 
 mod directory;
+mod facts;
 mod line;
 mod read;
 mod recorder;
@@ -23,7 +25,8 @@ mod replay;
 mod story;
 
 pub use directory::{Directory, Entry, Limits, ListError, Place};
-pub use line::{End, FORMAT, Header, Input, RecordedPolicy, Turn};
+pub use facts::FactLog;
+pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};

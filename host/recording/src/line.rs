@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use scupper_api::facts::FactObject;
 use scupper_engine::{Checkpoint, Command, Event, Request, Time, ToUndo};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,8 @@ pub const FORMAT: u32 = 1;
 pub(crate) enum Line {
     Header(Box<Header>),
     Turn(Turn),
+    /// What a policy has learned about the cluster.
+    Facts(Learned),
     /// Its policies from the next turn on, if one was replaced.
     Policies(Vec<RecordedPolicy>),
     End(End),
@@ -54,6 +57,15 @@ pub struct RecordedPolicy {
     pub digest: String,
     /// The SHA-256 of its settings, in hex.
     pub settings: String,
+}
+
+/// What a policy has learned about the cluster in a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    /// The policy.
+    pub policy: String,
+    /// The objects that are new or have changed.
+    pub objects: Vec<FactObject>,
 }
 
 /// What the engine was told.

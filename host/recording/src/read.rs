@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use crate::line::{End, FORMAT, Header, Line, Turn};
+use crate::line::{End, FORMAT, Header, Learned, Line, Turn};
 
 /// A line of more bytes is none of ours.
 const LONGEST: u64 = 256 << 20;
@@ -19,6 +19,8 @@ pub struct Recording {
     pub header: Header,
     /// Its turns.
     pub turns: Vec<Turn>,
+    /// What policies have learned about the cluster, in order.
+    pub facts: Vec<Learned>,
     /// How it ended; `None`: the recording ends before the drain does.
     pub end: Option<End>,
     /// Why the recording ends before the drain does, where it says so.
@@ -81,6 +83,7 @@ impl Recording {
         let mut recording = Self {
             header: lines.header()?,
             turns: Vec::new(),
+            facts: Vec::new(),
             end: None,
             cut: None,
         };
@@ -92,6 +95,7 @@ impl Recording {
                 }),
                 Line::End(end) => recording.end = Some(end),
                 Line::Cut(why) => recording.cut = Some(why),
+                Line::Facts(learned) => recording.facts.push(learned),
                 Line::Header(_) | Line::Policies(_) => {}
             }
         }

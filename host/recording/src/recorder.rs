@@ -14,6 +14,7 @@ use scupper_engine::{Command, Event, Time, ToUndo};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use crate::facts::FactLog;
 use crate::line::{End, Header, Input, Line, RecordedPolicy};
 
 /// What comes within this time is written together; a process that is killed loses at most that.
@@ -93,6 +94,13 @@ impl Recorder {
     pub fn recall(&mut self, now: Time, left: &ToUndo, own: &BTreeSet<String>) {
         let (left, own) = (left.clone(), own.clone());
         self.input(now, &Input::Recall { left, own });
+    }
+
+    /// Where to record what policies learn.
+    pub fn facts(&self) -> FactLog {
+        let thread = self.thread.as_ref();
+        let waiting = thread.map(|thread| Arc::clone(&thread.waiting));
+        FactLog::new(waiting)
     }
 
     /// The drain has these policies since before the turn under way.
@@ -202,7 +210,7 @@ fn write_json(out: &mut Vec<u8>, value: &impl Serialize) -> bool {
 
 /// Lines that wait for the thread.
 #[derive(Debug, Default)]
-struct Waiting {
+pub(crate) struct Waiting {
     lines: Mutex<Lines>,
     /// There are some, or no more will come.
     changed: Condvar,
@@ -215,14 +223,14 @@ struct Lines {
     is_closed: bool,
 }
 
-enum Added {
+pub(crate) enum Added {
     Yes,
     Over,
     TooMuch,
 }
 
 impl Waiting {
-    fn add(&self, line: &[&[u8]]) -> Added {
+    pub(crate) fn add(&self, line: &[&[u8]]) -> Added {
         let mut lines = self.lock();
         if lines.is_closed {
             return Added::Over;

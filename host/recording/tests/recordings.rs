@@ -5,7 +5,7 @@
     reason = "helpers of a test fail by panicking"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,12 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use scupper_engine::Time;
+use scupper_api::DrainRequestFields;
+use scupper_api::facts::{
+    DeviceId, DeviceSlice, FactObject, Metadata, Namespace, Owner, Peer, PersistentVolume,
+    PersistentVolumeClaim, PodSpec, ResourceClaim, VolumeAttachment, pod_groups,
+};
+use scupper_engine::{Controller, PodPhase, PodRef, Time, Uid};
 use scupper_engine_simulation::{Process, Step, processes};
 use scupper_recording::{
     Difference, Directory, End, FORMAT, Header, Limits, Place, ReadError, RecordedPolicy, Recorder,
@@ -101,6 +106,96 @@ fn a_policy_that_is_replaced_is_named_and_the_turns_keep_their_lines() {
     assert_eq!(lines.iter().position(is_named), Some(1), "{lines:?}");
     let turns = Recording::read(&file).unwrap().turns;
     assert_eq!(turns.iter().map(|turn| turn.line).collect::<Vec<_>>(), [3, 4]);
+}
+
+/// One object of each kind, with what JSON has no form of its own for.
+fn facts() -> Vec<FactObject> {
+    let texts = |key: &str| BTreeMap::from([(key.to_owned(), "a \u{202e}\"b\"".to_owned())]);
+    let id = |name: &str| PodRef {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        uid: Uid(format!("uid-of-{name}")),
+    };
+    let metadata = Metadata {
+        name: "shop".to_owned(),
+        labels: texts("team"),
+        deletion: Some(Time::from_millis(7)),
+        ..Metadata::default()
+    };
+    let device = DeviceId {
+        driver: "gpu.example.com".to_owned(),
+        pool: "worker-1".to_owned(),
+        name: "gpu-0".to_owned(),
+    };
+    let labels = BTreeMap::from([("pod-group-name".to_owned(), "ring".to_owned())]);
+    let groups = pod_groups("native", &labels, &BTreeMap::new());
+    let controller = Controller {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        name: "web".to_owned(),
+        uid: Uid("uid-of-web".to_owned()),
+        missing: false,
+    };
+    let peer = Peer {
+        id: id("web-1"),
+        node: "worker-2".to_owned(),
+        phase: PodPhase::Running,
+        ready: true,
+        deletion: None,
+        controller: Some(controller.uid.clone()),
+        groups: groups.clone(),
+    };
+    let pod_spec = PodSpec {
+        uid: "uid-of-web-1".to_owned(),
+        requests: BTreeMap::from([("cpu".to_owned(), u64::MAX)]),
+        groups,
+        ..PodSpec::default()
+    };
+    let slice = DeviceSlice {
+        node: "worker-1".to_owned(),
+        generation: -1,
+        devices: BTreeMap::from([(device, texts("model"))]),
+    };
+    vec![
+        metadata.clone().into(),
+        Namespace { metadata }.into(),
+        DrainRequestFields::default().into(),
+        Owner::bare("shop", controller).into(),
+        pod_spec.into(),
+        peer.into(),
+        ResourceClaim::default().into(),
+        slice.into(),
+        PersistentVolumeClaim::default().into(),
+        PersistentVolume::default().into(),
+        VolumeAttachment::default().into(),
+    ]
+}
+
+#[test]
+fn facts_are_read_as_they_were_written_and_only_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, process) = (dir.path().join("a"), busy());
+    let recorder = Place::File(file.clone()).begin(|| header(&process));
+    let log = recorder.facts();
+    log.learned("gangs", facts);
+    log.clone().learned("gpu", facts);
+    let changed = || {
+        let metadata = Metadata::default();
+        let mut facts = facts();
+        facts.push(Namespace { metadata }.into());
+        facts
+    };
+    log.learned("gpu", changed);
+    end(recorder);
+    log.learned("late", facts);
+    let read = Recording::read(&file).unwrap().facts;
+    let [first, second] = &read[..] else {
+        panic!("{read:#?}")
+    };
+    assert_eq!((first.policy.as_str(), &first.objects), ("gangs", &facts()));
+    assert_eq!((second.policy.as_str(), second.objects.len()), ("gpu", 1));
+    let unrecorded = Recorder::default().facts();
+    unrecorded.learned("none", || panic!("nobody asks for what is not recorded"));
 }
 
 /// No time is left out, and none is counted twice.
@@ -338,7 +433,12 @@ fn the_format_is_as_its_number_says() {
     );
     let again = dir.path().join("again");
     let mut recorder = Place::File(again.clone()).begin(|| recording.header.clone());
+    let (log, mut facts, mut line) = (recorder.facts(), recording.facts.iter().peekable(), 1);
     for turn in &recording.turns {
+        if let Some(learned) = facts.next_if(|_| turn.line > line + 1) {
+            log.learned(&learned.policy, || learned.objects.clone());
+        }
+        line = turn.line;
         for (at, input) in &turn.inputs {
             match input {
                 scupper_recording::Input::Event(event) => recorder.event(*at, event),

@@ -39,7 +39,10 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "scupper-policy-spec",
         ],
     ),
-    ("scupper-recording", &["scupper-common", "scupper-engine"]),
+    (
+        "scupper-recording",
+        &["scupper-api", "scupper-common", "scupper-engine"],
+    ),
     (
         "scupper-report",
         &[

@@ -11,6 +11,7 @@ use std::ops::Deref as _;
 use std::sync::Arc;
 
 use scupper_engine::{Budget, Controller};
+use serde::{Deserialize, Serialize};
 
 use crate::DrainRequestFields;
 pub use objects::*;
@@ -104,7 +105,7 @@ pub trait FactType: Sized {
 macro_rules! fact_objects {
     ($($(#[$doc:meta])* $variant:ident($pointer:ident<$object:ty>),)+) => {
         /// An object, as far as it is read.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum FactObject {
             $($(#[$doc])* $variant($pointer<$object>),)+
         }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{Controller, Pod, PodPhase, PodRef, Time, Uid, VolumeClaim};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Labels, annotations or attributes.
 pub type Texts = BTreeMap<String, String>;
 
 /// The metadata of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// `metadata.namespace`
     pub namespace: String,
@@ -25,14 +26,14 @@ pub struct Metadata {
 }
 
 /// A namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its metadata.
     pub metadata: Metadata,
 }
 
 /// An owner of pods, directly or through others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Its namespace.
     pub namespace: String,
@@ -55,7 +56,7 @@ pub struct Owner {
 }
 
 /// How many failures of its pods a Job bears.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobFailures {
     /// `status.failed`
     pub failed: u32,
@@ -68,7 +69,7 @@ pub struct JobFailures {
 }
 
 /// What a Job does when a pod is evicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DisruptionAction {
     /// It starts another pod.
     Ignore,
@@ -82,7 +83,7 @@ pub enum DisruptionAction {
 }
 
 /// What a pod's spec says beyond what drains need.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodSpec {
     /// The UID of the pod.
     pub uid: String,
@@ -95,11 +96,12 @@ pub struct PodSpec {
     /// `spec.schedulingGroup.podGroupName`; empty: it has none.
     pub scheduling_group: String,
     /// The scheduling groups that it is part of.
+    #[serde(deserialize_with = "known_groups")]
     pub groups: PodGroups,
 }
 
 /// A ResourceClaim of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodClaim {
     /// Its name in the pod.
     pub name: String,
@@ -108,7 +110,7 @@ pub struct PodClaim {
 }
 
 /// A volume of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodVolume {
     /// Its name in the pod.
     pub name: String,
@@ -122,7 +124,7 @@ pub struct PodVolume {
 pub type PodGroups = Vec<(&'static str, String)>;
 
 /// A pod on any node, and what it belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// Namespace, name and UID.
     pub id: PodRef,
@@ -137,6 +139,7 @@ pub struct Peer {
     /// The UID of its controller.
     pub controller: Option<Uid>,
     /// The scheduling groups that it is part of.
+    #[serde(deserialize_with = "known_groups")]
     pub groups: PodGroups,
 }
 
@@ -154,7 +157,7 @@ pub struct PeerSelection {
 }
 
 /// What identifies a device of DRA (dynamic resource allocation).
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceId {
     /// The DRA driver.
     pub driver: String,
@@ -165,7 +168,7 @@ pub struct DeviceId {
 }
 
 /// A ResourceClaim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceClaim {
     /// `metadata.namespace`
     pub namespace: String,
@@ -176,7 +179,7 @@ pub struct ResourceClaim {
 }
 
 /// A device of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimedDevice {
     /// Which device.
     pub id: DeviceId,
@@ -185,18 +188,19 @@ pub struct ClaimedDevice {
 }
 
 /// The devices of one ResourceSlice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSlice {
     /// The node that the devices belong to; empty: not one node.
     pub node: String,
     /// Slices of a pool with a lower generation are out of date.
     pub generation: i64,
     /// The attributes of each device.
+    #[serde(with = "pairs")]
     pub devices: BTreeMap<DeviceId, Texts>,
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
     /// `metadata.namespace`
     pub namespace: String,
@@ -211,7 +215,7 @@ pub struct PersistentVolumeClaim {
 }
 
 /// A PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// `metadata.name`
     pub name: String,
@@ -224,7 +228,7 @@ pub struct PersistentVolume {
 }
 
 /// A VolumeAttachment of a PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// `spec.source.persistentVolumeName`
     pub volume: String,
@@ -264,6 +268,42 @@ pub fn pod_groups(scheduling_group: &str, labels: &Texts, annotations: &Texts) -
         .filter(|(_, name)| !name.is_empty())
         .map(|(mark, name)| (mark, name.to_owned()))
         .collect()
+}
+
+/// The marks are constants. One that this version does not know is left out.
+fn known_groups<'de, D: Deserializer<'de>>(from: D) -> Result<PodGroups, D::Error> {
+    let groups = Vec::<(String, String)>::deserialize(from)?;
+    let mark = |text: &str| {
+        let mut known = [SCHEDULING_GROUP].into_iter().chain(GROUP_MARKS);
+        known.find(|mark| *mark == text)
+    };
+    Ok(groups
+        .into_iter()
+        .filter_map(|(text, name)| Some((mark(&text)?, name)))
+        .collect())
+}
+
+/// A map as a list of pairs, because JSON has only texts as keys.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, K: Serialize, V: Serialize>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D, K, V>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        D: Deserializer<'de>,
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
 }
 
 impl Owner {

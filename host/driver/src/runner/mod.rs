@@ -346,6 +346,7 @@ impl EngineRunner {
                 let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
                 let facts = self.facts.of_plan(self.drain.chains_begun(), now);
+                let log = self.drain.facts().clone();
                 let planning = async move {
                     let info = DrainInfo {
                         facts: Some(&facts),
@@ -354,6 +355,7 @@ impl EngineRunner {
                     let answer =
                         policy_calls::plan(&policies, info, &shown, &request.settings, (&policy, &draft))
                             .await;
+                    log.learned(&policy, || facts.objects());
                     (id, Answer::Plan(answer))
                 };
                 self.running.spawn(planning.in_current_span());
@@ -392,7 +394,7 @@ impl EngineRunner {
                 let shown = NodeSnapshot::for_hook(&self.drain);
                 let (request, started, state) = self.drain_info();
                 let policies = Arc::clone(&self.policies);
-                let learned = self.learned.0.clone();
+                let (learned, log) = (self.learned.0.clone(), self.drain.facts().clone());
                 let stepping = async move {
                     let facts = Arc::default();
                     let info = DrainInfo {
@@ -400,6 +402,7 @@ impl EngineRunner {
                         ..policy_calls::info(&request, started, state, now)
                     };
                     let answer = policy_calls::step(&policies, info, &shown, (&step, state_version)).await;
+                    log.learned(&step.policy, || facts.objects());
                     let waits = |outcome: &StepOutcome| matches!(outcome, StepOutcome::Pending { .. });
                     let known = match &answer {
                         Answer::Step { outcome, .. } if waits(outcome) => facts.known_peers(),

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use scupper_common::clock::Clock;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Outcome, Request, Time, ToUndo};
 use scupper_policy_reload::Session;
-use scupper_recording::{End, Header, Place, RecordedPolicy, Recorder};
+use scupper_recording::{End, FactLog, Header, Place, RecordedPolicy, Recorder};
 
 pub(super) struct RecordedDrain {
     drain: Drain,
     recorder: Recorder,
+    facts: FactLog,
     policies: Arc<Session>,
     /// Those that the recording names.
     named: Vec<RecordedPolicy>,
@@ -45,6 +46,7 @@ impl RecordedDrain {
         };
         Self {
             drain,
+            facts: recorder.facts(),
             recorder,
             policies,
             named,
@@ -72,6 +74,11 @@ impl RecordedDrain {
         let command = self.drain.poll_command()?;
         self.recorder.command(&command);
         Some(command)
+    }
+
+    /// Records what policies learn.
+    pub(super) const fn facts(&self) -> &FactLog {
+        &self.facts
     }
 
     /// Notices follow from what is recorded, and are not.

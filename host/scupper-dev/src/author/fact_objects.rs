@@ -97,6 +97,21 @@ impl FactObjects {
         self.specs.insert(Uid(spec.uid.clone()), spec);
     }
 
+    /// An object of the same kind and name is there.
+    pub(super) fn has(&self, object: &FactObject) -> bool {
+        self.objects.iter().any(|known| is_replaced(known, object))
+    }
+
+    /// The spec of the same pod is there.
+    pub(super) fn has_spec(&self, spec: &PodSpec) -> bool {
+        self.specs.contains_key(&Uid(spec.uid.clone()))
+    }
+
+    /// The specs of some pods are there.
+    pub(super) fn has_specs(&self) -> bool {
+        !self.specs.is_empty()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &FactObject> {
         self.objects.iter()
     }

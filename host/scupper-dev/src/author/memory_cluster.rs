@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_api::facts::{FactKind, FactObject, FactQuery, FactType as _, Metadata, Namespace};
+use scupper_api::facts::{FactKind, FactObject, FactQuery, FactType as _, Metadata, Namespace, Peer};
 use scupper_engine::{
     Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task, Time,
     Trigger, Uid,
@@ -46,7 +46,9 @@ pub(super) struct MemoryCluster {
     pub(super) emitted: Vec<String>,
     /// The servers that policies use.
     pub(super) answers: MockServers,
-    /// What policies have asked about that comes from the scenario or the snapshot, not from the drain.
+    /// Other pods on other nodes, as a policy had learned of them.
+    pub(super) peers: Vec<Peer>,
+    /// What policies have asked about and nothing was known of.
     pub(super) asked: BTreeSet<String>,
 }
 
@@ -82,6 +84,7 @@ impl MemoryCluster {
             outage_until: Time::default(),
             emitted: Vec::new(),
             answers: MockServers::default(),
+            peers: Vec::new(),
             asked: BTreeSet::new(),
         }
     }
@@ -156,7 +159,9 @@ impl MemoryCluster {
 
     /// The objects of a query.
     pub(super) fn answer(&mut self, query: &FactQuery) -> Vec<FactObject> {
-        self.asked.extend(plural(&query.kind));
+        if !self.knows(&query.kind) {
+            self.asked.insert(plural(&query.kind));
+        }
         let current: Vec<FactObject> = match &query.kind {
             // Whatever its name.
             FactKind::LifecycleEvent => return vec![self.event.clone().into()],
@@ -169,11 +174,24 @@ impl MemoryCluster {
             FactKind::PodSpec { .. } => self.pods().map(|pod| self.facts.spec(pod).into()).collect(),
             FactKind::Peer => {
                 let pods = self.pods().chain(&self.elsewhere);
-                pods.map(|pod| self.facts.peer(pod).into()).collect()
+                let mut peers: Vec<FactObject> = pods.map(|pod| self.facts.peer(pod).into()).collect();
+                let is_other = |peer: &&Peer| peer.node != self.node.name;
+                peers.extend(self.peers.iter().filter(is_other).cloned().map(FactObject::from));
+                peers
             }
             _ => return self.facts.answer(query),
         };
         current.into_iter().filter(|object| query.wants(object)).collect()
+    }
+
+    /// Whether some object of this kind is known beyond what the drain watches.
+    fn knows(&self, kind: &FactKind) -> bool {
+        match kind {
+            FactKind::Budget => true,
+            FactKind::PodSpec { .. } => self.facts.has_specs(),
+            FactKind::Peer => !self.elsewhere.is_empty() || !self.peers.is_empty(),
+            kind => self.facts.iter().any(|object| object.is_of(kind)),
+        }
     }
 
     /// Those that were named, and those that have or had pods. The API server gives each of them a label with its name.
@@ -420,11 +438,11 @@ const fn is_drain_request(object: &FactObject) -> bool {
     matches!(object, FactObject::DrainRequest(_))
 }
 
-/// What is asked for, in the words of the API; `None`: the drain itself watches them.
-fn plural(kind: &FactKind) -> Option<String> {
+/// What is asked for, in the words of the API.
+fn plural(kind: &FactKind) -> String {
     let name = match kind {
-        FactKind::Budget => return None,
-        FactKind::Owner { api_version, kind } => return Some(format!("{kind} objects ({api_version})")),
+        FactKind::Owner { api_version, kind } => return format!("{kind} objects ({api_version})"),
+        FactKind::Budget => "PodDisruptionBudgets",
         FactKind::LifecycleEvent => "the LifecycleEvent",
         FactKind::DrainRequest => "DrainRequests",
         FactKind::Namespace => "labels of namespaces",
@@ -436,5 +454,5 @@ fn plural(kind: &FactKind) -> Option<String> {
         FactKind::PersistentVolume => "PersistentVolumes",
         FactKind::VolumeAttachment => "VolumeAttachments",
     };
-    Some(name.to_owned())
+    name.to_owned()
 }

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scupper_api::facts::{FactObject, Peer};
 use scupper_engine::{Answer, Budget, Event, EvictAnswer, Intent, Node, Pod, Settings, Task, Time, Uid};
 use scupper_recording::{Input, Recording, Turn};
 use thiserror::Error;
 
+use super::fact_objects::FactObjects;
 use super::memory_cluster::MemoryCluster;
 
 /// The beginning of a recorded drain.
@@ -23,6 +25,9 @@ pub(crate) struct RecordedCluster {
     pods: BTreeMap<Uid, Pod>,
     budgets: BTreeMap<(String, String), Budget>,
     ends_after: BTreeMap<Uid, Duration>,
+    /// What policies had learned when they first asked.
+    facts: FactObjects,
+    peers: Vec<Peer>,
 }
 
 /// Why a recorded drain cannot be played with another policy.
@@ -58,6 +63,7 @@ impl RecordedCluster {
         let (Some(node), Some(pods), Some(budgets)) = (seen.node, seen.pods, seen.budgets) else {
             return Err(NotPlayable::TooShort);
         };
+        let (facts, peers) = facts(recording);
         Ok(Self {
             start: header.at,
             limit: header.request.deadline.map(|deadline| deadline.since(header.at)),
@@ -66,6 +72,8 @@ impl RecordedCluster {
             pods,
             budgets,
             ends_after: ends_after(recording),
+            facts,
+            peers,
         })
     }
 
@@ -82,6 +90,8 @@ impl RecordedCluster {
         for budget in self.budgets.values() {
             cluster.set_budget(budget.clone());
         }
+        cluster.facts = self.facts.clone();
+        cluster.peers = self.peers.clone();
         cluster
     }
 }
@@ -137,6 +147,25 @@ impl Seen {
             _ => {}
         }
     }
+}
+
+/// The first edition of each object: as the policies had it for their first plan.
+fn facts(recording: &Recording) -> (FactObjects, Vec<Peer>) {
+    let (mut facts, mut peers) = (FactObjects::default(), BTreeMap::new());
+    let learned = recording.facts.iter().flat_map(|learned| &learned.objects);
+    for object in learned {
+        match object {
+            FactObject::Peer(peer) => {
+                peers.entry(&peer.id.uid).or_insert_with(|| (**peer).clone());
+            }
+            FactObject::PodSpec(spec) if !facts.has_spec(spec) => facts.add_spec((**spec).clone()),
+            // The drain itself watches budgets.
+            FactObject::PodSpec(_) | FactObject::Budget(_) => {}
+            object if facts.has(object) => {}
+            object => facts.add(object.clone()),
+        }
+    }
+    (facts, peers.into_values().collect())
 }
 
 /// The time from the first request that a pod leave until it was gone, of those that the drain saw leave.

@@ -15,11 +15,19 @@ const KEEP: &str = "example.com/keep";
 
 /// A file with the recorded drain, changed like this.
 fn recording(dir: &Path, name: &str, change: impl Fn(&mut Value)) -> String {
+    recording_with(dir, name, None, change)
+}
+
+/// With one more line before the last one.
+fn recording_with(dir: &Path, name: &str, more: Option<Value>, change: impl Fn(&mut Value)) -> String {
     let file = dir.join(format!("{name}.jsonl.gz"));
     let mut out = GzEncoder::new(std::fs::File::create(&file).unwrap(), Compression::fast());
     for line in RECORDED.lines() {
         let mut line: Value = serde_json::from_str(line).unwrap();
         change(&mut line);
+        if let Some(more) = more.as_ref().filter(|_| line.get("end").is_some()) {
+            writeln!(out, "{more}").unwrap();
+        }
         writeln!(out, "{line}").unwrap();
     }
     out.finish().unwrap();
@@ -90,8 +98,22 @@ fn as_json_with_what_was_not_recorded() {
     let drain = &printed["drains"][0];
     assert_eq!(drain["differences"], Value::Array(Vec::new()), "{printed:#}");
     assert_eq!(drain["recordedEnd"], "Drained after 9s");
-    let unknown = drain["notRecorded"].as_array().unwrap();
-    assert!(unknown.iter().any(|what| what == "specs of pods"), "{printed:#}");
+    let is_unknown = |drain: &Value| {
+        let unknown = drain["notRecorded"].as_array().unwrap();
+        unknown.contains(&"specs of pods".into())
+    };
+    assert!(is_unknown(drain), "{printed:#}");
+
+    let spec = json!({
+        "uid": "5c09be00-0000-4009-8000-000000000000", "requests": {}, "claims": [], "volumes": [],
+        "scheduling_group": "", "groups": [],
+    });
+    let learned = json!({"facts": {"policy": "gangs", "objects": [{"PodSpec": spec}]}});
+    let file = recording_with(dir.path(), "asked", Some(learned), |_| ());
+    let args = ["--output", "json", "diff", &old, &new, "--on", &file];
+    let run = policy(&repository(), &args);
+    let printed: Value = serde_json::from_str(run.good()).unwrap();
+    assert!(!is_unknown(&printed["drains"][0]), "{printed:#}");
 }
 
 #[test]

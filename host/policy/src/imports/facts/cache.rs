@@ -144,6 +144,15 @@ impl Facts {
             .unwrap_or_default()
     }
 
+    /// All objects that a plan or a step has learned of. None while it is being made.
+    pub fn objects(&self) -> Vec<FactObject> {
+        let Ok(answers) = self.answers.try_lock() else {
+            return Vec::new();
+        };
+        let known = answers.known.values().filter_map(|answer| answer.as_ref().ok());
+        known.flat_map(|objects| objects.iter().cloned()).collect()
+    }
+
     /// What an earlier plan of the drain has learned a short time ago.
     fn kept(&self, query: &FactQuery) -> Option<Objects> {
         let (kept, now) = self.kept.as_ref()?;
