@@ -118,9 +118,22 @@ pub(super) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
         Reason::ParallelLimit => (Kind::Limit, "limit of evictions at once".to_owned()),
         Reason::NotPlanned => (Kind::Host, "planning".to_owned()),
         Reason::PlannerFailed { policy, .. } => (Kind::Hook, format!("planner of policy {policy}")),
-        Reason::EvictionRequested => (Kind::Cluster, "answers to evictions".to_owned()),
         Reason::DriverStopping => (Kind::Host, "restart of the driver".to_owned()),
-        other => (Kind::Cluster, other.name().to_owned()),
+        Reason::EvictionRefused { code, .. } => (Kind::Cluster, format!("evictions refused with {code}")),
+        other => (Kind::Cluster, of_cluster(other).to_owned()),
+    }
+}
+
+const fn of_cluster(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::EvictionRequested => "answers to evictions",
+        Reason::Throttled { .. } => "API server that asked to slow down",
+        Reason::Unreachable { .. } => "API server that did not answer",
+        Reason::Forbidden { .. } => "missing right to evict",
+        Reason::NamespaceTerminating => "deletion of the namespace",
+        Reason::NodeUncordoned => "cordon that others had lifted",
+        Reason::UidDisproved => "watch that was behind",
+        other => other.name(),
     }
 }
 

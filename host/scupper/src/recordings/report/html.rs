@@ -19,7 +19,7 @@ pub(super) fn page(report: &Report) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p>{}</p>\n",
         escaped(&report.introduction())
     );
-    if !report.totals.is_empty() {
+    if report.took_long() {
         path(&mut out, report);
     }
     if !report.story.pods.is_empty() {

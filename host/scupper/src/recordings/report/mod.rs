@@ -95,6 +95,13 @@ impl Report {
         })
     }
 
+    /// There is something to say about what it waited for.
+    fn took_long(&self) -> bool {
+        self.totals
+            .first()
+            .is_some_and(|longest| longest.took >= text::SHOWN)
+    }
+
     /// `Drain of worker-1: Drained after 9s`
     fn title(&self) -> String {
         let node = one_line(&self.recording.header.request.node, TEXT);

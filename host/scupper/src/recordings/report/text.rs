@@ -20,7 +20,7 @@ pub(super) fn markdown(report: &Report) -> String {
         String::new(),
         cell(&report.introduction()),
     ];
-    if !report.totals.is_empty() {
+    if report.took_long() {
         lines.extend([String::new(), format!("{}.", cell(&sentence(report)))]);
     }
     if !report.story.pods.is_empty() {
