@@ -9,8 +9,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use scupper_engine::{
-    Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Tally, Time,
-    ToUndo, Uid, whole_millis,
+    Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, ToUndo,
+    Totals, Uid, whole_millis,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -279,15 +279,15 @@ fn counts_to_wire(counts: &Counts) -> WireCounts {
     WireCounts {
         at: counts.at.as_millis(),
         leaving: counts.leaving,
-        gone: counts.tally.gone,
-        deleted: counts.tally.deleted,
-        waves: counts.tally.waves,
-        evictions: counts.tally.evictions,
-        deletions: counts.tally.deletions,
-        refusals: counts.tally.budget_refusals,
-        steps: counts.tally.hook_steps,
-        hook_wait: whole_millis(counts.tally.hook_wait),
-        budget_wait: whole_millis(counts.tally.budget_wait),
+        gone: counts.totals.gone,
+        deleted: counts.totals.deleted,
+        waves: counts.totals.waves,
+        evictions: counts.totals.evictions,
+        deletions: counts.totals.deletions,
+        refusals: counts.totals.budget_refusals,
+        steps: counts.totals.hook_steps,
+        hook_wait: whole_millis(counts.totals.hook_wait),
+        budget_wait: whole_millis(counts.totals.budget_wait),
     }
 }
 
@@ -295,7 +295,7 @@ const fn counts_from_wire(wire: WireCounts) -> Counts {
     Counts {
         at: Time::from_millis(wire.at),
         leaving: wire.leaving,
-        tally: Tally {
+        totals: Totals {
             gone: wire.gone,
             deleted: wire.deleted,
             waves: wire.waves,

@@ -9,7 +9,7 @@ use scupper_common::clock::Clock;
 use scupper_config::{DrainSettings, GivenSettings};
 use scupper_policy_reload::{PolicySource, ReloadOptions};
 use scupper_policy_spec::PolicySpec;
-use scupper_recording::Place;
+use scupper_recording::RecordingTarget;
 use scupper_report::Format;
 use scupper_traces::TraceSettings;
 use scupper_triggers::slm::Claimant;
@@ -58,7 +58,7 @@ pub struct KubeletPluginOptions {
     /// The trace collector; `None`: none.
     pub traces: Option<TraceSettings>,
     /// Where recordings of drains go.
-    pub recordings: Place,
+    pub recordings: RecordingTarget,
     /// Format of the drains' lines on standard output.
     pub format: Format,
     /// The clock.
@@ -101,7 +101,7 @@ impl Default for KubeletPluginOptions {
             policies: PoliciesOptions::default(),
             metrics: None,
             traces: None,
-            recordings: Place::default(),
+            recordings: RecordingTarget::default(),
             format: Format::Human,
             clock: Clock::System,
             compiler: None,

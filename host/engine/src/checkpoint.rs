@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::hook::is_of_host;
-use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Tally, Time, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Totals, Uid};
 
 /// Policies that must undo something at the next uncordon, each with the reason why it has not: in its own words where it
 /// has given some; empty while nothing has been tried.
@@ -81,7 +81,7 @@ pub struct Counts {
     /// Pods that were to leave and were still there: those of them that are gone later have left meanwhile.
     pub leaving: u32,
     /// What it had done; its waves are those that were over.
-    pub tally: Tally,
+    pub totals: Totals,
 }
 
 /// A hook that is under way.

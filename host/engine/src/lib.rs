@@ -59,7 +59,7 @@ pub use hook::{HookPhase, HookStep, StepOutcome, Subject, WaitingOn};
 pub use loosening::{Loosened, Ruling, loosened};
 pub use node::{Condition, Node};
 pub use notice::Notice;
-pub use outcome::{Blocker, HeldUp, Outcome, Summary, Tally};
+pub use outcome::{Blocker, HeldUp, Outcome, Summary, Totals};
 pub use phase::Phase;
 pub use plan::{Decision, Plan, PlanFault, Verdict, Wave};
 pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Uid};

@@ -81,7 +81,7 @@ pub struct Blocker {
 /// What a drain has done so far, and how long it was held up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Tally {
+pub struct Totals {
     /// Pods that left.
     pub gone: u32,
     /// Those of them that were deleted instead of evicted.
@@ -110,7 +110,7 @@ pub struct Summary {
     /// When it ended.
     pub ended: Time,
     /// What it did.
-    pub tally: Tally,
+    pub totals: Totals,
     /// Pods that were to stay.
     pub kept: u32,
     /// Pods that came to the cordoned node during the drain and stay, in the order of their names, and why. They are

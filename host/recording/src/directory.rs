@@ -55,7 +55,7 @@ pub struct Directory {
 
 /// Where the recordings of a process go.
 #[derive(Clone, Debug, Default)]
-pub enum Place {
+pub enum RecordingTarget {
     /// Nothing is recorded.
     #[default]
     Nowhere,
@@ -65,7 +65,7 @@ pub enum Place {
     Directory(Directory),
 }
 
-impl Place {
+impl RecordingTarget {
     /// Where a person wants them: in this directory if it is one, and otherwise in this file.
     pub fn of_person(path: PathBuf) -> Self {
         let is_directory = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -79,13 +79,14 @@ impl Place {
     pub fn begin(&self, header: impl FnOnce() -> Header) -> Recorder {
         let begun = match self {
             Self::Nowhere => return Recorder::default(),
-            Self::File(path) => create(path)
-                .and_then(|file| Recorder::begin(file, path.clone(), u64::MAX, header(), || ()))
-                .map_err(|error| (path.clone(), error)),
+            Self::File(path) => {
+                let file = path.clone();
+                Recorder::begin(move || create(&file), path.clone(), u64::MAX, header(), || ())
+            }
             Self::Directory(directory) => directory.begin(header()),
         };
-        begun.unwrap_or_else(|(path, error)| {
-            tracing::warn!("this drain is not recorded: {}: {error}", path.display());
+        begun.unwrap_or_else(|error| {
+            tracing::warn!("this drain is not recorded: {error}");
             Recorder::default()
         })
     }
@@ -154,46 +155,57 @@ impl Directory {
     }
 
     /// The file of the recording with this name.
-    pub fn find(&self, name: &str) -> Option<PathBuf> {
-        let files = files(&self.path).unwrap_or_default();
-        files.into_iter().find(|path| stem(path) == name)
+    pub fn find(&self, name: &str) -> Result<Option<PathBuf>, ListError> {
+        Ok(self.files()?.into_iter().find(|path| stem(path) == name))
     }
 
-    fn begin(&self, header: Header) -> Result<Recorder, (PathBuf, io::Error)> {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All that touches the disk is done by the recording's thread.
+    fn begin(&self, header: Header) -> io::Result<Recorder> {
         let path = self.path.join(file_name(&header));
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|error| (self.path.clone(), error))?;
         let most = self.limits.map_or(u64::MAX, |limits| limits.bytes / PART);
-        let wall = header.wall;
+        let (wall, node) = (header.wall, header.request.node.clone());
         self.open().insert(path.clone());
+        let (opened, opening, of) = (self.clone(), path.clone(), node.clone());
+        let open = move || {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&opened.path)?;
+            opened.prune(wall, &of);
+            create(&opening)
+        };
         let (closed, closing) = (self.clone(), path.clone());
         let ended = move || {
             closed.open().remove(&closing);
-            closed.prune(wall);
+            closed.prune(wall, &node);
         };
-        create(&path)
-            .and_then(|file| Recorder::begin(file, path.clone(), most, header, ended))
-            .map_err(|error| {
-                self.open().remove(&path);
-                (path, error)
-            })
+        let begun = Recorder::begin(open, path.clone(), most, header, ended);
+        if begun.is_err() {
+            self.open().remove(&path);
+        }
+        begun
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Deletes the oldest until the rest is within the limits.
-    fn prune(&self, now: Time) {
+    /// Deletes the oldest of this node until the rest is within the limits. Other files of the directory are not touched.
+    fn prune(&self, now: Time, node: &str) {
         let Some(limits) = self.limits else {
             return;
         };
         let open = self.open().clone();
         let closed = files(&self.path).unwrap_or_default().into_iter();
         let mut kept: Vec<_> = closed
-            .filter(|path| !open.contains(path))
+            .filter(|path| !open.contains(path) && is_of(&stem(path), node))
             .filter_map(|path| {
-                let meta = fs::metadata(&path).ok()?;
+                let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
                 let changed = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
                 Some((Time::from_millis(0) + changed, meta.len(), path))
             })
@@ -207,6 +219,7 @@ impl Directory {
             }
             if let Err(error) = fs::remove_file(path) {
                 tracing::warn!("cannot delete the old recording {}: {error}", path.display());
+                continue;
             }
             number -= 1;
             bytes = bytes.saturating_sub(*size);
@@ -241,17 +254,27 @@ fn file_name(header: &Header) -> String {
         .chars()
         .filter(|letter| letter.is_ascii_alphanumeric())
         .collect();
-    let plain = |text: &str| -> String {
-        let letters = text.chars().map(|letter| match letter {
-            letter if letter.is_ascii_alphanumeric() => letter,
-            '.' | '_' => letter,
-            _ => '-',
-        });
-        letters.take(LONGEST_NAME).collect()
-    };
-    format!(
-        "{}.{start}.{}{ENDING}",
-        plain(&header.request.node),
-        plain(&header.request.name)
-    )
+    let (node, name) = (&header.request.node, &header.request.name);
+    format!("{}.{start}.{}{ENDING}", plain(node), plain(name))
+}
+
+/// Whether a name without its ending is that of a recording of this node.
+fn is_of(stem: &str, node: &str) -> bool {
+    let rest = stem
+        .strip_prefix(&plain(node))
+        .and_then(|rest| rest.strip_prefix('.'));
+    rest.and_then(|rest| rest.split_once('.'))
+        .is_some_and(|(start, _)| {
+            let digits = start.chars().filter(char::is_ascii_digit).count();
+            digits >= 14 && start.ends_with('Z') && start.len() == digits + 2
+        })
+}
+
+fn plain(text: &str) -> String {
+    let letters = text.chars().map(|letter| match letter {
+        letter if letter.is_ascii_alphanumeric() => letter,
+        '.' | '_' => letter,
+        _ => '-',
+    });
+    letters.take(LONGEST_NAME).collect()
 }

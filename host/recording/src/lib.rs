@@ -11,23 +11,23 @@
 //! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
-//! * `story`: what each pod waited for, and what the drain as a whole did.
+//! * `history`: what each pod waited for, and what the drain as a whole did.
 //!
 //! It must not know the API server, policies' code, or who drains.
 #![deny(missing_docs)]
 
 mod directory;
 mod facts;
+mod history;
 mod line;
 mod read;
 mod recorder;
 mod replay;
-mod story;
 
-pub use directory::{Directory, Entry, Limits, ListError, Place};
+pub use directory::{Directory, Entry, Limits, ListError, RecordingTarget};
 pub use facts::FactLog;
+pub use history::{DrainHistory, Part, PodHistory, Wait};
 pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};
-pub use story::{Part, PodStory, Story, Wait};

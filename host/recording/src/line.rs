@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// The format's version. It grows with every change of the engine's inputs and commands: a test shows what they look like.
 pub const FORMAT: u32 = 1;
 
+/// A line of more bytes is none of ours.
+pub(crate) const LONGEST: usize = 64 << 20;
+
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use crate::line::{End, FORMAT, Header, Learned, Line, Turn};
+use crate::line::{End, FORMAT, Header, LONGEST, Learned, Line, Turn};
 
-/// A line of more bytes is none of ours.
-const LONGEST: u64 = 256 << 20;
+/// A recording of more bytes before compression is none of ours.
+const MOST: usize = 1 << 30;
 
 /// A recording that was read.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// A line is not what it should be.
-    #[error("{}: line {line} is not as recordings of format {FORMAT} have it", .path.display())]
+    #[error("{}: line {line} is not valid in format {FORMAT}", .path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum ReadError {
         source: serde_json::Error,
     },
     /// Another version of the program wrote it.
-    #[error("{}: has format {format}, and this program reads {FORMAT}: use Scupper {program}, which wrote it", .path.display())]
+    #[error("{} has format {format}; this version reads format {FORMAT}. Use Scupper {program}, which wrote it", .path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -123,6 +123,7 @@ struct Lines<'a> {
     path: &'a Path,
     text: BufReader<MultiGzDecoder<File>>,
     number: usize,
+    bytes: usize,
 }
 
 /// The part of a header that all versions have.
@@ -147,6 +148,7 @@ impl<'a> Lines<'a> {
             path,
             text: BufReader::new(MultiGzDecoder::new(file)),
             number: 0,
+            bytes: 0,
         })
     }
 
@@ -177,7 +179,16 @@ impl<'a> Lines<'a> {
     /// The next whole line.
     fn next(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
         let mut line = Vec::new();
-        let read = (&mut self.text).take(LONGEST).read_until(b'\n', &mut line);
+        let most = LONGEST + 1;
+        let read = (&mut self.text).take(most as u64).read_until(b'\n', &mut line);
+        self.bytes += line.len();
+        let read = match read {
+            Ok(_) if line.len() > LONGEST || self.bytes > MOST => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is larger than a recording can be",
+            )),
+            read => read,
+        };
         match read {
             Ok(_) if line.last() == Some(&b'\n') => {
                 self.number += 1;

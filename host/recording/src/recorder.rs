@@ -15,14 +15,18 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
-use crate::line::{End, Header, Input, Line, RecordedPolicy};
+use crate::line::{End, Header, Input, LONGEST, Line, RecordedPolicy};
 
 /// What comes within this time is written together; a process that is killed loses at most that.
 const TOGETHER: Duration = Duration::from_secs(1);
 /// So many bytes are written sooner.
 const ENOUGH: usize = 256 << 10;
-/// So many bytes may wait for the disk.
+/// So many bytes may wait for the disk, or one line.
 const MOST_WAITING: usize = 4 << 20;
+/// A recording has at most so many bytes before compression.
+const MOST_PLAIN: u64 = 512 << 20;
+/// Of turns in which nothing happens, one is recorded in this time.
+const IDLE: Duration = Duration::from_secs(60);
 /// How long the end of a drain waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(2);
 
@@ -33,6 +37,10 @@ pub struct Recorder {
     /// The turn so far, as the contents of two JSON arrays.
     inputs: Vec<u8>,
     commands: Vec<u8>,
+    /// The turn so far has only ends of timers, the last of which was then.
+    idle: Option<Time>,
+    /// When the last such turn was recorded, if no other has come since.
+    recorded_idle: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -44,27 +52,23 @@ struct Thread {
 }
 
 impl Recorder {
-    /// Records in this new file, of at most so many bytes; `ended` is called when no more is written to it.
+    /// Records in the file that `open` makes, of at most so many bytes; `ended` is called when no more is written to it. The
+    /// caller waits for neither.
     pub(crate) fn begin(
-        file: File,
+        open: impl FnOnce() -> io::Result<File> + Send + 'static,
         path: PathBuf,
         most: u64,
         header: Header,
         ended: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(Waiting::new(path.clone()));
         let (done, written) = oneshot::channel();
-        let writer = Writer {
-            path: path.clone(),
-            encoder: GzEncoder::new(Counted { file, bytes: 0 }, Compression::fast()),
-            most,
-            waiting: Arc::clone(&waiting),
-        };
+        let theirs = Arc::clone(&waiting);
         std::thread::Builder::new()
             .name("recording".to_owned())
             .stack_size(256 << 10)
             .spawn(move || {
-                writer.run();
+                write(theirs, most, open);
                 ended();
                 drop(done);
             })?;
@@ -82,16 +86,21 @@ impl Recorder {
 
     /// Something happened, and the engine is about to hear of it.
     pub fn event(&mut self, now: Time, event: &Event) {
+        self.idle = None;
         self.input(now, &Input::Event(Cow::Borrowed(event)));
     }
 
     /// The engine is told that a timer has ended.
     pub fn timeout(&mut self, now: Time) {
+        if self.inputs.is_empty() {
+            self.idle = Some(now);
+        }
         self.input(now, &Input::Timeout);
     }
 
     /// The engine is told what the node's Lease says.
     pub fn recall(&mut self, now: Time, left: &ToUndo, own: &BTreeSet<String>) {
+        self.idle = None;
         let (left, own) = (left.clone(), own.clone());
         self.input(now, &Input::Recall { left, own });
     }
@@ -120,6 +129,10 @@ impl Recorder {
         if self.inputs.is_empty() && self.commands.is_empty() {
             return;
         }
+        if self.is_like_the_last() {
+            self.inputs.clear();
+            return;
+        }
         // Taken out and put back, so that they keep their memory.
         let (mut inputs, mut commands) = (
             std::mem::take(&mut self.inputs),
@@ -135,6 +148,22 @@ impl Recorder {
         inputs.clear();
         commands.clear();
         (self.inputs, self.commands) = (inputs, commands);
+    }
+
+    /// A turn in which a timer ended and nothing was commanded changes nothing that the next one does not. A display has four a
+    /// second.
+    fn is_like_the_last(&mut self) -> bool {
+        let idle = self.idle.take().filter(|_| self.commands.is_empty());
+        let Some(now) = idle else {
+            self.recorded_idle = None;
+            return false;
+        };
+        let is_soon = |last: Time| now.since(last) < IDLE;
+        let is_like = self.recorded_idle.is_some_and(is_soon);
+        if !is_like {
+            self.recorded_idle = Some(now);
+        }
+        is_like
     }
 
     /// The drain has ended. Waits for the disk, but not long.
@@ -173,15 +202,8 @@ impl Recorder {
         let Some(thread) = &self.thread else {
             return;
         };
-        match thread.waiting.add(line) {
-            Added::Yes => {}
-            // The thread has said why.
-            Added::Over => self.thread = None,
-            Added::TooMuch => {
-                let path = thread.path.display();
-                tracing::warn!("{path}: the recording ends here: {MOST_WAITING} bytes wait for the disk");
-                self.thread = None;
-            }
+        if !thread.waiting.add(line) {
+            self.thread = None;
         }
     }
 }
@@ -209,8 +231,9 @@ fn write_json(out: &mut Vec<u8>, value: &impl Serialize) -> bool {
 }
 
 /// Lines that wait for the thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waiting {
+    path: PathBuf,
     lines: Mutex<Lines>,
     /// There are some, or no more will come.
     changed: Condvar,
@@ -221,32 +244,53 @@ struct Lines {
     text: Vec<u8>,
     /// No more will come, or none will be written.
     is_closed: bool,
-}
-
-pub(crate) enum Added {
-    Yes,
-    Over,
-    TooMuch,
+    /// Why the recording ends before its drain.
+    cut: Option<String>,
 }
 
 impl Waiting {
-    pub(crate) fn add(&self, line: &[&[u8]]) -> Added {
+    fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            lines: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// `false`: no more is recorded, and the log says why.
+    pub(crate) fn add(&self, line: &[&[u8]]) -> bool {
         let mut lines = self.lock();
         if lines.is_closed {
-            return Added::Over;
+            return false;
         }
         let before = lines.text.len();
-        let now = before + line.iter().map(|part| part.len()).sum::<usize>();
-        if now > MOST_WAITING {
-            return Added::TooMuch;
+        let more: usize = line.iter().map(|part| part.len()).sum();
+        let most = if before == 0 { LONGEST } else { MOST_WAITING };
+        if before + more > most {
+            let why =
+                format!("a line of {more} bytes, and {before} bytes that wait for the disk, are too much");
+            self.cut(&mut lines, why);
+            return false;
         }
         for part in line {
             lines.text.extend_from_slice(part);
         }
-        if before == 0 || (before < ENOUGH && now >= ENOUGH) {
+        if before == 0 || (before < ENOUGH && before + more >= ENOUGH) {
             self.changed.notify_one();
         }
-        Added::Yes
+        true
+    }
+
+    /// Lines are still written.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.lock().is_closed
+    }
+
+    fn cut(&self, lines: &mut Lines, why: String) {
+        tracing::warn!("{}: the recording ends here: {why}", self.path.display());
+        lines.is_closed = true;
+        lines.cut = Some(why);
+        self.changed.notify_one();
     }
 
     fn close(&self) {
@@ -289,40 +333,41 @@ impl Write for Counted {
     }
 }
 
-/// The thread.
-struct Writer {
-    path: PathBuf,
-    encoder: GzEncoder<Counted>,
-    most: u64,
-    waiting: Arc<Waiting>,
+/// What the thread does.
+fn write(waiting: Arc<Waiting>, most: u64, open: impl FnOnce() -> io::Result<File>) {
+    let written = open()
+        .map_err(|error| ("this drain is not recorded", error))
+        .and_then(|file| {
+            let encoder = GzEncoder::new(Counted { file, bytes: 0 }, Compression::fast());
+            write_all(&waiting, most, encoder).map_err(|error| ("the recording ends here", error))
+        });
+    waiting.close();
+    if let Err((what, error)) = written {
+        tracing::warn!("{}: {what}: {error}", waiting.path.display());
+    }
 }
 
-impl Writer {
-    fn run(mut self) {
-        let done = self.write_all().and_then(|()| self.encoder.finish());
-        self.waiting.close();
-        if let Err(error) = done {
-            tracing::warn!("{}: the recording ends here: {error}", self.path.display());
+/// Until the drain has ended, or the file is full.
+fn write_all(waiting: &Waiting, most: u64, mut encoder: GzEncoder<Counted>) -> io::Result<()> {
+    // Who the drain is of is on the disk at once.
+    let (mut within, mut plain) = (Duration::ZERO, 0);
+    while let Some(lines) = waiting.take(within) {
+        within = TOGETHER;
+        encoder.write_all(&lines)?;
+        encoder.flush()?;
+        plain += lines.len() as u64;
+        if encoder.get_ref().bytes > most || plain > MOST_PLAIN {
+            let why = format!("it is larger than {most} bytes, or than {MOST_PLAIN} before compression");
+            waiting.cut(&mut waiting.lock(), why);
+            break;
         }
     }
-
-    /// Until the drain has ended, or the file is full.
-    fn write_all(&mut self) -> io::Result<()> {
-        // Who the drain is of is on the disk at once.
-        let mut within = Duration::ZERO;
-        while let Some(lines) = self.waiting.take(within) {
-            within = TOGETHER;
-            self.encoder.write_all(&lines)?;
-            self.encoder.flush()?;
-            if self.encoder.get_ref().bytes > self.most {
-                let why = format!("it is larger than {} bytes", self.most);
-                tracing::warn!("{}: the recording ends here: {why}", self.path.display());
-                let line = serde_json::to_string(&Line::Cut(why))?;
-                return writeln!(self.encoder, "{line}");
-            }
-        }
-        Ok(())
+    let cut = waiting.lock().cut.take();
+    if let Some(why) = cut {
+        let line = serde_json::to_string(&Line::Cut(why))?;
+        writeln!(encoder, "{line}")?;
     }
+    encoder.finish().map(drop)
 }
 
 /// Makes the file, which must not exist.
@@ -343,9 +388,13 @@ mod tests {
     use scupper_engine_simulation::processes;
 
     use super::*;
-    use crate::FORMAT;
+    use crate::{FORMAT, Recording};
 
     fn begin(file: File) -> Recorder {
+        begin_of(file, u64::MAX)
+    }
+
+    fn begin_of(file: File, most: u64) -> Recorder {
         let process = processes(0).swap_remove(0);
         let header = Header {
             format: FORMAT,
@@ -357,7 +406,7 @@ mod tests {
             policies: Vec::new(),
         };
         let path = PathBuf::from("recording");
-        Recorder::begin(file, path, u64::MAX, header, || ()).unwrap()
+        Recorder::begin(move || Ok(file), path, most, header, || ()).unwrap()
     }
 
     fn stuck() -> (PipeReader, File) {
@@ -366,7 +415,7 @@ mod tests {
     }
 
     fn turn(recorder: &mut Recorder) {
-        recorder.timeout(Time::from_millis(1));
+        recorder.event(Time::from_millis(1), &Event::Pause);
         recorder.end_turn();
     }
 
@@ -407,5 +456,39 @@ mod tests {
         let mut recorder = begin(file);
         turn(&mut recorder);
         recorder.end(end()).await;
+    }
+    #[tokio::test]
+    async fn a_large_recording_is_cut_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut recorder = begin_of(create(&path).unwrap(), 100);
+        turns_until_it_stops(&mut recorder);
+        recorder.end(end()).await;
+        let recording = loop {
+            let recording = Recording::read(&path).unwrap();
+            if recording.cut.is_some() {
+                break recording;
+            }
+            tokio::task::yield_now().await;
+        };
+        let why = "it is larger than 100 bytes, or than 536870912 before compression";
+        assert_eq!((recording.cut.as_deref(), recording.end), (Some(why), None));
+    }
+
+    #[tokio::test]
+    async fn one_long_line_is_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut recorder = begin(create(&path).unwrap());
+        let waiting = Arc::clone(&recorder.thread.as_ref().unwrap().waiting);
+        while !waiting.lock().text.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let policy = "x".repeat(2 * MOST_WAITING);
+        recorder.event(Time::from_millis(1), &Event::HookDue { policy });
+        recorder.end_turn();
+        recorder.end(end()).await;
+        let recording = Recording::read(&path).unwrap();
+        assert_eq!((recording.turns.len(), recording.cut), (1, None));
     }
 }

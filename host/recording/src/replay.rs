@@ -3,7 +3,8 @@
 use std::fmt;
 
 use scupper_common::text::one_line;
-use scupper_engine::{Command, Drain, Event, HumanDuration, Time};
+use scupper_engine::{Command, Drain, Event, HumanDuration, Notice, Time};
+use serde_json::Value;
 
 use crate::line::{Input, Turn};
 use crate::read::Recording;
@@ -32,12 +33,41 @@ pub struct Difference {
     pub recorded: Option<Command>,
     /// The first command that differs, as the engine gave it now.
     pub given: Option<Command>,
+    /// The commands are the same, and the ends are not: the recorded one, and the one now.
+    pub ends: Option<[String; 2]>,
 }
 
 /// Gives a new engine all recorded inputs at their times.
 pub fn replay(recording: &Recording) -> Result<Replayed, Box<Difference>> {
-    // Notices are for people.
-    replay_watched(recording, |_, drain| while drain.poll_notice().is_some() {})
+    let mut ended = None;
+    let replayed = replay_watched(recording, |_, drain| {
+        while let Some(notice) = drain.poll_notice() {
+            if let Notice::Finished { outcome, .. } = notice {
+                ended = Some(outcome);
+            }
+        }
+    })?;
+    let Some(end) = &recording.end else {
+        return Ok(replayed);
+    };
+    let text = |outcome: &str, text: &str| format!("{outcome}: {text}");
+    let recorded = text(&end.outcome, &end.text);
+    let given = ended.map_or_else(
+        || "no end".to_owned(),
+        |outcome| text(outcome.name(), &outcome.to_string()),
+    );
+    if recorded == given {
+        return Ok(replayed);
+    }
+    Err(Box::new(Difference {
+        line: recording.turns.last().map_or(1, |turn| turn.line) + 1,
+        at: end.at,
+        started: recording.header.at,
+        inputs: Vec::new(),
+        recorded: None,
+        given: None,
+        ends: Some([recorded, given]),
+    }))
 }
 
 /// The same; `look` sees the engine after each turn.
@@ -68,6 +98,7 @@ pub(crate) fn replay_watched(
                 inputs: turn.inputs.iter().map(|(_, input)| input.clone()).collect(),
                 recorded,
                 given,
+                ends: None,
             }));
         }
         replayed.commands += turn.commands.len();
@@ -103,13 +134,20 @@ impl fmt::Display for Difference {
         if !inputs.is_empty() {
             write!(out, ", after {}", inputs.join(", "))?;
         }
+        if let Some([recorded, given]) = &self.ends {
+            let (recorded, given) = (shown(recorded), shown(given));
+            return write!(
+                out,
+                ": the recording ends with {recorded}, this engine with {given}"
+            );
+        }
         let (recorded, given) = (self.recorded.as_ref(), self.given.as_ref());
-        write!(
-            out,
-            ": the recording says {}, this engine {}",
-            command_text(recorded),
-            command_text(given)
-        )
+        let texts = (command_text(recorded), command_text(given));
+        write!(out, ": the recording says {}, this engine {}", texts.0, texts.1)?;
+        match recorded.zip(given) {
+            Some((recorded, given)) if texts.0 == texts.1 => write_field(out, recorded, given),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -159,4 +197,48 @@ fn command_text(command: Option<&Command>) -> String {
     let pod = task.removes();
     let pod = pod.map(|pod| format!(" {}", shown(&pod.to_string())));
     format!("{}{} (command {})", task.name(), pod.unwrap_or_default(), id.0)
+}
+
+/// Where two commands with the same text differ.
+fn write_field(out: &mut fmt::Formatter<'_>, recorded: &Command, given: &Command) -> fmt::Result {
+    let (Ok(recorded), Ok(given)) = (serde_json::to_value(recorded), serde_json::to_value(given)) else {
+        return Ok(());
+    };
+    let mut path = String::new();
+    let (recorded, given) = first_difference(&mut path, &recorded, &given);
+    let text =
+        |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), |value| shown(&value.to_string()));
+    let path = shown(path.trim_start_matches('.'));
+    write!(out, "; at {path} {} and {}", text(recorded), text(given))
+}
+
+/// Extends the path to the first value that differs.
+fn first_difference<'a>(
+    path: &mut String,
+    one: &'a Value,
+    other: &'a Value,
+) -> (Option<&'a Value>, Option<&'a Value>) {
+    let step = match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let mut keys = one.keys().chain(other.keys());
+            keys.find(|key| one.get(*key) != other.get(*key))
+                .map(|key| (key.clone(), one.get(key), other.get(key)))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let mut places = 0..one.len().max(other.len());
+            places
+                .find(|place| one.get(*place) != other.get(*place))
+                .map(|place| (place.to_string(), one.get(place), other.get(place)))
+        }
+        _ => None,
+    };
+    let Some((key, one, other)) = step.filter(|(_, one, other)| one != other) else {
+        return (Some(one), Some(other));
+    };
+    path.push('.');
+    path.push_str(&key);
+    match one.zip(other) {
+        Some((one, other)) => first_difference(path, one, other),
+        None => (one, other),
+    }
 }

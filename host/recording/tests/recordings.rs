@@ -19,11 +19,11 @@ use scupper_api::facts::{
     DeviceId, DeviceSlice, FactObject, Metadata, Namespace, Owner, Peer, PersistentVolume,
     PersistentVolumeClaim, PodSpec, ResourceClaim, VolumeAttachment, pod_groups,
 };
-use scupper_engine::{Controller, PodPhase, PodRef, Time, Uid};
+use scupper_engine::{Controller, Event, PodPhase, PodRef, Task, Time, Uid};
 use scupper_engine_simulation::{Process, Step, processes};
 use scupper_recording::{
-    Difference, Directory, End, FORMAT, Header, Limits, Place, ReadError, RecordedPolicy, Recorder,
-    Recording, Replayed, Story, replay,
+    Difference, Directory, DrainHistory, End, FORMAT, Header, Limits, ReadError, RecordedPolicy, Recorder,
+    Recording, RecordingTarget, Replayed, replay,
 };
 
 fn header(process: &Process) -> Header {
@@ -79,18 +79,26 @@ async fn end(recorder: Recorder) {
 }
 
 fn recorded(process: &Process, file: &Path) -> Recording {
-    let mut recorder = Place::File(file.to_owned()).begin(|| header(process));
+    let mut recorder = RecordingTarget::File(file.to_owned()).begin(|| header(process));
     record(&mut recorder, process);
     end(recorder);
     Recording::read(file).unwrap()
+}
+
+/// The simulation does not say how and when its drains end.
+fn without_end(recording: Recording) -> Recording {
+    Recording {
+        end: None,
+        ..recording
+    }
 }
 
 #[test]
 fn a_policy_that_is_replaced_is_named_and_the_turns_keep_their_lines() {
     let dir = tempfile::tempdir().unwrap();
     let (file, process) = (dir.path().join("a"), busy());
-    let mut recorder = Place::File(file.clone()).begin(|| header(&process));
-    recorder.timeout(process.at);
+    let mut recorder = RecordingTarget::File(file.clone()).begin(|| header(&process));
+    recorder.event(process.at, &Event::Pause);
     let replaced = RecordedPolicy {
         name: "slurm".to_owned(),
         digest: "b".repeat(64),
@@ -98,7 +106,7 @@ fn a_policy_that_is_replaced_is_named_and_the_turns_keep_their_lines() {
     };
     recorder.policies(vec![replaced]);
     recorder.end_turn();
-    recorder.timeout(process.at);
+    recorder.event(process.at, &Event::Pause);
     end(recorder);
     let text = MultiGzDecoder::new(fs::File::open(&file).unwrap());
     let lines: Vec<String> = BufReader::new(text).lines().map(Result::unwrap).collect();
@@ -175,7 +183,7 @@ fn facts() -> Vec<FactObject> {
 fn facts_are_read_as_they_were_written_and_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let (file, process) = (dir.path().join("a"), busy());
-    let recorder = Place::File(file.clone()).begin(|| header(&process));
+    let recorder = RecordingTarget::File(file.clone()).begin(|| header(&process));
     let log = recorder.facts();
     log.learned("gangs", facts);
     log.clone().learned("gpu", facts);
@@ -204,14 +212,12 @@ fn what_a_drain_waited_for_is_told_without_gaps() {
     let dir = tempfile::tempdir().unwrap();
     let mut along_several = 0;
     for (number, process) in (0..200).flat_map(processes).enumerate() {
-        let mut recording = recorded(&process, &dir.path().join(number.to_string()));
-        // The simulation does not say when.
-        recording.end = None;
+        let recording = without_end(recorded(&process, &dir.path().join(number.to_string())));
         let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
         let ended = last.map_or(recording.header.at, |(at, _)| *at);
-        let story = Story::of(&recording).unwrap();
-        assert_eq!((story.started, story.ended), (recording.header.at, ended));
-        for pod in &story.pods {
+        let history = DrainHistory::of(&recording).unwrap();
+        assert_eq!((history.started, history.ended), (recording.header.at, ended));
+        for pod in &history.pods {
             for pair in pod.waits.windows(2) {
                 assert_eq!(pair[0].to, pair[1].from, "{number}: {pod:#?}");
             }
@@ -219,14 +225,14 @@ fn what_a_drain_waited_for_is_told_without_gaps() {
             let until_end = until.is_none_or(|until| until == pod.gone.unwrap_or(ended));
             assert!(until_end, "{number}: {pod:#?}");
         }
-        let mut at = story.started;
-        for part in &story.path {
-            assert_eq!(part.from, at, "{number}: {:#?}", story.path);
+        let mut at = history.started;
+        for part in &history.path {
+            assert_eq!(part.from, at, "{number}: {:#?}", history.path);
             assert!(part.from < part.to);
             at = part.to;
         }
-        assert!(story.path.is_empty() || at == ended, "{number}");
-        let pods = story.path.iter().filter_map(|part| part.pod.as_ref());
+        assert!(history.path.is_empty() || at == ended, "{number}");
+        let pods = history.path.iter().filter_map(|part| part.pod.as_ref());
         let pods: BTreeSet<_> = pods.map(|(pod, ..)| pod.to_string()).collect();
         along_several += usize::from(pods.len() > 1);
     }
@@ -246,7 +252,7 @@ fn every_simulated_drain_is_written_read_and_replayed_the_same() {
     for seed in 0..400 {
         for (number, process) in processes(seed).iter().enumerate() {
             let file = dir.path().join(format!("{seed}-{number}.jsonl.gz"));
-            let recording = recorded(process, &file);
+            let recording = without_end(recorded(process, &file));
             assert_eq!(recording.header, header(process), "seed {seed}");
             let replayed =
                 replay(&recording).unwrap_or_else(|why| panic!("seed {seed}, process {number}: {why}"));
@@ -264,7 +270,7 @@ fn every_simulated_drain_is_written_read_and_replayed_the_same() {
 #[test]
 fn the_first_turn_that_differs_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let mut recording = recorded(&busy(), &dir.path().join("a"));
+    let mut recording = without_end(recorded(&busy(), &dir.path().join("a")));
     let turn = recording
         .turns
         .iter()
@@ -286,6 +292,52 @@ fn the_first_turn_that_differs_is_named() {
 }
 
 #[test]
+fn the_first_field_that_differs_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recording = without_end(recorded(&busy(), &dir.path().join("a")));
+    let mut commands = recording.turns.iter_mut().flat_map(|turn| &mut turn.commands);
+    let evict = commands.find(|command| command.task.name() == "evict").unwrap();
+    let Task::Evict { grace_seconds, .. } = &mut evict.task else {
+        panic!("{evict:?}")
+    };
+    *grace_seconds = Some(7_000);
+    let text = replay(&recording).unwrap_err().to_string();
+    assert!(
+        text.contains("; at task.Evict.grace_seconds 7000 and 4"),
+        "{text}"
+    );
+}
+
+#[test]
+fn another_end_is_a_difference() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = recorded(&busy(), &dir.path().join("a"));
+    let text = replay(&recording).unwrap_err().to_string();
+    assert!(
+        text.contains(": the recording ends with Drained: drained, this engine with "),
+        "{text}"
+    );
+}
+
+#[test]
+fn of_turns_in_which_nothing_happens_one_in_a_minute_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, process) = (dir.path().join("a"), busy());
+    let mut recorder = RecordingTarget::File(file.clone()).begin(|| header(&process));
+    for second in 0..=90 {
+        recorder.timeout(Time::from_millis(second * 1_000));
+        recorder.end_turn();
+    }
+    recorder.event(Time::from_millis(91_000), &Event::Pause);
+    recorder.end_turn();
+    recorder.timeout(Time::from_millis(92_000));
+    end(recorder);
+    let turns = Recording::read(&file).unwrap().turns;
+    let times: Vec<_> = turns.iter().map(|turn| turn.inputs[0].0.as_millis()).collect();
+    assert_eq!(times, [0, 60_000, 91_000, 92_000]);
+}
+
+#[test]
 fn what_a_killed_process_leaves_is_read_as_far_as_it_goes() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("whole");
@@ -299,7 +351,7 @@ fn what_a_killed_process_leaves_is_read_as_far_as_it_goes() {
         match Recording::read(&cut) {
             Ok(part) => {
                 assert_eq!(part.turns[..], whole.turns[..part.turns.len()]);
-                replay(&part).unwrap();
+                replay(&without_end(part.clone())).unwrap();
                 longest = longest.max(part.turns.len());
             }
             Err(ReadError::NoHeader { .. }) => assert_eq!(longest, 0, "{length} bytes"),
@@ -357,7 +409,7 @@ fn what_is_no_recording_is_named() {
     assert_eq!(
         read_error(&written(&dir, &newer)),
         format!(
-            "FILE: has format {}, and this program reads {FORMAT}: use Scupper 9.1.0, which wrote it",
+            "FILE has format {}; this version reads format {FORMAT}. Use Scupper 9.1.0, which wrote it",
             FORMAT + 1
         )
     );
@@ -374,11 +426,17 @@ fn the_oldest_go_and_the_open_stay() {
     let directory = Directory::new(dir.path().join("made"), Some(limits));
     let process = busy();
     let begin = |second: u64| {
-        Place::Directory(directory.clone()).begin(|| Header {
+        RecordingTarget::Directory(directory.clone()).begin(|| Header {
             wall: Time::from_millis(1_800_000_000_000 + second * 1_000),
             ..header(&process)
         })
     };
+    let foreign = [
+        "notes.jsonl.gz",
+        "other-node.20270115T080000000Z.drain.jsonl.gz",
+        "a.txt",
+    ];
+    let foreign = foreign.map(|name| directory.path().join(name));
     let open = begin(0);
     for second in 1..=6 {
         end(begin(second));
@@ -398,24 +456,11 @@ fn the_oldest_go_and_the_open_stay() {
     assert_eq!(names, expected);
     let ended: Vec<_> = left.iter().map(|entry| entry.end.is_some()).collect();
     assert_eq!(ended, [false, true, true, true]);
+    foreign.iter().for_each(|path| fs::write(path, "").unwrap());
     end(open);
-}
-
-#[test]
-fn a_large_recording_is_cut_and_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let limits = Limits {
-        bytes: 400,
-        age: Duration::MAX,
-        ..Limits::default()
-    };
-    let directory = Directory::new(dir.path().to_owned(), Some(limits));
-    let process = busy();
-    let mut recorder = Place::Directory(directory).begin(|| header(&process));
-    record(&mut recorder, &process);
-    end(recorder);
-    // It is more than all may have, so it goes once it is closed; by then it was read or not.
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    end(begin(7));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3 + foreign.len());
+    assert!(foreign.iter().all(|path| path.exists()));
 }
 
 /// `format-1.jsonl` was recorded by a drain in the demo. Where this fails, the format has changed: give it a new number, and
@@ -432,7 +477,7 @@ fn the_format_is_as_its_number_says() {
         "{inputs} inputs, {commands} commands"
     );
     let again = dir.path().join("again");
-    let mut recorder = Place::File(again.clone()).begin(|| recording.header.clone());
+    let mut recorder = RecordingTarget::File(again.clone()).begin(|| recording.header.clone());
     let (log, mut facts, mut line) = (recorder.facts(), recording.facts.iter().peekable(), 1);
     for turn in &recording.turns {
         if let Some(learned) = facts.next_if(|_| turn.line > line + 1) {

@@ -308,19 +308,19 @@ impl DrainLines {
             ),
         )];
         // Without a plan no pods were counted, and a count of 0 would be wrong.
-        let counted = self.planned || summary.tally.gone + summary.kept + summary.remaining > 0;
+        let counted = self.planned || summary.totals.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
                 "{} in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget{}",
                 gone_text(summary),
-                count(summary.tally.waves as usize, "wave"),
+                count(summary.totals.waves as usize, "wave"),
                 summary.kept,
                 summary.remaining,
                 count(
-                    summary.tally.evictions.saturating_sub(summary.tally.deletions) as usize,
+                    summary.totals.evictions.saturating_sub(summary.totals.deletions) as usize,
                     "eviction request"
                 ),
-                summary.tally.budget_refusals,
+                summary.totals.budget_refusals,
                 deletions_text(summary),
             );
             lines.push(self.line(now, "", &text));
@@ -333,18 +333,18 @@ impl DrainLines {
         lines.extend(forced_summary(summary).map(|text| self.line(now, "force", &text)));
         let left = volumes_left_text(outcome, summary).map(|text| format!("attention: {text}"));
         lines.extend(left.map(|text| self.line(now, "volumes", &text)));
-        if summary.tally.hook_steps > 0 {
-            let steps = count(summary.tally.hook_steps as usize, "hook step");
-            let took = match summary.tally.hook_wait.as_secs() {
+        if summary.totals.hook_steps > 0 {
+            let steps = count(summary.totals.hook_steps as usize, "hook step");
+            let took = match summary.totals.hook_wait.as_secs() {
                 0 => String::new(),
-                _ => format!(", which took {}", HumanDuration(summary.tally.hook_wait)),
+                _ => format!(", which took {}", HumanDuration(summary.totals.hook_wait)),
             };
             lines.push(self.line(now, "", &format!("{steps}{took}")));
         }
-        if summary.tally.budget_wait > Duration::ZERO {
+        if summary.totals.budget_wait > Duration::ZERO {
             let text = format!(
                 "disruption budgets held pods up for {}",
-                HumanDuration(summary.tally.budget_wait)
+                HumanDuration(summary.totals.budget_wait)
             );
             lines.push(self.line(now, "", &text));
         }

@@ -45,8 +45,8 @@ pub fn returning<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> impl Iterator<I
 
 /// How many pods left, and how: `8 pods evicted`, `3 pods evicted, 2 deleted`.
 pub(crate) fn gone_text(summary: &Summary) -> String {
-    let evicted = summary.tally.gone.saturating_sub(summary.tally.deleted) as usize;
-    match (evicted, summary.tally.deleted as usize) {
+    let evicted = summary.totals.gone.saturating_sub(summary.totals.deleted) as usize;
+    match (evicted, summary.totals.deleted as usize) {
         (_, 0) => format!("{} evicted", count(evicted, "pod")),
         (0, deleted) => format!("{} deleted", count(deleted, "pod")),
         (_, deleted) => format!("{} evicted, {deleted} deleted", count(evicted, "pod")),
@@ -55,7 +55,7 @@ pub(crate) fn gone_text(summary: &Summary) -> String {
 
 /// The end of a line about requests: `; 2 deletion requests`, if there were any.
 pub(crate) fn deletions_text(summary: &Summary) -> String {
-    match summary.tally.deletions as usize {
+    match summary.totals.deletions as usize {
         0 => String::new(),
         deletions => format!("; {}", count(deletions, "deletion request")),
     }

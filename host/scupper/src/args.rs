@@ -265,7 +265,7 @@ pub struct PolicyArgs {
     /// Directory for compiled policies; must be private to this user
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
-    /// Directory for last good policies, recordings, a socket; must be private to this user [default: `state` in
+    /// Directory for the last good policies and a socket; must be private to this user [default: `state` in
     /// --policy-cache]
     #[arg(long, value_name = "DIR", env = "SCUPPER_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,

@@ -242,15 +242,15 @@ impl DrainTrace {
         }
         if let Some(mut drain) = self.drain.take() {
             drain.set_attribute("scupper.outcome", outcome.name());
-            drain.set_attribute("scupper.pods.gone", summary.tally.gone);
+            drain.set_attribute("scupper.pods.gone", summary.totals.gone);
             drain.set_attribute("scupper.pods.kept", summary.kept);
             drain.set_attribute("scupper.pods.remaining", summary.remaining);
-            drain.set_attribute("scupper.evictions", summary.tally.evictions);
+            drain.set_attribute("scupper.evictions", summary.totals.evictions);
             drain.set_attribute(
                 "scupper.evictions.refused_by_budget",
-                summary.tally.budget_refusals,
+                summary.totals.budget_refusals,
             );
-            drain.set_attribute("scupper.hook.steps", summary.tally.hook_steps);
+            drain.set_attribute("scupper.hook.steps", summary.totals.hook_steps);
             self.end(drain, now, went());
         }
     }

@@ -62,7 +62,7 @@ impl Numbers {
         let mut count = || u32::try_from(self.below(2)).unwrap();
         Counts {
             leaving: count(),
-            tally: Tally {
+            totals: Totals {
                 gone: count(),
                 deleted: count(),
                 waves: count(),

@@ -9,7 +9,7 @@ use crate::{NodeSelection, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
-use scupper_recording::Place;
+use scupper_recording::RecordingTarget;
 use scupper_report::{Format, ProgressBoard};
 use scupper_traces::TraceSettings;
 
@@ -56,7 +56,7 @@ pub struct LocalOptions {
     /// The trace collector; `None`: none.
     pub traces: Option<TraceSettings>,
     /// Where recordings of drains go.
-    pub recordings: Place,
+    pub recordings: RecordingTarget,
     /// What time it is.
     pub clock: Clock,
     /// The program that compiles policies; `None`: this one.

@@ -45,7 +45,7 @@ use scupper_common::clock::Clock;
 use scupper_common::health::Health;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
-use scupper_recording::Place;
+use scupper_recording::RecordingTarget;
 use scupper_report::PolicyMessage;
 use scupper_traces::Traces;
 
@@ -65,7 +65,7 @@ pub(crate) struct RunnerDeps {
     /// The trace exporter, if there is a collector.
     pub(crate) traces: Option<Traces>,
     /// Where recordings of drains go.
-    pub(crate) recordings: Place,
+    pub(crate) recordings: RecordingTarget,
 }
 
 /// Runs the engine of one drain to its end.
@@ -197,9 +197,9 @@ impl EngineRunner {
             self.drain.end_turn();
             self.lease.update(&self.drain);
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
-            if let Some(outcome) = ended.as_ref().filter(|_| self.running.is_empty()) {
+            if ended.is_some() && self.running.is_empty() {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
-                self.drain.end(self.deps.clock.now(), outcome).await;
+                self.drain.end().await;
                 return ended;
             }
             match self.next(&mut watch, &mut orders).await {
@@ -265,7 +265,7 @@ impl EngineRunner {
                 quiet = false;
                 self.carry_out(node, command, now);
             }
-            while let Some(notice) = self.drain.poll_notice() {
+            while let Some(notice) = self.drain.poll_notice(now) {
                 quiet = false;
                 if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());

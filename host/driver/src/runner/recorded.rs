@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use scupper_common::clock::Clock;
-use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Outcome, Request, Time, ToUndo};
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Request, Time, ToUndo};
 use scupper_policy_reload::Session;
-use scupper_recording::{End, FactLog, Header, Place, RecordedPolicy, Recorder};
+use scupper_recording::{End, FactLog, Header, RecordedPolicy, Recorder, RecordingTarget};
 
 pub(super) struct RecordedDrain {
     drain: Drain,
@@ -19,12 +19,13 @@ pub(super) struct RecordedDrain {
     named: Vec<RecordedPolicy>,
     /// One of them has answered in this turn: it may be another revision than before.
     has_answered: bool,
+    end: Option<End>,
 }
 
 impl RecordedDrain {
     pub(super) fn begin(
         clock: &Clock,
-        place: &Place,
+        place: &RecordingTarget,
         request: Request,
         resume: Option<Checkpoint>,
         policies: Arc<Session>,
@@ -51,6 +52,7 @@ impl RecordedDrain {
             policies,
             named,
             has_answered: false,
+            end: None,
         }
     }
 
@@ -82,8 +84,16 @@ impl RecordedDrain {
     }
 
     /// Notices follow from what is recorded, and are not.
-    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
-        self.drain.poll_notice()
+    pub(super) fn poll_notice(&mut self, now: Time) -> Option<Notice> {
+        let notice = self.drain.poll_notice()?;
+        if let Notice::Finished { outcome, .. } = &notice {
+            self.end = Some(End {
+                at: now,
+                outcome: outcome.name().to_owned(),
+                text: outcome.to_string(),
+            });
+        }
+        Some(notice)
     }
 
     /// The engine has nothing more to say for now.
@@ -98,14 +108,11 @@ impl RecordedDrain {
         self.recorder.end_turn();
     }
 
-    /// The drain has ended. A recording without this ends before its drain.
-    pub(super) async fn end(&mut self, now: Time, outcome: &Outcome) {
-        let end = End {
-            at: now,
-            outcome: outcome.name().to_owned(),
-            text: outcome.to_string(),
-        };
-        std::mem::take(&mut self.recorder).end(end).await;
+    /// All that follows from the end is done. A recording without this ends before its drain.
+    pub(super) async fn end(&mut self) {
+        if let Some(end) = self.end.take() {
+            std::mem::take(&mut self.recorder).end(end).await;
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use scupper_engine::{Answer, CommandId, Drain, Event, Intent, Task, Time};
 
+use crate::calls::{self, Process, Step};
 use crate::ending::Circumstances;
 use crate::invariants::Invariants;
 use crate::scenario::{Mood, Second};
-use crate::tape::{self, Process, Step};
 use crate::timers::Timer;
 use crate::violation::{Checked, broken};
 use crate::volumes::VolumeRecord;
@@ -56,7 +56,7 @@ impl World {
         self.invariants.process_now = now;
         self.invariants.restart(self.now, &truth, standing.as_ref());
         self.note(|| format!("process starts, checkpoint {mark:?}"));
-        if let Some(processes) = &mut self.tape {
+        if let Some(processes) = &mut self.calls {
             processes.push(Process {
                 at: now,
                 request: request.clone(),
@@ -82,7 +82,7 @@ impl World {
         });
         let (left, own) = self.outside.take_lease(&self.request);
         if let Some(drain) = &mut self.drain {
-            tape::add(&mut self.tape, || Step::Recall(left.clone(), own.clone()));
+            calls::add(&mut self.calls, || Step::Recall(left.clone(), own.clone()));
             drain.recall_to_undo(left, own);
         }
         self.begin_watches();
@@ -121,7 +121,7 @@ impl World {
             return;
         };
         self.note(|| format!("process dies: {why}"));
-        if let Some(process) = self.tape.as_mut().and_then(|processes| processes.last_mut()) {
+        if let Some(process) = self.calls.as_mut().and_then(|processes| processes.last_mut()) {
             process.is_killed = true;
         }
         self.coverage.count("crash in", drain.phase().name());
@@ -170,7 +170,7 @@ impl World {
         }
         while let Some(command) = self.drain.as_mut().and_then(Drain::poll_command) {
             self.note(|| format!("  {:?} {:?}", command.id, command.task));
-            tape::add(&mut self.tape, || Step::Command(command.clone()));
+            calls::add(&mut self.calls, || Step::Command(command.clone()));
             let knows = self.drain.as_ref().map(Drain::phase);
             let (id, task) = (command.id, command.task);
             self.trace.stamp(task.name(), self.now);
@@ -395,7 +395,7 @@ impl World {
         let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
         self.invariants
             .observe(self.now, &truth, asked, snapshot, &self.cluster, own);
-        tape::add(&mut self.tape, || Step::Event(now, event.clone()));
+        calls::add(&mut self.calls, || Step::Event(now, event.clone()));
         drain.handle_event(now, event);
         self.settle()
     }
@@ -405,7 +405,7 @@ impl World {
         if let Some(drain) = &mut self.drain {
             self.trace
                 .note(self.now - crate::world::START, || String::from("timeout"));
-            tape::add(&mut self.tape, || Step::Timeout(now));
+            calls::add(&mut self.calls, || Step::Timeout(now));
             drain.handle_timeout(now);
         }
         self.settle()

@@ -17,6 +17,7 @@
 //! it uses only the five public functions.
 
 mod budgets;
+mod calls;
 mod clock;
 mod cluster;
 mod coverage;
@@ -44,7 +45,6 @@ mod scenario;
 mod server;
 mod surge;
 mod takeover;
-mod tape;
 mod timers;
 mod trace;
 mod undoing;
@@ -53,8 +53,8 @@ mod volumes;
 mod watch;
 mod world;
 
+pub use calls::{Process, Step};
 pub use coverage::{Coverage, EXPECTED};
 pub use crossings::{FEATURES, NEVER_MEET};
 pub use run::{Report, Results, Stop, narrate, processes, run, run_many};
-pub use tape::{Process, Step};
 pub use violation::{INVARIANTS, Violation};

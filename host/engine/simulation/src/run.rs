@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use crate::calls::Process;
 use crate::coverage::Coverage;
 use crate::crossings;
-use crate::tape::Process;
 use crate::violation::{Broken, Violation};
 use crate::world::{START, World};
 
@@ -50,10 +50,10 @@ pub fn narrate(seed: u64) -> (Result<Report, Box<Violation>>, Vec<String>) {
 /// Runs the world of this seed and returns what each of its processes' engines was told and commanded.
 pub fn processes(seed: u64) -> Vec<Process> {
     let mut world = World::new(seed, false);
-    world.tape = Some(Vec::new());
+    world.calls = Some(Vec::new());
     // Whether it breaks an invariant is for others to say.
     if world.run().is_ok() {
-        world.tape.unwrap_or_default()
+        world.calls.unwrap_or_default()
     } else {
         Vec::new()
     }
@@ -127,28 +127,28 @@ pub fn run_many(seeds: Range<u64>, threads: usize, when: Stop) -> Results {
             .collect()
     });
     let mut sum = Results::default();
-    for tally in tallies {
-        sum.worlds += tally.worlds;
-        sum.took += tally.took;
-        sum.coverage.add(&tally.coverage);
-        sum.violations.extend(tally.violations);
+    for totals in tallies {
+        sum.worlds += totals.worlds;
+        sum.took += totals.took;
+        sum.coverage.add(&totals.coverage);
+        sum.violations.extend(totals.violations);
     }
     sum.violations.sort_by_key(|violation| violation.seed);
     sum
 }
 
 fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Results {
-    let mut tally = Results::default();
+    let mut totals = Results::default();
     while !stop.load(Ordering::Relaxed) {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {
             break;
         }
-        tally.worlds += 1;
+        totals.worlds += 1;
         match run(seed) {
             Ok(report) => {
-                tally.took += report.took;
-                tally.coverage.add(&report.coverage);
+                totals.took += report.took;
+                totals.coverage.add(&report.coverage);
             }
             Err(violation) => {
                 let enough = match when {
@@ -156,10 +156,10 @@ fn work(next: &AtomicU64, end: u64, stop: &AtomicBool, when: Stop) -> Results {
                     Stop::AtInvariant(invariant) => violation.invariant == invariant,
                     Stop::Never => false,
                 };
-                tally.violations.push(*violation);
+                totals.violations.push(*violation);
                 stop.fetch_or(enough, Ordering::Relaxed);
             }
         }
     }
-    tally
+    totals
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{CommandId, Drain, Event, Intent, Request, Settings, Task};
 
+use crate::calls::ProcessCalls;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::coverage::Coverage;
@@ -14,7 +15,6 @@ use crate::rng::Rng;
 use crate::scenario::{Mood, Scenario};
 use crate::surge::{self, Rollouts};
 use crate::takeover::Copies;
-use crate::tape::Tape;
 use crate::timers::{Stream, Timer};
 use crate::trace::Trace;
 use crate::undoing::Outside;
@@ -38,7 +38,7 @@ pub(crate) struct World {
     pub(crate) queue: Queue,
     pub(crate) coverage: Coverage,
     pub(crate) trace: Trace,
-    pub(crate) tape: Tape,
+    pub(crate) calls: ProcessCalls,
     pub(crate) invariants: Invariants,
 
     pub(crate) drain: Option<Drain>,
@@ -127,7 +127,7 @@ impl World {
             queue: Queue::default(),
             coverage: Coverage::default(),
             trace: Trace::new(traced),
-            tape: None,
+            calls: None,
             invariants: Invariants::default(),
             drain: None,
             request,

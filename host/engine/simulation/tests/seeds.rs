@@ -25,12 +25,12 @@ fn every_promise_holds_in_a_hundred_thousand_worlds_that_meet_every_fault() {
     if skip::left_out("simulation") {
         return;
     }
-    let tally = run_many(0..WORLDS, THREADS, Stop::AtFirst);
-    if let Some(violation) = tally.violations.first() {
+    let totals = run_many(0..WORLDS, THREADS, Stop::AtFirst);
+    if let Some(violation) = totals.violations.first() {
         panic!("{violation}");
     }
-    assert_eq!(tally.worlds, WORLDS);
-    let missing = tally.coverage.missing();
+    assert_eq!(totals.worlds, WORLDS);
+    let missing = totals.coverage.missing();
     assert!(missing.is_empty(), "no world has met: {}", missing.join(", "));
 }
 
@@ -51,13 +51,13 @@ fn every_promise_holds_in_the_worlds_of_the_day() {
         first + WORLDS_OF_A_DAY - 1
     )
     .unwrap();
-    let tally = run_many(first..first + WORLDS_OF_A_DAY, THREADS, Stop::AtFirst);
-    if let Some(violation) = tally.violations.first() {
+    let totals = run_many(first..first + WORLDS_OF_A_DAY, THREADS, Stop::AtFirst);
+    if let Some(violation) = totals.violations.first() {
         panic!(
             "day {day}: {violation}\na seed means another world once the simulation changes: fix it with a behaviour test or a mutation that shows it"
         );
     }
-    assert_eq!(tally.worlds, WORLDS_OF_A_DAY);
+    assert_eq!(totals.worlds, WORLDS_OF_A_DAY);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the day chooses the worlds")]

@@ -41,13 +41,13 @@ impl Drain {
                 self.await_deletion(uid, Answered::NamespaceTerminating);
             }
             EvictAnswer::BudgetExhausted { budget, message } => {
-                self.outbox.tally_mut().budget_refusals += 1;
+                self.outbox.totals_mut().budget_refusals += 1;
                 let reason = Reason::BudgetExhausted { budget, message };
                 self.refused(uid, reason, Again::After(Backoff::BUDGET));
                 self.want_surge(uid);
             }
             EvictAnswer::BudgetNotObserved { message, retry_after } => {
-                self.outbox.tally_mut().budget_refusals += 1;
+                self.outbox.totals_mut().budget_refusals += 1;
                 let again = Again::At(self.now + retry_after.min(LONGEST));
                 self.refused(uid, Reason::BudgetNotObserved { message }, again);
             }
@@ -92,7 +92,7 @@ impl Drain {
                 self.throttle(uid, message, retry_after);
             }
             EvictAnswer::BudgetExhausted { .. } | EvictAnswer::BudgetNotObserved { .. } => {
-                self.outbox.tally_mut().budget_refusals += 1;
+                self.outbox.totals_mut().budget_refusals += 1;
             }
             _ => {}
         }

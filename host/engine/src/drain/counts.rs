@@ -5,9 +5,9 @@ use super::Drain;
 use super::measure::Waits;
 use super::plan_state::PodState;
 use super::wave_run::WaveRun;
-use crate::{Counts, Notice, Summary, Tally, Task, Time};
+use crate::{Counts, Notice, Summary, Task, Time, Totals};
 
-impl Tally {
+impl Totals {
     /// Counts a command.
     pub(super) const fn push(&mut self, task: &Task) {
         match task {
@@ -49,21 +49,21 @@ impl Drain {
     pub(super) fn counts(&self) -> Counts {
         let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
         let running = self.plan_state.waves().iter().filter(is_running).count();
-        let mut tally = self.tally();
-        tally.waves = tally.waves.saturating_sub(number(running));
+        let mut totals = self.totals();
+        totals.waves = totals.waves.saturating_sub(number(running));
         Counts {
             at: self.now,
             leaving: self.plan_state.leaving(),
-            tally,
+            totals,
         }
     }
 
-    fn tally(&self) -> Tally {
+    fn totals(&self) -> Totals {
         let (hook_wait, budget_wait) = self.waits.totals(self.now);
-        Tally {
+        Totals {
             hook_wait,
             budget_wait,
-            ..*self.outbox.tally()
+            ..*self.outbox.totals()
         }
     }
 
@@ -73,7 +73,7 @@ impl Drain {
         Summary {
             started: self.started,
             ended: self.now,
-            tally: self.tally(),
+            totals: self.totals(),
             kept: number(self.plan_state.pods().filter(keeps).count()),
             stayed: self.stayed(),
             remaining: number(self.remaining().len()),
@@ -87,7 +87,7 @@ impl Drain {
     /// Counts on from what an earlier process saved.
     pub(super) fn restore_counts(&mut self, counts: Counts) {
         self.waits = Waits::restore(&counts);
-        *self.outbox.tally_mut() = counts.tally;
+        *self.outbox.totals_mut() = counts.totals;
         self.restored_counts = Some((counts.at, counts.leaving));
     }
 
@@ -103,7 +103,7 @@ impl Drain {
             pod.is_some_and(|pod| was_there(pod.created))
         });
         let departed = leaving.saturating_sub(number(still.count()));
-        let gone = &mut self.outbox.tally_mut().gone;
+        let gone = &mut self.outbox.totals_mut().gone;
         *gone = gone.saturating_add(departed);
     }
 }

@@ -100,7 +100,7 @@ impl Drain {
             policy: key.policy.clone(),
             phase: key.phase,
             reported: hook.said().unwrap_or_default(),
-            is_before_evictions: self.outbox.tally().evictions == 0,
+            is_before_evictions: self.outbox.totals().evictions == 0,
         })
     }
 

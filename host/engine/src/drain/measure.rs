@@ -35,8 +35,8 @@ impl Waits {
             restored: counts.at,
         };
         Self {
-            hooks: held(counts.tally.hook_wait),
-            budgets: held(counts.tally.budget_wait),
+            hooks: held(counts.totals.hook_wait),
+            budgets: held(counts.totals.budget_wait),
         }
     }
 }

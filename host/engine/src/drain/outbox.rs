@@ -9,7 +9,7 @@ use super::budget_tracker::BudgetKey;
 use super::hook_state::HookKey;
 use super::verify::ListRequest;
 use super::writes::Write;
-use crate::{Command, CommandId, Notice, Removal, Tally, Task, Uid};
+use crate::{Command, CommandId, Notice, Removal, Task, Totals, Uid};
 
 /// What an answer will be about.
 #[derive(Clone, Debug)]
@@ -50,14 +50,14 @@ pub(super) struct Outbox {
     open: BTreeMap<CommandId, Job>,
     notices: VecDeque<Notice>,
     /// What went out so far.
-    tally: Tally,
+    totals: Totals,
 }
 
 impl Outbox {
     /// Something to do.
     pub(super) fn push(&mut self, task: Task, job: Job) {
         self.last_id += 1;
-        self.tally.push(&task);
+        self.totals.push(&task);
         let id = CommandId(self.last_id);
         self.queue.push_back(Command { id, task });
         self.open.insert(id, job);
@@ -86,7 +86,7 @@ impl Outbox {
         }
         self.queue = kept;
         for (task, _) in &taken {
-            self.tally.take_back(task);
+            self.totals.take_back(task);
         }
         taken
     }
@@ -99,18 +99,18 @@ impl Outbox {
 
     /// Something to report.
     pub(super) fn notify(&mut self, notice: Notice) {
-        self.tally.notify(&notice);
+        self.totals.notify(&notice);
         self.notices.push_back(notice);
     }
 
     /// What went out, by this process and those before it.
-    pub(super) const fn tally(&self) -> &Tally {
-        &self.tally
+    pub(super) const fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// To count what no command or notice shows.
-    pub(super) const fn tally_mut(&mut self) -> &mut Tally {
-        &mut self.tally
+    pub(super) const fn totals_mut(&mut self) -> &mut Totals {
+        &mut self.totals
     }
 
     /// The next thing to report.

@@ -224,7 +224,7 @@ impl Drain {
                 self.note_forced(target.pod().clone(), forced);
             }
             if target.sent() == Some(Removal::Delete) {
-                self.outbox.tally_mut().deleted += 1;
+                self.outbox.totals_mut().deleted += 1;
             }
             self.outbox.notify(Notice::PodGone {
                 pod: target.pod().clone(),

@@ -223,11 +223,11 @@ fn refusals_by_budgets_are_summed_up() {
     let summary = summary.unwrap();
     assert_eq!(
         (
-            summary.tally.evictions,
-            summary.tally.budget_refusals,
-            summary.tally.gone
+            summary.totals.evictions,
+            summary.totals.budget_refusals,
+            summary.totals.gone
         ),
         (2, 1, 1)
     );
-    assert_eq!(summary.tally.budget_wait.as_secs(), 3);
+    assert_eq!(summary.totals.budget_wait.as_secs(), 3);
 }

@@ -255,8 +255,8 @@ fn deleted_pods_are_reported_and_counted_apart() {
     assert!(host.notices().contains("c leaves"));
     host.gone(&["c"]).listed(&[]).written("save");
     let summary = host.summary();
-    assert_eq!((summary.tally.gone, summary.tally.deleted), (3, 1));
-    assert_eq!((summary.tally.evictions, summary.tally.deletions), (3, 2));
+    assert_eq!((summary.totals.gone, summary.totals.deleted), (3, 1));
+    assert_eq!((summary.totals.evictions, summary.totals.deletions), (3, 2));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_drain_that_ends_inside_its_hook_reports_how_long_the_hook_blocked_it() {
     host.stepped("step", pending("1 job runs"))
         .wait(40_000)
         .written("save");
-    assert_eq!(host.summary().tally.hook_wait.as_secs(), 40);
+    assert_eq!(host.summary().totals.hook_wait.as_secs(), 40);
 }
 
 /// The process that finds this checkpoint and its hook under way, so many milliseconds after the start.
@@ -67,16 +67,16 @@ fn a_hooks_cost_before_a_restart_counts_once() {
     first.stepped("step", at(b"1")).written("save").wait(20_000);
     first.stepped("step", at(b"2")).skip();
     let saved = first.last_checkpoint();
-    assert_eq!(saved.counts.tally.hook_wait.as_secs(), 20);
+    assert_eq!(saved.counts.totals.hook_wait.as_secs(), 20);
     // Another process continues the hook 10 s later, and it finishes after 5 s more.
     let mut second = resumed(&saved, 30_000);
     second.wait(5_000).stepped("step", StepOutcome::Done).skip();
     let saved = second.last_checkpoint();
-    assert_eq!(saved.counts.tally.hook_wait.as_secs(), 35);
+    assert_eq!(saved.counts.totals.hook_wait.as_secs(), 35);
     // A third process knows of the hook only what was saved.
     let mut third = resumed(&saved, 200_000);
     third.accepted("evict a").gone(&["a"]).listed(&[]).written("save");
-    assert_eq!(third.summary().tally.hook_wait.as_secs(), 35);
+    assert_eq!(third.summary().totals.hook_wait.as_secs(), 35);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_hook_that_continues_after_a_restart_has_waited_since_it_began() {
             reason: "enough".to_owned(),
         })
         .written("uncordon");
-    assert_eq!(host.summary().tally.hook_wait.as_secs(), 70, "of both processes");
+    assert_eq!(host.summary().totals.hook_wait.as_secs(), 70, "of both processes");
 }
 
 /// The time for which budgets blocked, where two pods are refused for this many seconds, the second one that much
@@ -140,7 +140,7 @@ fn budgets(first: u64, later: u64, second: u64) -> u64 {
     }
     host.handle(grow(&other)).accepted("evict b");
     host.gone(&["a", "b"]).listed(&[]).written("save");
-    host.summary().tally.budget_wait.as_secs()
+    host.summary().totals.budget_wait.as_secs()
 }
 
 #[test]
@@ -241,11 +241,15 @@ fn the_summary_of_every_end_is_the_sum_of_what_was_reported() {
         no_node,
     ];
     let rows = ends.map(|(name, it)| {
-        let pods = (it.tally.gone, it.remaining, it.tally.waves);
+        let pods = (it.totals.gone, it.remaining, it.totals.waves);
         (
             name,
             pods,
-            (it.tally.evictions, it.tally.budget_refusals, it.tally.hook_steps),
+            (
+                it.totals.evictions,
+                it.totals.budget_refusals,
+                it.totals.hook_steps,
+            ),
         )
     });
     let expected = [

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use scupper_engine::{
     Answer, Budget, Checkpoint, Command, CommandId, Drain, Event, EvictAnswer, Node, Notice, Outcome,
-    PlanAnswer, Pod, PodRef, Request, StepOutcome, Summary, Tally, Task, Time, Uid,
+    PlanAnswer, Pod, PodRef, Request, StepOutcome, Summary, Task, Time, Totals, Uid,
 };
 
 use texts::{line, notice_text};
@@ -38,7 +38,7 @@ pub(crate) struct Host {
 /// What a host has seen of a drain. At the end the summary must say the same.
 #[derive(Default)]
 struct Sums {
-    counts: Tally,
+    counts: Totals,
     /// The pods whose deletion was the last request for them.
     deleted: BTreeSet<Uid>,
     /// An earlier process began the drain: pods may have left that no process reports.
@@ -90,10 +90,10 @@ impl Sums {
     fn check(&self, outcome: &Outcome, summary: &Summary) {
         assert_eq!(summary.forced, self.forced, "forced pods");
         let counts = &self.counts;
-        let mut reported = Tally {
+        let mut reported = Totals {
             hook_wait: counts.hook_wait,
             budget_wait: counts.budget_wait,
-            ..summary.tally
+            ..summary.totals
         };
         if self.is_resumed {
             reported.gone = reported.gone.min(counts.gone);
@@ -114,9 +114,9 @@ impl Host {
         let is_resumed = checkpoint.id == request.id;
         let sums = Sums {
             counts: if is_resumed {
-                checkpoint.counts.tally
+                checkpoint.counts.totals
             } else {
-                Tally::default()
+                Totals::default()
             },
             is_resumed,
             ..Sums::default()

@@ -354,7 +354,7 @@ fn pods_evicted_under_an_earlier_process_count() {
     let mut first = Host::new(request());
     first.begin(&pods).written("cordon").skip();
     let saved = first.last_checkpoint();
-    assert_eq!((saved.counts.leaving, saved.counts.tally.gone), (3, 0));
+    assert_eq!((saved.counts.leaving, saved.counts.totals.gone), (3, 0));
     // Two pods have gone without a write, the last one goes under the next process, and a later one counts for that
     // process.
     let late = Pod {
@@ -367,7 +367,7 @@ fn pods_evicted_under_an_earlier_process_count() {
     let Some(scupper_engine::Notice::Finished { outcome, summary }) = finished else {
         panic!("it has not ended: {finished:?}")
     };
-    assert_eq!((outcome, summary.tally.gone), (Outcome::Drained, 4));
+    assert_eq!((outcome, summary.totals.gone), (Outcome::Drained, 4));
 }
 
 /// The checkpoint of a process that dies during the rollback of a cancelled drain.

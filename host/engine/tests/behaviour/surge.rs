@@ -106,7 +106,7 @@ fn a_deployment_is_restarted_instead_of_the_first_eviction_and_its_pod_leaves_by
         .does("list-pods");
     host.listed(&[]).written("forget");
     let summary = host.summary();
-    assert_eq!((summary.tally.gone, summary.tally.evictions), (1, 0));
+    assert_eq!((summary.totals.gone, summary.totals.evictions), (1, 0));
 }
 
 #[test]

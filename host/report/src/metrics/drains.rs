@@ -161,10 +161,10 @@ impl DrainMeter {
         drain_seconds
             .get_or_create(&ended)
             .observe(whole_millis(spent) as f64 / 1000.0);
-        eviction_requests.inc_by(summary.tally.evictions.into());
-        budget_refusals.inc_by(summary.tally.budget_refusals.into());
-        hook_wait.inc_by(whole_millis(summary.tally.hook_wait) as f64 / 1000.0);
-        budget_wait.inc_by(whole_millis(summary.tally.budget_wait) as f64 / 1000.0);
+        eviction_requests.inc_by(summary.totals.evictions.into());
+        budget_refusals.inc_by(summary.totals.budget_refusals.into());
+        hook_wait.inc_by(whole_millis(summary.totals.hook_wait) as f64 / 1000.0);
+        budget_wait.inc_by(whole_millis(summary.totals.budget_wait) as f64 / 1000.0);
         volume_wait.inc_by(whole_millis(summary.volume_wait) as f64 / 1000.0);
         volumes_attached.set(0);
     }

@@ -229,7 +229,7 @@ fn conditions_and_events_of_notices() {
             let event = event_for(&request, &notice).map(|it| event_words(&it));
             let head = match &notice {
                 Notice::Finished { outcome, summary } => {
-                    format!("{what}: {}, {} steps", outcome.name(), summary.tally.hook_steps)
+                    format!("{what}: {}, {} steps", outcome.name(), summary.totals.hook_steps)
                 }
                 notice => format!("{what}: {}", super::Variants::variant(notice)),
             };

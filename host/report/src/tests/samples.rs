@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{
     AttachedVolume, Blocker, Budget, Controller, Decision, HeldUp, HookPhase, Notice, Outcome, Phase, Plan,
-    Pod, PodRef, Reason, Removal, Selector, Subject, Summary, SurgeMethod, Tally, Time, Uid, UnhealthyPods,
+    Pod, PodRef, Reason, Removal, Selector, Subject, Summary, SurgeMethod, Time, Totals, Uid, UnhealthyPods,
     Verdict, VolumeClaim, VolumesLeft, WaitingOn, Wave,
 };
 
@@ -203,7 +203,7 @@ pub(super) fn summaries() -> [Summary; 2] {
         (pod(name), reason)
     };
     let everything = Summary {
-        tally: Tally {
+        totals: Totals {
             gone: 8,
             deleted: 3,
             waves: 2,

@@ -20,7 +20,7 @@ use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
-use scupper_recording::Place;
+use scupper_recording::RecordingTarget;
 use scupper_report::Format;
 use scupper_screen::Screen;
 use scupper_traces::TraceSettings;
@@ -48,10 +48,14 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         )
         .await;
     }
+    let recordings = match args.recorded.target(&nodes) {
+        Ok(target) => target,
+        Err(error) => return wrong_options(&error),
+    };
     let job = NodesJob {
         intent: Intent::Drain,
         flags: Some(draining.flags.to_request()),
-        own_flag: handover::own_flag(&draining.flags, &args.policies),
+        own_flag: handover::own_flag(&draining.flags, &args.policies, &args.recorded),
         nodes,
         cluster: &args.cluster,
         hand_over: &args.hand_over,
@@ -61,7 +65,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         cordon_first: args.cordon_first,
         take_over: args.take_over,
         any_cordon: false,
-        recordings: args.recorded.place(),
+        recordings,
     };
     let format = output.format();
     job.run(format, &Shown::new(args.shown, format, screen)).await
@@ -75,10 +79,14 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
+    let recordings = match args.recorded.target(&nodes) {
+        Ok(target) => target,
+        Err(error) => return wrong_options(&error),
+    };
     let job = NodesJob {
         intent: Intent::Uncordon,
         flags: None,
-        own_flag: handover::own_flag(&draining.flags, &args.policies),
+        own_flag: handover::own_flag(&draining.flags, &args.policies, &args.recorded),
         nodes,
         draining,
         cluster: &args.cluster,
@@ -88,7 +96,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         cordon_first: false,
         take_over: args.take_over,
         any_cordon: args.force,
-        recordings: args.recorded.place(),
+        recordings,
     };
     job.run(format, &Shown::new(args.shown, format, screen)).await
 }
@@ -110,7 +118,7 @@ struct NodesJob<'a> {
     cordon_first: bool,
     take_over: bool,
     any_cordon: bool,
-    recordings: Place,
+    recordings: RecordingTarget,
 }
 
 impl NodesJob<'_> {

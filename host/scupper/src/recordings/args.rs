@@ -3,22 +3,25 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use scupper_recording::{Directory, Limits, Place};
+use scupper_driver::NodeSelection;
+use scupper_recording::{Directory, Limits, RecordingTarget};
 
-use crate::options::{Problems, state_dir};
+use crate::options::{OptionsError, Problems, state_dir};
 use crate::policy::DriverArgs;
 
 /// The directory in a driver's state directory.
 const IN_STATE: &str = "recordings";
+/// The variable of `--record`.
+const VARIABLE: &str = "SCUPPER_RECORD";
 
 /// Where a command records its drains.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RecordArgs {
-    /// Record the drain in a new file or a directory
+    /// Record in this new FILE, or in DIR/
     #[arg(
         long,
-        value_name = "PATH",
-        env = "SCUPPER_RECORD",
+        value_name = "FILE",
+        env = VARIABLE,
         hide_env_values = true,
         help_heading = "Output"
     )]
@@ -26,9 +29,33 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The place.
-    pub(crate) fn place(&self) -> Place {
-        self.record.clone().map_or(Place::Nowhere, Place::of_person)
+    /// Where the drains of some nodes, or of one, are recorded. A flag is checked before a drain begins; a variable may be
+    /// set for other commands, and holds none up.
+    pub(crate) fn target(&self, nodes: &NodeSelection) -> Result<RecordingTarget, OptionsError> {
+        let target = self
+            .record
+            .clone()
+            .map_or(RecordingTarget::Nowhere, RecordingTarget::of_person);
+        let RecordingTarget::File(file) = &target else {
+            return Ok(target);
+        };
+        let is_one = matches!(nodes, NodeSelection::Named(names) if names.len() == 1);
+        let file = file.display();
+        let wrong = |problem| Err(OptionsError(vec![problem]));
+        match (self.is_flag(), is_one) {
+            (true, false) => wrong(format!(
+                "--record {file}: several nodes need a directory: {file}/"
+            )),
+            (true, true) if self.record.as_ref().is_some_and(|file| file.exists()) => wrong(format!(
+                "--record {file}: the file exists; name a new one, or a directory, with / at its end"
+            )),
+            _ => Ok(target),
+        }
+    }
+
+    /// It was typed.
+    pub(crate) fn is_flag(&self) -> bool {
+        self.record.is_some() && self.record != std::env::var_os(VARIABLE).map(PathBuf::from)
     }
 }
 
@@ -36,29 +63,29 @@ impl RecordArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Recordings of drains")]
 pub struct DriverRecordArgs {
-    /// Their directory [default: in --state-dir]
-    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORD", hide_env_values = true)]
-    pub record: Option<PathBuf>,
+    /// Directory [default: in --state-dir]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    pub recordings: Option<PathBuf>,
     /// What to keep; number=0: nothing
     #[arg(
         long,
         value_name = "LIMITS",
-        env = "SCUPPER_RECORD_LIMITS",
+        env = "SCUPPER_RECORDING_LIMITS",
         hide_env_values = true,
         default_value = "number=200,size=64Mi,age=720h"
     )]
-    pub record_limits: String,
+    pub recording_limits: String,
 }
 
 impl DriverRecordArgs {
     /// The place.
-    pub(crate) fn place(&self, problems: &mut Problems, state: Option<PathBuf>) -> Place {
-        let limits = problems.check(limits(&self.record_limits));
-        match (directory(self.record.clone(), state), limits) {
+    pub(crate) fn place(&self, problems: &mut Problems, state: Option<PathBuf>) -> RecordingTarget {
+        let limits = problems.check(limits(&self.recording_limits));
+        match (directory(self.recordings.clone(), state), limits) {
             (Some(directory), Some(limits)) if limits.number > 0 => {
-                Place::Directory(Directory::new(directory, Some(limits)))
+                RecordingTarget::Directory(Directory::new(directory, Some(limits)))
             }
-            _ => Place::Nowhere,
+            _ => RecordingTarget::Nowhere,
         }
     }
 }
@@ -67,7 +94,7 @@ impl DriverRecordArgs {
 fn limits(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in text.split(',') {
-        let wrong = |what: &str| format!("--record-limits {text}: {part} is not {what}");
+        let wrong = |what: &str| format!("--recording-limits {text}: {part} is not {what}");
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         match name {
             "number" => limits.number = value.parse().map_err(|_| wrong("a number, such as number=200"))?,
@@ -111,8 +138,8 @@ pub struct DrainsArgs {
 #[derive(Debug, clap::Args)]
 pub struct RecordedAt {
     /// Directory of recordings [default: the driver's, in its --state-dir]
-    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORD", hide_env_values = true)]
-    pub record: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    pub recordings: Option<PathBuf>,
     #[command(flatten)]
     pub driver: DriverArgs,
 }
@@ -123,7 +150,7 @@ impl RecordedAt {
             self.driver.state_dir.as_deref(),
             self.driver.policy_cache.as_deref(),
         );
-        directory(self.record.clone(), state).map(|path| Directory::new(path, None))
+        directory(self.recordings.clone(), state).map(|path| Directory::new(path, None))
     }
 }
 
@@ -195,7 +222,7 @@ mod tests {
         ] {
             assert_eq!(
                 limits(text).unwrap_err(),
-                format!("--record-limits {text}: {why}")
+                format!("--recording-limits {text}: {why}")
             );
         }
     }

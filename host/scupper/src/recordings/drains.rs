@@ -16,7 +16,7 @@ use scupper_engine::{HumanDuration, Intent};
 use scupper_recording::{Entry, ListError};
 use scupper_report::Format;
 
-const HEADER: [&str; 5] = ["STARTED", "NODE", "TOOK", "END", "NAME"];
+const HEADER: [&str; 6] = ["STARTED", "NODE", "TRIGGER", "TOOK", "END", "NAME"];
 
 /// Bytes of a foreign text in a cell.
 const CELL: usize = 200;
@@ -24,10 +24,12 @@ const CELL: usize = 200;
 /// Why recordings are not shown.
 #[derive(Debug, thiserror::Error)]
 enum DrainsError {
-    #[error("which recordings? pass --record DIR, or the driver's --state-dir")]
+    #[error("which recordings? pass --recordings DIR, or the driver's --state-dir")]
     Where,
     #[error(transparent)]
     List(#[from] ListError),
+    #[error("{0} of the recordings cannot be read")]
+    Unreadable(usize),
     #[error("there is no recording {0}; scupper drains lists them")]
     None(String),
     #[error("a recording is compressed: send it to a file, with `>FILE`")]
@@ -40,7 +42,7 @@ impl DrainsError {
     const fn exit(&self) -> Exit {
         match self {
             Self::Where | Self::None(_) | Self::Terminal => Exit::Usage,
-            Self::List(_) | Self::Copy { .. } => Exit::Config,
+            Self::List(_) | Self::Unreadable(_) | Self::Copy { .. } => Exit::Config,
         }
     }
 }
@@ -68,13 +70,25 @@ fn list(args: &DrainsArgs, output: Output) -> Result<(), DrainsError> {
         Format::Json => {
             print(&output.document(&json!({ "drains": entries.iter().map(document).collect::<Vec<_>>() })))
         }
-        Format::Human if entries.is_empty() => inform("no drain is recorded here"),
+        Format::Human if entries.is_empty() => {
+            let of = args
+                .node
+                .as_ref()
+                .map_or_else(String::new, |node| format!(" of {}", one_line(node, CELL)));
+            inform(&format!(
+                "no drain{of} is recorded in {}",
+                directory.path().display()
+            ));
+        }
         Format::Human => print(&table(&entries)),
     }
     for error in &unreadable {
         complain(&scupper_driver::chain(error));
     }
-    Ok(())
+    match unreadable.len() {
+        0 => Ok(()),
+        some => Err(DrainsError::Unreadable(some)),
+    }
 }
 
 fn document(entry: &Entry) -> Value {
@@ -86,6 +100,7 @@ fn document(entry: &Entry) -> Value {
         "node": request.node,
         "drain": request.name,
         "intent": intent(request.intent),
+        "trigger": request.trigger,
         "started": rfc3339(entry.header.wall),
         "outcome": end.map(|end| &end.outcome),
         "message": end.map(|end| &end.text),
@@ -125,16 +140,17 @@ fn row(entry: &Entry) -> [String; HEADER.len()] {
     [
         rfc3339(entry.header.wall),
         one_line(&entry.header.request.node, CELL),
+        one_line(&entry.header.request.trigger, CELL),
         took.unwrap_or_else(|| "-".to_owned()),
         end.map_or_else(|| "not recorded".to_owned(), |end| one_line(&end.outcome, CELL)),
-        entry.name.clone(),
+        one_line(&entry.name, CELL),
     ]
 }
 
 fn copy(get: &GetArgs) -> Result<(), DrainsError> {
     let directory = get.place.directory().ok_or(DrainsError::Where)?;
     let path = directory
-        .find(&get.name)
+        .find(&get.name)?
         .ok_or_else(|| DrainsError::None(get.name.clone()))?;
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {

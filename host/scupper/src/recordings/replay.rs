@@ -49,7 +49,7 @@ fn of_file(file: &Path) -> Result<(Recording, Shown), ReadError> {
 }
 
 fn for_people(file: &Path, recording: &Recording, replayed: &Shown) -> String {
-    let file = file.display();
+    let file = one_line(&file.to_string_lossy(), TEXT);
     match replayed {
         Ok(Replayed { inputs, commands }) => {
             let end = end_text(recording);

@@ -25,21 +25,29 @@ fn a_drain_is_recorded_listed_and_repeated() {
     assert_eq!(drained.code, Some(0), "{drained:#?}");
     let uncordoned = rig.run(&["uncordon", "worker-1", "--record", &directory]);
     assert_eq!(uncordoned.code, Some(0), "{uncordoned:#?}");
-    let listed = rig.run(&["drains", "--record", &directory]);
+    let listed = rig.run(&["drains", "--recordings", &directory]);
     let rows: Vec<Vec<&str>> = listed
         .stdout
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
-    assert_eq!(rows[0], ["STARTED", "NODE", "TOOK", "END", "NAME"], "{listed:#?}");
+    assert_eq!(
+        rows[0],
+        ["STARTED", "NODE", "TRIGGER", "TOOK", "END", "NAME"],
+        "{listed:#?}"
+    );
     assert_eq!(rows.len(), 3, "{listed:#?}");
-    assert_eq!(rows[1][3], "Drained", "{listed:#?}");
-    assert_eq!(rows[2][3], "Uncordoned", "{listed:#?}");
-    assert!(rows[1][4].ends_with(".drain-worker-1"), "{listed:#?}");
-    let none = rig.run(&["drains", "worker-2", "--record", &directory]);
+    assert_eq!((rows[1][2], rows[1][4]), ("command", "Drained"), "{listed:#?}");
+    assert_eq!(rows[2][4], "Uncordoned", "{listed:#?}");
+    assert!(rows[1][5].ends_with(".drain-worker-1"), "{listed:#?}");
+    let none = rig.run(&["drains", "worker-2", "--recordings", &directory]);
     assert_eq!((none.stdout.as_str(), none.code), ("", Some(0)), "{none:#?}");
+    assert_eq!(
+        none.stderr,
+        format!("no drain of worker-2 is recorded in {directory}\n")
+    );
     // What `get` writes is the file.
-    let file = format!("{directory}{}.jsonl.gz", rows[1][4]);
+    let file = format!("{directory}{}.jsonl.gz", rows[1][5]);
     let replayed = rig.run(&["replay", &file]);
     assert_eq!(replayed.code, Some(0), "{replayed:#?}");
     assert!(replayed.stdout.contains(": the same: "), "{replayed:#?}");
@@ -47,7 +55,7 @@ fn a_drain_is_recorded_listed_and_repeated() {
         replayed.stdout.contains(" commands; Drained after "),
         "{replayed:#?}"
     );
-    let missing = rig.run(&["drains", "get", "none", "--record", &directory]);
+    let missing = rig.run(&["drains", "get", "none", "--recordings", &directory]);
     assert_eq!(missing.code, Some(2), "{missing:#?}");
     assert_eq!(
         missing.stderr,
@@ -144,7 +152,7 @@ fn a_driver_records_in_its_state_directory() {
             "--state-dir",
             &state,
         ])
-        .env_remove("SCUPPER_RECORD")
+        .env_remove("SCUPPER_RECORDINGS")
         .output()
         .unwrap();
     assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
@@ -201,16 +209,56 @@ fn a_killed_drain_and_the_one_that_continues_it_are_both_recorded() {
 fn a_drain_that_cannot_be_recorded_says_so_and_goes_on() {
     let rig = Rig::new();
     rig.apply(rig.pod("web", "worker-1"));
+    let file = "/proc/none/a.gz";
+    let drained = rig.run(&["drain", "worker-1", "--record", file]);
+    assert_eq!(drained.code, Some(0), "{drained:#?}");
+    let named = format!("{file}: this drain is not recorded: No such file or directory");
+    assert!(drained.stderr.contains(&named), "{drained:#?}");
+}
+
+#[test]
+fn a_file_that_cannot_take_the_recording_is_refused_before_the_drain_begins() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
     let there = path(&rig, "there.gz");
     fs::write(&there, "of somebody else").unwrap();
-    for (file, why) in [
-        ("/proc/none/a.gz", "No such file or directory"),
-        (there.as_str(), "File exists"),
+    let fresh = path(&rig, "new.gz");
+    for (nodes, file, why) in [
+        (
+            &["worker-1"][..],
+            &there,
+            "the file exists; name a new one, or a directory, with / at its end".to_owned(),
+        ),
+        (
+            &["worker-1", "worker-2"],
+            &fresh,
+            format!("several nodes need a directory: {fresh}/"),
+        ),
     ] {
-        let drained = rig.run(&["drain", "worker-1", "--record", file]);
-        assert_eq!(drained.code, Some(0), "{drained:#?}");
-        let named = format!("this drain is not recorded: {file}: {why}");
-        assert!(drained.stderr.contains(&named), "{drained:#?}");
+        let refused = rig.run(&[&["drain", "--record", file], nodes].concat());
+        assert_eq!(refused.code, Some(3), "{refused:#?}");
+        assert_eq!(refused.stderr, format!("error: --record {file}: {why}\n"));
     }
     assert_eq!(fs::read_to_string(&there).unwrap(), "of somebody else");
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[test]
+fn recordings_that_cannot_be_read_are_named_and_the_others_listed() {
+    let rig = Rig::new();
+    let directory = format!("{}/", path(&rig, "recordings"));
+    let drained = rig.run(&["drain", "worker-1", "--record", &directory]);
+    assert_eq!(drained.code, Some(0), "{drained:#?}");
+    let damaged = format!("{directory}a.jsonl.gz");
+    fs::write(&damaged, "no recording").unwrap();
+    let listed = rig.run(&["drains", "--recordings", &directory]);
+    assert_eq!(listed.code, Some(3), "{listed:#?}");
+    assert_eq!(listed.stdout.lines().count(), 2, "{listed:#?}");
+    assert_eq!(
+        listed.stderr,
+        format!(
+            "error: {damaged} is not a recording of a drain: it does not begin with a header\n\
+             error: 1 of the recordings cannot be read\n"
+        )
+    );
 }

@@ -101,7 +101,9 @@ impl Rig {
         let (out, err) = (file("out"), file("err"));
         let mut command = Command::new(program());
         if !self.is_recorded {
-            command.env_remove("SCUPPER_RECORD");
+            command
+                .env_remove("SCUPPER_RECORD")
+                .env_remove("SCUPPER_RECORDINGS");
         }
         let child = command
             .args(args)

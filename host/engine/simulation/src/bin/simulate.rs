@@ -106,34 +106,34 @@ fn one(seed: u64, options: &Options) -> ExitCode {
 fn many(options: &Options) -> ExitCode {
     let begun = Instant::now();
     let seeds = options.seeds.unwrap_or(100_000);
-    let tally = run_many(
+    let totals = run_many(
         options.from..options.from.saturating_add(seeds),
         options.threads.unwrap_or(2),
         options.stop(),
     );
-    let hours = tally.took / 3_600_000;
+    let hours = totals.took / 3_600_000;
     println!(
         "{} worlds, {hours} simulated hours, {:.1} s",
-        tally.worlds,
+        totals.worlds,
         begun.elapsed().as_secs_f64()
     );
     if options.all || options.until.is_some() {
-        for violation in &tally.violations {
+        for violation in &totals.violations {
             println!(
                 "seed {} invariant {}: {}",
                 violation.seed, violation.invariant, violation.message
             );
         }
-    } else if let Some(violation) = tally.violations.first() {
+    } else if let Some(violation) = totals.violations.first() {
         println!("{violation}");
         return ExitCode::FAILURE;
     }
-    print!("{}", tally.coverage);
-    let missing = tally.coverage.missing();
+    print!("{}", totals.coverage);
+    let missing = totals.coverage.missing();
     if !missing.is_empty() {
         println!("never met: {}", missing.join(", "));
     }
-    if tally.violations.is_empty() {
+    if totals.violations.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

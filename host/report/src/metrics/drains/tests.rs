@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Phase, Tally, Uid};
+use scupper_engine::{Phase, Totals, Uid};
 
 use super::*;
 use crate::fixture::{pod, request};
@@ -111,12 +111,12 @@ fn drains_are_counted_by_how_they_ended() {
     let summary = Summary {
         started: MINUTE,
         ended: Time::from_millis(102_000),
-        tally: Tally {
+        totals: Totals {
             evictions: 7,
             budget_refusals: 3,
             hook_wait: Duration::from_secs(5),
             budget_wait: Duration::from_millis(1500),
-            ..Tally::default()
+            ..Totals::default()
         },
         volume_wait: Duration::from_secs(9),
         ..Summary::default()

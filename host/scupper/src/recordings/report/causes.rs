@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::Reason;
-use scupper_recording::{Part, PodStory, Story};
+use scupper_recording::{DrainHistory, Part, PodHistory};
 
 /// A kind of cause, with a colour of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,16 +65,16 @@ pub(super) struct Total {
 }
 
 /// What the drain as a whole waited for, the longest first.
-pub(super) fn of_drain(story: &Story) -> Vec<Total> {
-    let parts = story.path.iter();
+pub(super) fn of_drain(history: &DrainHistory) -> Vec<Total> {
+    let parts = history.path.iter();
     totals(parts.map(|part| {
-        let (kind, cause) = of_part(story, part);
+        let (kind, cause) = of_part(history, part);
         (kind, cause, part.to.since(part.from))
     }))
 }
 
 /// What a pod waited for, the longest first.
-pub(super) fn of_pod(pod: &PodStory) -> Vec<Total> {
+pub(super) fn of_pod(pod: &PodHistory) -> Vec<Total> {
     totals(pod.waits.iter().map(|wait| {
         let (kind, cause) = of_reason(&wait.reason, None);
         (kind, cause, wait.to.since(wait.from))
@@ -82,13 +82,13 @@ pub(super) fn of_pod(pod: &PodStory) -> Vec<Total> {
 }
 
 /// The kind and the words of a part of the path.
-pub(super) fn of_part(story: &Story, part: &Part) -> (Kind, String) {
+pub(super) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
     match &part.pod {
         Some((pod, owner, reason)) => {
             let who = owner.clone().unwrap_or_else(|| pod.to_string());
             of_reason(reason, Some(&who))
         }
-        None if part.to == story.ended => {
+        None if part.to == history.ended => {
             let text = "the end: hooks, volumes and a last look at the node";
             (Kind::Host, text.to_owned())
         }

@@ -1,7 +1,7 @@
 //! A report as one page that needs no script and no other file.
 
 use scupper_engine::{HumanDuration, Time};
-use scupper_recording::PodStory;
+use scupper_recording::PodHistory;
 
 use super::causes::{self, Kind};
 use super::text::{SHOWN, few, gone, sentence, wave};
@@ -22,7 +22,7 @@ pub(super) fn page(report: &Report) -> String {
     if report.took_long() {
         path(&mut out, report);
     }
-    if !report.story.pods.is_empty() {
+    if !report.history.pods.is_empty() {
         pods(&mut out, report);
     }
     out.push_str("</main>\n</body>\n</html>\n");
@@ -34,8 +34,8 @@ fn path(out: &mut String, report: &Report) {
     out.push_str("<h2>Why it took so long</h2>\n");
     out.push_str(&format!("<p>{}.</p>\n", escaped(&sentence(report))));
     out.push_str("<div class=\"bar path\" aria-hidden=\"true\">");
-    for part in &report.story.path {
-        let (kind, cause) = causes::of_part(&report.story, part);
+    for part in &report.history.path {
+        let (kind, cause) = causes::of_part(&report.history, part);
         span(out, report, kind, &cause, (part.from, part.to));
     }
     out.push_str("</div>\n<table>\n<thead><tr><th>Time</th><th>Cause</th></tr></thead>\n<tbody>\n");
@@ -64,19 +64,19 @@ fn legend(out: &mut String) {
 }
 
 fn pods(out: &mut String, report: &Report) {
-    let waves = report.story.plan.iter().flat_map(|plan| &plan.waves);
+    let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
     let waves: Vec<_> = waves.map(|wave| wave.name.clone()).collect();
     out.push_str(
         "<h2>Pods</h2>\n<table class=\"pods\">\n<thead><tr><th>Pod</th><th>Wave</th><th>Gone after</th>\
          <th class=\"chart\" aria-hidden=\"true\">Time</th><th>Waited for</th></tr></thead>\n<tbody>\n",
     );
-    for pod in &report.story.pods {
+    for pod in &report.history.pods {
         row(out, report, &waves, pod);
     }
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn row(out: &mut String, report: &Report, waves: &[String], pod: &PodStory) {
+fn row(out: &mut String, report: &Report, waves: &[String], pod: &PodHistory) {
     out.push_str(&format!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"time\">{}</td>\
          <td class=\"chart\" aria-hidden=\"true\"><div class=\"bar\">",
@@ -95,12 +95,12 @@ fn row(out: &mut String, report: &Report, waves: &[String], pod: &PodStory) {
 /// A part of a bar that is as wide as the drain was long.
 fn span(out: &mut String, report: &Report, kind: Kind, cause: &str, (from, to): (Time, Time)) {
     let whole = report
-        .story
+        .history
         .ended
-        .since(report.story.started)
+        .since(report.history.started)
         .as_secs_f64()
         .max(0.001);
-    let left = from.since(report.story.started).as_secs_f64() / whole * 100.0;
+    let left = from.since(report.history.started).as_secs_f64() / whole * 100.0;
     let width = to.since(from).as_secs_f64() / whole * 100.0;
     out.push_str(&format!(
         "<b class=\"{}\" style=\"left:{left:.2}%;width:{width:.2}%\" title=\"{} {}\"></b>",

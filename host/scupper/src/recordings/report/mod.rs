@@ -18,7 +18,7 @@ use crate::output::{Output, fail, inform, print};
 use scupper_common::clock::rfc3339;
 use scupper_common::text::one_line;
 use scupper_engine::HumanDuration;
-use scupper_recording::{Difference, PodStory, ReadError, Recording, Story};
+use scupper_recording::{Difference, DrainHistory, PodHistory, ReadError, Recording};
 use scupper_report::Format;
 
 /// Bytes of a foreign text.
@@ -51,7 +51,7 @@ impl ReportError {
 /// A recorded drain and what it did.
 struct Report {
     recording: Recording,
-    story: Story,
+    history: DrainHistory,
     totals: Vec<Total>,
 }
 
@@ -82,15 +82,15 @@ fn report(args: &ReportArgs, output: Output) -> Result<(), ReportError> {
 impl Report {
     fn of(path: &Path) -> Result<Self, ReportError> {
         let recording = Recording::read(path)?;
-        let story = Story::of(&recording).map_err(|difference| ReportError::Differs {
+        let history = DrainHistory::of(&recording).map_err(|difference| ReportError::Differs {
             path: path.to_owned(),
             program: one_line(&recording.header.program, TEXT),
             difference,
         })?;
-        let totals = causes::of_drain(&story);
+        let totals = causes::of_drain(&history);
         Ok(Self {
             recording,
-            story,
+            history,
             totals,
         })
     }
@@ -105,7 +105,7 @@ impl Report {
     /// `Drain of worker-1: Drained after 9s`
     fn title(&self) -> String {
         let node = one_line(&self.recording.header.request.node, TEXT);
-        let took = HumanDuration(self.story.ended.since(self.story.started));
+        let took = HumanDuration(self.history.ended.since(self.history.started));
         let end = match &self.recording.end {
             Some(end) => format!("{} after {took}", one_line(&end.outcome, TEXT)),
             None => format!("recorded for {took}, without its end"),
@@ -136,18 +136,18 @@ impl Report {
 
     /// Seconds after the start.
     fn after(&self, at: scupper_engine::Time) -> HumanDuration {
-        HumanDuration(at.since(self.story.started))
+        HumanDuration(at.since(self.history.started))
     }
 
     fn document(&self) -> Value {
         let header = &self.recording.header;
         let seconds = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
-        let pod = |pod: &PodStory| {
+        let pod = |pod: &PodHistory| {
             json!({
                 "pod": pod.pod.to_string(),
                 "owner": pod.owner,
                 "wave": pod.wave,
-                "goneAfterSeconds": pod.gone.map(|gone| gone.since(self.story.started).as_secs_f64()),
+                "goneAfterSeconds": pod.gone.map(|gone| gone.since(self.history.started).as_secs_f64()),
                 "waits": causes::of_pod(pod).iter().map(seconds).collect::<Vec<_>>(),
             })
         };
@@ -158,9 +158,9 @@ impl Report {
             "started": rfc3339(header.wall),
             "outcome": end.map(|end| &end.outcome),
             "message": end.map(|end| &end.text),
-            "seconds": self.story.ended.since(self.story.started).as_secs_f64(),
+            "seconds": self.history.ended.since(self.history.started).as_secs_f64(),
             "waitedFor": self.totals.iter().map(seconds).collect::<Vec<_>>(),
-            "pods": self.story.pods.iter().map(pod).collect::<Vec<_>>(),
+            "pods": self.history.pods.iter().map(pod).collect::<Vec<_>>(),
         })
     }
 }

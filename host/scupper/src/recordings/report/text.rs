@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scupper_common::text::one_line;
 use scupper_engine::HumanDuration;
-use scupper_recording::PodStory;
+use scupper_recording::PodHistory;
 
 use super::causes::{self, Total};
 use super::{Report, TEXT};
@@ -23,22 +23,22 @@ pub(super) fn markdown(report: &Report) -> String {
     if report.took_long() {
         lines.extend([String::new(), format!("{}.", cell(&sentence(report)))]);
     }
-    if !report.story.pods.is_empty() {
-        let waves = report.story.plan.iter().flat_map(|plan| &plan.waves);
+    if !report.history.pods.is_empty() {
+        let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
         let waves: Vec<_> = waves.map(|wave| cell(&wave.name)).collect();
         lines.extend([
             String::new(),
             "| Pod | Wave | Gone after | Waited for |".to_owned(),
             "|---|---|---|---|".to_owned(),
         ]);
-        lines.extend(report.story.pods.iter().map(|pod| row(report, &waves, pod)));
+        lines.extend(report.history.pods.iter().map(|pod| row(report, &waves, pod)));
     }
     lines.join("\n")
 }
 
 /// `Of 31m00s: 22m00s disruption budget pg, 6m00s ending of ReplicaSet web, …`
 pub(super) fn sentence(report: &Report) -> String {
-    let took = HumanDuration(report.story.ended.since(report.story.started));
+    let took = HumanDuration(report.history.ended.since(report.history.started));
     format!("Of {took}: {}", few(&report.totals))
 }
 
@@ -63,7 +63,7 @@ pub(super) fn few(totals: &[Total]) -> String {
     }
 }
 
-fn row(report: &Report, waves: &[String], pod: &PodStory) -> String {
+fn row(report: &Report, waves: &[String], pod: &PodHistory) -> String {
     format!(
         "| {} | {} | {} | {} |",
         cell(&pod.pod.to_string()),
@@ -74,7 +74,7 @@ fn row(report: &Report, waves: &[String], pod: &PodStory) -> String {
 }
 
 /// `2 low priority`
-pub(super) fn wave(waves: &[String], pod: &PodStory) -> String {
+pub(super) fn wave(waves: &[String], pod: &PodHistory) -> String {
     let Some(number) = pod.wave else {
         return "none".to_owned();
     };
@@ -82,7 +82,7 @@ pub(super) fn wave(waves: &[String], pod: &PodStory) -> String {
     format!("{number} {name}").trim_end().to_owned()
 }
 
-pub(super) fn gone(report: &Report, pod: &PodStory) -> String {
+pub(super) fn gone(report: &Report, pod: &PodHistory) -> String {
     pod.gone
         .map_or_else(|| "still there".to_owned(), |gone| report.after(gone).to_string())
 }

@@ -17,7 +17,7 @@ use scupper_driver::{
     DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack, resolve_nodes,
     run_locally,
 };
-use scupper_recording::Place;
+use scupper_recording::RecordingTarget;
 use scupper_report::{Format, LeasedDrain, NodeStatus};
 
 /// How often the node's Lease is read while the end is waited for.
@@ -262,7 +262,7 @@ async fn roll_back(
         board: None,
         lease_namespace: options.lease_namespace.clone(),
         traces: None,
-        recordings: Place::Nowhere,
+        recordings: RecordingTarget::Nowhere,
         clock: options.clock,
         compiler: None,
     };

@@ -297,7 +297,7 @@ fn spawn(folder: &Path, node: &str, root: &Path) -> Child {
             "cache",
             "--state-dir",
             "state",
-            "--record",
+            "--recordings",
             RECORDINGS,
         ])
         .current_dir(folder)

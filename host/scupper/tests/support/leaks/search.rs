@@ -59,6 +59,14 @@ fn forms(value: &str) -> Vec<String> {
     for piece in [&value[..PIECE], &value[value.len() - PIECE..]] {
         forms.push(piece.to_owned());
         forms.push(piece.replace('/', "\\/"));
+        // As serde writes a `Vec<u8>` in JSON.
+        forms.push(
+            piece
+                .bytes()
+                .map(|byte| byte.to_string())
+                .collect::<Vec<_>>()
+                .join(","),
+        );
         for before in ["", "%", "\\u00"] {
             forms.push(hex(piece, before));
             forms.push(hex(piece, before).to_uppercase().replace("\\U", "\\u"));

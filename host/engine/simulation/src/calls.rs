@@ -1,4 +1,4 @@
-//! All that the engines of a world were told and what they commanded, for whoever plays it again.
+//! Every call of the engines of a world, so that a test can repeat them.
 
 use std::collections::BTreeSet;
 
@@ -22,22 +22,22 @@ pub struct Process {
 /// A call of the engine.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// It was told what the Lease says.
+    /// What the Lease says.
     Recall(ToUndo, BTreeSet<String>),
-    /// It was told an event.
+    /// An event.
     Event(Time, Event),
-    /// It was told that a timer has ended.
+    /// The end of a timer.
     Timeout(Time),
     /// It gave a command.
     Command(Command),
 }
 
-/// The processes of a world; `None`: nobody wants to know.
-pub(crate) type Tape = Option<Vec<Process>>;
+/// The processes of a world; `None`: no test needs them.
+pub(crate) type ProcessCalls = Option<Vec<Process>>;
 
 /// Adds a step to the last process.
-pub(crate) fn add(tape: &mut Tape, step: impl FnOnce() -> Step) {
-    if let Some(process) = tape.as_mut().and_then(|processes| processes.last_mut()) {
+pub(crate) fn add(calls: &mut ProcessCalls, step: impl FnOnce() -> Step) {
+    if let Some(process) = calls.as_mut().and_then(|processes| processes.last_mut()) {
         process.steps.push(step());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scupper_engine::{PodRef, Reason, Time};
 
-use super::{PodStory, Story};
+use super::{DrainHistory, PodHistory};
 
 /// A time in which the drain as a whole waited for one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub struct Part {
 }
 
 /// The parts, from begin to end.
-pub(super) fn of(story: &Story) -> Vec<Part> {
+pub(super) fn of(history: &DrainHistory) -> Vec<Part> {
     let mut parts = Vec::new();
-    let mut at = story.ended;
-    let mut next = last(story);
+    let mut at = history.ended;
+    let mut next = last(history);
     // A jump goes to the pod that made room; twice to the same one would go round in circles.
     let mut seen = BTreeSet::new();
     while let Some(pod) = next.take() {
@@ -34,13 +34,13 @@ pub(super) fn of(story: &Story) -> Vec<Part> {
             if wait.from >= at {
                 continue;
             }
-            let made_room = |other: &PodStory| match wait.reason {
+            let made_room = |other: &PodHistory| match wait.reason {
                 Reason::WaveNotStarted { .. } => other.wave < pod.wave,
                 Reason::ParallelLimit => true,
                 _ => false,
             };
-            let made_room = |other: &&PodStory| !seen.contains(&other.pod.uid) && made_room(other);
-            next = last_gone(story.pods.iter().filter(made_room), wait.from, at);
+            let made_room = |other: &&PodHistory| !seen.contains(&other.pod.uid) && made_room(other);
+            next = last_gone(history.pods.iter().filter(made_room), wait.from, at);
             if next.is_some() {
                 break;
             }
@@ -49,7 +49,7 @@ pub(super) fn of(story: &Story) -> Vec<Part> {
             at = wait.from;
         }
     }
-    push(&mut parts, story.started, at, None);
+    push(&mut parts, history.started, at, None);
     parts.reverse();
     parts
 }
@@ -61,14 +61,14 @@ fn push(parts: &mut Vec<Part>, from: Time, to: Time, pod: Option<(PodRef, Option
 }
 
 /// The pod that the drain waited for last: one that is still there, or the last one that was gone.
-fn last(story: &Story) -> Option<&PodStory> {
-    let still_there = |pod: &&PodStory| pod.gone.is_none();
-    let there = story.pods.iter().find(still_there);
-    there.or_else(|| story.pods.iter().max_by_key(|pod| pod.gone))
+fn last(history: &DrainHistory) -> Option<&PodHistory> {
+    let still_there = |pod: &&PodHistory| pod.gone.is_none();
+    let there = history.pods.iter().find(still_there);
+    there.or_else(|| history.pods.iter().max_by_key(|pod| pod.gone))
 }
 
 /// The one that was gone last in this time.
-fn last_gone<'a>(pods: impl Iterator<Item = &'a PodStory>, from: Time, to: Time) -> Option<&'a PodStory> {
-    let in_time = |pod: &&PodStory| pod.gone.is_some_and(|gone| from < gone && gone <= to);
+fn last_gone<'a>(pods: impl Iterator<Item = &'a PodHistory>, from: Time, to: Time) -> Option<&'a PodHistory> {
+    let in_time = |pod: &&PodHistory| pod.gone.is_some_and(|gone| from < gone && gone <= to);
     pods.filter(in_time).max_by_key(|pod| pod.gone)
 }

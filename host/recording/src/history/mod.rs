@@ -15,7 +15,7 @@ use crate::replay::{Difference, replay_watched};
 
 /// A recorded drain.
 #[derive(Clone, Debug)]
-pub struct Story {
+pub struct DrainHistory {
     /// When it began.
     pub started: Time,
     /// When it ended, or its recording.
@@ -23,14 +23,14 @@ pub struct Story {
     /// Its last plan.
     pub plan: Option<Plan>,
     /// Its pods by name: those that were to leave.
-    pub pods: Vec<PodStory>,
+    pub pods: Vec<PodHistory>,
     /// What the drain waited for, from its begin to its end without a gap.
     pub path: Vec<Part>,
 }
 
 /// A pod that was to leave.
 #[derive(Clone, Debug)]
-pub struct PodStory {
+pub struct PodHistory {
     /// The pod.
     pub pod: PodRef,
     /// Its controller, such as `ReplicaSet web`.
@@ -54,7 +54,7 @@ pub struct Wait {
     pub reason: Reason,
 }
 
-impl Story {
+impl DrainHistory {
     /// Tells it by a replay. An uncordon has no pods.
     pub fn of(recording: &Recording) -> Result<Self, Box<Difference>> {
         let mut watcher = Watcher::default();
@@ -66,7 +66,7 @@ impl Story {
             (None, Some((at, _))) => *at,
             (None, None) => started,
         };
-        let mut story = Self {
+        let mut history = Self {
             started,
             ended,
             pods: watcher.pods(ended),
@@ -74,16 +74,16 @@ impl Story {
             path: Vec::new(),
         };
         if recording.header.request.intent == Intent::Drain {
-            story.path = path::of(&story);
+            history.path = path::of(&history);
         }
-        Ok(story)
+        Ok(history)
     }
 }
 
 /// Looks at an engine after each turn.
 #[derive(Default)]
 struct Watcher {
-    pods: BTreeMap<Uid, PodStory>,
+    pods: BTreeMap<Uid, PodHistory>,
     plan: Option<Plan>,
 }
 
@@ -100,10 +100,10 @@ impl Watcher {
             .filter(|(_, reason)| !reason.stays())
             .map(|(pod, reason)| (pod.uid.clone(), (pod, reason)))
             .collect();
-        for story in self.pods.values_mut().filter(|story| story.gone.is_none()) {
-            match waiting.remove(&story.pod.uid) {
-                Some((_, reason)) => story.waits_for(at, reason),
-                None => story.is_gone(at),
+        for history in self.pods.values_mut().filter(|history| history.gone.is_none()) {
+            match waiting.remove(&history.pod.uid) {
+                Some((_, reason)) => history.waits_for(at, reason),
+                None => history.is_gone(at),
             }
         }
         for (uid, (pod, reason)) in waiting {
@@ -114,39 +114,39 @@ impl Watcher {
                 to: at,
                 reason,
             };
-            let story = PodStory {
+            let history = PodHistory {
                 pod,
                 owner: owner.map(|owner| format!("{} {}", owner.kind, owner.name)),
                 wave: None,
                 waits: vec![wait],
                 gone: None,
             };
-            self.pods.insert(uid, story);
+            self.pods.insert(uid, history);
         }
     }
 
     /// Those that were to leave, with their waves.
-    fn pods(&mut self, ended: Time) -> Vec<PodStory> {
+    fn pods(&mut self, ended: Time) -> Vec<PodHistory> {
         let mut pods: Vec<_> = std::mem::take(&mut self.pods).into_values().collect();
         let waves = self.plan.iter().flat_map(|plan| &plan.waves).enumerate();
         let waves: BTreeMap<&Uid, usize> = waves
             .flat_map(|(number, wave)| wave.pods.iter().map(move |pod| (pod, number + 1)))
             .collect();
-        for story in &mut pods {
-            story.wave = waves.get(&story.pod.uid).copied();
-            if story.gone.is_none() {
-                story.until(ended);
+        for history in &mut pods {
+            history.wave = waves.get(&history.pod.uid).copied();
+            if history.gone.is_none() {
+                history.until(ended);
             }
         }
         // Kept pods have a reason from the plan on; before it, every pod has.
-        let leaves = |story: &PodStory| story.wave.is_some() || self.plan.is_none();
+        let leaves = |history: &PodHistory| history.wave.is_some() || self.plan.is_none();
         pods.retain(leaves);
-        pods.sort_by_cached_key(|story| (story.wave, story.pod.to_string()));
+        pods.sort_by_cached_key(|history| (history.wave, history.pod.to_string()));
         pods
     }
 }
 
-impl PodStory {
+impl PodHistory {
     fn until(&mut self, at: Time) {
         if let Some(last) = self.waits.last_mut() {
             last.to = at;
