@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
         "scupper-cluster",
         &["scupper-api", "scupper-common", "scupper-engine"],
     ),
+    ("scupper-cluster-model", &["scupper-engine"]),
     ("scupper-policy-spec", &["scupper-common"]),
     ("scupper-policy-compile", &["scupper-common"]),
     (
@@ -111,6 +112,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "scupper-api",
             "scupper-builder",
             "scupper-cluster",
+            "scupper-cluster-model",
             "scupper-common",
             "scupper-config",
             "scupper-driver",

@@ -83,7 +83,7 @@ impl Assertions {
 
     fn plan_itself(&mut self, form: &PlanForm, plan: &Plan, runner: &ScenarioRunner) {
         let cluster = runner.cluster.lock();
-        let name = |uid| cluster.name_of(uid);
+        let name = |uid| cluster.model.name_of(uid);
         let of = |verdict: Verdict| -> BTreeSet<String> {
             let decisions = plan.decisions.iter();
             decisions
@@ -269,25 +269,25 @@ impl Assertions {
     /// The current state of the cluster.
     pub(super) fn cluster(&mut self, form: &ExpectForm, runner: &ScenarioRunner) {
         let cluster = runner.cluster.lock();
-        self.annotations("the node", &form.annotations, &cluster.node.annotations);
+        self.annotations("the node", &form.annotations, &cluster.model.node.annotations);
         if let Some(cordoned) = form.cordoned
-            && cordoned != cluster.node.unschedulable
+            && cordoned != cluster.model.node.unschedulable
         {
             let text = |cordoned: bool| if cordoned { "cordoned" } else { "not cordoned" };
             self.differ("the node", text(cordoned), text(!cordoned));
         }
         for name in &form.here {
-            if cluster.pod(name).is_none() {
+            if cluster.model.pod(name).is_none() {
                 self.differ(name, "here", "gone");
             }
         }
         for name in &form.gone {
-            if cluster.pod(name).is_some() {
+            if cluster.model.pod(name).is_some() {
                 self.differ(name, "gone", "here");
             }
         }
         for (name, expected) in &form.pods {
-            match cluster.pod(name) {
+            match cluster.model.pod(name) {
                 Some(pod) => self.annotations(name, &expected.annotations, &pod.annotations),
                 None => self.differ(name, "here", "gone"),
             }

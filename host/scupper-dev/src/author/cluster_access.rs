@@ -58,11 +58,11 @@ impl ClusterAccess for SharedCluster {
     }
 
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
-        self.act(|cluster| Ok(cluster.seen_node()))
+        self.act(|cluster| Ok(cluster.model.seen_node()))
     }
 
     fn pods<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Vec<Pod>, AccessError>> {
-        self.act(|cluster| Ok(cluster.pods().cloned().collect()))
+        self.act(|cluster| Ok(cluster.model.pods().cloned().collect()))
     }
 
     fn annotate_node<'a>(
@@ -72,7 +72,9 @@ impl ClusterAccess for SharedCluster {
         value: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), AccessError>> {
         self.act(move |cluster| {
-            let _version = cluster.change_node(|node| annotate(&mut node.annotations, key, value));
+            let _version = cluster
+                .model
+                .change_node(|node| annotate(&mut node.annotations, key, value));
             Ok(())
         })
     }
@@ -91,7 +93,7 @@ impl ClusterAccess for SharedCluster {
                 annotate(&mut found.annotations, key, value);
                 Ok(())
             };
-            match cluster.change_pod(&pod.to_string(), None, change)? {
+            match cluster.model.change_pod(&pod.to_string(), None, change)? {
                 true => Ok(()),
                 false => Err(AccessError::NotFound(format!("pod {pod}"))),
             }

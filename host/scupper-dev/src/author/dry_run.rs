@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use scupper_cluster_model::PodTimes;
 use scupper_engine::{
     HookPhase, HookStep, Intent, Outcome, Plan, Pod, Request, Settings, StepOutcome, Subject, Time,
 };
@@ -62,10 +63,10 @@ impl DryRun {
     ) -> Result<Self, PolicyLoadError> {
         let mut cluster = MemoryCluster::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {
-            cluster.add_pod(pod, None);
+            cluster.model.add_pod(pod, PodTimes::default());
         }
         for budget in snapshot.budgets {
-            cluster.set_budget(budget);
+            cluster.model.set_budget(budget);
         }
         (cluster.facts, cluster.elsewhere) = (snapshot.facts, snapshot.elsewhere);
         Self::on(workbench, spec, cluster, settings, None).await
@@ -85,8 +86,8 @@ impl DryRun {
             hooks: FailurePolicy::Refuse,
             ..spec.on_failure
         };
-        let start = cluster.now;
-        let (node, trigger) = (cluster.node.name.clone(), cluster.trigger_or("command"));
+        let start = cluster.model.now;
+        let (node, trigger) = (cluster.model.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);
         let policy = spec.name.clone();
         let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &cluster).await;
@@ -128,8 +129,12 @@ impl DryRun {
         let _stop = self.runner.go(&Until::Planned, self.start + AT_MOST).await;
         let (node, pods, budgets) = {
             let cluster = self.runner.cluster.lock();
-            let pods = cluster.pods().cloned().collect();
-            (cluster.node.name.clone(), pods, cluster.budgets.clone())
+            let pods = cluster.model.pods().cloned().collect();
+            (
+                cluster.model.node.name.clone(),
+                pods,
+                cluster.model.budgets.clone(),
+            )
         };
         let result = match (&self.runner.plan, &self.runner.outcome) {
             (Some(plan), _) => Ok(plan.clone()),
@@ -226,7 +231,7 @@ impl DryRun {
     /// The pod of this name, or the wave, as a hook's subject.
     pub(crate) fn subject(&self, of: Option<&str>) -> Subject {
         let Some(of) = of else { return Subject::Node };
-        match self.runner.cluster.lock().pod(of) {
+        match self.runner.cluster.lock().model.pod(of) {
             Some(pod) => Subject::Pod(pod.id.uid.clone()),
             None => Subject::Wave(of.to_owned()),
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_api::facts::{FactObject, Peer};
+use scupper_cluster_model::PodTimes;
 use scupper_engine::{Answer, Budget, Event, EvictAnswer, Intent, Node, Pod, Settings, Task, Time, Uid};
 use scupper_recording::{Input, Recording, Turn};
 use thiserror::Error;
@@ -85,10 +86,13 @@ impl RecordedCluster {
     pub(super) fn cluster(&self) -> MemoryCluster {
         let mut cluster = MemoryCluster::new(self.start, self.node.clone());
         for (uid, pod) in &self.pods {
-            cluster.add_pod(pod.clone(), self.ends_after.get(uid).copied());
+            cluster.model.add_pod(
+                pod.clone(),
+                PodTimes::ends_after(self.ends_after.get(uid).copied()),
+            );
         }
         for budget in self.budgets.values() {
-            cluster.set_budget(budget.clone());
+            cluster.model.set_budget(budget.clone());
         }
         cluster.facts = self.facts.clone();
         cluster.peers = self.peers.clone();

@@ -84,7 +84,7 @@ pub(super) enum Stop {
 
 impl ScenarioRunner {
     pub(super) fn begin(cluster: SharedCluster, policies: Session, request: Request) -> Self {
-        let now = cluster.lock().now;
+        let now = cluster.lock().model.now;
         let mut runner = Self {
             drain: Drain::new(now, request.clone()),
             cluster,
@@ -105,7 +105,7 @@ impl ScenarioRunner {
     /// The driver dies and restarts.
     pub(super) fn restart(&mut self) {
         let now = self.now();
-        let checkpoint = self.cluster.lock().node.checkpoint.clone();
+        let checkpoint = self.cluster.lock().model.node.checkpoint.clone();
         self.facts = DrainFacts::default();
         self.drain = match checkpoint {
             Some(checkpoint) => Drain::resume(now, self.request.clone(), checkpoint),
@@ -202,12 +202,12 @@ impl ScenarioRunner {
     /// Advances the time without the drain.
     pub(super) fn wait(&self, span: Duration) {
         let mut cluster = self.cluster.lock();
-        let now = cluster.now + span;
-        cluster.advance(now);
+        let now = cluster.model.now + span;
+        cluster.model.advance(now);
     }
 
     pub(super) fn now(&self) -> Time {
-        self.cluster.lock().now
+        self.cluster.lock().model.now
     }
 
     /// Nothing happens now: advances to the next event.
@@ -219,7 +219,7 @@ impl ScenarioRunner {
             });
         }
         let timer = self.drain.poll_timeout().filter(|_| self.outcome.is_none());
-        let due = self.cluster.lock().next_due();
+        let due = self.cluster.lock().model.next_due();
         let next = timer.into_iter().chain(due).min();
         let waits_for_time = matches!(until, Until::Time);
         match next {
@@ -242,21 +242,21 @@ impl ScenarioRunner {
     fn advance(&mut self, to: Time) {
         let now = {
             let mut cluster = self.cluster.lock();
-            cluster.advance(to);
-            cluster.now
+            cluster.model.advance(to);
+            cluster.model.now
         };
         self.drain.handle_timeout(now);
     }
 
     fn handle_first_events(&mut self) {
-        let events = self.cluster.lock().beginning();
+        let events = self.cluster.lock().model.beginning();
         for event in events {
             self.handle(event);
         }
     }
 
     fn handle_new_events(&mut self) -> bool {
-        let events = self.cluster.lock().take_events();
+        let events = self.cluster.lock().model.take_events();
         let heard = !events.is_empty();
         for event in events {
             self.handle(event);
@@ -285,7 +285,7 @@ impl ScenarioRunner {
         );
         let asked = self
             .facts
-            .of_plan(self.drain.chains_begun(), self.cluster.lock().now);
+            .of_plan(self.drain.chains_begun(), self.cluster.lock().model.now);
         let answer = match &task {
             Task::Plan { policy, draft } => Answer::Plan(
                 policy_calls::plan(
@@ -304,7 +304,7 @@ impl ScenarioRunner {
                 let shown = NodeSnapshot::for_hook(&self.drain);
                 policy_calls::step(&self.policies, info, &shown, (step, *state_version)).await
             }
-            task => self.cluster.lock().carry_out(task),
+            task => self.cluster.lock().model.carry_out(task),
         };
         let (sent, emitted) = {
             let mut cluster = self.cluster.lock();
@@ -337,7 +337,7 @@ impl ScenarioRunner {
         match subject {
             Subject::Node => String::new(),
             Subject::Wave(name) => name.clone(),
-            Subject::Pod(uid) => self.cluster.lock().name_of(uid),
+            Subject::Pod(uid) => self.cluster.lock().model.name_of(uid),
         }
     }
 

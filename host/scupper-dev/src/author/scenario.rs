@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scupper_api::facts::FactObject;
+use scupper_cluster_model::PodTimes;
 use scupper_engine::{HumanDuration, Intent, PodRef, Request, Time, whole_millis};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -163,10 +164,10 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     let mut cluster = MemoryCluster::new(beginning, node);
     cluster.elsewhere = elsewhere;
     for pod in pods {
-        cluster.add_pod(pod, None);
+        cluster.model.add_pod(pod, PodTimes::default());
     }
     for budget in budgets {
-        cluster.set_budget(budget);
+        cluster.model.set_budget(budget);
     }
     cluster.facts = facts;
     let mut own_pod = None;
@@ -183,7 +184,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
             let key = (budget.namespace.clone(), budget.name.clone());
             cluster.expected_pods.insert(key, pods);
         }
-        cluster.set_budget(budget);
+        cluster.model.set_budget(budget);
     }
     for form in &form.owners {
         let owner = form.owner();
@@ -210,13 +211,15 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
 
 /// Adds a pod, here or on another node.
 fn add_pod(cluster: &mut MemoryCluster, fields: &PodFields, now: Time) -> Result<PodRef, String> {
-    let here = cluster.node.name.clone();
+    let here = cluster.model.node.name.clone();
     let node = fields.node.as_ref().unwrap_or(&here);
-    let pod = fields.pod(node, cluster.fresh_uid(&fields.name), now)?;
+    let pod = fields.pod(node, cluster.model.fresh_uid(&fields.name), now)?;
     let id = pod.id.clone();
     fields.set_facts(&id, &here, &mut cluster.facts)?;
     if *node == here {
-        cluster.add_pod(pod, fields.ends_after.map(|span| span.0));
+        cluster
+            .model
+            .add_pod(pod, PodTimes::ends_after(fields.ends_after.map(|span| span.0)));
     } else {
         cluster.elsewhere.push(pod);
     }
@@ -238,8 +241,8 @@ fn request(
         name: form.name.clone().unwrap_or_else(|| "maintenance".to_owned()),
         trigger: form.trigger.clone().unwrap_or_else(|| cluster.trigger_or("test")),
         intent: Intent::Drain,
-        node: cluster.node.name.clone(),
-        deadline: settings.time_limit.map(|limit| cluster.now + limit),
+        node: cluster.model.node.name.clone(),
+        deadline: settings.time_limit.map(|limit| cluster.model.now + limit),
         settings: settings.engine,
         policies: policies.infos(),
     }
@@ -344,9 +347,11 @@ impl ScenarioRun {
     fn change_pod(&self, fields: &PodFields) -> Result<bool, String> {
         let (now, mut cluster) = (self.runner.now(), self.runner.cluster.lock());
         let ends_after = fields.ends_after.map(|span| span.0);
-        let found = cluster.change_pod(&fields.name, ends_after, |pod| fields.change(pod, now))?;
-        let pod = cluster.pod(&fields.name).map(|pod| pod.id.clone());
-        let node = cluster.node.name.clone();
+        let found = cluster
+            .model
+            .change_pod(&fields.name, ends_after, |pod| fields.change(pod, now))?;
+        let pod = cluster.model.pod(&fields.name).map(|pod| pod.id.clone());
+        let node = cluster.model.node.name.clone();
         pod.map_or(Ok(()), |pod| fields.set_facts(&pod, &node, &mut cluster.facts))?;
         Ok(found)
     }
@@ -370,7 +375,7 @@ impl ScenarioRun {
                 let _pod = add_pod(&mut cluster, &form.0, now).map_err(wrong)?;
             }
             StepForm::Remove(name) => {
-                if !self.runner.cluster.lock().remove_pod(name) {
+                if !self.runner.cluster.lock().model.remove_pod(name) {
                     return Err(wrong(no_pod(name)));
                 }
             }
@@ -379,11 +384,12 @@ impl ScenarioRun {
                     .runner
                     .cluster
                     .lock()
+                    .model
                     .change_node(|node| form.0.change(node, now));
             }
             StepForm::Budget(form) => {
                 let budget = form.budget().map_err(wrong)?;
-                self.runner.cluster.lock().set_budget(budget);
+                self.runner.cluster.lock().model.set_budget(budget);
             }
             StepForm::Namespace(form) => {
                 let mut cluster = self.runner.cluster.lock();

@@ -1,0 +1,350 @@
+//! A cluster of one node, in memory and in simulated time: the API server, its controllers and the kubelet, as far as a
+//! drain meets them. Scenarios of policies and forecasts play drains on it.
+//!
+//! It is far simpler than `host/simulator`, which speaks HTTP in real time: here a day takes a millisecond. It must not
+//! know what policies ask about, nor what a scenario expects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use scupper_engine::{
+    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task, Time, Uid,
+};
+
+/// How long a pod takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodTimes {
+    /// From the request that it leave until it has terminated, or until the end of its grace period.
+    pub ends_after: Duration,
+    /// From its end until its controller has a replacement ready elsewhere, which its budget counts again.
+    pub replaced_after: Duration,
+}
+
+impl PodTimes {
+    /// The usual times, but for this one if it is known.
+    pub fn ends_after(known: Option<Duration>) -> Self {
+        let usual = Self::default();
+        Self {
+            ends_after: known.unwrap_or(usual.ends_after),
+            ..usual
+        }
+    }
+}
+
+impl Default for PodTimes {
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            ends_after: second,
+            replaced_after: second,
+        }
+    }
+}
+
+/// The cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterModel {
+    /// What time it is.
+    pub now: Time,
+    /// The node.
+    pub node: Node,
+    /// The budgets.
+    pub budgets: Vec<Budget>,
+    pods: BTreeMap<Uid, PodState>,
+    gone: BTreeMap<Uid, PodRef>,
+    /// Scheduled events.
+    due: Vec<(Time, TimedChange)>,
+    /// Pending watch events, in order.
+    events: Vec<Event>,
+    version: u64,
+}
+
+#[derive(Clone, Debug)]
+struct PodState {
+    pod: Pod,
+    times: PodTimes,
+}
+
+#[derive(Clone, Debug)]
+enum TimedChange {
+    /// The kubelet has ended the pod.
+    Gone(Uid),
+    /// Another pod of the budget is ready.
+    Recovers { namespace: String, name: String },
+}
+
+impl ClusterModel {
+    /// With this node, and nothing on it.
+    pub fn new(now: Time, node: Node) -> Self {
+        Self {
+            now,
+            node,
+            budgets: Vec::new(),
+            pods: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            due: Vec::new(),
+            events: Vec::new(),
+            version: 1,
+        }
+    }
+
+    /// The whole state, as a watch begins with it.
+    pub fn beginning(&mut self) -> Vec<Event> {
+        self.events.clear();
+        vec![
+            Event::Node(Some(self.seen_node())),
+            Event::Pods(self.pods().cloned().collect()),
+            Event::Budgets(self.budgets.clone()),
+        ]
+    }
+
+    /// The changes since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The time of the next scheduled event.
+    pub fn next_due(&self) -> Option<Time> {
+        self.due.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Advances the time.
+    pub fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        let (due, later) = std::mem::take(&mut self.due)
+            .into_iter()
+            .partition(|(at, _)| *at <= self.now);
+        self.due = later;
+        let mut due: Vec<(Time, TimedChange)> = due;
+        due.sort_by_key(|(at, _)| *at);
+        for (_, due) in due {
+            match due {
+                TimedChange::Gone(uid) => self.end(&uid),
+                TimedChange::Recovers { namespace, name } => self.recover(&namespace, &name),
+            }
+        }
+    }
+
+    /// The node as the API shows it now.
+    pub fn seen_node(&self) -> Node {
+        Node {
+            cancel: None,
+            resource_version: self.version.to_string(),
+            ..self.node.clone()
+        }
+    }
+
+    /// The pods on the node.
+    pub fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values().map(|living| &living.pod)
+    }
+
+    /// An existing pod, by `namespace/name`.
+    pub fn pod(&self, name: &str) -> Option<&Pod> {
+        self.pods().find(|pod| pod.id.to_string() == name)
+    }
+
+    /// The name of an existing or former pod.
+    pub fn name_of(&self, uid: &Uid) -> String {
+        let living = self.pods.get(uid).map(|living| &living.pod.id);
+        living
+            .or_else(|| self.gone.get(uid))
+            .map_or_else(|| uid.to_string(), PodRef::to_string)
+    }
+
+    /// A UID that no pod of this name has had.
+    pub fn fresh_uid(&self, name: &str) -> String {
+        let named = |pod: &&PodRef| pod.to_string() == name;
+        let before = self.gone.values().filter(named).count();
+        match before {
+            0 => format!("uid-of-{}", name.replace('/', "-")),
+            again => format!("uid-of-{}-{again}", name.replace('/', "-")),
+        }
+    }
+
+    /// The pods that were on it and have ended.
+    pub fn gone(&self) -> impl Iterator<Item = &PodRef> {
+        self.gone.values()
+    }
+
+    /// Adds a pod, or replaces the one with its UID.
+    pub fn add_pod(&mut self, pod: Pod, times: PodTimes) {
+        self.events.push(Event::PodApplied(pod.clone()));
+        self.pods.insert(pod.id.uid.clone(), PodState { pod, times });
+    }
+
+    /// Changes an existing pod, and where given the time until it ends. `false`: there is none of this name.
+    pub fn change_pod<E>(
+        &mut self,
+        name: &str,
+        ends_after: Option<Duration>,
+        change: impl FnOnce(&mut Pod) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let named = |living: &&mut PodState| living.pod.id.to_string() == name;
+        let Some(living) = self.pods.values_mut().find(named) else {
+            return Ok(false);
+        };
+        change(&mut living.pod)?;
+        living.times.ends_after = ends_after.unwrap_or(living.times.ends_after);
+        self.events.push(Event::PodApplied(living.pod.clone()));
+        Ok(true)
+    }
+
+    /// Deletes a pod. `false`: it does not exist.
+    pub fn remove_pod(&mut self, name: &str) -> bool {
+        let uid = self.pod(name).map(|pod| pod.id.uid.clone());
+        if let Some(uid) = &uid {
+            self.end(uid);
+        }
+        uid.is_some()
+    }
+
+    /// Changes the node, and returns its new version.
+    pub fn change_node(&mut self, change: impl FnOnce(&mut Node)) -> String {
+        change(&mut self.node);
+        self.version += 1;
+        self.events.push(Event::Node(Some(self.seen_node())));
+        self.version.to_string()
+    }
+
+    /// Adds a budget, or replaces the one of its name.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.budgets
+            .retain(|other| (&other.namespace, &other.name) != (&budget.namespace, &budget.name));
+        self.events.push(Event::BudgetApplied(budget.clone()));
+        self.budgets.push(budget);
+    }
+
+    /// Performs the engine's task.
+    pub fn carry_out(&mut self, task: &Task) -> Answer {
+        match task {
+            Task::Evict { pod, grace_seconds } => Answer::Evict(self.evict(pod, *grace_seconds)),
+            Task::Delete { pod, grace_seconds } => Answer::Evict(self.delete(pod, *grace_seconds)),
+            Task::ListPods => Answer::Pods(self.pods().cloned().collect()),
+            Task::ListVolumes => Answer::Volumes(Vec::new()),
+            Task::ChooseSurges { .. } => Answer::Surges(SurgePlan::default()),
+            Task::Surge { .. } | Task::TakeBack { .. } => Answer::Rejected {
+                message: "there are no Deployments that could be restarted".to_owned(),
+            },
+            Task::Cordon {
+                checkpoint, version, ..
+            } => self.write(Some(version), |node| {
+                node.unschedulable = true;
+                node.checkpoint = Some(checkpoint.clone());
+            }),
+            Task::Save { checkpoint, .. } => {
+                self.write(None, |node| node.checkpoint = Some(checkpoint.clone()))
+            }
+            Task::Uncordon {
+                checkpoint, version, ..
+            } => self.write(Some(version), |node| {
+                node.unschedulable = false;
+                node.checkpoint.clone_from(checkpoint);
+            }),
+            Task::Forget { .. } => self.write(None, |node| node.checkpoint = None::<Checkpoint>),
+            Task::Plan { .. } | Task::Step { .. } => Answer::Rejected {
+                message: "this is for the policies".to_owned(),
+            },
+        }
+    }
+
+    fn write(&mut self, on: Option<&str>, change: impl FnOnce(&mut Node)) -> Answer {
+        if on.is_some_and(|version| version != self.version.to_string()) {
+            return Answer::WriteConflict;
+        }
+        Answer::Written {
+            version: self.change_node(change),
+        }
+    }
+
+    fn evict(&mut self, pod: &PodRef, grace: Option<u64>) -> EvictAnswer {
+        let Some(living) = self.pods.get(&pod.uid) else {
+            return self.absent(pod);
+        };
+        if living.pod.deletion.is_some() {
+            return EvictAnswer::Accepted;
+        }
+        let selecting = |budget: &&mut Budget| budget.selects(&living.pod);
+        let mut budgets: Vec<&mut Budget> = self.budgets.iter_mut().filter(selecting).collect();
+        let replaced_after = living.times.replaced_after;
+        let recovers = match &mut budgets[..] {
+            [] => None,
+            [budget] if budget.disruptions_allowed > 0 || !living.pod.ready => {
+                if living.pod.ready {
+                    budget.disruptions_allowed -= 1;
+                }
+                self.events.push(Event::BudgetApplied(budget.clone()));
+                living.pod.ready.then(|| TimedChange::Recovers {
+                    namespace: budget.namespace.clone(),
+                    name: budget.name.clone(),
+                })
+            }
+            [budget] => {
+                return EvictAnswer::BudgetExhausted {
+                    budget: budget.name.clone(),
+                    message: format!(
+                        "The disruption budget {} allows none of its pods to go now",
+                        budget.name
+                    ),
+                };
+            }
+            _ => {
+                return EvictAnswer::MoreThanOneBudget {
+                    message: "This pod has more than one PodDisruptionBudget".to_owned(),
+                };
+            }
+        };
+        let answer = self.delete(pod, grace);
+        if let (Some(recovers), Some(gone)) = (recovers, self.ends(&pod.uid)) {
+            self.due.push((gone + replaced_after, recovers));
+        }
+        answer
+    }
+
+    fn delete(&mut self, pod: &PodRef, grace: Option<u64>) -> EvictAnswer {
+        let now = self.now;
+        let Some(living) = self.pods.get_mut(&pod.uid) else {
+            return self.absent(pod);
+        };
+        if living.pod.deletion.is_none() {
+            let grace_seconds = grace.unwrap_or(living.pod.grace_seconds);
+            let at = now + Duration::from_secs(grace_seconds);
+            living.pod.deletion = Some(Deletion { at, grace_seconds });
+            self.events.push(Event::PodApplied(living.pod.clone()));
+            self.due.push((
+                (now + living.times.ends_after).min(at),
+                TimedChange::Gone(pod.uid.clone()),
+            ));
+        }
+        EvictAnswer::Accepted
+    }
+
+    fn ends(&self, uid: &Uid) -> Option<Time> {
+        let this = |due: &&(Time, TimedChange)| matches!(&due.1, TimedChange::Gone(other) if other == uid);
+        self.due.iter().find(this).map(|(at, _)| *at)
+    }
+
+    fn absent(&self, pod: &PodRef) -> EvictAnswer {
+        match self.pod(&pod.to_string()) {
+            Some(_) => EvictAnswer::UidMismatch {
+                message: "the UID in the precondition is of another pod".to_owned(),
+            },
+            None => EvictAnswer::NotFound,
+        }
+    }
+
+    fn end(&mut self, uid: &Uid) {
+        if let Some(living) = self.pods.remove(uid) {
+            self.gone.insert(uid.clone(), living.pod.id);
+            self.events.push(Event::PodDeleted(uid.clone()));
+        }
+    }
+
+    fn recover(&mut self, namespace: &str, name: &str) {
+        let this = |budget: &&mut Budget| budget.namespace == namespace && budget.name == name;
+        if let Some(budget) = self.budgets.iter_mut().find(this) {
+            budget.disruptions_allowed += 1;
+            self.events.push(Event::BudgetApplied(budget.clone()));
+        }
+    }
+}
