@@ -12,6 +12,7 @@
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
 //! * `history`: what each pod waited for, and what the drain as a whole did.
+//! * `times`: how long pods, their replacements and hooks took.
 //!
 //! It must not know the API server, policies' code, or who drains.
 #![deny(missing_docs)]
@@ -23,6 +24,7 @@ mod line;
 mod read;
 mod recorder;
 mod replay;
+mod times;
 
 pub use directory::{Directory, Entry, Limits, ListError, RecordingTarget};
 pub use facts::FactLog;
@@ -31,3 +33,4 @@ pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};
+pub use times::ObservedTimes;

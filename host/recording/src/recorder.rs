@@ -268,7 +268,11 @@ impl Waiting {
         let before = lines.text.len();
         let more: usize = line.iter().map(|part| part.len()).sum();
         let is_long = before == 0 && more > MOST_WAITING;
-        let most = if is_long { LONGEST } else { lines.long + MOST_WAITING };
+        let most = if is_long {
+            LONGEST
+        } else {
+            lines.long + MOST_WAITING
+        };
         if before + more > most {
             let why =
                 format!("a line of {more} bytes, and {before} bytes that wait for the disk, are too much");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scupper_api::facts::{FactObject, Peer};
 use scupper_cluster_model::PodTimes;
-use scupper_engine::{Answer, Budget, Event, EvictAnswer, Intent, Node, Pod, Settings, Task, Time, Uid};
-use scupper_recording::{Input, Recording, Turn};
+use scupper_engine::{Budget, Event, Intent, Node, Pod, Settings, Time, Uid};
+use scupper_recording::{Input, ObservedTimes, Recording, Turn};
 use thiserror::Error;
 
 use super::fact_objects::FactObjects;
@@ -65,6 +65,7 @@ impl RecordedCluster {
             return Err(NotPlayable::TooShort);
         };
         let (facts, peers) = facts(recording);
+        let endings = ObservedTimes::of(recording).endings.into_iter();
         Ok(Self {
             start: header.at,
             limit: header.request.deadline.map(|deadline| deadline.since(header.at)),
@@ -72,7 +73,7 @@ impl RecordedCluster {
             node,
             pods,
             budgets,
-            ends_after: ends_after(recording),
+            ends_after: endings.map(|(pod, took)| (pod.id.uid, took)).collect(),
             facts,
             peers,
         })
@@ -170,38 +171,4 @@ fn facts(recording: &Recording) -> (FactObjects, Vec<Peer>) {
         }
     }
     (facts, peers.into_values().collect())
-}
-
-/// The time from the first request that a pod leave until it was gone, of those that the drain saw leave.
-fn ends_after(recording: &Recording) -> BTreeMap<Uid, Duration> {
-    let mut asked: BTreeMap<Uid, Time> = BTreeMap::new();
-    let mut took = BTreeMap::new();
-    let mut requests = BTreeMap::new();
-    for turn in &recording.turns {
-        for (at, input) in &turn.inputs {
-            let Input::Event(event) = input else { continue };
-            match event.as_ref() {
-                Event::Answer(id, Answer::Evict(EvictAnswer::Accepted)) => {
-                    if let Some(uid) = requests.remove(&id.0) {
-                        asked.entry(uid).or_insert(*at);
-                    }
-                }
-                Event::PodApplied(pod) if pod.deletion.is_some() => {
-                    asked.entry(pod.id.uid.clone()).or_insert(*at);
-                }
-                Event::PodDeleted(uid) => {
-                    if let Some(since) = asked.get(uid) {
-                        took.insert(uid.clone(), at.since(*since));
-                    }
-                }
-                _ => {}
-            }
-        }
-        for command in &turn.commands {
-            if let Task::Evict { pod, .. } | Task::Delete { pod, .. } = &command.task {
-                requests.insert(command.id.0, pod.uid.clone());
-            }
-        }
-    }
-    took
 }

@@ -1,0 +1,123 @@
+//! How a drain will probably go: the engine plays the planned drain many times on a cluster in memory, each time with other
+//! times for pods to end, replacements to be ready and hooks to finish, drawn from those of recorded drains.
+//!
+//! ```text
+//!   recordings ──► learned ──┐
+//!   plan, pods, budgets ─────┴─► play (engine, cluster model), many times ──► Forecast
+//! ```
+//!
+//! It must not know clusters, policies' code, or who asks.
+#![deny(missing_docs)]
+
+mod learned;
+mod play;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use scupper_engine::{Budget, HookPhase, Node, Plan, Pod, PodRef, Request, Time, Uid};
+use scupper_recording::DrainHistory;
+
+pub use learned::{Learned, READY_WITHIN, Workload};
+
+use play::{Play, Played};
+
+/// The drain that was planned, as the cluster is now.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// When it begins.
+    pub at: Time,
+    /// What was asked for.
+    pub request: Request,
+    /// The node.
+    pub node: Node,
+    /// Its pods.
+    pub pods: Vec<Pod>,
+    /// All budgets.
+    pub budgets: Vec<Budget>,
+    /// The agreed plan.
+    pub plan: Plan,
+}
+
+/// What many plays have shown.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// How many there were.
+    pub plays: usize,
+    /// How long those took that drained the node, the shortest first.
+    pub drained: Vec<Duration>,
+    /// How the others ended, in one word, and how many of them.
+    pub other_ends: BTreeMap<String, usize>,
+    /// Pods that left in none of them.
+    pub never: Vec<PodRef>,
+    /// The drain in the middle, from the quickest to the slowest; `None`: the engine did not repeat it.
+    pub typical: Option<DrainHistory>,
+    /// What it rests on.
+    pub basis: Basis,
+}
+
+/// What was known of the times, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Basis {
+    /// How many recorded drains were read.
+    pub recordings: usize,
+    /// Workloads with pods to leave whose times are known.
+    pub known_workloads: usize,
+    /// Those whose times are not, and how many pods of them leave: each ends between a second and its grace period.
+    pub unknown_workloads: Vec<(Workload, usize)>,
+    /// Budgets of these pods without a known time until a replacement is ready: [`READY_WITHIN`] is assumed.
+    pub unknown_budgets: Vec<String>,
+    /// Hooks without a known time: they take none.
+    pub unknown_hooks: Vec<(String, HookPhase)>,
+}
+
+impl Forecast {
+    /// Plays the drain so many times. The same input gives the same result.
+    pub fn of(situation: &Situation, learned: &Learned, plays: usize) -> Self {
+        let play = Play::of(situation, learned);
+        let mut all: Vec<(usize, Played)> = (0..plays).map(|seed| (seed, play.run(seed as u64))).collect();
+        all.sort_by_key(|(seed, played)| (!played.is_drained, played.took, *seed));
+        let middle = all.get(all.len() / 2).map(|(seed, _)| *seed);
+        let mut other_ends = BTreeMap::new();
+        for (_, played) in all.iter().filter(|(_, played)| !played.is_drained) {
+            *other_ends.entry(played.end.clone()).or_default() += 1;
+        }
+        Self {
+            plays,
+            drained: all
+                .iter()
+                .filter(|(_, played)| played.is_drained)
+                .map(|(_, played)| played.took)
+                .collect(),
+            other_ends,
+            never: never(situation, &all),
+            typical: middle.and_then(|seed| play.history(seed as u64)),
+            basis: play.basis(),
+        }
+    }
+
+    /// The time within which this share of all plays has drained the node, if so many do.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let place = (self.plays as f64 * share).ceil() as usize;
+        self.drained.get(place.max(1) - 1).copied()
+    }
+
+    /// The share of the plays that drain the node.
+    pub fn likelihood(&self) -> f64 {
+        self.drained.len() as f64 / self.plays.max(1) as f64
+    }
+}
+
+/// The pods that were there at the end of every play.
+fn never(situation: &Situation, all: &[(usize, Played)]) -> Vec<PodRef> {
+    let mut left: Option<BTreeSet<Uid>> = None;
+    for (_, played) in all {
+        left = Some(match left {
+            None => played.left.clone(),
+            Some(left) => &left & &played.left,
+        });
+    }
+    let left = left.unwrap_or_default();
+    let pods = situation.pods.iter().filter(|pod| left.contains(&pod.id.uid));
+    pods.map(|pod| pod.id.clone()).collect()
+}
