@@ -22,6 +22,9 @@ pub use learned::{Learned, READY_WITHIN, Workload};
 
 use play::{Play, Played};
 
+/// The end of a play that has none: nothing would change any more, or not within a week.
+pub const NO_END: &str = "no end";
+
 /// The drain that was planned, as the cluster is now.
 #[derive(Clone, Debug)]
 pub struct Situation {

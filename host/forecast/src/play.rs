@@ -13,7 +13,7 @@ use scupper_engine::{
 use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn};
 
 use crate::learned::{Learned, Times, Workload};
-use crate::{Basis, Situation};
+use crate::{Basis, NO_END, Situation};
 
 /// The policy that has made the plan; the others only have their hooks.
 const PLANNER: &str = "forecast";
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
             end: self
                 .outcome
                 .as_ref()
-                .map_or_else(|| "no end".to_owned(), |outcome| outcome.name().to_owned()),
+                .map_or_else(|| NO_END.to_owned(), |outcome| outcome.name().to_owned()),
             took: self.model.now.since(self.play.situation.at),
             left: left.filter(|uid| leaves(plan, uid)).cloned().collect(),
         }

@@ -13,6 +13,7 @@ use crate::completion::CompletionArgs;
 use crate::config::ConfigCommand;
 use crate::dev_program::Forwarded;
 use crate::doctor::DoctorArgs;
+use crate::forecast::ForecastArgs;
 use crate::man::ManArgs;
 use crate::node::{CancelArgs, DrainNodesArgs, DryRun, PlanArgs, StatusArgs, UncordonArgs};
 use crate::output::OutputArgs;
@@ -56,6 +57,10 @@ const PLAN_EXAMPLES: &str = "\
 Examples:
   scupper plan worker-1                     exit code 5: it would be refused, or not end
   scupper plan -l pool=gpu --as-driver      as the drivers of these nodes would drain them";
+const FORECAST_EXAMPLES: &str = "\
+Examples:
+  scupper forecast worker-1 --timeout 30m                   how often this limit would hold
+  scupper forecast -l pool=gpu --recordings recordings/     with the times of recorded drains";
 const DRAIN_EXAMPLES: &str = "\
 Examples:
   scupper drain worker-1 --ignore-daemonsets
@@ -90,6 +95,9 @@ pub enum Command {
     /// Show what a drain would do; change nothing
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
+    /// Foretell how long a drain would take and what it would wait for; change nothing
+    #[command(after_help = FORECAST_EXAMPLES)]
+    Forecast(ForecastArgs),
     /// Drain nodes, by the driver on the node if there is one, otherwise from here
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainNodesArgs),
@@ -144,6 +152,7 @@ impl Command {
     pub(super) const fn cluster(&self) -> Option<&ClusterArgs> {
         match self {
             Self::Plan(args) => Some(&args.cluster),
+            Self::Forecast(args) => Some(&args.cluster),
             Self::Drain(args) => Some(&args.cluster),
             Self::Uncordon(args) => Some(&args.cluster),
             Self::Cancel(args) => Some(&args.cluster),
@@ -178,6 +187,7 @@ impl Command {
     pub(super) fn prints_results(&self) -> bool {
         match self {
             Self::Plan(_)
+            | Self::Forecast(_)
             | Self::Status(_)
             | Self::Doctor(_)
             | Self::Cancel(_)

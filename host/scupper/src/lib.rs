@@ -16,6 +16,7 @@ mod doctor;
 #[cfg(test)]
 mod error_texts;
 mod exit;
+mod forecast;
 mod man;
 mod node;
 mod options;

@@ -157,6 +157,7 @@ impl DryRun {
             not_ready: None,
             answers: None,
             with_flags: None,
+            drain: None,
         }
     }
 

@@ -9,14 +9,15 @@ use scupper_engine::{
 };
 use serde_json::{Value, json};
 
-use super::args::{DrainRequestName, PlanArgs};
+use super::args::{DrainRequestName, NodesArgs, PlanArgs};
 use super::options::{self, Draining};
 use super::plan_scenario::{self, Made};
 use crate::Exit;
-use crate::args::ClusterArgs;
+use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{fail, failed, inform, print, print_lines, wrong_options};
+use crate::setting_flags::{SettingFlags, Terminal};
 use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
@@ -47,6 +48,23 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
         },
         Err(error) => wrong_options(&error),
     }
+}
+
+/// The plans of some nodes by command.
+pub(crate) fn options_of(
+    chosen: &NodesArgs,
+    as_driver: bool,
+    flags: &SettingFlags<Terminal>,
+    policies: &PolicyArgs,
+    cluster: &ClusterArgs,
+) -> Result<PlanOptions, OptionsError> {
+    let defaults = match as_driver {
+        true => GivenSettings::default(),
+        false => GivenSettings::of_kubectl(),
+    };
+    let draining = options::draining(flags, policies, defaults)?;
+    let target = PlanTarget::Nodes(options::nodes(chosen)?);
+    Ok(plan_options(target, draining, as_driver, cluster))
 }
 
 /// What to plan. A DrainRequest has a time limit of its own.

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use scupper_driver::NodeSelection;
 use scupper_recording::{Directory, Limits, RecordingTarget};
 
+use crate::args::PolicyArgs;
 use crate::options::{OptionsError, Problems, state_dir};
 use crate::policy::DriverArgs;
 
@@ -114,6 +115,12 @@ fn limits(text: &str) -> Result<Limits, String> {
         }
     }
     Ok(limits)
+}
+
+/// The directory that is given, or that of a driver with these options.
+pub(crate) fn directory_of(given: Option<PathBuf>, driver: &PolicyArgs) -> Option<Directory> {
+    let state = state_dir(driver.state_dir.as_deref(), driver.policy_cache.as_deref());
+    directory(given, state).map(|path| Directory::new(path, None))
 }
 
 fn directory(given: Option<PathBuf>, state: Option<PathBuf>) -> Option<PathBuf> {

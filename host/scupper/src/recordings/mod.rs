@@ -5,7 +5,9 @@ mod drains;
 mod replay;
 mod report;
 
+pub(crate) use args::directory_of as directory;
 pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReplayArgs, ReportArgs};
 pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
 pub(crate) use report::run as report;
+pub(crate) use report::{Total, few, waits_of};

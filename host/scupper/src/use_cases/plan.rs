@@ -82,6 +82,8 @@ pub struct Planned {
     pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
     /// Where flags are missing: these, and what a drain with them would do.
     pub with_flags: Option<(Vec<&'static str>, Box<Self>)>,
+    /// What was asked of the engine, and the node as it saw it; `None`: no cluster was read.
+    pub drain: Option<(Request, Node)>,
 }
 
 impl Planned {
@@ -294,6 +296,7 @@ async fn dry_run(
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
                 with_flags: None,
+                drain: drain.node().map(|node| (drain.request().clone(), node.clone())),
             });
         }
         let event = match drain.poll_command() {

@@ -25,6 +25,7 @@ mod events;
 mod few_rights;
 mod flags;
 mod forcing;
+mod forecasting;
 mod foreign_objects;
 #[expect(dead_code, reason = "other suites list the guests")]
 #[path = "../support/guests.rs"]

@@ -117,6 +117,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         not_ready: None,
         answers: None,
         with_flags: None,
+        drain: None,
     }
 }
 

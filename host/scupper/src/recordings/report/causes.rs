@@ -8,7 +8,7 @@ use scupper_recording::{DrainHistory, Part, PodHistory};
 
 /// A kind of cause, with a colour of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Hook,
     Budget,
     Ending,
@@ -30,7 +30,7 @@ impl Kind {
     ];
 
     /// As a class in HTML.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Hook => "hook",
             Self::Budget => "budget",
@@ -58,14 +58,14 @@ impl Kind {
 
 /// One cause and how long it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Total {
-    pub(super) kind: Kind,
-    pub(super) cause: String,
-    pub(super) took: Duration,
+pub(crate) struct Total {
+    pub(crate) kind: Kind,
+    pub(crate) cause: String,
+    pub(crate) took: Duration,
 }
 
 /// What the drain as a whole waited for, the longest first.
-pub(super) fn of_drain(history: &DrainHistory) -> Vec<Total> {
+pub(crate) fn of_drain(history: &DrainHistory) -> Vec<Total> {
     let parts = history.path.iter();
     totals(parts.map(|part| {
         let (kind, cause) = of_part(history, part);

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use self::causes::Total;
+pub(crate) use self::causes::{Total, of_drain as waits_of};
+pub(crate) use self::text::few;
 use super::args::ReportArgs;
 use crate::exit::Exit;
 use crate::output::{Output, fail, inform, print};

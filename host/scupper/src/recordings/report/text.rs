@@ -43,7 +43,7 @@ pub(super) fn sentence(report: &Report) -> String {
 }
 
 /// The longest ones, and what they leave.
-pub(super) fn few(totals: &[Total]) -> String {
+pub(crate) fn few(totals: &[Total]) -> String {
     let long = totals
         .iter()
         .filter(|total| total.took >= SHOWN)

@@ -1,0 +1,31 @@
+//! What can be typed for a forecast.
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+
+use crate::args::{ClusterArgs, PolicyArgs};
+use crate::node::NodesArgs;
+use crate::setting_flags::{SettingFlags, Terminal};
+
+/// `scupper forecast`
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("names", |names| names.required_unless_present("selector")))]
+pub struct ForecastArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Use the driver's defaults: keep DaemonSet pods, delete emptyDir data
+    #[arg(long)]
+    pub as_driver: bool,
+    /// Recorded drains to learn times from [default: `recordings` in --state-dir]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    pub recordings: Option<PathBuf>,
+    /// How often to play the drain
+    #[arg(long, default_value = "200", value_name = "NUMBER")]
+    pub plays: NonZeroU16,
+    #[command(flatten)]
+    pub drain: SettingFlags<Terminal>,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}

@@ -1,0 +1,141 @@
+//! `scupper forecast`: how a drain would probably go. The plan is made as by `scupper plan`, which changes nothing; then it is
+//! played many times, without a cluster and without policies.
+
+mod args;
+mod text;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::node;
+use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
+use crate::recordings::{self, Total};
+use crate::use_cases::{self, Planned};
+use scupper_forecast::{Forecast, Learned, Situation};
+use scupper_recording::{ListError, ObservedTimes, Recording};
+use scupper_report::Format;
+
+pub(crate) use args::ForecastArgs;
+
+/// What became of a node.
+struct Foreseen {
+    node: String,
+    /// `Err`: why no drain would begin.
+    forecast: Result<Forecast, String>,
+    /// The drain's time limit.
+    limit: Option<std::time::Duration>,
+}
+
+pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
+    let options = match node::plan_options_of(
+        &args.nodes,
+        args.as_driver,
+        &args.drain,
+        &args.policies,
+        &args.cluster,
+    ) {
+        Ok(options) => options,
+        Err(error) => return wrong_options(&error),
+    };
+    let limit = options.settings.time_limit;
+    let learned = match learned(args) {
+        Ok(learned) => learned,
+        Err(error) => return fail(&error, Exit::Config),
+    };
+    let plans = match use_cases::plan(options).await {
+        Ok(plans) => plans,
+        Err(error) => return failed(&error),
+    };
+    if plans.is_empty() {
+        inform("no node has these labels");
+    }
+    let mut exit = Exit::Done;
+    let mut all = Vec::new();
+    for planned in plans {
+        if let Err(outcome) = &planned.result {
+            exit = exit.and(Exit::of(outcome));
+        }
+        all.push(foresee(planned, &learned, usize::from(args.plays.get()), limit));
+    }
+    print(&match output.format() {
+        Format::Human => all.iter().map(text::of).collect::<Vec<_>>().join("\n"),
+        Format::Json => output.document(&json!({"forecasts": all.iter().map(document).collect::<Vec<_>>()})),
+    });
+    exit.into()
+}
+
+/// What recorded drains have shown; those that cannot be read are named.
+fn learned(args: &ForecastArgs) -> Result<Learned, ListError> {
+    let mut learned = Learned::default();
+    let Some(directory) = recordings::directory(args.recordings.clone(), &args.policies) else {
+        return Ok(learned);
+    };
+    for file in directory.files()? {
+        match Recording::read(&file) {
+            Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
+            Err(error) => complain(&scupper_driver::chain(&error)),
+        }
+    }
+    Ok(learned)
+}
+
+fn foresee(
+    planned: Planned,
+    learned: &Learned,
+    plays: usize,
+    limit: Option<std::time::Duration>,
+) -> Foreseen {
+    let node = planned.node;
+    let forecast = match (planned.result, planned.drain) {
+        (Ok(plan), Some((request, seen))) => {
+            let situation = Situation {
+                at: planned.at,
+                request,
+                node: seen,
+                pods: planned.pods,
+                budgets: planned.budgets.unwrap_or_default(),
+                plan,
+            };
+            Ok(Forecast::of(&situation, learned, plays))
+        }
+        (Err(outcome), _) => Err(outcome.to_string()),
+        (Ok(_), None) => Err("the node was not seen".to_owned()),
+    };
+    Foreseen {
+        node,
+        forecast,
+        limit,
+    }
+}
+
+fn document(foreseen: &Foreseen) -> Value {
+    let forecast = match &foreseen.forecast {
+        Ok(forecast) => forecast,
+        Err(why) => return json!({"node": foreseen.node, "refused": why}),
+    };
+    let seconds = |share: f64| forecast.quantile(share).map(|took| took.as_secs_f64());
+    let basis = &forecast.basis;
+    let waits = forecast.typical.as_ref().map(recordings::waits_of);
+    let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
+    let pods = |(workload, pods): &(scupper_forecast::Workload, usize)| json!({"workload": workload.to_string(), "pods": pods});
+    let hook = |(policy, phase): &(String, scupper_engine::HookPhase)| json!({"policy": policy, "phase": phase.to_string()});
+    json!({
+        "node": foreseen.node,
+        "plays": forecast.plays,
+        "drained": forecast.drained.len(),
+        "otherEnds": forecast.other_ends,
+        "p10Seconds": seconds(0.1),
+        "p50Seconds": seconds(0.5),
+        "p90Seconds": seconds(0.9),
+        "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
+        "never": forecast.never.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),
+        "recordings": basis.recordings,
+        "knownWorkloads": basis.known_workloads,
+        "unknownWorkloads": basis.unknown_workloads.iter().map(pods).collect::<Vec<_>>(),
+        "unknownBudgets": basis.unknown_budgets,
+        "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),
+    })
+}
