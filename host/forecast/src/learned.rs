@@ -15,6 +15,10 @@ pub const READY_WITHIN: RangeInclusive<Duration> = Duration::from_secs(5)..=Dura
 const ENDS: Duration = Duration::from_secs(1);
 /// Of one thing so many times are kept, the newest.
 const KEPT: usize = 200;
+/// A shorter time counts as this: of nothing there is no logarithm.
+const LEAST: Duration = Duration::from_millis(1);
+/// The width of the kernel by Silverman's rule of thumb, for one standard deviation and one time.
+const BLUR: f64 = 1.06;
 
 /// Pods with one controller. Of a ReplicaSet's name the part that is new with each rollout is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +85,7 @@ impl Learned {
     /// How long a pod takes to end; `false`: nothing is known of its workload.
     pub(crate) fn ending(&self, pod: &Pod) -> (Times, bool) {
         match self.endings.get(&Workload::of(pod)) {
-            Some(seen) => (Times::Seen(sorted(seen)), true),
+            Some(seen) => (Times::seen(seen), true),
             None => {
                 let grace = Duration::from_secs(pod.grace_seconds);
                 (Times::Between(ENDS.min(grace), grace), false)
@@ -92,7 +96,7 @@ impl Learned {
     /// How long a budget lacks a pod that has ended.
     pub(crate) fn replacement(&self, namespace: &str, budget: &str) -> (Times, bool) {
         match self.replacements.get(&(namespace.to_owned(), budget.to_owned())) {
-            Some(seen) => (Times::Seen(sorted(seen)), true),
+            Some(seen) => (Times::seen(seen), true),
             None => (Times::Between(*READY_WITHIN.start(), *READY_WITHIN.end()), false),
         }
     }
@@ -100,7 +104,7 @@ impl Learned {
     /// How long a hook takes.
     pub(crate) fn hook(&self, policy: &str, phase: HookPhase) -> Option<Times> {
         let seen = self.hooks.get(&(policy.to_owned(), phase))?;
-        Some(Times::Seen(sorted(seen)))
+        Some(Times::seen(seen))
     }
 }
 
@@ -111,35 +115,60 @@ fn push(times: &mut Vec<Duration>, took: Duration) {
     times.push(took);
 }
 
-fn sorted(times: &[Duration]) -> Vec<Duration> {
-    let mut times = times.to_vec();
-    times.sort();
-    times
-}
-
 /// Times of which one can be drawn.
 #[derive(Clone, Debug)]
 pub(crate) enum Times {
-    /// They took this long, the shortest first; not empty.
-    Seen(Vec<Duration>),
+    /// They took this long; how much they differ, as the standard deviation of their logarithms.
+    Seen(Vec<Duration>, f64),
     /// Nothing is known but these bounds: each factor is as likely as every other.
     Between(Duration, Duration),
 }
 
 impl Times {
-    pub(crate) fn draw(&self, random: &mut Rng) -> Duration {
+    /// What was seen; not empty.
+    fn seen(times: &[Duration]) -> Self {
+        let logs: Vec<f64> = times
+            .iter()
+            .map(|took| took.max(&LEAST).as_secs_f64().ln())
+            .collect();
+        let number = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / number;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        // One time says nothing about how much they differ.
+        let spread = (squares / (number - 1.0).max(1.0)).sqrt();
+        Self::Seen(times.to_vec(), spread)
+    }
+
+    /// By which factor all times of a play may differ from those that were seen, because only a few were.
+    pub(crate) fn shift(&self, random: &mut Rng) -> f64 {
         match self {
-            // Between two neighbours, so that a few times do not give the same few ends again and again.
-            Self::Seen(seen) => {
-                let place = random.f64() * seen.len().saturating_sub(1) as f64;
-                let at = |place: usize| seen.get(place).copied().unwrap_or_default();
-                let (low, high) = (at(place as usize), at(place as usize + 1).max(at(place as usize)));
-                low + (high - low).mul_f64(place.fract())
+            Self::Seen(times, spread) => (normal(random) * spread / (times.len() as f64).sqrt()).exp(),
+            Self::Between(..) => 1.0,
+        }
+    }
+
+    /// A time; one that was seen is blurred, so that it may also be longer than all of them.
+    pub(crate) fn draw(&self, shift: f64, random: &mut Rng) -> Duration {
+        match self {
+            Self::Seen(times, spread) => {
+                let seen = random.choice(times).copied().unwrap_or_default();
+                let width = spread * BLUR * (times.len() as f64).powf(-0.2);
+                times_factor(seen, shift * (normal(random) * width).exp())
             }
             Self::Between(low, high) if low < high && !low.is_zero() => {
-                low.mul_f64((high.as_secs_f64() / low.as_secs_f64()).powf(random.f64()))
+                times_factor(*low, (high.as_secs_f64() / low.as_secs_f64()).powf(random.f64()))
             }
             Self::Between(low, _) => *low,
         }
     }
+}
+
+fn times_factor(time: Duration, factor: f64) -> Duration {
+    Duration::try_from_secs_f64(time.as_secs_f64() * factor).unwrap_or(time)
+}
+
+/// A normally distributed number (Box and Muller).
+fn normal(random: &mut Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
 }

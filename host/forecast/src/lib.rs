@@ -13,6 +13,8 @@ mod learned;
 mod play;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
+use std::thread;
 use std::time::Duration;
 
 use scupper_engine::{Budget, HookPhase, Node, Plan, Pod, PodRef, Request, Time, Uid};
@@ -78,7 +80,7 @@ impl Forecast {
     /// Plays the drain so many times. The same input gives the same result.
     pub fn of(situation: &Situation, learned: &Learned, plays: usize) -> Self {
         let play = Play::of(situation, learned);
-        let mut all: Vec<(usize, Played)> = (0..plays).map(|seed| (seed, play.run(seed as u64))).collect();
+        let mut all = side_by_side(plays, |seed| play.run(seed as u64));
         all.sort_by_key(|(seed, played)| (!played.is_drained, played.took, *seed));
         let middle = all.get(all.len() / 2).map(|(seed, _)| *seed);
         let mut other_ends = BTreeMap::new();
@@ -109,6 +111,23 @@ impl Forecast {
     pub fn likelihood(&self) -> f64 {
         self.drained.len() as f64 / self.plays.max(1) as f64
     }
+}
+
+/// Plays on all cores, each play with its seed.
+fn side_by_side(plays: usize, play: impl Fn(usize) -> Played + Sync) -> Vec<(usize, Played)> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let play = &play;
+        let of_thread = |first: usize| {
+            let seeds = (first..plays).step_by(threads);
+            move || seeds.map(|seed| (seed, play(seed))).collect::<Vec<_>>()
+        };
+        let running: Vec<_> = (0..threads).map(|first| scope.spawn(of_thread(first))).collect();
+        let ended = running.into_iter().map(thread::ScopedJoinHandle::join);
+        ended
+            .flat_map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
 }
 
 /// The pods that were there at the end of every play.

@@ -37,8 +37,10 @@ pub(crate) struct Play<'a> {
     situation: &'a Situation,
     request: Request,
     until: Time,
-    /// Pods on their way out, or that may become so: how long they and their replacements take.
-    pods: Vec<(usize, Times, Times)>,
+    /// All that times are drawn of, each once: workloads, budgets.
+    times: Vec<Times>,
+    /// Of each pod the place of its own times, and of those of its replacement if it has a budget.
+    pods: Vec<(usize, Option<usize>)>,
     hooks: BTreeMap<(String, HookPhase), Times>,
     basis: Basis,
 }
@@ -51,26 +53,33 @@ impl<'a> Play<'a> {
         };
         let (mut known, mut unknown) = (BTreeSet::new(), BTreeMap::<Workload, usize>::new());
         let mut unknown_budgets = BTreeSet::new();
-        let pods = situation.pods.iter().enumerate().map(|(place, pod)| {
+        let (mut times, mut workloads, mut budgets) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut pods = Vec::new();
+        for pod in &situation.pods {
+            let workload = Workload::of(pod);
             let (ends, is_known) = learned.ending(pod);
             let leaves = leaves(&situation.plan, &pod.id.uid);
-            match (leaves, is_known) {
-                (true, true) => _ = known.insert(Workload::of(pod)),
-                (true, false) => *unknown.entry(Workload::of(pod)).or_default() += 1,
-                (false, _) => {}
+            if leaves && is_known {
+                known.insert(workload.clone());
+            } else if leaves {
+                *unknown.entry(workload.clone()).or_default() += 1;
             }
+            // Pods of one workload may have different grace periods, as long as nothing is known of it.
+            let ends = match is_known {
+                true => *workloads.entry(workload).or_insert_with(|| add(&mut times, ends)),
+                false => add(&mut times, ends),
+            };
             let budget = situation.budgets.iter().find(|budget| budget.selects(pod));
             let replaced = budget.map(|budget| {
-                let (times, is_known) = learned.replacement(&budget.namespace, &budget.name);
+                let (replaced, is_known) = learned.replacement(&budget.namespace, &budget.name);
+                let name = format!("{}/{}", budget.namespace, budget.name);
                 if leaves && !is_known {
-                    unknown_budgets.insert(format!("{}/{}", budget.namespace, budget.name));
+                    unknown_budgets.insert(name.clone());
                 }
-                times
+                *budgets.entry(name).or_insert_with(|| add(&mut times, replaced))
             });
-            let none = Times::Seen(vec![Duration::ZERO]);
-            (place, ends, replaced.unwrap_or(none))
-        });
-        let pods = pods.collect();
+            pods.push((ends, replaced));
+        }
         let mut hooks = BTreeMap::new();
         for policy in &situation.request.policies {
             for phase in policy.phases.iter().filter(|phase| !phase.undoes()) {
@@ -89,6 +98,7 @@ impl<'a> Play<'a> {
             until: request.deadline.unwrap_or(situation.at) + LONGEST,
             situation,
             request,
+            times,
             pods,
             hooks,
             basis,
@@ -147,6 +157,11 @@ fn as_planned(situation: &Situation) -> Request {
     request
 }
 
+fn add(times: &mut Vec<Times>, more: Times) -> usize {
+    times.push(more);
+    times.len() - 1
+}
+
 fn leaves(plan: &Plan, pod: &Uid) -> bool {
     plan.decision(pod)
         .is_some_and(|decision| decision.verdict.leaves())
@@ -168,14 +183,17 @@ impl<'a> Run<'a> {
     fn begin(play: &'a Play<'a>, seed: u64) -> Self {
         let (situation, mut random) = (play.situation, Rng::with_seed(seed));
         let mut model = ClusterModel::new(situation.at, situation.node.clone());
-        for (place, ends, replaced) in &play.pods {
-            if let Some(pod) = situation.pods.get(*place) {
-                let times = PodTimes {
-                    ends_after: ends.draw(&mut random),
-                    replaced_after: replaced.draw(&mut random),
-                };
-                model.add_pod(pod.clone(), times);
-            }
+        let shifts: Vec<f64> = play.times.iter().map(|times| times.shift(&mut random)).collect();
+        let mut draw = |place: usize| {
+            let times = play.times.get(place).zip(shifts.get(place));
+            times.map(|(times, shift)| times.draw(*shift, &mut random))
+        };
+        for (pod, (ends, replaced)) in situation.pods.iter().zip(&play.pods) {
+            let times = PodTimes {
+                ends_after: draw(*ends).unwrap_or_default(),
+                replaced_after: replaced.and_then(&mut draw).unwrap_or_default(),
+            };
+            model.add_pod(pod.clone(), times);
         }
         for budget in &situation.budgets {
             model.set_budget(budget.clone());
@@ -239,7 +257,7 @@ impl<'a> Run<'a> {
         match times {
             Some(times) if step.state.is_empty() => StepOutcome::Pending {
                 state: vec![1],
-                again_after: times.draw(&mut self.random),
+                again_after: times.draw(1.0, &mut self.random),
                 progress: String::new(),
                 waiting_for: Vec::new(),
             },

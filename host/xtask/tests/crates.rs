@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -53,6 +53,10 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "scupper-screen",
         ],
     ),
+    (
+        "scupper-forecast",
+        &["scupper-cluster-model", "scupper-engine", "scupper-recording"],
+    ),
     ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
@@ -95,6 +99,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "scupper-config",
             "scupper-driver",
             "scupper-engine",
+            "scupper-forecast",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",

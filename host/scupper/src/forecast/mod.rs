@@ -13,6 +13,7 @@ use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
+use scupper_engine::Intent;
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::{ListError, ObservedTimes, Recording};
 use scupper_report::Format;
@@ -74,6 +75,7 @@ fn learned(args: &ForecastArgs) -> Result<Learned, ListError> {
     };
     for file in directory.files()? {
         match Recording::read(&file) {
+            Ok(recording) if recording.header.request.intent == Intent::Uncordon => {}
             Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
             Err(error) => complain(&scupper_driver::chain(&error)),
         }

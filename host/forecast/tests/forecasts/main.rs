@@ -1,107 +1,17 @@
 //! Forecasts of drains whose times are known.
+#![expect(clippy::indexing_slicing, reason = "helpers of a test")]
+
+mod cluster;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::{
-    Budget, Controller, HookPhase, Intent, Node, Pod, PodPhase, PodRef, PolicyInfo, Reason, Request,
-    Selector, Settings, Time, Uid, UnhealthyPods, draft,
-};
-use scupper_forecast::{Forecast, Learned, Situation};
+use fastrand::Rng;
+use scupper_engine::{HookPhase, PolicyInfo, Reason};
+use scupper_forecast::{Forecast, Learned};
 use scupper_recording::ObservedTimes;
 
-const BEGIN: Time = Time::from_millis(1_800_000_000_000);
-
-const fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-fn pod(name: &str) -> Pod {
-    let controller = Controller {
-        api_version: "apps/v1".to_owned(),
-        kind: "ReplicaSet".to_owned(),
-        name: "web-68c5fcd9c5".to_owned(),
-        uid: Uid("uid-of-web".to_owned()),
-        missing: false,
-    };
-    Pod {
-        id: PodRef {
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-            uid: Uid(format!("uid-of-{name}")),
-        },
-        node: "worker-1".to_owned(),
-        labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
-        annotations: BTreeMap::new(),
-        controller: Some(controller),
-        phase: PodPhase::Running,
-        ready: true,
-        conditions: Vec::new(),
-        priority: 0,
-        priority_class: String::new(),
-        grace_seconds: 30,
-        created: Time::from_millis(0),
-        deletion: None,
-        finalizers: Vec::new(),
-        empty_dir: false,
-        host_network: false,
-        hostname: String::new(),
-        cordon_toleration: None,
-        volume_claims: Vec::new(),
-        host_paths: Vec::new(),
-    }
-}
-
-fn budget(disruptions_allowed: i32) -> Budget {
-    Budget {
-        namespace: "shop".to_owned(),
-        name: "web".to_owned(),
-        selector: Selector {
-            labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
-            expressions: Vec::new(),
-            nothing: false,
-        },
-        unhealthy_pods: UnhealthyPods::IfHealthyBudget,
-        disruptions_allowed,
-        current_healthy: 3,
-        desired_healthy: 3 - disruptions_allowed,
-        expected_pods: 3,
-        limit: None,
-        observed: true,
-    }
-}
-
-fn situation(budgets: Vec<Budget>) -> Situation {
-    let pods: Vec<_> = ["web-1", "web-2", "web-3"].map(pod).into();
-    let settings = Settings::default();
-    Situation {
-        at: BEGIN,
-        plan: draft(&pods, &settings, BEGIN),
-        request: Request {
-            id: "1".to_owned(),
-            name: "drain-worker-1".to_owned(),
-            trigger: "command".to_owned(),
-            intent: Intent::Drain,
-            node: "worker-1".to_owned(),
-            deadline: None,
-            settings,
-            policies: Vec::new(),
-        },
-        node: Node {
-            name: "worker-1".to_owned(),
-            uid: Uid("uid-of-worker-1".to_owned()),
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            unschedulable: false,
-            conditions: Vec::new(),
-            checkpoint: None,
-            cancel: None,
-            resource_version: "1".to_owned(),
-        },
-        pods,
-        budgets,
-    }
-}
+use cluster::{BEGIN, budget, pod, random_cluster, seconds, situation};
 
 /// Pods end after ten seconds, replacements are ready after thirty, the hook takes five minutes.
 fn learned() -> Learned {
@@ -185,4 +95,26 @@ fn the_same_question_has_the_same_answer() {
     let forecast = || Forecast::of(&situation, &Learned::default(), 30).drained;
     assert_eq!(forecast(), forecast());
     assert!(forecast().first() < forecast().last());
+}
+
+#[test]
+fn four_of_five_drains_end_between_p10_and_p90() {
+    let mut random = Rng::with_seed(7);
+    let (mut inside, mut all) = (0, 0);
+    for _ in 0..100 {
+        let (situation, learn) = random_cluster(&mut random);
+        let forecast = Forecast::of(&situation, &learn(&mut random, 20), 100);
+        let range = forecast.quantile(0.1).unwrap()..=forecast.quantile(0.9).unwrap();
+        let truth = learn(&mut random, 200);
+        let ends = Forecast::of(&situation, &truth, 10).drained;
+        all += ends.len();
+        inside += ends.iter().filter(|end| range.contains(end)).count();
+    }
+    let share = inside as f64 / all as f64;
+    println!(
+        "{all} drains, of which {:.1} % end between p10 and p90",
+        share * 100.0
+    );
+    assert_eq!(all, 1_000);
+    assert!((0.75..=0.85).contains(&share), "{share}");
 }
