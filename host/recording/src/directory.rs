@@ -13,7 +13,8 @@ use scupper_engine::Time;
 
 use crate::line::{End, Header};
 use crate::read::{ReadError, Recording};
-use crate::recorder::{Recorder, create};
+use crate::recorder::Recorder;
+use crate::writer::create;
 
 /// How a recording's name ends.
 const ENDING: &str = ".jsonl.gz";

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use scupper_api::facts::FactObject;
 
 use crate::line::{Learned, Line};
-use crate::recorder::Waiting;
+use crate::writer::Waiting;
 
 /// So many objects are remembered as written. After that they are written once more.
 const REMEMBERED: usize = 20_000;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! * `line`: what stands in a file.
-//! * `recorder`: takes inputs and commands from a running drain, and never holds it up: a thread of its own writes them,
-//!   and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
+//! * `recorder`, `writer`: takes inputs and commands from a running drain, and never holds it up: a thread of its own
+//!   writes them, and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
 //! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
@@ -25,6 +25,7 @@ mod read;
 mod recorder;
 mod replay;
 mod times;
+mod writer;
 
 pub use directory::{Directory, Entry, Limits, ListError, RecordingTarget};
 pub use facts::FactLog;

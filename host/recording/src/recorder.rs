@@ -1,30 +1,21 @@
-//! Takes inputs and commands from a running drain. A thread writes them, because no drain waits for a disk.
+//! Takes inputs and commands from a running drain, as lines for the thread that writes them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use scupper_engine::{Command, Event, Time, ToUndo};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
-use crate::line::{End, Header, Input, LONGEST, Line, RecordedPolicy};
+use crate::line::{End, Header, Input, Line, RecordedPolicy};
+use crate::writer::{Waiting, write};
 
-/// What comes within this time is written together; a process that is killed loses at most that.
-const TOGETHER: Duration = Duration::from_secs(1);
-/// So many bytes are written sooner.
-const ENOUGH: usize = 256 << 10;
-/// So many bytes may wait for the disk, or one line.
-const MOST_WAITING: usize = 4 << 20;
-/// A recording has at most so many bytes before compression.
-const MOST_PLAIN: u64 = 512 << 20;
 /// Of turns in which nothing happens, one is recorded in this time.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long the end of a drain waits for the disk.
@@ -230,167 +221,6 @@ fn write_json(out: &mut Vec<u8>, value: &impl Serialize) -> bool {
     serde_json::to_writer(out, value).is_ok()
 }
 
-/// Lines that wait for the thread.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    path: PathBuf,
-    lines: Mutex<Lines>,
-    /// There are some, or no more will come.
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Lines {
-    text: Vec<u8>,
-    /// The bytes of a line that is longer than what else may wait.
-    long: usize,
-    /// No more will come, or none will be written.
-    is_closed: bool,
-    /// Why the recording ends before its drain.
-    cut: Option<String>,
-}
-
-impl Waiting {
-    fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            lines: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// `false`: no more is recorded, and the log says why.
-    pub(crate) fn add(&self, line: &[&[u8]]) -> bool {
-        let mut lines = self.lock();
-        if lines.is_closed {
-            return false;
-        }
-        let before = lines.text.len();
-        let more: usize = line.iter().map(|part| part.len()).sum();
-        let is_long = before == 0 && more > MOST_WAITING;
-        let most = if is_long {
-            LONGEST
-        } else {
-            lines.long + MOST_WAITING
-        };
-        if before + more > most {
-            let why =
-                format!("a line of {more} bytes, and {before} bytes that wait for the disk, are too much");
-            self.cut(&mut lines, why);
-            return false;
-        }
-        if is_long {
-            lines.long = more;
-        }
-        for part in line {
-            lines.text.extend_from_slice(part);
-        }
-        if before == 0 || (before < ENOUGH && before + more >= ENOUGH) {
-            self.changed.notify_one();
-        }
-        true
-    }
-
-    /// Lines are still written.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.lock().is_closed
-    }
-
-    fn cut(&self, lines: &mut Lines, why: String) {
-        tracing::warn!("{}: the recording ends here: {why}", self.path.display());
-        lines.is_closed = true;
-        lines.cut = Some(why);
-        self.changed.notify_one();
-    }
-
-    fn close(&self) {
-        self.lock().is_closed = true;
-        self.changed.notify_one();
-    }
-
-    /// Waits for lines, and then for what follows within this time; `None`: no more will come.
-    fn take(&self, within: Duration) -> Option<Vec<u8>> {
-        let is_idle = |lines: &mut Lines| lines.text.is_empty() && !lines.is_closed;
-        let lines = self.changed.wait_while(self.lock(), is_idle);
-        let lines = lines.unwrap_or_else(PoisonError::into_inner);
-        let more = |lines: &mut Lines| lines.text.len() < ENOUGH && !lines.is_closed;
-        let more = self.changed.wait_timeout_while(lines, within, more);
-        let (mut lines, _) = more.unwrap_or_else(PoisonError::into_inner);
-        let text = std::mem::take(&mut lines.text);
-        lines.long = 0;
-        (!text.is_empty()).then_some(text)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A file that knows how long it is.
-struct Counted {
-    file: File,
-    bytes: u64,
-}
-
-impl Write for Counted {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-/// What the thread does.
-fn write(waiting: Arc<Waiting>, most: u64, open: impl FnOnce() -> io::Result<File>) {
-    let written = open()
-        .map_err(|error| ("this drain is not recorded", error))
-        .and_then(|file| {
-            let encoder = GzEncoder::new(Counted { file, bytes: 0 }, Compression::fast());
-            write_all(&waiting, most, encoder).map_err(|error| ("the recording ends here", error))
-        });
-    waiting.close();
-    if let Err((what, error)) = written {
-        tracing::warn!("{}: {what}: {error}", waiting.path.display());
-    }
-}
-
-/// Until the drain has ended, or the file is full.
-fn write_all(waiting: &Waiting, most: u64, mut encoder: GzEncoder<Counted>) -> io::Result<()> {
-    // Who the drain is of is on the disk at once.
-    let (mut within, mut plain) = (Duration::ZERO, 0);
-    while let Some(lines) = waiting.take(within) {
-        within = TOGETHER;
-        encoder.write_all(&lines)?;
-        encoder.flush()?;
-        plain += lines.len() as u64;
-        if encoder.get_ref().bytes > most || plain > MOST_PLAIN {
-            let why = format!("it is larger than {most} bytes, or than {MOST_PLAIN} before compression");
-            waiting.cut(&mut waiting.lock(), why);
-            break;
-        }
-    }
-    let cut = waiting.lock().cut.take();
-    if let Some(why) = cut {
-        let line = serde_json::to_string(&Line::Cut(why))?;
-        writeln!(encoder, "{line}")?;
-    }
-    encoder.finish().map(drop)
-}
-
-/// Makes the file, which must not exist.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::PipeReader;
@@ -399,6 +229,7 @@ mod tests {
     use scupper_engine_simulation::processes;
 
     use super::*;
+    use crate::writer::{MOST_WAITING, create};
     use crate::{FORMAT, Recording};
 
     fn begin(file: File) -> Recorder {
@@ -492,7 +323,7 @@ mod tests {
         let path = dir.path().join("a");
         let mut recorder = begin(create(&path).unwrap());
         let waiting = Arc::clone(&recorder.thread.as_ref().unwrap().waiting);
-        while !waiting.lock().text.is_empty() {
+        while !waiting.is_empty() {
             tokio::task::yield_now().await;
         }
         let policy = "x".repeat(2 * MOST_WAITING);
