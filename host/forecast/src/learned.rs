@@ -82,6 +82,11 @@ impl Learned {
         }
     }
 
+    /// Whether pods of its workload have been seen to end.
+    pub fn knows(&self, pod: &Pod) -> bool {
+        self.endings.contains_key(&Workload::of(pod))
+    }
+
     /// How long a pod takes to end; `false`: nothing is known of its workload.
     pub(crate) fn ending(&self, pod: &Pod) -> (Times, bool) {
         match self.endings.get(&Workload::of(pod)) {

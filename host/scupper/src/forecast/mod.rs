@@ -4,10 +4,13 @@
 mod args;
 mod text;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::args::PolicyArgs;
 use crate::exit::Exit;
 use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
@@ -26,7 +29,7 @@ struct Foreseen {
     /// `Err`: why no drain would begin.
     forecast: Result<Forecast, String>,
     /// The drain's time limit.
-    limit: Option<std::time::Duration>,
+    limit: Option<Duration>,
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
@@ -41,7 +44,7 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         Err(error) => return wrong_options(&error),
     };
     let limit = options.settings.time_limit;
-    let learned = match learned(args) {
+    let learned = match learned(args.recordings.clone(), &args.policies) {
         Ok(learned) => learned,
         Err(error) => return fail(&error, Exit::Config),
     };
@@ -58,7 +61,7 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         if let Err(outcome) = &planned.result {
             exit = exit.and(Exit::of(outcome));
         }
-        all.push(foresee(planned, &learned, usize::from(args.plays.get()), limit));
+        all.push(foresee(&planned, &learned, usize::from(args.plays.get()), limit));
     }
     print(&match output.format() {
         Format::Human => all.iter().map(text::of).collect::<Vec<_>>().join("\n"),
@@ -68,9 +71,9 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
 }
 
 /// What recorded drains have shown; those that cannot be read are named.
-fn learned(args: &ForecastArgs) -> Result<Learned, ListError> {
+pub(crate) fn learned(given: Option<PathBuf>, driver: &PolicyArgs) -> Result<Learned, ListError> {
     let mut learned = Learned::default();
-    let Some(directory) = recordings::directory(args.recordings.clone(), &args.policies) else {
+    let Some(directory) = recordings::directory(given, driver) else {
         return Ok(learned);
     };
     for file in directory.files()? {
@@ -83,30 +86,54 @@ fn learned(args: &ForecastArgs) -> Result<Learned, ListError> {
     Ok(learned)
 }
 
-fn foresee(
-    planned: Planned,
-    learned: &Learned,
-    plays: usize,
-    limit: Option<std::time::Duration>,
-) -> Foreseen {
-    let node = planned.node;
-    let forecast = match (planned.result, planned.drain) {
-        (Ok(plan), Some((request, seen))) => {
-            let situation = Situation {
-                at: planned.at,
-                request,
-                node: seen,
-                pods: planned.pods,
-                budgets: planned.budgets.unwrap_or_default(),
-                plan,
-            };
-            Ok(Forecast::of(&situation, learned, plays))
-        }
+/// The plays for what a plan says in passing.
+const FEW: usize = 50;
+
+/// One line for a plan, if something is known of its workloads.
+pub(crate) fn in_short(planned: &Planned, learned: &Learned) -> Option<String> {
+    let forecast = in_passing(planned, learned)?;
+    Some(text::in_short(&forecast))
+}
+
+/// The same for programs.
+pub(crate) fn in_numbers(planned: &Planned, learned: &Learned) -> Option<Value> {
+    let forecast = in_passing(planned, learned)?;
+    let seconds = |share: f64| forecast.quantile(share).map(|took| took.as_secs_f64());
+    Some(
+        json!({"p50Seconds": seconds(0.5), "p90Seconds": seconds(0.9), "recordings": forecast.basis.recordings}),
+    )
+}
+
+fn in_passing(planned: &Planned, learned: &Learned) -> Option<Forecast> {
+    let is_known = planned.pods.iter().any(|pod| learned.knows(pod));
+    is_known
+        .then(|| situation(planned))
+        .flatten()
+        .map(|situation| Forecast::of(&situation, learned, FEW))
+}
+
+/// What there is to play; `None`: no drain would begin.
+fn situation(planned: &Planned) -> Option<Situation> {
+    let plan = planned.result.as_ref().ok()?.clone();
+    let (request, node) = planned.drain.clone()?;
+    Some(Situation {
+        at: planned.at,
+        request,
+        node,
+        pods: planned.pods.clone(),
+        budgets: planned.budgets.clone().unwrap_or_default(),
+        plan,
+    })
+}
+
+fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Duration>) -> Foreseen {
+    let forecast = match (&planned.result, situation(planned)) {
         (Err(outcome), _) => Err(outcome.to_string()),
+        (Ok(_), Some(situation)) => Ok(Forecast::of(&situation, learned, plays)),
         (Ok(_), None) => Err("the node was not seen".to_owned()),
     };
     Foreseen {
-        node,
+        node: planned.node.clone(),
         forecast,
         limit,
     }

@@ -51,6 +51,12 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
     lines.join("\n")
 }
 
+/// `Probably: p50 1m30s, p90 2m10s, from 12 recorded drains.`
+pub(super) fn in_short(forecast: &Forecast) -> String {
+    let drains = counted(forecast.basis.recordings, "recorded drain");
+    format!("Probably: {}, from {drains}.", end(forecast))
+}
+
 fn line(name: &str, text: &str) -> String {
     format!("  {name:<8} {text}")
 }

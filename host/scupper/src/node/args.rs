@@ -46,6 +46,9 @@ pub struct PlanArgs {
         ]
     )]
     pub save_scenario: Option<PathBuf>,
+    /// Recorded drains from which to say how long it would take [default: in --state-dir]
+    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    pub recordings: Option<PathBuf>,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
     #[command(flatten)]

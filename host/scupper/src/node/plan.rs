@@ -14,6 +14,7 @@ use super::options::{self, Draining};
 use super::plan_scenario::{self, Made};
 use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
+use crate::forecast;
 use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{fail, failed, inform, print, print_lines, wrong_options};
@@ -23,6 +24,7 @@ use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
+use scupper_forecast::Learned;
 use scupper_report::{
     Format, PodList, answer_text, finding_lines, findings_to_json, group_name, loosened_lines,
     loosened_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json,
@@ -43,7 +45,11 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
             Some((folder, config)) => show_and_save(target, draining, args, (folder, config), output).await,
             None => {
                 let options = plan_options(target, draining, args.as_driver, &args.cluster);
-                show(options, output).await
+                let learned = forecast::learned(args.recordings.clone(), &args.policies);
+                match learned {
+                    Ok(learned) => show(options, &learned, output).await,
+                    Err(error) => fail(&error, Exit::Config),
+                }
             }
         },
         Err(error) => wrong_options(&error),
@@ -112,7 +118,7 @@ async fn show_and_save(
             "--save-scenario: a scenario cannot express that only the pods leave which a DrainRequest names";
         return wrong_options(&OptionsError(vec![format!("{problem} (drain-requests.partial)")]));
     }
-    let exit = report(&plans, output);
+    let exit = report(&plans, &Learned::default(), output);
     let made = Made {
         config,
         draining: &draining,
@@ -140,12 +146,12 @@ pub(super) async fn dry_run(
         ask_server,
         ..plan_options(target, draining, false, cluster)
     };
-    show(options, output).await
+    show(options, &Learned::default(), output).await
 }
 
-async fn show(options: PlanOptions, output: Output) -> ExitCode {
+async fn show(options: PlanOptions, learned: &Learned, output: Output) -> ExitCode {
     match use_cases::plan(options).await {
-        Ok(plans) => report(&plans, output).into(),
+        Ok(plans) => report(&plans, learned, output).into(),
         Err(error) => failed(&error),
     }
 }
@@ -169,15 +175,29 @@ fn plan_options(
     }
 }
 
-fn report(plans: &[Planned], output: Output) -> Exit {
+fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
     if plans.is_empty() {
         inform("no node has these labels");
     }
     let mut exit = Exit::Done;
     for planned in plans {
         match output.format() {
-            Format::Human => print_lines(&plan_for_people(planned, output.pod_list())),
-            Format::Json => print(&output.document(&plan_for_programs(planned))),
+            Format::Human => {
+                let mut text = plan_for_people(planned, output.pod_list());
+                if let Some(probably) = forecast::in_short(planned, learned) {
+                    text.push_str(&format!("\n{probably}"));
+                }
+                print_lines(&text);
+            }
+            Format::Json => {
+                let mut json = plan_for_programs(planned);
+                if let (Some(fields), Some(probably)) =
+                    (json.as_object_mut(), forecast::in_numbers(planned, learned))
+                {
+                    fields.insert("probably".to_owned(), probably);
+                }
+                print(&output.document(&json));
+            }
         }
         let answers = planned.answers.iter().flatten();
         let refused = answers.filter(|(_, answer)| !is_fine(answer)).count();

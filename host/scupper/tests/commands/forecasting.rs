@@ -34,6 +34,26 @@ fn a_forecast_knows_the_times_of_recorded_drains_and_changes_nothing() {
     assert_eq!(known["drained"], 200, "{known:#}");
     assert_eq!(known["limitSeconds"], 3600.0, "{known:#}");
     assert_eq!(known["unknownWorkloads"], json!([]), "{known:#}");
+
+    let planned = rig.run(&["plan", "worker-1", "--recordings", &directory]);
+    let last = planned.stdout.lines().last().unwrap();
+    assert!(last.starts_with("Probably: p50 "), "{planned:#?}");
+    assert!(last.ends_with(", from 1 recorded drain."), "{planned:#?}");
+    let json = rig.run(&["plan", "worker-1", "--recordings", &directory, "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["probably"]["recordings"], 1, "{json:#}");
+    let without = rig.run(&["plan", "worker-1"]);
+    assert!(!without.stdout.contains("Probably"), "{without:#?}");
+
+    let planned = rig.run(&["plan", "worker-1", "--recordings", &directory]);
+    let last = planned.stdout.lines().last().unwrap();
+    assert!(last.starts_with("Probably: p50 "), "{planned:#?}");
+    assert!(last.ends_with(", from 1 recorded drain."), "{planned:#?}");
+    let json = rig.run(&["plan", "worker-1", "--recordings", &directory, "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["probably"]["recordings"], 1, "{json:#}");
+    let without = rig.run(&["plan", "worker-1"]);
+    assert!(!without.stdout.contains("Probably"), "{without:#?}");
 }
 
 #[test]
