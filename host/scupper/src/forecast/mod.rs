@@ -63,10 +63,12 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         }
         all.push(foresee(&planned, &learned, usize::from(args.plays.get()), limit));
     }
-    print(&match output.format() {
-        Format::Human => all.iter().map(text::of).collect::<Vec<_>>().join("\n"),
-        Format::Json => output.document(&json!({"forecasts": all.iter().map(document).collect::<Vec<_>>()})),
-    });
+    for foreseen in &all {
+        print(&match output.format() {
+            Format::Human => text::of(foreseen),
+            Format::Json => output.document(&document(foreseen)),
+        });
+    }
     exit.into()
 }
 

@@ -28,7 +28,6 @@ fn a_forecast_knows_the_times_of_recorded_drains_and_changes_nothing() {
     let known = rig.run(&[&forecast[..], &["-o", "json", "--timeout", "1h"]].concat());
     assert_eq!(known.code, Some(0), "{known:#?}");
     let known: Value = serde_json::from_str(&known.stdout).unwrap();
-    let known = &known["forecasts"][0];
     assert_eq!(known["knownWorkloads"], 1, "{known:#}");
     assert_eq!(known["recordings"], 1, "{known:#}");
     assert_eq!(known["drained"], 200, "{known:#}");

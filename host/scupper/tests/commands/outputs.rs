@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::guests::guest;
 use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
 use crate::schema::Schema;
@@ -13,6 +14,7 @@ const DRAIN: &str = include_str!("../../../../deploy/schemas/drain.schema.json")
 const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json");
 const OVERVIEW: &str = include_str!("../../../../deploy/schemas/overview.schema.json");
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
+const FORECAST: &str = include_str!("../../../../deploy/schemas/forecast.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
 
 /// A pod that a budget blocks on a node, and one that it does not.
@@ -152,7 +154,50 @@ fn the_plans_output_matches_its_schema() {
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let blocked = json(&rig, &["plan", "worker-3"]);
     assert_eq!(blocked[0]["outcome"], "Blocked");
-    is_as_published(PLAN, &[plan, asked, blocked], &["plan-output-json"]);
+    let recordings = recordings(&rig);
+    let probably = json(&rig, &["plan", "worker-1", "--recordings", &recordings]);
+    is_as_published(PLAN, &[plan, asked, blocked, probably], &["plan-output-json"]);
+}
+
+/// A directory with the recording of a drain that the budget has stopped.
+fn recordings(rig: &Rig) -> String {
+    let directory = rig.dir.path().join("recordings/");
+    let directory = directory.to_str().unwrap().to_owned();
+    let drained = rig.run(&["drain", "worker-1", "--timeout", "1s", "--record", &directory]);
+    assert_eq!(drained.code, Some(6), "{drained:#?}");
+    directory
+}
+
+#[test]
+fn the_forecasts_output_matches_its_schema() {
+    let rig = rig();
+    let config = rig.dir.path().join("scupper.yaml");
+    let text = "apiVersion: scupper.dev/v1alpha1
+kind: Configuration
+policies:
+- {name: slurm, module: GUEST, grants: {node-annotations: [seen.example.com/], events: [node]}, config: {waits: job}}
+";
+    let guest = guest("surrounded");
+    std::fs::write(&config, text.replace("GUEST", guest.to_str().unwrap())).unwrap();
+    let unknown = json(
+        &rig,
+        &["forecast", "worker-1", "--config", config.to_str().unwrap()],
+    );
+    let recordings = recordings(&rig);
+    let known = json(
+        &rig,
+        &[
+            "forecast",
+            "worker-1",
+            "--recordings",
+            &recordings,
+            "--timeout",
+            "1m",
+        ],
+    );
+    rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
+    let refused = json(&rig, &["forecast", "worker-3"]);
+    is_as_published(FORECAST, &[unknown, known, refused], &[]);
 }
 
 #[test]
