@@ -1,13 +1,14 @@
 //! `scupper plan`: what a drain would do.
 
+mod json;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_engine::{
-    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
+    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Uid, Verdict, Wave,
 };
-use serde_json::{Value, json};
 
 use super::args::{DrainRequestName, NodesArgs, PlanArgs};
 use super::options::{self, Draining};
@@ -26,9 +27,8 @@ use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_forecast::Learned;
 use scupper_report::{
-    Format, PodList, answer_text, finding_lines, findings_to_json, group_name, loosened_lines,
-    loosened_to_json, plan_budget_lines, plan_budgets_to_json, plan_force_lines, plan_force_to_json,
-    plan_volume_lines, plan_volumes_to_json, surge_lines,
+    Format, PodList, answer_text, finding_lines, group_name, loosened_lines, plan_budget_lines,
+    plan_force_lines, plan_volume_lines, surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -190,7 +190,7 @@ fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
                 print_lines(&text);
             }
             Format::Json => {
-                let mut json = plan_for_programs(planned);
+                let mut json = json::of(planned);
                 if let (Some(fields), Some(probably)) =
                     (json.as_object_mut(), forecast::in_numbers(planned, learned))
                 {
@@ -209,53 +209,6 @@ fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
         exit = exit.and(of_node);
     }
     exit
-}
-
-/// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
-const WITH_FLAGS: [&str; 4] = ["flags", "plan", "budgets", "findings"];
-
-fn plan_for_programs(planned: &Planned) -> Value {
-    let mut json = scupper_report::planned_to_json(&planned.node, &planned.pods, &planned.result);
-    let mut add = |name: &str, value: Value| {
-        if let Some(fields) = json.as_object_mut() {
-            fields.insert(name.to_owned(), value);
-        }
-    };
-    if let Some(words) = &planned.not_ready {
-        add("notReady", words.as_str().into());
-    }
-    if planned.asked_by.trigger == Trigger::DrainRequest {
-        add("drainRequests", planned.asked_by.requests.clone().into());
-    }
-    if let Some(answers) = &planned.answers {
-        add("answers", scupper_report::answers_to_json(answers));
-    }
-    if let Ok(plan) = &planned.result {
-        let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
-        add("budgets", budgets);
-        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
-        add("waitForVolumes", volumes);
-        let force = plan_force_to_json(plan, &planned.pods, planned.settings.at_deadline.as_ref());
-        add("atDeadline", force);
-        let notify_before = planned.settings.notify_before;
-        add("notifyBeforeSeconds", notify_before.as_secs_f64().into());
-        add(
-            "taint",
-            planned.settings.machine_is_off.then_some(OUT_OF_SERVICE).into(),
-        );
-        add("continues", planned.continues.clone().into());
-        add("findings", findings_to_json(&planned.findings));
-        add("loosened", loosened_to_json(plan));
-    }
-    if let Some((flags, rest)) = &planned.with_flags {
-        let mut rest = plan_for_programs(rest);
-        if let Some(fields) = rest.as_object_mut() {
-            fields.insert("flags".to_owned(), json!(flags));
-            fields.retain(|name, _| WITH_FLAGS.contains(&name.as_str()));
-        }
-        add("withFlags", rest);
-    }
-    json
 }
 
 /// A plan as text: what becomes of the pods, and why the drain would not begin.

@@ -274,7 +274,7 @@ fn plans_and_their_substitutes() {
     raising.surge.method = SurgeMethod::Scale;
     let for_requests = |requests: &[&str], result| Planned {
         asked_by: PlannedTrigger {
-            trigger: Trigger::DrainRequest,
+            trigger: scupper_engine::Trigger::DrainRequest,
             requests: requests.iter().map(|&name| name.to_owned()).collect(),
             ..PlannedTrigger::default()
         },
@@ -328,7 +328,7 @@ fn plans_and_their_substitutes() {
         .collect::<Vec<_>>();
     let programs = all
         .iter()
-        .map(|it| serde_json::to_string_pretty(&plan_for_programs(it)).unwrap());
+        .map(|it| serde_json::to_string_pretty(&json::of(it)).unwrap());
     let programs = programs.collect::<Vec<_>>();
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("plan-text", people.join("\n\n"));

@@ -1,0 +1,58 @@
+//! A plan as JSON, as `deploy/schemas/plan.schema.json` describes it.
+
+use scupper_driver::OUT_OF_SERVICE;
+use scupper_engine::Trigger;
+use scupper_report::{
+    findings_to_json, loosened_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json,
+};
+use serde_json::{Value, json};
+
+use crate::use_cases::Planned;
+
+/// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
+const WITH_FLAGS: [&str; 4] = ["flags", "plan", "budgets", "findings"];
+
+/// A plan for programs.
+pub(super) fn of(planned: &Planned) -> Value {
+    let mut json = scupper_report::planned_to_json(&planned.node, &planned.pods, &planned.result);
+    let mut add = |name: &str, value: Value| {
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(words) = &planned.not_ready {
+        add("notReady", words.as_str().into());
+    }
+    if planned.asked_by.trigger == Trigger::DrainRequest {
+        add("drainRequests", planned.asked_by.requests.clone().into());
+    }
+    if let Some(answers) = &planned.answers {
+        add("answers", scupper_report::answers_to_json(answers));
+    }
+    if let Ok(plan) = &planned.result {
+        let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
+        add("budgets", budgets);
+        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
+        add("waitForVolumes", volumes);
+        let force = plan_force_to_json(plan, &planned.pods, planned.settings.at_deadline.as_ref());
+        add("atDeadline", force);
+        let notify_before = planned.settings.notify_before;
+        add("notifyBeforeSeconds", notify_before.as_secs_f64().into());
+        add(
+            "taint",
+            planned.settings.machine_is_off.then_some(OUT_OF_SERVICE).into(),
+        );
+        add("continues", planned.continues.clone().into());
+        add("findings", findings_to_json(&planned.findings));
+        add("loosened", loosened_to_json(plan));
+    }
+    if let Some((flags, rest)) = &planned.with_flags {
+        let mut rest = of(rest);
+        if let Some(fields) = rest.as_object_mut() {
+            fields.insert("flags".to_owned(), json!(flags));
+            fields.retain(|name, _| WITH_FLAGS.contains(&name.as_str()));
+        }
+        add("withFlags", rest);
+    }
+    json
+}
