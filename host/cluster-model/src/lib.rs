@@ -173,6 +173,11 @@ impl ClusterModel {
         self.pods.insert(pod.id.uid.clone(), PodState { pod, times });
     }
 
+    /// A pod that is terminating already ends at this time.
+    pub fn ends_at(&mut self, uid: &Uid, at: Time) {
+        self.due.push((at, TimedChange::Gone(uid.clone())));
+    }
+
     /// Changes an existing pod, and where given the time until it ends. `false`: there is none of this name.
     pub fn change_pod<E>(
         &mut self,

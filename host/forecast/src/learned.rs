@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fastrand::Rng;
-use scupper_engine::{HookPhase, Pod};
+use scupper_engine::{Budget, HookPhase, Pod};
 use scupper_recording::ObservedTimes;
 
 /// How long a replacement takes to be ready where nothing is known of it.
@@ -87,23 +87,20 @@ impl Learned {
         self.endings.contains_key(&Workload::of(pod))
     }
 
-    /// How long a pod takes to end; `false`: nothing is known of its workload.
-    pub(crate) fn ending(&self, pod: &Pod) -> (Times, bool) {
-        match self.endings.get(&Workload::of(pod)) {
-            Some(seen) => (Times::seen(seen), true),
-            None => {
-                let grace = Duration::from_secs(pod.grace_seconds);
-                (Times::Between(ENDS.min(grace), grace), false)
-            }
-        }
+    /// How long a pod takes to end.
+    pub(crate) fn ending(&self, pod: &Pod) -> Times {
+        let grace = Duration::from_secs(pod.grace_seconds);
+        let seen = self.endings.get(&Workload::of(pod));
+        seen.map_or_else(
+            || Times::Between(ENDS.min(grace), grace),
+            |seen| Times::seen(seen),
+        )
     }
 
-    /// How long a budget lacks a pod that has ended.
-    pub(crate) fn replacement(&self, namespace: &str, budget: &str) -> (Times, bool) {
-        match self.replacements.get(&(namespace.to_owned(), budget.to_owned())) {
-            Some(seen) => (Times::seen(seen), true),
-            None => (Times::Between(*READY_WITHIN.start(), *READY_WITHIN.end()), false),
-        }
+    /// How long a budget lacks a pod that has ended, if that is known.
+    pub(crate) fn replacement(&self, budget: &Budget) -> Option<Times> {
+        let name = (budget.namespace.clone(), budget.name.clone());
+        self.replacements.get(&name).map(|seen| Times::seen(seen))
     }
 
     /// How long a hook takes.

@@ -9,6 +9,7 @@
 //! It must not know clusters, policies' code, or who asks.
 #![deny(missing_docs)]
 
+mod basis;
 mod learned;
 mod play;
 
@@ -17,9 +18,10 @@ use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
 
-use scupper_engine::{Budget, HookPhase, Node, Plan, Pod, PodRef, Request, Time, Uid};
+use scupper_engine::{Budget, Node, Plan, Pod, PodRef, Request, Time, Uid};
 use scupper_recording::DrainHistory;
 
+pub use basis::Basis;
 pub use learned::{Learned, READY_WITHIN, Workload};
 
 use play::{Play, Played};
@@ -61,21 +63,6 @@ pub struct Forecast {
     pub basis: Basis,
 }
 
-/// What was known of the times, and what was not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Basis {
-    /// How many recorded drains were read.
-    pub recordings: usize,
-    /// Workloads with pods to leave whose times are known.
-    pub known_workloads: usize,
-    /// Those whose times are not, and how many pods of them leave: each ends between a second and its grace period.
-    pub unknown_workloads: Vec<(Workload, usize)>,
-    /// Budgets of these pods without a known time until a replacement is ready: [`READY_WITHIN`] is assumed.
-    pub unknown_budgets: Vec<String>,
-    /// Hooks without a known time: they take none.
-    pub unknown_hooks: Vec<(String, HookPhase)>,
-}
-
 impl Forecast {
     /// Plays the drain so many times. The same input gives the same result.
     pub fn of(situation: &Situation, learned: &Learned, plays: usize) -> Self {
@@ -97,7 +84,7 @@ impl Forecast {
             other_ends,
             never: never(situation, &all),
             typical: middle.and_then(|seed| play.history(seed as u64)),
-            basis: play.basis(),
+            basis: Basis::of(situation, learned),
         }
     }
 

@@ -7,20 +7,25 @@ use std::time::Duration;
 use fastrand::Rng;
 use scupper_cluster_model::{ClusterModel, PodTimes};
 use scupper_engine::{
-    Answer, Command, Drain, Event, HookPhase, HookStep, Notice, Outcome, Plan, PlanAnswer, PolicyInfo,
-    Request, StepOutcome, Task, Time, Uid,
+    Answer, Command, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, PolicyInfo, Request,
+    StepOutcome, Task, Time, Uid,
 };
 use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn};
 
-use crate::learned::{Learned, Times, Workload};
-use crate::{Basis, NO_END, Situation};
+use crate::basis::{hooks, leaves};
+use crate::learned::{Learned, READY_WITHIN, Times, Workload};
+use crate::{NO_END, Situation};
 
 /// The policy that has made the plan; the others only have their hooks.
 const PLANNER: &str = "forecast";
 /// A drain without a deadline is watched for so long.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// So many turns without a change of the cluster, and it will not change any more.
-const STILL: usize = 400;
+/// So long without a change of the cluster, besides what waves may take, and it will not change any more.
+const STILL: Duration = Duration::from_secs(3600);
+/// So long before the deadline, and before pods are forced, such a drain is looked at again.
+const BEFORE: Duration = Duration::from_secs(600);
+/// A pod that is terminating for so long past its grace period does not end by itself.
+const OVERDUE: Duration = Duration::from_secs(30);
 
 /// How one drain went.
 pub(crate) struct Played {
@@ -37,76 +42,58 @@ pub(crate) struct Play<'a> {
     situation: &'a Situation,
     request: Request,
     until: Time,
+    /// How long the cluster may stay as it is before it is taken to stay so.
+    patience: Duration,
+    /// When a drain in a cluster that stays as it is is looked at again.
+    again: Option<Time>,
     /// All that times are drawn of, each once: workloads, budgets.
     times: Vec<Times>,
     /// Of each pod the place of its own times, and of those of its replacement if it has a budget.
     pods: Vec<(usize, Option<usize>)>,
     hooks: BTreeMap<(String, HookPhase), Times>,
-    basis: Basis,
 }
 
 impl<'a> Play<'a> {
     pub(crate) fn of(situation: &'a Situation, learned: &Learned) -> Self {
-        let mut basis = Basis {
-            recordings: learned.recordings,
-            ..Basis::default()
-        };
-        let (mut known, mut unknown) = (BTreeSet::new(), BTreeMap::<Workload, usize>::new());
-        let mut unknown_budgets = BTreeSet::new();
         let (mut times, mut workloads, mut budgets) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut pods = Vec::new();
-        for pod in &situation.pods {
-            let workload = Workload::of(pod);
-            let (ends, is_known) = learned.ending(pod);
-            let leaves = leaves(&situation.plan, &pod.id.uid);
-            if leaves && is_known {
-                known.insert(workload.clone());
-            } else if leaves {
-                *unknown.entry(workload.clone()).or_default() += 1;
-            }
-            // Pods of one workload may have different grace periods, as long as nothing is known of it.
-            let ends = match is_known {
-                true => *workloads.entry(workload).or_insert_with(|| add(&mut times, ends)),
-                false => add(&mut times, ends),
+        let pods = situation.pods.iter().map(|pod| {
+            let ends = match learned.knows(pod) {
+                true => *workloads
+                    .entry(Workload::of(pod))
+                    .or_insert_with(|| add(&mut times, learned.ending(pod))),
+                // Pods of one workload may have different grace periods.
+                false => add(&mut times, learned.ending(pod)),
             };
             let budget = situation.budgets.iter().find(|budget| budget.selects(pod));
             let replaced = budget.map(|budget| {
-                let (replaced, is_known) = learned.replacement(&budget.namespace, &budget.name);
-                let name = format!("{}/{}", budget.namespace, budget.name);
-                if leaves && !is_known {
-                    unknown_budgets.insert(name.clone());
-                }
-                *budgets.entry(name).or_insert_with(|| add(&mut times, replaced))
+                let unknown = Times::Between(*READY_WITHIN.start(), *READY_WITHIN.end());
+                let replaced = || learned.replacement(budget).unwrap_or(unknown);
+                *budgets
+                    .entry((&budget.namespace, &budget.name))
+                    .or_insert_with(|| add(&mut times, replaced()))
             });
-            pods.push((ends, replaced));
-        }
-        let mut hooks = BTreeMap::new();
-        for policy in &situation.request.policies {
-            for phase in policy.phases.iter().filter(|phase| !phase.undoes()) {
-                let hook = (policy.name.clone(), *phase);
-                match learned.hook(&policy.name, *phase) {
-                    Some(times) => hooks.extend([(hook, times)]),
-                    None => basis.unknown_hooks.push(hook),
-                }
-            }
-        }
-        basis.known_workloads = known.len();
-        basis.unknown_workloads = unknown.into_iter().collect();
-        basis.unknown_budgets = unknown_budgets.into_iter().collect();
+            (ends, replaced)
+        });
+        let pods = pods.collect();
+        let hooks = hooks(situation).filter_map(|(policy, phase)| {
+            let times = learned.hook(&policy, phase)?;
+            Some(((policy, phase), times))
+        });
+        let hooks = hooks.collect();
         let request = as_planned(situation);
+        let force = request.settings.at_deadline.as_ref();
+        let within = force.map_or(Duration::ZERO, |force| force.within);
+        let waves = situation.plan.waves.iter().filter_map(|wave| wave.timeout);
         Self {
             until: request.deadline.unwrap_or(situation.at) + LONGEST,
+            patience: STILL + within + waves.sum::<Duration>(),
+            again: request.deadline.map(|deadline| deadline - (within + BEFORE)),
             situation,
             request,
             times,
             pods,
             hooks,
-            basis,
         }
-    }
-
-    pub(crate) fn basis(&self) -> Basis {
-        self.basis.clone()
     }
 
     /// Plays it with the times of this seed.
@@ -162,11 +149,6 @@ fn add(times: &mut Vec<Times>, more: Times) -> usize {
     times.len() - 1
 }
 
-fn leaves(plan: &Plan, pod: &Uid) -> bool {
-    plan.decision(pod)
-        .is_some_and(|decision| decision.verdict.leaves())
-}
-
 /// A play under way.
 struct Run<'a> {
     play: &'a Play<'a>,
@@ -194,6 +176,13 @@ impl<'a> Run<'a> {
                 replaced_after: replaced.and_then(&mut draw).unwrap_or_default(),
             };
             model.add_pod(pod.clone(), times);
+            // One that is long overdue has a finalizer, or its kubelet is silent.
+            if let Some(deletion) = &pod.deletion
+                && situation.at.since(deletion.at) < OVERDUE
+            {
+                let ends = (situation.at + times.ends_after).min(deletion.at.max(situation.at));
+                model.ends_at(&pod.id.uid, ends);
+            }
         }
         for budget in &situation.budgets {
             model.set_budget(budget.clone());
@@ -215,11 +204,20 @@ impl<'a> Run<'a> {
     }
 
     fn go(&mut self) {
-        let mut still = 0;
-        while self.outcome.is_none() && still < STILL {
+        let (mut changed, mut again) = (self.model.now, self.play.again);
+        loop {
             self.look();
+            if self.outcome.is_some() {
+                break;
+            }
             let commands: Vec<_> = std::iter::from_fn(|| self.drain.poll_command()).collect();
             if !commands.is_empty() {
+                if commands
+                    .iter()
+                    .any(|command| matches!(command.task, Task::Step { .. }))
+                {
+                    changed = self.model.now;
+                }
                 self.turn.commands.clone_from(&commands);
                 self.end_turn();
                 commands.iter().for_each(|command| self.carry_out(command));
@@ -227,14 +225,19 @@ impl<'a> Run<'a> {
             }
             let events = self.model.take_events();
             if !events.is_empty() {
-                still = 0;
+                changed = self.model.now;
                 events.into_iter().for_each(|event| self.tell(event));
                 continue;
             }
-            if !self.pass() {
+            if self.model.now.since(changed) > self.play.patience {
+                match again.take().filter(|again| *again > self.model.now) {
+                    Some(again) => self.advance(again),
+                    None => break,
+                }
+                changed = self.model.now;
+            } else if !self.pass() {
                 break;
             }
-            still += 1;
         }
         self.end_turn();
     }
@@ -251,17 +254,25 @@ impl<'a> Run<'a> {
         self.tell(Event::Answer(command.id, answer));
     }
 
-    /// The first call says when the hook will have finished, the second that it has.
+    /// The first call draws when the hook will have finished, which is its state: the engine asks again at least every five
+    /// minutes.
     fn step(&mut self, step: &HookStep) -> StepOutcome {
-        let times = self.play.hooks.get(&(step.policy.clone(), step.phase));
-        match times {
-            Some(times) if step.state.is_empty() => StepOutcome::Pending {
-                state: vec![1],
-                again_after: times.draw(1.0, &mut self.random),
-                progress: String::new(),
-                waiting_for: Vec::new(),
-            },
-            _ => StepOutcome::Done,
+        let Some(times) = self.play.hooks.get(&(step.policy.clone(), step.phase)) else {
+            return StepOutcome::Done;
+        };
+        let left = match <[u8; 8]>::try_from(step.state.as_slice()) {
+            Ok(ends) => Time::from_millis(u64::from_le_bytes(ends)).since(self.model.now),
+            Err(_) => times.draw(1.0, &mut self.random),
+        };
+        if left.is_zero() {
+            return StepOutcome::Done;
+        }
+        let ends = (self.model.now + left).as_millis();
+        StepOutcome::Pending {
+            state: ends.to_le_bytes().to_vec(),
+            again_after: left,
+            progress: String::new(),
+            waiting_for: Vec::new(),
         }
     }
 
@@ -280,14 +291,18 @@ impl<'a> Run<'a> {
         let Some(next) = next.filter(|next| *next <= self.play.until) else {
             return false;
         };
+        self.advance(next);
+        true
+    }
+
+    fn advance(&mut self, to: Time) {
         self.end_turn();
-        self.model.advance(next);
+        self.model.advance(to);
         let now = self.model.now;
         if self.turns.is_some() {
             self.turn.inputs.push((now, Input::Timeout));
         }
         self.drain.handle_timeout(now);
-        true
     }
 
     fn tell(&mut self, event: Event) {

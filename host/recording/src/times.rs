@@ -50,8 +50,8 @@ struct Watch {
     budgets: BTreeMap<BudgetName, Budget>,
     /// Evictions and deletions without an answer, by command.
     requests: BTreeMap<u64, Uid>,
-    /// When each pod was first asked to leave.
-    asked: BTreeMap<Uid, Time>,
+    /// When each pod was first asked to leave; `None`: before the drain saw it.
+    asked: BTreeMap<Uid, Option<Time>>,
     /// Pods of each budget that it has not got back, and when they were gone.
     missing: BTreeMap<BudgetName, VecDeque<(Uid, Option<Time>)>>,
     /// Steps without an answer.
@@ -99,9 +99,11 @@ impl Watch {
     }
 
     fn pod(&mut self, now: Time, pod: &Pod) {
-        self.pods.insert(pod.id.uid.clone(), pod.clone());
-        if pod.deletion.is_some() {
-            self.leaves(now, &pod.id.uid);
+        let before = self.pods.insert(pod.id.uid.clone(), pod.clone());
+        match (&pod.deletion, before) {
+            (None, _) => {}
+            (Some(_), None) => _ = self.asked.entry(pod.id.uid.clone()).or_insert(None),
+            (Some(_), Some(_)) => self.leaves(now, &pod.id.uid),
         }
     }
 
@@ -109,7 +111,7 @@ impl Watch {
         if self.asked.contains_key(uid) {
             return;
         }
-        self.asked.insert(uid.clone(), now);
+        self.asked.insert(uid.clone(), Some(now));
         let Some(pod) = self.pods.get(uid) else { return };
         for (name, budget) in &self.budgets {
             if budget.selects(pod) {
@@ -125,7 +127,7 @@ impl Watch {
                 *gone = Some(now);
             }
         }
-        if let (Some(pod), Some(asked)) = (self.pods.remove(uid), self.asked.get(uid)) {
+        if let (Some(pod), Some(Some(asked))) = (self.pods.remove(uid), self.asked.get(uid)) {
             self.times.endings.push((pod, now.since(*asked)));
         }
     }

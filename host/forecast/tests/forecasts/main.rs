@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use scupper_engine::{HookPhase, PolicyInfo, Reason};
+use scupper_engine::{Deletion, HookPhase, PolicyInfo, Reason, Time, Verdict, Wave};
 use scupper_forecast::{Forecast, Learned};
 use scupper_recording::ObservedTimes;
 
 use cluster::{BEGIN, budget, pod, random_cluster, seconds, situation};
 
-/// Pods end after ten seconds, replacements are ready after thirty, the hook takes five minutes.
+/// Pods end after ten seconds, replacements are ready after thirty, the hook takes twenty minutes.
 fn learned() -> Learned {
     let mut learned = Learned::default();
     learned.add(&ObservedTimes {
         endings: vec![(pod("web-0"), seconds(10)), (pod("web-0"), seconds(10))],
         replacements: vec![(("shop".to_owned(), "web".to_owned()), seconds(30))],
-        hooks: vec![("slurm".to_owned(), HookPhase::BeforeDrain, seconds(300))],
+        hooks: vec![("slurm".to_owned(), HookPhase::BeforeDrain, seconds(1_200))],
     });
     learned
 }
@@ -56,6 +56,54 @@ fn a_budget_that_never_opens_is_named_with_its_pods() {
 }
 
 #[test]
+fn what_only_waits_for_its_wave_leaves_after_hours() {
+    let mut situation = situation(vec![budget(0)]);
+    let [first, second, _] = [0, 1, 2].map(|place| situation.pods[place].id.clone());
+    let later = situation.plan.waves[0].clone();
+    situation.plan.waves[0].pods.retain(|pod| *pod != second.uid);
+    situation.plan.waves[0].timeout = Some(seconds(4 * 3_600));
+    situation.plan.waves.push(Wave {
+        name: "later".to_owned(),
+        pods: vec![second.uid.clone()],
+        ..later
+    });
+    let decision = situation
+        .plan
+        .decisions
+        .iter_mut()
+        .find(|decision| decision.pod == second.uid);
+    decision.unwrap().verdict = Verdict::Delete;
+    let forecast = Forecast::of(&situation, &learned(), 5);
+    assert!(forecast.never.contains(&first), "{forecast:#?}");
+    assert!(!forecast.never.contains(&second), "{forecast:#?}");
+    assert_eq!(forecast.basis.closed_budgets, ["shop/web"]);
+}
+
+#[test]
+fn a_deadline_in_a_month_is_an_end() {
+    let mut late = situation(vec![budget(0)]);
+    late.request.deadline = Some(BEGIN + seconds(720 * 3_600));
+    let forecast = Forecast::of(&late, &learned(), 5);
+    let ends = BTreeMap::from([("DeadlineExceeded".to_owned(), 5)]);
+    assert_eq!(forecast.other_ends, ends, "{forecast:#?}");
+}
+
+#[test]
+fn a_pod_that_is_terminating_ends_in_its_grace_period_or_is_stuck() {
+    let mut situation = situation(Vec::new());
+    let deletion = |at: Time| Deletion {
+        at,
+        grace_seconds: 30,
+    };
+    situation.pods[0].deletion = Some(deletion(BEGIN + seconds(5)));
+    let forecast = Forecast::of(&situation, &learned(), 5);
+    assert_eq!(forecast.quantile(0.5), Some(seconds(10)), "{forecast:#?}");
+    situation.pods[0].deletion = Some(deletion(BEGIN - seconds(3_600)));
+    let forecast = Forecast::of(&situation, &learned(), 5);
+    assert_eq!(forecast.never, [situation.pods[0].id.clone()], "{forecast:#?}");
+}
+
+#[test]
 fn a_deadline_holds_as_often_as_the_times_allow() {
     let mut late = situation(Vec::new());
     late.request.deadline = Some(BEGIN + seconds(6));
@@ -84,7 +132,7 @@ fn hooks_take_the_time_that_they_took() {
         ..PolicyInfo::default()
     }];
     let forecast = Forecast::of(&with_hooks, &learned(), 10);
-    assert_eq!(forecast.quantile(0.9), Some(seconds(310)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(0.9), Some(seconds(1_210)), "{forecast:#?}");
     let unknown = [("slurm".to_owned(), HookPhase::AfterDrain)];
     assert_eq!(forecast.basis.unknown_hooks, unknown);
 }

@@ -167,6 +167,9 @@ fn document(foreseen: &Foreseen) -> Value {
         "knownWorkloads": basis.known_workloads,
         "unknownWorkloads": basis.unknown_workloads.iter().map(pods).collect::<Vec<_>>(),
         "unknownBudgets": basis.unknown_budgets,
+        "closedBudgets": basis.closed_budgets,
+        "awaitCompletion": basis.await_completion.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "finalizers": basis.finalizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),
     })
 }

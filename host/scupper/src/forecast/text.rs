@@ -127,6 +127,23 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
                 .map(|budget| format!("budget {budget}")))
         ));
     }
+    if !basis.closed_budgets.is_empty() {
+        let budgets = few(basis
+            .closed_budgets
+            .iter()
+            .map(|budget| format!("budget {budget}")));
+        texts.push(format!(
+            "{budgets}: allows no eviction now, and only this drain changes that"
+        ));
+    }
+    if !basis.await_completion.is_empty() {
+        let pods = few(basis.await_completion.iter().map(ToString::to_string));
+        texts.push(format!("{pods}: the work that the drain waits for does not end"));
+    }
+    if !basis.finalizers.is_empty() {
+        let pods = few(basis.finalizers.iter().map(ToString::to_string));
+        texts.push(format!("{pods}: finalizers are removed at once"));
+    }
     if !basis.unknown_hooks.is_empty() {
         let hooks = basis.unknown_hooks.iter();
         texts.push(format!(

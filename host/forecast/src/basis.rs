@@ -1,0 +1,93 @@
+//! What a forecast rests on: which times are known, and what is assumed of the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scupper_engine::{Budget, HookPhase, Plan, Pod, PodRef, Uid, Verdict};
+
+use crate::Situation;
+use crate::learned::{Learned, Workload};
+
+/// What was known of the times, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Basis {
+    /// How many recorded drains were read.
+    pub recordings: usize,
+    /// Workloads with pods to leave whose times are known.
+    pub known_workloads: usize,
+    /// Those whose times are not, and how many pods of them leave: each ends between a second and its grace period.
+    pub unknown_workloads: Vec<(Workload, usize)>,
+    /// Budgets of these pods without a known time until a replacement is ready: [`READY_WITHIN`](crate::READY_WITHIN) is assumed.
+    pub unknown_budgets: Vec<String>,
+    /// Budgets of these pods that allow nothing now: only what this drain does changes that.
+    pub closed_budgets: Vec<String>,
+    /// Pods whose work the drain waits for: it does not end.
+    pub await_completion: Vec<PodRef>,
+    /// Pods with finalizers: these are removed at once.
+    pub finalizers: Vec<PodRef>,
+    /// Hooks without a known time: they take none.
+    pub unknown_hooks: Vec<(String, HookPhase)>,
+}
+
+impl Basis {
+    pub(crate) fn of(situation: &Situation, learned: &Learned) -> Self {
+        let leaving = || {
+            situation
+                .pods
+                .iter()
+                .filter(|pod| leaves(&situation.plan, &pod.id.uid))
+        };
+        let (mut known, mut unknown) = (BTreeSet::new(), BTreeMap::new());
+        for pod in leaving() {
+            if learned.knows(pod) {
+                known.insert(Workload::of(pod));
+            } else {
+                *unknown.entry(Workload::of(pod)).or_default() += 1;
+            }
+        }
+        let of_them = |budget: &&Budget| leaving().any(|pod| budget.selects(pod));
+        let budgets: Vec<_> = situation.budgets.iter().filter(of_them).collect();
+        let named = |wanted: &dyn Fn(&Budget) -> bool| {
+            let wanted = budgets.iter().filter(|budget| wanted(budget));
+            wanted
+                .map(|budget| format!("{}/{}", budget.namespace, budget.name))
+                .collect()
+        };
+        let pods = |wanted: &dyn Fn(&Pod) -> bool| {
+            leaving()
+                .filter(|pod| wanted(pod))
+                .map(|pod| pod.id.clone())
+                .collect()
+        };
+        let verdict = |pod: &Pod| {
+            situation
+                .plan
+                .decision(&pod.id.uid)
+                .map(|decision| decision.verdict)
+        };
+        Self {
+            recordings: learned.recordings,
+            known_workloads: known.len(),
+            unknown_workloads: unknown.into_iter().collect(),
+            unknown_budgets: named(&|budget| learned.replacement(budget).is_none()),
+            closed_budgets: named(&|budget| budget.disruptions_allowed <= 0),
+            await_completion: pods(&|pod| verdict(pod) == Some(Verdict::AwaitCompletion)),
+            finalizers: pods(&|pod| !pod.finalizers.is_empty()),
+            unknown_hooks: hooks(situation)
+                .filter(|(policy, phase)| learned.hook(policy, *phase).is_none())
+                .collect(),
+        }
+    }
+}
+
+/// The hooks of a drain.
+pub(crate) fn hooks(situation: &Situation) -> impl Iterator<Item = (String, HookPhase)> {
+    situation.request.policies.iter().flat_map(|policy| {
+        let phases = policy.phases.iter().filter(|phase| !phase.undoes());
+        phases.map(|phase| (policy.name.clone(), *phase))
+    })
+}
+
+pub(crate) fn leaves(plan: &Plan, pod: &Uid) -> bool {
+    plan.decision(pod)
+        .is_some_and(|decision| decision.verdict.leaves())
+}
