@@ -13,6 +13,8 @@ pub(crate) struct Held {
     pub(crate) saved: Option<bool>,
     /// The drain had found or tried to make a cordon before it ended.
     pub(crate) has_cordon: bool,
+    /// It ended before it had seen the node, after a crash.
+    unseen: bool,
     /// It ended before its own cordon, under one that was made ahead of it.
     pub(crate) ends_ahead: bool,
 }
@@ -23,14 +25,21 @@ impl Held {
         Self {
             saved: rolling_back.and_then(|checkpoint| checkpoint.held),
             has_cordon: checkpoint.is_some_and(|checkpoint| checkpoint.phase.is_past_cordoning()),
+            unseen: false,
             ends_ahead: false,
         }
+    }
+
+    /// The drain had a cordon when it ended. Whether it was its own, or made ahead of it, shows when the node is seen.
+    pub(crate) fn had_cordon(&self, known: &Knowledge) -> bool {
+        self.has_cordon && !(self.unseen && known.is_ahead)
     }
 
     pub(crate) fn entered(&mut self, phase: Phase, known: &Knowledge) {
         // A cordon that was made ahead of the drain is none until the drain comes to its own.
         let is_cordoned = known.is_cordoned() && !known.is_ahead;
         let may_stand = is_cordoned || known.node_told_gone || !known.heard_node;
+        self.unseen |= phase == Phase::RollingBack && !known.heard_node && !self.has_cordon;
         self.ends_ahead |= phase == Phase::RollingBack && known.is_ahead && !self.has_cordon;
         self.has_cordon = match phase {
             // Also if others have lifted the cordon that it had found.
@@ -44,6 +53,7 @@ impl Held {
     pub(crate) fn reported(
         &self,
         task: &Task,
+        known: &Knowledge,
         outcome: Option<&Outcome>,
         held: bool,
         request: &Request,
@@ -53,7 +63,7 @@ impl Held {
             return Ok(());
         }
         let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
-        let keeps = self.saved.unwrap_or(self.has_cordon);
+        let keeps = self.saved.unwrap_or_else(|| self.had_cordon(known));
         let stays = !is_cancelled && !request.settings.uncordon_on_failure && keeps;
         coverage.count("held", if held { "yes" } else { "no" });
         if held == stays {

@@ -24,6 +24,8 @@ pub(crate) struct Knowledge {
     pub(crate) is_ahead: bool,
     /// The cordon was seen lifted.
     pub(crate) saw_uncordon: bool,
+    /// The node was seen without a cordon: one that is made then is none that a command has made ahead of the drain.
+    saw_open: bool,
     pub(crate) node_told_gone: bool,
     pub(crate) heard_node: bool,
     pub(crate) heard_pods: bool,
@@ -131,7 +133,8 @@ impl Knowledge {
             self.saw_uncordon |= self.is_cordoned() && !node.unschedulable;
             self.cordoned = Some((version, node.unschedulable));
             let is_ahead = node.checkpoint.as_ref().is_some_and(|mark| mark.ahead);
-            self.is_ahead = is_ahead && node.unschedulable && !self.saw_uncordon;
+            self.saw_open |= !node.unschedulable;
+            self.is_ahead = is_ahead && node.unschedulable && !self.saw_open;
         }
     }
 
@@ -196,7 +199,8 @@ impl Knowledge {
 
     fn observe_pod(&mut self, pod: &Pod) {
         let uid = &pod.id.uid;
-        if self.disproved.contains(uid) {
+        // Of a pod whose UID an answer has disproved, the drain still believes the watch until a list says the same.
+        if self.disproved.contains(uid) && !self.there.contains_key(uid) {
             return;
         }
         let namesake = self.there.values().find(|other| {

@@ -91,15 +91,6 @@ impl Drain {
         self.cluster.is_cordoned() && is_open && mark.is_some_and(|mark| mark.ahead)
     }
 
-    /// The drain ends before its own cordon: the one that was made ahead of it is to be lifted.
-    pub(super) fn own_cordon_ahead(&mut self) -> bool {
-        let is_ahead = self.is_cordoned_ahead();
-        if is_ahead {
-            self.cordon.find(Cordon::Ours);
-        }
-        is_ahead
-    }
-
     /// The checkpoint on the node of a cordon that this drain has found: of another drain, or made ahead of this one.
     fn found_mark(&self) -> Option<&Checkpoint> {
         let mark = self.cluster.node()?.checkpoint.as_ref()?;

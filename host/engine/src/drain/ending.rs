@@ -5,6 +5,7 @@ use core::time::Duration;
 use alloc::format;
 
 use super::Drain;
+use super::cordon_state::Cordon;
 use super::writes::Write;
 use crate::{HookPhase, Intent, Notice, Outcome, Phase, Subject, Time};
 
@@ -111,9 +112,7 @@ impl Drain {
     /// Begins to undo what was changed, if anything was. A process before this one may have died right after its
     /// cordon, before it was saved elsewhere: only the node shows it.
     pub(super) fn begin_rollback(&mut self) {
-        let is_drain = self.request.intent == Intent::Drain;
-        let is_there = !self.checkpoint_state.is_node_lost();
-        self.ending.is_ahead |= is_drain && is_there && self.own_cordon_ahead();
+        self.end_cordon_ahead();
         if self.may_succeed_another() {
             self.recognize_cordon();
         }
@@ -171,8 +170,20 @@ impl Drain {
             || self.phase.is_past_cordoning()
     }
 
+    /// The drain ends before its own cordon: the one that was made ahead of it is to be lifted. A process that resumes may
+    /// see it only while it rolls back.
+    fn end_cordon_ahead(&mut self) {
+        let is_drain = self.request.intent == Intent::Drain && !self.checkpoint_state.is_node_lost();
+        if is_drain && self.is_cordoned_ahead() {
+            self.cordon.find(Cordon::Ours);
+            self.ending.is_ahead = true;
+            self.ending.is_before_cordon = true;
+        }
+    }
+
     /// Runs the cancel hooks for a bounded time.
     pub(super) fn roll_back(&mut self) {
+        self.end_cordon_ahead();
         if self.now < self.hooks_end() {
             let steps_run = self.outbox.steps().any(|key| key.phase != HookPhase::OnCancel);
             if steps_run || self.is_cordoning() || !self.knows_node() {

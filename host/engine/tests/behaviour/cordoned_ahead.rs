@@ -112,6 +112,24 @@ fn whatever_ends_the_drain_before_its_cordon_lifts_it() {
 }
 
 #[test]
+fn a_process_that_continues_after_the_deadline_lifts_it_as_soon_as_it_sees_the_node() {
+    let mut host = Host::new(with_hooks());
+    host.begin_with(cordoned(ahead()), &[pod("a")], &[]).skip();
+    host.stepped("step", crate::hooks::pending("one", 1_000))
+        .does("save preparing, ours");
+    let saved = host.last_checkpoint();
+    let late = Request {
+        deadline: Some(saved.started),
+        ..with_hooks()
+    };
+    let mut host = Host::resume(late, saved.clone());
+    host.wait(0).does("");
+    assert_eq!(host.drain.phase(), Phase::RollingBack);
+    host.handle(Event::Node(Some(cordoned(saved))))
+        .does("uncordon at 100");
+}
+
+#[test]
 fn one_that_others_lifted_is_made_anew() {
     let mut host = Host::new(with_hooks());
     host.begin_with(cordoned(ahead()), &[pod("a")], &[]).skip();

@@ -44,8 +44,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 5,
         breaks: "leaves the cordon that was made ahead of it",
         file: "drain/ending.rs",
-        find: "self.ending.is_ahead |= is_drain",
-        replace: "self.ending.is_ahead |= !BROKEN && is_drain",
+        find: "if is_drain && self.is_cordoned_ahead() {",
+        replace: "if !BROKEN && is_drain && self.is_cordoned_ahead() {",
     },
     Mutation {
         invariant: 6,
