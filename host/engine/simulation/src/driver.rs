@@ -193,14 +193,9 @@ impl World {
             if let Some(drain) = &self.drain {
                 self.outside.asked(&task, drain);
             }
-            self.invariants.held.reported(
-                &task,
-                &self.invariants.knowledge,
-                outcome,
-                held,
-                &self.request,
-                &mut self.coverage,
-            )?;
+            self.invariants
+                .held
+                .reported(&task, outcome, held, &self.request, &mut self.coverage)?;
             self.invariants
                 .command(self.now, &task, &self.request, &self.cluster, &self.outstanding)?;
             if let (Task::Plan { draft, policy }, Some(drain)) = (&task, &self.drain) {

@@ -30,9 +30,12 @@ impl Held {
         }
     }
 
-    /// The drain had a cordon when it ended. Whether it was its own, or made ahead of it, shows when the node is seen.
-    pub(crate) fn had_cordon(&self, known: &Knowledge) -> bool {
-        self.has_cordon && !(self.unseen && known.is_ahead)
+    /// Whether there was a cordon of its own, or one made ahead of it, shows when the node is seen.
+    pub(crate) fn sees(&mut self, known: &Knowledge) {
+        if std::mem::take(&mut self.unseen) && known.is_ahead {
+            self.has_cordon = false;
+            self.ends_ahead = true;
+        }
     }
 
     pub(crate) fn entered(&mut self, phase: Phase, known: &Knowledge) {
@@ -53,7 +56,6 @@ impl Held {
     pub(crate) fn reported(
         &self,
         task: &Task,
-        known: &Knowledge,
         outcome: Option<&Outcome>,
         held: bool,
         request: &Request,
@@ -63,7 +65,7 @@ impl Held {
             return Ok(());
         }
         let is_cancelled = matches!(outcome, Some(Outcome::Cancelled { .. }));
-        let keeps = self.saved.unwrap_or_else(|| self.had_cordon(known));
+        let keeps = self.saved.unwrap_or(self.has_cordon);
         let stays = !is_cancelled && !request.settings.uncordon_on_failure && keeps;
         coverage.count("held", if held { "yes" } else { "no" });
         if held == stays {

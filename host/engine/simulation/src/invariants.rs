@@ -100,6 +100,9 @@ impl Invariants {
     ) {
         let was_cordoned = self.knowledge.is_cordoned();
         self.knowledge.observe(now, event, asked, snapshot, truth);
+        if self.knowledge.heard_node {
+            self.held.sees(&self.knowledge);
+        }
         let there = &self.knowledge.there;
         let deleting = &self.knowledge.deleting;
         let cordoned = self.knowledge.is_cordoned();
@@ -383,7 +386,7 @@ impl Invariants {
             return broken(8, "lifts the cordon of a drain that had ended well");
         }
         let cancelled = self.knowledge.stopped.is_some() || self.cancelled.is_some();
-        let is_early = self.knowledge.is_ahead && !self.held.had_cordon(&self.knowledge);
+        let is_early = self.knowledge.is_ahead && !self.held.has_cordon;
         let is_ahead = is_early || self.held.ends_ahead || self.held.saved == Some(false);
         if !cancelled && !request.settings.uncordon_on_failure && !is_ahead {
             return broken(5, "lifts the cordon although it is to be kept after a failure");

@@ -89,12 +89,12 @@ impl Drain {
             Phase::Planning | Phase::Finished => false,
             // The cordon carries it.
             Phase::Cordoning => self.cluster.is_cordoned(),
+            // A process that resumes does not know yet whose cordon there is.
+            Phase::RollingBack if self.cluster.node().is_none() && !self.cordon.is_decided() => false,
             _ => !self.ending.is_closing(),
         };
-        let is_due = self
-            .checkpoint_state
-            .save_due()
-            .is_some_and(|due| due <= self.now);
+        let due = self.checkpoint_state.save_due();
+        let is_due = due.is_some_and(|due| due <= self.now);
         if saves
             && is_due
             && let Some(node) = self.node_to_write()

@@ -130,6 +130,28 @@ fn a_process_that_continues_after_the_deadline_lifts_it_as_soon_as_it_sees_the_n
 }
 
 #[test]
+fn nothing_is_saved_before_it_is_known_whose_cordon_there_is() {
+    let request = || Request {
+        policies: vec![hooks("slurm", &[HookPhase::BeforeCordon, HookPhase::OnCancel])],
+        ..request()
+    };
+    let mut host = Host::new(request());
+    host.begin_with(cordoned(ahead()), &[pod("a")], &[]).skip();
+    host.stepped("step", crate::hooks::pending("one", 1_000))
+        .does("save preparing, ours");
+    let saved = host.last_checkpoint();
+    let late = Request {
+        deadline: Some(saved.started),
+        ..request()
+    };
+    let mut host = Host::resume(late, saved.clone());
+    host.wait(0).does("");
+    host.handle(Event::Node(Some(cordoned(saved))))
+        .does("step slurm on-cancel node\nsave rolling back, ours");
+    assert_eq!(host.last_checkpoint().held, Some(false));
+}
+
+#[test]
 fn one_that_others_lifted_is_made_anew() {
     let mut host = Host::new(with_hooks());
     host.begin_with(cordoned(ahead()), &[pod("a")], &[]).skip();

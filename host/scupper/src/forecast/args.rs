@@ -17,7 +17,7 @@ pub struct ForecastArgs {
     #[arg(long)]
     pub as_driver: bool,
     /// Recorded drains to learn times from [default: `recordings` in --state-dir]
-    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
     /// How often to play the drain
     #[arg(long, default_value = "200", value_name = "NUMBER")]

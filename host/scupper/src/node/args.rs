@@ -47,7 +47,7 @@ pub struct PlanArgs {
     )]
     pub save_scenario: Option<PathBuf>,
     /// Recorded drains from which to say how long it would take [default: in --state-dir]
-    #[arg(long, value_name = "DIR", env = "SCUPPER_RECORDINGS", hide_env_values = true)]
+    #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
