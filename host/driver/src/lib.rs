@@ -36,6 +36,7 @@ pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 pub use options::{KubeletPluginOptions, PoliciesOptions};
 pub use plugin::KubeletPlugin;
 pub use plugin::own_pod::own_pod_from_env;
+pub use policies::ACTIVE_POLICIES;
 pub use policies::check_policies::{PolicyCheckResult, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;

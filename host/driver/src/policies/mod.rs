@@ -5,6 +5,8 @@ mod code_cache;
 pub(crate) mod environment_check;
 mod policy_events;
 
+pub use policy_events::ACTIVE_POLICIES;
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use scupper_policy_reload::{Catalogue, ReloadNotice};
 use scupper_report::Metrics;
 
 /// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.
-const ANNOTATION: &str = "scupper.dev/policies";
+pub const ACTIVE_POLICIES: &str = "scupper.dev/policies";
 
 /// Digits of a digest that people compare.
 const DIGITS: usize = 8;
@@ -55,7 +55,7 @@ pub(crate) async fn run(
 /// The annotation that the node already has.
 async fn read_annotation(cluster: &Cluster, node: &str) -> Option<String> {
     let node = cluster.node(node).await.ok()??;
-    node.annotations.get(ANNOTATION).cloned()
+    node.annotations.get(ACTIVE_POLICIES).cloned()
 }
 
 fn annotation(catalogue: &Catalogue) -> String {
@@ -92,7 +92,7 @@ async fn annotate(cluster: &Cluster, node: &str, catalogue: &Catalogue) -> Optio
     let mut retry = WriteRetry::new(LIMITS);
     loop {
         let active = annotation(catalogue);
-        let Err(error) = cluster.set_node_annotation(node, ANNOTATION, &active).await else {
+        let Err(error) = cluster.set_node_annotation(node, ACTIVE_POLICIES, &active).await else {
             return Some(active);
         };
         let Some(pause) = retry.failed(&error) else {

@@ -177,7 +177,7 @@ fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
         .take(REASONS)
         .map(|(name, pods)| format!("{pods} {name}"));
     let rest = all - sorted.iter().take(REASONS).map(|(_, pods)| pods).sum::<usize>();
-    let rest = (rest > 0).then(|| format!("{rest} others"));
+    let rest = (rest > 0).then(|| count(rest, "other"));
     let which: Vec<_> = most.chain(rest).collect();
     let pods = (all > 0).then(|| format!("{} to go: {}", count(all, "pod"), which.join(", ")));
     let hooks = view

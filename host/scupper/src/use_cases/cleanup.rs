@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, ToUndo, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
-use scupper_driver::{DriverError, OUT_OF_SERVICE_TAINT};
+use scupper_driver::{ACTIVE_POLICIES, DriverError, OUT_OF_SERVICE_TAINT};
 use scupper_report::{LeasedDrain, conditions_of_abandoned};
 
 /// What to clean up.
@@ -47,16 +47,28 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         undo(&cluster, node, &mut done).await?;
     }
     forget_lease(&cluster, &options, node.as_ref(), &mut done).await;
-    let CleanedUp { removed, .. } = &mut done;
+    if node
+        .as_ref()
+        .is_some_and(|node| node.annotations.contains_key(ACTIVE_POLICIES))
+    {
+        let removed = cluster
+            .remove_node_annotation(&options.node, ACTIVE_POLICIES)
+            .await;
+        removed.map_err(CommandError::Cleanup)?;
+        let what = format!("the annotation {ACTIVE_POLICIES} of node {}", options.node);
+        done.removed.push(what);
+    }
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
         remove_annotation(&cluster, &options.node, node.uid.clone()).await?;
-        removed.push(format!("the annotation of node {}", options.node));
+        done.removed
+            .push(format!("the annotation of node {}", options.node));
         // Without the driver, no process could continue the drain or correct the condition.
         let gone = "scupper cleanup has taken away what was known of the drain";
         if let Some(changes) = conditions_of_abandoned(&node, gone) {
             let set = cluster.set_node_conditions(&options.node, &changes).await;
             set.map_err(CommandError::Cleanup)?;
-            removed.push(format!("DrainInProgress of node {}", options.node));
+            done.removed
+                .push(format!("DrainInProgress of node {}", options.node));
         }
     }
     if let Some(cluster) = cluster.in_served_group().await.map_err(DriverError::Discovery)? {
@@ -67,15 +79,26 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         } else {
             Vec::new()
         };
-        for transition in listed
+        let (own, others): (Vec<_>, Vec<_>) = listed
             .into_iter()
-            .filter(|known| known.nodes == TransitionNodes::Node(options.node.clone()))
-        {
+            .partition(|known| known.nodes == TransitionNodes::Node(options.node.clone()));
+        let shared = others
+            .iter()
+            .filter(|known| known.nodes == TransitionNodes::AllNodes);
+        let shared: Vec<_> = shared.map(|known| known.name.as_str()).collect();
+        if !shared.is_empty() {
+            let names = shared.join(" ");
+            done.left.push(format!(
+                "the transitions for all nodes; once no node has a driver: kubectl delete lifecycletransitions {names}"
+            ));
+        }
+        for transition in own {
             cluster
                 .delete_transition(&transition.name)
                 .await
                 .map_err(CommandError::Cleanup)?;
-            removed.push(format!("lifecycletransition {}", transition.name));
+            done.removed
+                .push(format!("lifecycletransition {}", transition.name));
         }
     }
     Ok(done)

@@ -44,6 +44,9 @@ fn web(rig: &Rig) -> Value {
 fn what_drains_have_changed_is_taken_back_and_what_only_others_can_undo_is_named() {
     let rig = left_behind();
     set_ready(&rig, "True");
+    let says = |node: &mut Value| node["metadata"]["annotations"]["scupper.dev/policies"] = json!("a");
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", says))
+        .unwrap();
     let run = rig.run(&["cleanup", "--node-name", "worker-1", "--output", "json"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
     let done: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -58,6 +61,7 @@ fn what_drains_have_changed_is_taken_back_and_what_only_others_can_undo_is_named
     for what in [
         "Deployment shop/web",
         "the taint node.kubernetes.io/out-of-service of node worker-1",
+        "the annotation scupper.dev/policies of node worker-1",
     ] {
         assert!(removed.contains(what), "{what}: {removed}");
     }
