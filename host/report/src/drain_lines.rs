@@ -232,7 +232,7 @@ impl DrainLines {
         let returning = may_come_back(plan, &self.returning);
         let surges = surge_texts(&plan.surge);
         let plan = PlanSummary::of(plan);
-        let groups = plan.groups(|uid| self.name(uid)).into_iter();
+        let groups = plan.groups(|uid| Some(self.name(uid))).into_iter();
         let texts: Vec<String> = std::iter::once(plan.head())
             .chain(groups)
             .chain(self.force.clone())

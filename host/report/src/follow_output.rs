@@ -294,7 +294,7 @@ fn unclaimed_text(node: &str, pod: Option<&(PodRef, bool)>, left: Duration) -> S
 fn details(now: Time, seen: &FollowEvent) -> Vec<String> {
     match seen {
         FollowEvent::Planned { plan, names, force } => {
-            let name = |uid: &Uid| names.get(uid).map_or_else(|| uid.to_string(), PodRef::to_string);
+            let name = |uid: &Uid| names.get(uid).map(PodRef::to_string);
             let groups = plan.groups(name).into_iter();
             let force = force.iter().flat_map(|force| force.texts(now));
             groups.chain(force).chain(plan.surge.texts()).collect()

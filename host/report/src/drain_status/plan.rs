@@ -72,10 +72,15 @@ impl PlanSummary {
     }
 
     /// The lines below the summary: one for each wave and one for each reason to keep pods.
-    pub fn groups(&self, name: impl Fn(&Uid) -> String) -> Vec<String> {
+    pub fn groups(&self, name: impl Fn(&Uid) -> Option<String>) -> Vec<String> {
         let pods = |group: &PodGroup| {
-            let names: Vec<_> = group.pods.iter().map(&name).collect();
-            names.join(", ") + &and_more(group.more as usize)
+            let names: Vec<_> = group.pods.iter().filter_map(&name).collect();
+            // Pods that are gone have no name any more.
+            let more = group.pods.len() - names.len() + group.more as usize;
+            match names.is_empty() {
+                true => count(more, "pod"),
+                false => names.join(", ") + &and_more(more),
+            }
         };
         let mut lines = Vec::new();
         for (place, wave) in self.waves.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! The output of a drain that the command delegated to the driver.
 
+use crate::messages::count;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -171,4 +172,16 @@ fn lines_of_a_drain_that_the_driver_carries_out() {
             .collect::<Vec<_>>();
         accepted(name, &lines.join("\n"));
     }
+}
+
+#[test]
+fn pods_that_are_gone_when_a_follower_comes_are_counted() {
+    let plan = PlanSummary::of(&plan());
+    let first = plan.waves[0].pods[0].clone();
+    let all = plan.waves[0].pods.len();
+    let one = plan.groups(|uid| (*uid == first).then(|| "shop/web-1".to_owned()));
+    let more = scupper_engine::and_more(all - 1);
+    assert!(one[0].ends_with(&format!(": shop/web-1{more}")), "{one:?}");
+    let none = plan.groups(|_| None);
+    assert!(none[0].ends_with(&format!(": {}", count(all, "pod"))), "{none:?}");
 }
