@@ -57,11 +57,12 @@ fn reported(diff: &mut StatusDiff, status: &NodeStatus) -> Vec<String> {
 fn the_plan_and_each_wave_are_reported_once() {
     let mut diff = StatusDiff::default();
     let mut now = status(mark("id"), Some(view("id")));
+    now.pods.extend(["a", "b", "c"].map(fixture::running));
     let expected = [
         "plan     2 pods to evict in 2 waves, 1 to keep",
-        "         wave 1 early: a",
-        "         wave 2 late: b and 3 more",
-        "         stays: c (ignored) [kubectl]",
+        "         wave 1 early: shop/a",
+        "         wave 2 late: shop/b and 3 more",
+        "         stays: shop/c (ignored) [kubectl]",
         "wave     1 of 2, early: 1 pod to evict",
     ];
     assert_eq!(reported(&mut diff, &now), expected);
