@@ -151,8 +151,17 @@ impl Testbed {
     }
 
     /// Enables or disables a user of Keystone.
+    ///
+    /// Disabling revokes all tokens of the user up to now, but a token that is checked at the same moment may be kept in
+    /// Keystone's cache as valid. So it is done twice.
     pub(crate) fn user_enabled(&self, user: &str, enabled: bool) {
-        self.ask("user", &[user, if enabled { "--enable" } else { "--disable" }]);
+        let steps: &[&str] = match enabled {
+            true => &["--enable"],
+            false => &["--disable", "--enable", "--disable"],
+        };
+        for step in steps {
+            self.ask("user", &[user, step]);
+        }
     }
 
     /// The lifetime of new tokens.
