@@ -163,7 +163,10 @@ fn write_all(waiting: &Waiting, most: u64, mut encoder: GzEncoder<Counted>) -> i
         encoder.flush()?;
         plain += lines.len() as u64;
         if encoder.get_ref().bytes > most || plain > MOST_PLAIN {
-            let why = format!("it is larger than {most} bytes, or than {MOST_PLAIN} before compression");
+            let why = match plain > MOST_PLAIN {
+                true => format!("it is larger than {MOST_PLAIN} bytes before compression"),
+                false => format!("it is larger than {most} bytes"),
+            };
             waiting.cut(&mut waiting.lock(), why);
             break;
         }
