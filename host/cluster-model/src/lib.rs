@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, Node, Pod, PodRef, SurgePlan, Task, Time, Uid,
+    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, GoverningBudget, Node, Pod, PodRef, SurgePlan,
+    Task, Time, Uid,
 };
 
 /// How long a pod takes.
@@ -16,27 +17,19 @@ use scupper_engine::{
 pub struct PodTimes {
     /// From the request that it leave until it has terminated, or until the end of its grace period.
     pub ends_after: Duration,
-    /// From its end until its controller has a replacement ready elsewhere, which its budget counts again.
+    /// From the request that it leave until its controller has a replacement ready elsewhere, which its budget counts
+    /// again. A StatefulSet begins only when the pod is gone; a pod without a controller is not replaced.
     pub replaced_after: Duration,
 }
 
 impl PodTimes {
-    /// The usual times, but for this one if it is known.
+    /// It ends after this time or, where that is not known, after a second; a second later it is replaced.
     pub fn ends_after(known: Option<Duration>) -> Self {
-        let usual = Self::default();
-        Self {
-            ends_after: known.unwrap_or(usual.ends_after),
-            ..usual
-        }
-    }
-}
-
-impl Default for PodTimes {
-    fn default() -> Self {
         let second = Duration::from_secs(1);
+        let ends_after = known.unwrap_or(second);
         Self {
-            ends_after: second,
-            replaced_after: second,
+            ends_after,
+            replaced_after: ends_after.saturating_add(second),
         }
     }
 }
@@ -178,6 +171,23 @@ impl ClusterModel {
         self.due.push((at, TimedChange::Gone(uid.clone())));
     }
 
+    /// The replacement of a pod that is terminating is ready at this time, or later if its controller waits for its end.
+    pub fn replaced_at(&mut self, pod: &Pod, at: Time, ends: Time) {
+        let at = match &pod.controller {
+            Some(_) if pod.is_finished() => return,
+            Some(controller) if controller.kind == "StatefulSet" => at.max(ends),
+            Some(_) => at,
+            None => return,
+        };
+        for budget in self.budgets.iter().filter(|budget| budget.selects(pod)) {
+            let recovers = TimedChange::Recovers {
+                namespace: budget.namespace.clone(),
+                name: budget.name.clone(),
+            };
+            self.due.push((at, recovers));
+        }
+    }
+
     /// Changes an existing pod, and where given the time until it ends. `false`: there is none of this name.
     pub fn change_pod<E>(
         &mut self,
@@ -266,44 +276,19 @@ impl ClusterModel {
         let Some(living) = self.pods.get(&pod.uid) else {
             return self.absent(pod);
         };
-        if living.pod.deletion.is_some() {
-            return EvictAnswer::Accepted;
+        match GoverningBudget::of(&living.pod, &self.budgets) {
+            GoverningBudget::One(budget) if budget.disruptions_allowed <= 0 => EvictAnswer::BudgetExhausted {
+                budget: budget.name.clone(),
+                message: format!(
+                    "The disruption budget {} allows none of its pods to go now",
+                    budget.name
+                ),
+            },
+            GoverningBudget::Several(..) => EvictAnswer::MoreThanOneBudget {
+                message: "This pod has more than one PodDisruptionBudget".to_owned(),
+            },
+            GoverningBudget::None | GoverningBudget::One(_) => self.delete(pod, grace),
         }
-        let selecting = |budget: &&mut Budget| budget.selects(&living.pod);
-        let mut budgets: Vec<&mut Budget> = self.budgets.iter_mut().filter(selecting).collect();
-        let replaced_after = living.times.replaced_after;
-        let recovers = match &mut budgets[..] {
-            [] => None,
-            [budget] if budget.disruptions_allowed > 0 || !living.pod.ready => {
-                if living.pod.ready {
-                    budget.disruptions_allowed -= 1;
-                }
-                self.events.push(Event::BudgetApplied(budget.clone()));
-                living.pod.ready.then(|| TimedChange::Recovers {
-                    namespace: budget.namespace.clone(),
-                    name: budget.name.clone(),
-                })
-            }
-            [budget] => {
-                return EvictAnswer::BudgetExhausted {
-                    budget: budget.name.clone(),
-                    message: format!(
-                        "The disruption budget {} allows none of its pods to go now",
-                        budget.name
-                    ),
-                };
-            }
-            _ => {
-                return EvictAnswer::MoreThanOneBudget {
-                    message: "This pod has more than one PodDisruptionBudget".to_owned(),
-                };
-            }
-        };
-        let answer = self.delete(pod, grace);
-        if let (Some(recovers), Some(gone)) = (recovers, self.ends(&pod.uid)) {
-            self.due.push((gone + replaced_after, recovers));
-        }
-        answer
     }
 
     fn delete(&mut self, pod: &PodRef, grace: Option<u64>) -> EvictAnswer {
@@ -311,22 +296,44 @@ impl ClusterModel {
         let Some(living) = self.pods.get_mut(&pod.uid) else {
             return self.absent(pod);
         };
-        if living.pod.deletion.is_none() {
-            let grace_seconds = grace.unwrap_or(living.pod.grace_seconds);
-            let at = now + Duration::from_secs(grace_seconds);
-            living.pod.deletion = Some(Deletion { at, grace_seconds });
-            self.events.push(Event::PodApplied(living.pod.clone()));
-            self.due.push((
-                (now + living.times.ends_after).min(at),
-                TimedChange::Gone(pod.uid.clone()),
-            ));
+        let grace_seconds = grace.unwrap_or(living.pod.grace_seconds);
+        let at = now + Duration::from_secs(grace_seconds);
+        let before = living.pod.deletion.as_ref().map(|deletion| deletion.at);
+        // A grace period that runs can only be shortened.
+        if before.is_some_and(|before| before <= at) {
+            return EvictAnswer::Accepted;
+        }
+        let as_it_was = living.pod.clone();
+        living.pod.deletion = Some(Deletion { at, grace_seconds });
+        self.events.push(Event::PodApplied(living.pod.clone()));
+        let times = living.times;
+        if before.is_some() {
+            self.ends_no_later(&pod.uid, at);
+        } else {
+            let ends = (now + times.ends_after).min(at);
+            self.ends_at(&pod.uid, ends);
+            self.lose(&as_it_was);
+            self.replaced_at(&as_it_was, now + times.replaced_after, ends);
         }
         EvictAnswer::Accepted
     }
 
-    fn ends(&self, uid: &Uid) -> Option<Time> {
-        let this = |due: &&(Time, TimedChange)| matches!(&due.1, TimedChange::Gone(other) if other == uid);
-        self.due.iter().find(this).map(|(at, _)| *at)
+    fn ends_no_later(&mut self, uid: &Uid, at: Time) {
+        for (due, change) in &mut self.due {
+            if matches!(change, TimedChange::Gone(other) if other == uid) {
+                *due = at.min(*due);
+            }
+        }
+    }
+
+    /// Its budgets count a terminating pod no more.
+    fn lose(&mut self, pod: &Pod) {
+        let counting = |budget: &&mut Budget| pod.ready && budget.selects(pod);
+        for budget in self.budgets.iter_mut().filter(counting) {
+            budget.current_healthy -= 1;
+            budget.disruptions_allowed = (budget.disruptions_allowed - 1).max(0);
+            self.events.push(Event::BudgetApplied(budget.clone()));
+        }
     }
 
     fn absent(&self, pod: &PodRef) -> EvictAnswer {
@@ -348,7 +355,10 @@ impl ClusterModel {
     fn recover(&mut self, namespace: &str, name: &str) {
         let this = |budget: &&mut Budget| budget.namespace == namespace && budget.name == name;
         if let Some(budget) = self.budgets.iter_mut().find(this) {
-            budget.disruptions_allowed += 1;
+            budget.current_healthy += 1;
+            if budget.current_healthy > budget.desired_healthy {
+                budget.disruptions_allowed += 1;
+            }
             self.events.push(Event::BudgetApplied(budget.clone()));
         }
     }

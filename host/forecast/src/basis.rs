@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::{Budget, HookPhase, Plan, Pod, PodRef, Uid, Verdict};
+use scupper_engine::{Budget, Condition, HookPhase, Pod, PodRef, Uid, Verdict};
 
 use crate::Situation;
 use crate::learned::{Learned, Workload};
@@ -14,6 +14,8 @@ pub struct Basis {
     pub recordings: usize,
     /// Workloads with pods to leave whose times are known.
     pub known_workloads: usize,
+    /// How often pods of these have been seen to end: of the workload with the fewest.
+    pub fewest_times: usize,
     /// Those whose times are not, and how many pods of them leave: each ends between a second and its grace period.
     pub unknown_workloads: Vec<(Workload, usize)>,
     /// Budgets of these pods without a known time until a replacement is ready: [`READY_WITHIN`](crate::READY_WITHIN) is assumed.
@@ -26,16 +28,48 @@ pub struct Basis {
     pub finalizers: Vec<PodRef>,
     /// Hooks without a known time: they take none.
     pub unknown_hooks: Vec<(String, HookPhase)>,
+    /// Workloads that are known too short: pods had not ended when their recordings did, or were forced to.
+    pub cut_workloads: Vec<Workload>,
+    /// Hooks that are known too short.
+    pub cut_hooks: Vec<(String, HookPhase)>,
+    /// What the drain would do besides and no play does, or what a play cannot know.
+    pub not_played: Vec<NotPlayed>,
+}
+
+/// What no play has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPlayed {
+    /// Deployments are restarted whose pods a budget never lets go.
+    Surge,
+    /// The drain waits for the node's volumes.
+    Volumes,
+    /// The pods of a machine that is off are removed.
+    MachineIsOff,
+    /// The node is not Ready: its kubelet may end no pod.
+    NodeNotReady,
+}
+
+impl NotPlayed {
+    fn of(situation: &Situation) -> Vec<Self> {
+        let settings = &situation.request.settings;
+        let is_not_ready = |condition: &Condition| condition.kind == "Ready" && condition.status != "True";
+        let not_ready = situation.node.conditions.iter().any(is_not_ready);
+        let all = [
+            (settings.surge.is_some(), Self::Surge),
+            (settings.wait_for_volumes.is_some(), Self::Volumes),
+            (settings.machine_is_off, Self::MachineIsOff),
+            (not_ready && !settings.machine_is_off, Self::NodeNotReady),
+        ];
+        all.into_iter()
+            .filter_map(|(is, what)| is.then_some(what))
+            .collect()
+    }
 }
 
 impl Basis {
     pub(crate) fn of(situation: &Situation, learned: &Learned) -> Self {
-        let leaving = || {
-            situation
-                .pods
-                .iter()
-                .filter(|pod| leaves(&situation.plan, &pod.id.uid))
-        };
+        let pods: Vec<&Pod> = leaving(situation).collect();
+        let leaving = || pods.iter().copied();
         let (mut known, mut unknown) = (BTreeSet::new(), BTreeMap::new());
         for pod in leaving() {
             if learned.knows(pod) {
@@ -67,6 +101,12 @@ impl Basis {
         Self {
             recordings: learned.recordings,
             known_workloads: known.len(),
+            fewest_times: known.iter().map(|one| learned.seen(one)).min().unwrap_or(0),
+            cut_workloads: known.into_iter().filter(|one| learned.has_cut(one)).collect(),
+            cut_hooks: hooks(situation)
+                .filter(|hook| learned.has_cut_hook(hook))
+                .collect(),
+            not_played: NotPlayed::of(situation),
             unknown_workloads: unknown.into_iter().collect(),
             unknown_budgets: named(&|budget| learned.replacement(budget).is_none()),
             closed_budgets: named(&|budget| budget.disruptions_allowed <= 0),
@@ -87,7 +127,11 @@ pub(crate) fn hooks(situation: &Situation) -> impl Iterator<Item = (String, Hook
     })
 }
 
-pub(crate) fn leaves(plan: &Plan, pod: &Uid) -> bool {
-    plan.decision(pod)
-        .is_some_and(|decision| decision.verdict.leaves())
+/// The pods that are to leave.
+pub(crate) fn leaving(situation: &Situation) -> impl Iterator<Item = &Pod> {
+    let leaving: BTreeSet<&Uid> = situation.plan.leaving().map(|decision| &decision.pod).collect();
+    situation
+        .pods
+        .iter()
+        .filter(move |pod| leaving.contains(&pod.id.uid))
 }

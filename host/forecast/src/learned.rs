@@ -1,6 +1,6 @@
 //! The times that recorded drains took, by workload, budget and hook, and times drawn from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,6 +17,10 @@ const ENDS: Duration = Duration::from_secs(1);
 const KEPT: usize = 200;
 /// A shorter time counts as this: of nothing there is no logarithm.
 const LEAST: Duration = Duration::from_millis(1);
+/// Fewer times than these say little about how much times differ.
+const MANY: usize = 5;
+/// How much fewer times differ at least, as the standard deviation of their logarithms: two of three are within a third.
+const FEW_DIFFER: f64 = 0.3;
 /// The width of the kernel by Silverman's rule of thumb, for one standard deviation and one time.
 const BLUR: f64 = 1.06;
 
@@ -39,8 +43,8 @@ impl Workload {
             Some(owner) => (owner.kind.as_str(), owner.name.as_str()),
             None => ("Pod", pod.id.name.as_str()),
         };
-        let name = match name.rsplit_once('-') {
-            Some((deployment, _)) if kind == "ReplicaSet" => deployment,
+        let name = match (name.rsplit_once('-'), pod.labels.get("pod-template-hash")) {
+            (Some((deployment, hash)), Some(label)) if kind == "ReplicaSet" && hash == label => deployment,
             _ => name,
         };
         Self {
@@ -65,26 +69,49 @@ pub struct Learned {
     endings: BTreeMap<Workload, Vec<Duration>>,
     replacements: BTreeMap<(String, String), Vec<Duration>>,
     hooks: BTreeMap<(String, HookPhase), Vec<Duration>>,
+    /// Of these some times were cut off: they are among the others, too short.
+    cut_workloads: BTreeSet<Workload>,
+    cut_hooks: BTreeSet<(String, HookPhase)>,
 }
 
 impl Learned {
     /// Adds those of one more drain, newer than the others.
     pub fn add(&mut self, times: &ObservedTimes) {
         self.recordings += 1;
-        for (pod, took) in &times.endings {
+        for (pod, took) in times.endings.iter().chain(&times.cut_endings) {
             push(self.endings.entry(Workload::of(pod)).or_default(), *took);
         }
+        let cut = times.cut_endings.iter().map(|(pod, _)| Workload::of(pod));
+        self.cut_workloads.extend(cut);
         for (budget, took) in &times.replacements {
             push(self.replacements.entry(budget.clone()).or_default(), *took);
         }
-        for (policy, phase, took) in &times.hooks {
+        for (policy, phase, took) in times.hooks.iter().chain(&times.cut_hooks) {
             push(self.hooks.entry((policy.clone(), *phase)).or_default(), *took);
         }
+        let cut = times
+            .cut_hooks
+            .iter()
+            .map(|(policy, phase, _)| (policy.clone(), *phase));
+        self.cut_hooks.extend(cut);
     }
 
     /// Whether pods of its workload have been seen to end.
     pub fn knows(&self, pod: &Pod) -> bool {
-        self.endings.contains_key(&Workload::of(pod))
+        self.seen(&Workload::of(pod)) > 0
+    }
+
+    /// How often pods of a workload have been seen to end.
+    pub(crate) fn seen(&self, workload: &Workload) -> usize {
+        self.endings.get(workload).map_or(0, Vec::len)
+    }
+
+    pub(crate) fn has_cut(&self, workload: &Workload) -> bool {
+        self.cut_workloads.contains(workload)
+    }
+
+    pub(crate) fn has_cut_hook(&self, hook: &(String, HookPhase)) -> bool {
+        self.cut_hooks.contains(hook)
     }
 
     /// How long a pod takes to end.
@@ -97,7 +124,7 @@ impl Learned {
         )
     }
 
-    /// How long a budget lacks a pod that has ended, if that is known.
+    /// How long a budget lacks a pod that was asked to leave, if that is known.
     pub(crate) fn replacement(&self, budget: &Budget) -> Option<Times> {
         let name = (budget.namespace.clone(), budget.name.clone());
         self.replacements.get(&name).map(|seen| Times::seen(seen))
@@ -122,7 +149,7 @@ fn push(times: &mut Vec<Duration>, took: Duration) {
 pub(crate) enum Times {
     /// They took this long; how much they differ, as the standard deviation of their logarithms.
     Seen(Vec<Duration>, f64),
-    /// Nothing is known but these bounds: each factor is as likely as every other.
+    /// Nothing is known but these bounds: each factor is as likely as every other, and one holds for a whole play.
     Between(Duration, Duration),
 }
 
@@ -138,14 +165,16 @@ impl Times {
         let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
         // One time says nothing about how much they differ.
         let spread = (squares / (number - 1.0).max(1.0)).sqrt();
-        Self::Seen(times.to_vec(), spread)
+        let least = if times.len() < MANY { FEW_DIFFER } else { 0.0 };
+        Self::Seen(times.to_vec(), spread.max(least))
     }
 
-    /// By which factor all times of a play may differ from those that were seen, because only a few were.
+    /// What all times of a play have in common. Of those that were seen: the factor by which they may differ from what was
+    /// seen, because only a few were. Otherwise: where between the bounds they are, from 0 to 1.
     pub(crate) fn shift(&self, random: &mut Rng) -> f64 {
         match self {
             Self::Seen(times, spread) => (normal(random) * spread / (times.len() as f64).sqrt()).exp(),
-            Self::Between(..) => 1.0,
+            Self::Between(..) => random.f64(),
         }
     }
 
@@ -158,7 +187,7 @@ impl Times {
                 times_factor(seen, shift * (normal(random) * width).exp())
             }
             Self::Between(low, high) if low < high && !low.is_zero() => {
-                times_factor(*low, (high.as_secs_f64() / low.as_secs_f64()).powf(random.f64()))
+                times_factor(*low, (high.as_secs_f64() / low.as_secs_f64()).powf(shift))
             }
             Self::Between(low, _) => *low,
         }

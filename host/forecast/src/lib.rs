@@ -21,7 +21,7 @@ use std::time::Duration;
 use scupper_engine::{Budget, Node, Plan, Pod, PodRef, Request, Time, Uid};
 use scupper_recording::DrainHistory;
 
-pub use basis::Basis;
+pub use basis::{Basis, NotPlayed};
 pub use learned::{Learned, READY_WITHIN, Workload};
 
 use play::{Play, Played};
@@ -55,8 +55,8 @@ pub struct Forecast {
     pub drained: Vec<Duration>,
     /// How the others ended, in one word, and how many of them.
     pub other_ends: BTreeMap<String, usize>,
-    /// Pods that left in none of them.
-    pub never: Vec<PodRef>,
+    /// Pods that were still there at the end of each of them.
+    pub still_there: Vec<PodRef>,
     /// The drain in the middle, from the quickest to the slowest; `None`: the engine did not repeat it.
     pub typical: Option<DrainHistory>,
     /// What it rests on.
@@ -69,7 +69,7 @@ impl Forecast {
         let play = Play::of(situation, learned);
         let mut all = side_by_side(plays, |seed| play.run(seed as u64));
         all.sort_by_key(|(seed, played)| (!played.is_drained, played.took, *seed));
-        let middle = all.get(all.len() / 2).map(|(seed, _)| *seed);
+        let middle = all.get(all.len().saturating_sub(1) / 2).map(|(seed, _)| *seed);
         let mut other_ends = BTreeMap::new();
         for (_, played) in all.iter().filter(|(_, played)| !played.is_drained) {
             *other_ends.entry(played.end.clone()).or_default() += 1;
@@ -82,7 +82,7 @@ impl Forecast {
                 .map(|(_, played)| played.took)
                 .collect(),
             other_ends,
-            never: never(situation, &all),
+            still_there: still_there(situation, &all),
             typical: middle.and_then(|seed| play.history(seed as u64)),
             basis: Basis::of(situation, learned),
         }
@@ -118,7 +118,7 @@ fn side_by_side(plays: usize, play: impl Fn(usize) -> Played + Sync) -> Vec<(usi
 }
 
 /// The pods that were there at the end of every play.
-fn never(situation: &Situation, all: &[(usize, Played)]) -> Vec<PodRef> {
+fn still_there(situation: &Situation, all: &[(usize, Played)]) -> Vec<PodRef> {
     let mut left: Option<BTreeSet<Uid>> = None;
     for (_, played) in all {
         left = Some(match left {

@@ -7,17 +7,19 @@ use std::time::Duration;
 use fastrand::Rng;
 use scupper_cluster_model::{ClusterModel, PodTimes};
 use scupper_engine::{
-    Answer, Command, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, PolicyInfo, Request,
-    StepOutcome, Task, Time, Uid,
+    Answer, Budget, Command, Deletion, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, Pod,
+    PolicyInfo, Request, StepOutcome, Task, Time, Uid,
 };
 use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn};
 
-use crate::basis::{hooks, leaves};
+use crate::basis::{hooks, leaving};
 use crate::learned::{Learned, READY_WITHIN, Times, Workload};
 use crate::{NO_END, Situation};
 
 /// The policy that has made the plan; the others only have their hooks.
 const PLANNER: &str = "forecast";
+/// The hook of the host that tells workloads of the drain some time before.
+const NOTICE: &str = "notify before";
 /// A drain without a deadline is watched for so long.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// So long without a change of the cluster, besides what waves may take, and it will not change any more.
@@ -46,54 +48,77 @@ pub(crate) struct Play<'a> {
     patience: Duration,
     /// When a drain in a cluster that stays as it is is looked at again.
     again: Option<Time>,
-    /// All that times are drawn of, each once: workloads, budgets.
+    /// All that times are drawn of, each once: workloads, budgets, hooks.
     times: Vec<Times>,
     /// Of each pod the place of its own times, and of those of its replacement if it has a budget.
     pods: Vec<(usize, Option<usize>)>,
-    hooks: BTreeMap<(String, HookPhase), Times>,
+    hooks: BTreeMap<(String, HookPhase), usize>,
+    /// Those that count a pod that is to leave.
+    budgets: Vec<&'a Budget>,
+    leaving: BTreeSet<&'a Uid>,
 }
 
 impl<'a> Play<'a> {
     pub(crate) fn of(situation: &'a Situation, learned: &Learned) -> Self {
-        let (mut times, mut workloads, mut budgets) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut times, mut workloads, mut replaced_by) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let counts = |budget: &&Budget| leaving(situation).any(|pod| budget.selects(pod));
+        let budgets: Vec<_> = situation.budgets.iter().filter(counts).collect();
         let pods = situation.pods.iter().map(|pod| {
-            let ends = match learned.knows(pod) {
-                true => *workloads
-                    .entry(Workload::of(pod))
-                    .or_insert_with(|| add(&mut times, learned.ending(pod))),
-                // Pods of one workload may have different grace periods.
-                false => add(&mut times, learned.ending(pod)),
-            };
-            let budget = situation.budgets.iter().find(|budget| budget.selects(pod));
+            // What is not known of a workload depends on the grace period, which may differ between its pods.
+            let grace = (!learned.knows(pod)).then_some(pod.grace_seconds);
+            let ends = *workloads
+                .entry((Workload::of(pod), grace))
+                .or_insert_with(|| add(&mut times, learned.ending(pod)));
+            let budget = budgets.iter().find(|budget| budget.selects(pod));
             let replaced = budget.map(|budget| {
                 let unknown = Times::Between(*READY_WITHIN.start(), *READY_WITHIN.end());
                 let replaced = || learned.replacement(budget).unwrap_or(unknown);
-                *budgets
+                *replaced_by
                     .entry((&budget.namespace, &budget.name))
                     .or_insert_with(|| add(&mut times, replaced()))
             });
             (ends, replaced)
         });
         let pods = pods.collect();
-        let hooks = hooks(situation).filter_map(|(policy, phase)| {
-            let times = learned.hook(&policy, phase)?;
-            Some(((policy, phase), times))
+        let known = hooks(situation).filter_map(|hook| Some((learned.hook(&hook.0, hook.1)?, hook)));
+        let notice = situation.request.settings.notice();
+        let notice = notice.map(|before| {
+            let hook = (NOTICE.to_owned(), HookPhase::BeforeDrain);
+            (Times::Between(before, before), hook)
         });
+        let hooks = known
+            .chain(notice)
+            .map(|(known, hook)| (hook, add(&mut times, known)));
         let hooks = hooks.collect();
         let request = as_planned(situation);
         let force = request.settings.at_deadline.as_ref();
         let within = force.map_or(Duration::ZERO, |force| force.within);
         let waves = situation.plan.waves.iter().filter_map(|wave| wave.timeout);
+        let skipped = request.settings.filters.skip_wait_for_delete_timeout;
+        let patience = waves.fold(
+            STILL.saturating_add(within).saturating_add(skipped),
+            Duration::saturating_add,
+        );
         Self {
-            until: request.deadline.unwrap_or(situation.at) + LONGEST,
-            patience: STILL + within + waves.sum::<Duration>(),
-            again: request.deadline.map(|deadline| deadline - (within + BEFORE)),
+            until: request.deadline.unwrap_or(situation.at) + LONGEST + patience,
+            patience,
+            again: request
+                .deadline
+                .map(|deadline| deadline - within.saturating_add(BEFORE)),
+            leaving: leaving(situation).map(|pod| &pod.id.uid).collect(),
             situation,
             request,
             times,
             pods,
             hooks,
+            budgets,
         }
+    }
+
+    /// A time of this place.
+    fn draw(&self, place: usize, shifts: &[f64], random: &mut Rng) -> Option<Duration> {
+        let times = self.times.get(place).zip(shifts.get(place));
+        times.map(|(times, shift)| times.draw(*shift, random))
     }
 
     /// Plays it with the times of this seed.
@@ -141,7 +166,34 @@ fn as_planned(situation: &Situation) -> Request {
         ..PolicyInfo::default()
     };
     request.policies.insert(0, planner);
+    if request.settings.notice().is_some() {
+        request.policies.push(PolicyInfo {
+            name: NOTICE.to_owned(),
+            phases: vec![HookPhase::BeforeDrain],
+            ..PolicyInfo::default()
+        });
+    }
     request
+}
+
+/// A pod that is terminating when the drain begins has been since its grace period began.
+fn terminating(model: &mut ClusterModel, pod: &Pod, times: PodTimes, deletion: &Deletion) {
+    let (now, asked) = (
+        model.now,
+        deletion.at - Duration::from_secs(deletion.grace_seconds),
+    );
+    let due = asked + times.ends_after;
+    // One that takes longer than this may do so once more.
+    let due = if due > now { due } else { now + times.ends_after };
+    let ends = due.min(deletion.at).max(now);
+    // One that is long overdue has a finalizer, or its kubelet is silent.
+    if now.since(deletion.at) < OVERDUE {
+        model.ends_at(&pod.id.uid, ends);
+    }
+    let replaced = asked + times.replaced_after;
+    if replaced > now {
+        model.replaced_at(pod, replaced, ends);
+    }
 }
 
 fn add(times: &mut Vec<Times>, more: Times) -> usize {
@@ -153,6 +205,8 @@ fn add(times: &mut Vec<Times>, more: Times) -> usize {
 struct Run<'a> {
     play: &'a Play<'a>,
     random: Rng,
+    /// What all times of a place have in common in this play.
+    shifts: Vec<f64>,
     model: ClusterModel,
     drain: Drain,
     /// The turn under way, and those before it, if they are kept.
@@ -165,32 +219,26 @@ impl<'a> Run<'a> {
     fn begin(play: &'a Play<'a>, seed: u64) -> Self {
         let (situation, mut random) = (play.situation, Rng::with_seed(seed));
         let mut model = ClusterModel::new(situation.at, situation.node.clone());
+        for budget in &play.budgets {
+            model.set_budget((*budget).clone());
+        }
         let shifts: Vec<f64> = play.times.iter().map(|times| times.shift(&mut random)).collect();
-        let mut draw = |place: usize| {
-            let times = play.times.get(place).zip(shifts.get(place));
-            times.map(|(times, shift)| times.draw(*shift, &mut random))
-        };
+        let mut draw = |place: usize| play.draw(place, &shifts, &mut random);
         for (pod, (ends, replaced)) in situation.pods.iter().zip(&play.pods) {
             let times = PodTimes {
                 ends_after: draw(*ends).unwrap_or_default(),
                 replaced_after: replaced.and_then(&mut draw).unwrap_or_default(),
             };
             model.add_pod(pod.clone(), times);
-            // One that is long overdue has a finalizer, or its kubelet is silent.
-            if let Some(deletion) = &pod.deletion
-                && situation.at.since(deletion.at) < OVERDUE
-            {
-                let ends = (situation.at + times.ends_after).min(deletion.at.max(situation.at));
-                model.ends_at(&pod.id.uid, ends);
+            if let Some(deletion) = &pod.deletion {
+                terminating(&mut model, pod, times, deletion);
             }
-        }
-        for budget in &situation.budgets {
-            model.set_budget(budget.clone());
         }
         let drain = Drain::new(situation.at, play.request.clone());
         let mut run = Self {
             play,
             random,
+            shifts,
             model,
             drain,
             turn: Turn::default(),
@@ -229,13 +277,12 @@ impl<'a> Run<'a> {
                 events.into_iter().for_each(|event| self.tell(event));
                 continue;
             }
-            if self.model.now.since(changed) > self.play.patience {
-                match again.take().filter(|again| *again > self.model.now) {
-                    Some(again) => self.advance(again),
-                    None => break,
-                }
+            let is_still =
+                self.model.next_due().is_none() && self.model.now.since(changed) > self.play.patience;
+            if is_still && let Some(again) = again.take().filter(|again| *again > self.model.now) {
+                self.advance(again);
                 changed = self.model.now;
-            } else if !self.pass() {
+            } else if is_still && self.play.again.is_none() || !self.pass() {
                 break;
             }
         }
@@ -257,12 +304,15 @@ impl<'a> Run<'a> {
     /// The first call draws when the hook will have finished, which is its state: the engine asks again at least every five
     /// minutes.
     fn step(&mut self, step: &HookStep) -> StepOutcome {
-        let Some(times) = self.play.hooks.get(&(step.policy.clone(), step.phase)) else {
+        let Some(place) = self.play.hooks.get(&(step.policy.clone(), step.phase)) else {
             return StepOutcome::Done;
         };
         let left = match <[u8; 8]>::try_from(step.state.as_slice()) {
             Ok(ends) => Time::from_millis(u64::from_le_bytes(ends)).since(self.model.now),
-            Err(_) => times.draw(1.0, &mut self.random),
+            Err(_) => {
+                let drawn = self.play.draw(*place, &self.shifts, &mut self.random);
+                drawn.unwrap_or_default()
+            }
         };
         if left.is_zero() {
             return StepOutcome::Done;
@@ -324,7 +374,6 @@ impl<'a> Run<'a> {
     }
 
     fn played(&self) -> Played {
-        let plan = &self.play.situation.plan;
         let left = self.model.pods().map(|pod| &pod.id.uid);
         Played {
             is_drained: matches!(self.outcome, Some(Outcome::Drained)),
@@ -333,7 +382,10 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .map_or_else(|| NO_END.to_owned(), |outcome| outcome.name().to_owned()),
             took: self.model.now.since(self.play.situation.at),
-            left: left.filter(|uid| leaves(plan, uid)).cloned().collect(),
+            left: left
+                .filter(|uid| self.play.leaving.contains(uid))
+                .cloned()
+                .collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How long things took in a recorded drain: pods to end, replacements to be ready, hooks to finish.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use scupper_engine::{
@@ -12,24 +12,30 @@ use crate::read::Recording;
 
 /// The namespace and the name of a budget.
 type BudgetName = (String, String);
+type HookName = (String, HookPhase, Subject);
 
 /// What a drain saw from beginning to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedTimes {
     /// Pods, and the time from the first request that they leave until they were gone.
     pub endings: Vec<(Pod, Duration)>,
-    /// Budgets, by namespace and name, and the time from the end of a pod until they allowed one more eviction.
+    /// Pods that would have taken longer than this: they had not ended when the recording did, or a grace period shorter
+    /// than their own ended them.
+    pub cut_endings: Vec<(Pod, Duration)>,
+    /// Budgets, by namespace and name, and the time from the request that a pod leave until one more pod was healthy.
     pub replacements: Vec<(BudgetName, Duration)>,
     /// Hooks, and the time from their first step until they had finished.
     pub hooks: Vec<(String, HookPhase, Duration)>,
+    /// Hooks that took longer than this: they had not finished when the recording ended, or had begun before it did.
+    pub cut_hooks: Vec<(String, HookPhase, Duration)>,
 }
 
 impl ObservedTimes {
     /// Reads them off.
     pub fn of(recording: &Recording) -> Self {
         let mut watch = Watch::default();
+        let mut now = recording.header.at;
         for turn in &recording.turns {
-            let mut now = recording.header.at;
             for (at, input) in &turn.inputs {
                 now = *at;
                 if let Input::Event(event) = input {
@@ -40,6 +46,7 @@ impl ObservedTimes {
                 watch.command(now, command);
             }
         }
+        watch.end(now);
         watch.times
     }
 }
@@ -52,19 +59,26 @@ struct Watch {
     requests: BTreeMap<u64, Uid>,
     /// When each pod was first asked to leave; `None`: before the drain saw it.
     asked: BTreeMap<Uid, Option<Time>>,
-    /// Pods of each budget that it has not got back, and when they were gone.
-    missing: BTreeMap<BudgetName, VecDeque<(Uid, Option<Time>)>>,
+    /// Pods whose grace period was shortened when it ran.
+    shortened: BTreeSet<Uid>,
+    /// When the pods of each budget were asked to leave that have no replacement yet.
+    missing: BTreeMap<BudgetName, VecDeque<Time>>,
     /// Steps without an answer.
-    steps: BTreeMap<u64, (String, HookPhase, Subject)>,
-    /// Hooks that have begun.
-    begun: BTreeMap<(String, HookPhase, Subject), Time>,
+    steps: BTreeMap<u64, HookName>,
+    /// When hooks had their first step, and whether that was their very first.
+    begun: BTreeMap<HookName, (Time, bool)>,
     times: ObservedTimes,
 }
 
 impl Watch {
     fn event(&mut self, now: Time, event: &Event) {
         match event {
-            Event::Pods(pods) => pods.iter().for_each(|pod| self.pod(now, pod)),
+            Event::Pods(pods) => {
+                // Others are gone as well, and nobody knows since when.
+                let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
+                self.pods.retain(|uid, _| listed.contains(uid));
+                pods.iter().for_each(|pod| self.pod(now, pod));
+            }
             Event::PodApplied(pod) => self.pod(now, pod),
             Event::PodDeleted(uid) => self.is_gone(now, uid),
             Event::Budgets(budgets) => budgets.iter().for_each(|budget| self.budget(now, budget)),
@@ -77,10 +91,14 @@ impl Watch {
             Event::Answer(id, Answer::Step { outcome, .. }) => {
                 let hook = self.steps.remove(&id.0);
                 if let (Some(hook), StepOutcome::Done) = (hook, outcome)
-                    && let Some(begun) = self.begun.remove(&hook)
+                    && let Some((begun, is_first)) = self.begun.remove(&hook)
                 {
                     let (policy, phase, _) = hook;
-                    self.times.hooks.push((policy, phase, now.since(begun)));
+                    let hooks = match is_first {
+                        true => &mut self.times.hooks,
+                        false => &mut self.times.cut_hooks,
+                    };
+                    hooks.push((policy, phase, now.since(begun)));
                 }
             }
             _ => {}
@@ -93,16 +111,20 @@ impl Watch {
         }
         if let Task::Step { step, .. } = &command.task {
             let hook = (step.policy.clone(), step.phase, step.subject.clone());
-            self.begun.entry(hook.clone()).or_insert(now);
+            let is_first = step.state.is_empty();
+            self.begun.entry(hook.clone()).or_insert((now, is_first));
             self.steps.insert(command.id.0, hook);
         }
     }
 
     fn pod(&mut self, now: Time, pod: &Pod) {
         let before = self.pods.insert(pod.id.uid.clone(), pod.clone());
-        match (&pod.deletion, before) {
+        match (&pod.deletion, before.map(|before| before.deletion)) {
             (None, _) => {}
             (Some(_), None) => _ = self.asked.entry(pod.id.uid.clone()).or_insert(None),
+            (Some(now_due), Some(Some(before))) if now_due.at < before.at => {
+                self.shortened.insert(pod.id.uid.clone());
+            }
             (Some(_), Some(_)) => self.leaves(now, &pod.id.uid),
         }
     }
@@ -112,34 +134,56 @@ impl Watch {
             return;
         }
         self.asked.insert(uid.clone(), Some(now));
-        let Some(pod) = self.pods.get(uid) else { return };
+        let replaced = |pod: &&Pod| pod.controller.is_some() && !pod.is_finished();
+        let Some(pod) = self.pods.get(uid).filter(replaced) else {
+            return;
+        };
         for (name, budget) in &self.budgets {
             if budget.selects(pod) {
-                let missing = self.missing.entry(name.clone()).or_default();
-                missing.push_back((uid.clone(), None));
+                self.missing.entry(name.clone()).or_default().push_back(now);
             }
         }
     }
 
     fn is_gone(&mut self, now: Time, uid: &Uid) {
-        for (missing, gone) in self.missing.values_mut().flatten() {
-            if missing == uid {
-                *gone = Some(now);
-            }
-        }
         if let (Some(pod), Some(Some(asked))) = (self.pods.remove(uid), self.asked.get(uid)) {
-            self.times.endings.push((pod, now.since(*asked)));
+            let took = now.since(*asked);
+            let was_killed = pod.deletion.as_ref().is_some_and(|deletion| {
+                deletion.grace_seconds < pod.grace_seconds
+                    && took >= Duration::from_secs(deletion.grace_seconds)
+            });
+            let endings = match was_killed || self.shortened.contains(uid) {
+                true => &mut self.times.cut_endings,
+                false => &mut self.times.endings,
+            };
+            endings.push((pod, took));
         }
     }
 
+    /// A pod that is healthy again is taken for the replacement of the one that was asked first.
     fn budget(&mut self, now: Time, budget: &Budget) {
         let name = (budget.namespace.clone(), budget.name.clone());
         let before = self.budgets.insert(name.clone(), budget.clone());
-        if before.is_some_and(|before| before.disruptions_allowed < budget.disruptions_allowed)
-            && let Some((_, gone)) = self.missing.get_mut(&name).and_then(VecDeque::pop_front)
-        {
-            let took = gone.map_or(Duration::ZERO, |gone| now.since(gone));
-            self.times.replacements.push((name, took));
+        let before = before.map_or(budget.current_healthy, |before| before.current_healthy);
+        for _ in before..budget.current_healthy {
+            if let Some(asked) = self.missing.get_mut(&name).and_then(VecDeque::pop_front) {
+                self.times.replacements.push((name.clone(), now.since(asked)));
+            }
+        }
+    }
+
+    /// What had not ended by then.
+    fn end(&mut self, now: Time) {
+        for (uid, asked) in &self.asked {
+            if let (Some(asked), Some(pod)) = (asked, self.pods.remove(uid)) {
+                self.times.cut_endings.push((pod, now.since(*asked)));
+            }
+        }
+        for ((policy, phase, _), (begun, _)) in std::mem::take(&mut self.begun) {
+            self.times.cut_hooks.push((policy, phase, now.since(begun)));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

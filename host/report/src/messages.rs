@@ -10,7 +10,7 @@ use scupper_common::text::spaced_line;
 const NAMED: usize = 3;
 
 /// `1 pod`, `2 pods`.
-pub(crate) fn count(n: usize, one: &str) -> String {
+pub fn count(n: usize, one: &str) -> String {
     if n == 1 {
         format!("1 {one}")
     } else {

@@ -95,7 +95,7 @@ pub enum Command {
     /// Show what a drain would do; change nothing
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanArgs),
-    /// Foretell how long a drain would take and what it would wait for; change nothing
+    /// Forecast how long a drain would take and what it would wait for; change nothing
     #[command(after_help = FORECAST_EXAMPLES)]
     Forecast(ForecastArgs),
     /// Drain nodes, by the driver on the node if there is one, otherwise from here

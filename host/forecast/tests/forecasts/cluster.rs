@@ -36,7 +36,9 @@ pub(crate) fn pod_of(name: &str, app: &str) -> Pod {
             uid: Uid(format!("uid-of-{name}")),
         },
         node: "worker-1".to_owned(),
-        labels: BTreeMap::from([("app".to_owned(), app.to_owned())]),
+        labels: [("app", app), ("pod-template-hash", "68c5fcd9c5")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
         annotations: BTreeMap::new(),
         controller: Some(controller),
         phase: PodPhase::Running,
@@ -172,7 +174,7 @@ pub(crate) fn random_cluster(random: &mut Rng) -> (Situation, impl Fn(&mut Rng, 
                         replacements.iter().map(move |took| (name.clone(), *took))
                     })
                     .collect(),
-                hooks: Vec::new(),
+                ..ObservedTimes::default()
             });
         }
         learned

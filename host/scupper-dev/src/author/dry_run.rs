@@ -63,7 +63,7 @@ impl DryRun {
     ) -> Result<Self, PolicyLoadError> {
         let mut cluster = MemoryCluster::new(BEGINNING, snapshot.node);
         for pod in snapshot.pods {
-            cluster.model.add_pod(pod, PodTimes::default());
+            cluster.model.add_pod(pod, PodTimes::ends_after(None));
         }
         for budget in snapshot.budgets {
             cluster.model.set_budget(budget);

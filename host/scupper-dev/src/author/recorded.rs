@@ -65,7 +65,8 @@ impl RecordedCluster {
             return Err(NotPlayable::TooShort);
         };
         let (facts, peers) = facts(recording);
-        let endings = ObservedTimes::of(recording).endings.into_iter();
+        let times = ObservedTimes::of(recording);
+        let endings = times.endings.into_iter().chain(times.cut_endings);
         Ok(Self {
             start: header.at,
             limit: header.request.deadline.map(|deadline| deadline.since(header.at)),

@@ -164,7 +164,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     let mut cluster = MemoryCluster::new(beginning, node);
     cluster.elsewhere = elsewhere;
     for pod in pods {
-        cluster.model.add_pod(pod, PodTimes::default());
+        cluster.model.add_pod(pod, PodTimes::ends_after(None));
     }
     for budget in budgets {
         cluster.model.set_budget(budget);

@@ -402,6 +402,7 @@ impl BudgetForm {
     pub(super) fn budget(&self) -> Result<Budget, String> {
         let (namespace, name) = split(&self.name)?;
         let pods = self.pods.unwrap_or(1).max(0);
+        let healthy = pods.max(self.allowed);
         Ok(Budget {
             namespace,
             name,
@@ -411,8 +412,8 @@ impl BudgetForm {
             },
             unhealthy_pods: UnhealthyPods::default(),
             disruptions_allowed: self.allowed,
-            current_healthy: pods,
-            desired_healthy: pods - self.allowed.clamp(0, pods),
+            current_healthy: healthy,
+            desired_healthy: healthy - self.allowed.max(0),
             expected_pods: pods,
             limit: None,
             observed: true,

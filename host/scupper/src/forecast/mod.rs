@@ -4,6 +4,7 @@
 mod args;
 mod text;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
-use scupper_engine::Intent;
+use scupper_engine::{Intent, Pod, Uid};
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::{ListError, ObservedTimes, Recording};
 use scupper_report::Format;
@@ -78,14 +79,29 @@ pub(crate) fn learned(given: Option<PathBuf>, driver: &PolicyArgs) -> Result<Lea
     let Some(directory) = recordings::directory(given, driver) else {
         return Ok(learned);
     };
-    for file in directory.files()? {
-        match Recording::read(&file) {
-            Ok(recording) if recording.header.request.intent == Intent::Uncordon => {}
+    let (entries, unreadable) = directory.list()?;
+    for error in unreadable {
+        complain(&scupper_driver::chain(&error));
+    }
+    // The newest last: their times count where there are too many.
+    for entry in entries {
+        if entry.header.request.intent == Intent::Uncordon {
+            continue;
+        }
+        match Recording::read(&entry.path) {
             Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
             Err(error) => complain(&scupper_driver::chain(&error)),
         }
     }
     Ok(learned)
+}
+
+/// The same for what a plan says in passing, which is a plan without them as well.
+pub(crate) fn learned_if_readable(given: Option<PathBuf>, driver: &PolicyArgs) -> Learned {
+    learned(given, driver).unwrap_or_else(|error| {
+        complain(&scupper_driver::chain(&error));
+        Learned::default()
+    })
 }
 
 /// The plays for what a plan says in passing.
@@ -101,17 +117,22 @@ pub(crate) fn in_short(planned: &Planned, learned: &Learned) -> Option<String> {
 pub(crate) fn in_numbers(planned: &Planned, learned: &Learned) -> Option<Value> {
     let forecast = in_passing(planned, learned)?;
     let seconds = |share: f64| forecast.quantile(share).map(|took| took.as_secs_f64());
-    Some(
-        json!({"p50Seconds": seconds(0.5), "p90Seconds": seconds(0.9), "recordings": forecast.basis.recordings}),
-    )
+    let basis = &forecast.basis;
+    Some(json!({
+        "p50Seconds": seconds(0.5),
+        "p90Seconds": seconds(0.9),
+        "recordings": basis.recordings,
+        "knownWorkloads": basis.known_workloads,
+        "unknownWorkloads": basis.unknown_workloads.len(),
+    }))
 }
 
 fn in_passing(planned: &Planned, learned: &Learned) -> Option<Forecast> {
-    let is_known = planned.pods.iter().any(|pod| learned.knows(pod));
-    is_known
-        .then(|| situation(planned))
-        .flatten()
-        .map(|situation| Forecast::of(&situation, learned, FEW))
+    let situation = situation(planned)?;
+    let leaving: BTreeSet<&Uid> = situation.plan.leaving().map(|decision| &decision.pod).collect();
+    let is_known = |pod: &Pod| leaving.contains(&pod.id.uid) && learned.knows(pod);
+    let any_is_known = situation.pods.iter().any(is_known);
+    any_is_known.then(|| Forecast::of(&situation, learned, FEW))
 }
 
 /// What there is to play; `None`: no drain would begin.
@@ -131,7 +152,11 @@ fn situation(planned: &Planned) -> Option<Situation> {
 fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Duration>) -> Foreseen {
     let forecast = match (&planned.result, situation(planned)) {
         (Err(outcome), _) => Err(outcome.to_string()),
-        (Ok(_), Some(situation)) => Ok(Forecast::of(&situation, learned, plays)),
+        (Ok(_), Some(mut situation)) => {
+            // The plan has taken some of its time already.
+            situation.request.deadline = limit.map(|limit| situation.at + limit);
+            Ok(Forecast::of(&situation, learned, plays))
+        }
         (Ok(_), None) => Err("the node was not seen".to_owned()),
     };
     Foreseen {
@@ -161,15 +186,19 @@ fn document(foreseen: &Foreseen) -> Value {
         "p50Seconds": seconds(0.5),
         "p90Seconds": seconds(0.9),
         "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
-        "never": forecast.never.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "stillThere": forecast.still_there.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),
         "recordings": basis.recordings,
         "knownWorkloads": basis.known_workloads,
+        "fewestTimes": basis.fewest_times,
         "unknownWorkloads": basis.unknown_workloads.iter().map(pods).collect::<Vec<_>>(),
         "unknownBudgets": basis.unknown_budgets,
         "closedBudgets": basis.closed_budgets,
         "awaitCompletion": basis.await_completion.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "finalizers": basis.finalizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),
+        "cutWorkloads": basis.cut_workloads.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "cutHooks": basis.cut_hooks.iter().map(hook).collect::<Vec<_>>(),
+        "notPlayed": basis.not_played.iter().map(|what| text::not_played(*what).0).collect::<Vec<_>>(),
     })
 }

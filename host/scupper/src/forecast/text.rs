@@ -1,13 +1,15 @@
 //! A forecast in lines.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use super::Foreseen;
 use crate::recordings;
 use scupper_common::text::one_line;
-use scupper_engine::HumanDuration;
-use scupper_forecast::{Basis, Forecast, NO_END, READY_WITHIN};
+use scupper_engine::{HookPhase, HumanDuration, named};
+use scupper_forecast::{Basis, Forecast, NO_END, NotPlayed, READY_WITHIN, Workload};
 use scupper_recording::DrainHistory;
+use scupper_report::count;
 
 /// Bytes of a foreign text.
 const TEXT: usize = 300;
@@ -23,16 +25,16 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             return format!("{node}: no drain would begin; `scupper plan {node}` says more\n  {why}");
         }
     };
-    let mut lines = vec![format!(
-        "{node}: {} of this drain",
-        counted(forecast.plays, "play")
-    )];
+    let mut lines = vec![format!("{node}: {} of this drain", count(forecast.plays, "play"))];
     lines.push(line("end", &end(forecast)));
     if let Some(limit) = foreseen.limit {
-        let percent = (forecast.likelihood() * 100.0).floor();
         lines.push(line(
             "limit",
-            &format!("{} holds in {percent} % of the plays", HumanDuration(limit)),
+            &format!(
+                "{} holds in {} of the plays",
+                HumanDuration(limit),
+                share(forecast)
+            ),
         ));
     }
     lines.extend(
@@ -41,20 +43,52 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             .as_ref()
             .map(|history| line("waits", &waits(forecast, history))),
     );
-    if !forecast.never.is_empty() {
-        let pods = few(forecast.never.iter().map(ToString::to_string));
-        lines.push(line("never", &format!("{pods}: left in no play")));
+    if !forecast.still_there.is_empty() {
+        let pods = few(&forecast.still_there);
+        lines.push(line("stays", &format!("{pods}: still there in every play")));
     }
     let (known, assumed) = basis(&forecast.basis);
     lines.push(line("known", &known));
     lines.extend(assumed.iter().map(|text| line("assumed", text)));
+    let without = forecast.basis.not_played.iter();
+    lines.extend(without.map(|what| line("without", not_played(*what).1)));
     lines.join("\n")
 }
 
 /// `Probably: p50 1m30s, p90 2m10s, from 12 recorded drains.`
 pub(super) fn in_short(forecast: &Forecast) -> String {
-    let drains = counted(forecast.basis.recordings, "recorded drain");
-    format!("Probably: {}, from {drains}.", end(forecast))
+    let Basis {
+        recordings,
+        known_workloads: known,
+        ref unknown_workloads,
+        ..
+    } = forecast.basis;
+    let end = match forecast.quantile(0.5) {
+        Some(_) => end(forecast),
+        None => {
+            let most = forecast.other_ends.iter().max_by_key(|(_, times)| **times);
+            match most.map_or(NO_END, |(end, _)| end.as_str()) {
+                NO_END => "it does not end".to_owned(),
+                end => format!("it ends with {end}"),
+            }
+        }
+    };
+    let of = match unknown_workloads.len() {
+        0 => String::new(),
+        unknown => format!(" of {known} of its {} workloads", known + unknown),
+    };
+    format!(
+        "Probably: {end}, from {}{of}.",
+        count(recordings, "recorded drain")
+    )
+}
+
+/// The share of the plays that drain the node, rounded down.
+fn share(forecast: &Forecast) -> String {
+    match forecast.drained.len() * 100 / forecast.plays.max(1) {
+        0 if !forecast.drained.is_empty() => "less than 1 %".to_owned(),
+        percent => format!("{percent} %"),
+    }
 }
 
 fn line(name: &str, text: &str) -> String {
@@ -71,7 +105,7 @@ fn end(forecast: &Forecast) -> String {
         });
     let quantiles: Vec<_> = quantiles.collect();
     let others = forecast.other_ends.iter().map(|(end, times)| {
-        let of = format!("{times} of {}", counted(forecast.plays, "play"));
+        let of = format!("{times} of {}", count(forecast.plays, "play"));
         match end.as_str() {
             NO_END => format!("{of} do not end"),
             end => format!("{of} end with {end}"),
@@ -83,9 +117,9 @@ fn end(forecast: &Forecast) -> String {
 
 fn waits(forecast: &Forecast, history: &DrainHistory) -> String {
     let waits = recordings::waits_of(history);
-    match waits.first() {
-        Some(longest) if forecast.other_ends.get(NO_END) == Some(&forecast.plays) => {
-            format!("without an end for {}", one_line(&longest.cause, TEXT))
+    match recordings::last_wait(history) {
+        Some(cause) if forecast.other_ends.get(NO_END) == Some(&forecast.plays) => {
+            format!("without an end for {}", one_line(&cause, TEXT))
         }
         _ => {
             let took = history.ended.since(history.started);
@@ -96,76 +130,75 @@ fn waits(forecast: &Forecast, history: &DrainHistory) -> String {
 
 /// What the times rest on, and what is assumed instead of what is not known.
 fn basis(basis: &Basis) -> (String, Vec<String>) {
+    let drains = count(basis.recordings, "recorded drain");
     let known = match (basis.recordings, basis.known_workloads) {
         (0, _) => "nothing: no recorded drain was read".to_owned(),
-        (recordings, 0) => format!("no workload, from {}", counted(recordings, "recorded drain")),
-        (recordings, workloads) => format!(
-            "how long pods of {} take to end, from {}",
-            counted(workloads, "workload"),
-            counted(recordings, "recorded drain")
+        (_, 0) => format!("no workload, from {drains}"),
+        (_, workloads) => format!(
+            "how long pods of {} take to end, each seen {} or more, from {drains}",
+            count(workloads, "workload"),
+            count(basis.fewest_times, "time"),
         ),
     };
-    let mut texts = Vec::new();
-    if !basis.unknown_workloads.is_empty() {
-        let workloads = basis
-            .unknown_workloads
-            .iter()
-            .map(|(workload, pods)| format!("{workload} ({})", counted(*pods, "pod")));
-        texts.push(format!(
-            "{}: pods end after 1s, or up to their grace period",
-            few(workloads)
-        ));
-    }
-    if !basis.unknown_budgets.is_empty() {
-        let [low, high] =
-            [READY_WITHIN.start(), READY_WITHIN.end()].map(|span: &Duration| HumanDuration(*span));
-        texts.push(format!(
-            "{}: replacements are ready after {low} to {high}",
-            few(basis
-                .unknown_budgets
-                .iter()
-                .map(|budget| format!("budget {budget}")))
-        ));
-    }
-    if !basis.closed_budgets.is_empty() {
-        let budgets = few(basis
-            .closed_budgets
-            .iter()
-            .map(|budget| format!("budget {budget}")));
-        texts.push(format!(
-            "{budgets}: allows no eviction now, and only this drain changes that"
-        ));
-    }
-    if !basis.await_completion.is_empty() {
-        let pods = few(basis.await_completion.iter().map(ToString::to_string));
-        texts.push(format!("{pods}: the work that the drain waits for does not end"));
-    }
-    if !basis.finalizers.is_empty() {
-        let pods = few(basis.finalizers.iter().map(ToString::to_string));
-        texts.push(format!("{pods}: finalizers are removed at once"));
-    }
-    if !basis.unknown_hooks.is_empty() {
-        let hooks = basis.unknown_hooks.iter();
-        texts.push(format!(
-            "{}: takes no time",
-            few(hooks.map(|(policy, phase)| format!("{phase} hook of policy {policy}")))
-        ));
-    }
-    (known, texts)
+    let budget = |budget: &String| format!("budget {budget}");
+    let hook = |(policy, phase): &(String, HookPhase)| format!("{phase} hook of policy {policy}");
+    let workload = |(workload, pods): &(Workload, usize)| format!("{workload} ({})", count(*pods, "pod"));
+    let [low, high] = [READY_WITHIN.start(), READY_WITHIN.end()].map(|span: &Duration| HumanDuration(*span));
+    let texts = [
+        (
+            few(basis.unknown_workloads.iter().map(workload)),
+            "pods end after 1s, or up to their grace period".to_owned(),
+        ),
+        (
+            few(basis.unknown_budgets.iter().map(budget)),
+            format!("replacements are ready after {low} to {high}"),
+        ),
+        (
+            few(basis.closed_budgets.iter().map(budget)),
+            "allows no eviction now, and only this drain changes that".to_owned(),
+        ),
+        (
+            few(&basis.await_completion),
+            "the work that the drain waits for does not end".to_owned(),
+        ),
+        (
+            few(&basis.finalizers),
+            "finalizers are removed at once".to_owned(),
+        ),
+        (
+            few(basis.unknown_hooks.iter().map(hook)),
+            "takes no time".to_owned(),
+        ),
+        (
+            few(&basis.cut_workloads),
+            "pods that were forced, or outlasted their recording, count as ended then".to_owned(),
+        ),
+        (
+            few(basis.cut_hooks.iter().map(hook)),
+            "one that outlasted its recording counts as finished then".to_owned(),
+        ),
+    ];
+    let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());
+    (
+        known,
+        texts.map(|(names, text)| format!("{names}: {text}")).collect(),
+    )
 }
 
-fn few(names: impl ExactSizeIterator<Item = String>) -> String {
-    let all = names.len();
-    let mut texts: Vec<_> = names.take(NAMED).map(|name| one_line(&name, TEXT)).collect();
-    if all > NAMED {
-        texts.push(format!("{} more", all - NAMED));
+/// Its name for programs, and the words for people.
+pub(super) const fn not_played(what: NotPlayed) -> (&'static str, &'static str) {
+    match what {
+        NotPlayed::Surge => ("surge", "restarts of Deployments (surge)"),
+        NotPlayed::Volumes => ("volumes", "the wait for the node's volumes"),
+        NotPlayed::MachineIsOff => ("machineIsOff", "what the drain does because the machine is off"),
+        NotPlayed::NodeNotReady => (
+            "nodeNotReady",
+            "the node's state: it is not Ready, and its pods may not end",
+        ),
     }
-    texts.join(", ")
 }
 
-fn counted(number: usize, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    }
+fn few<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    let names = names.into_iter().map(|name| one_line(&name.to_string(), TEXT));
+    named(names, NAMED)
 }

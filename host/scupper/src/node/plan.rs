@@ -45,11 +45,8 @@ pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
             Some((folder, config)) => show_and_save(target, draining, args, (folder, config), output).await,
             None => {
                 let options = plan_options(target, draining, args.as_driver, &args.cluster);
-                let learned = forecast::learned(args.recordings.clone(), &args.policies);
-                match learned {
-                    Ok(learned) => show(options, &learned, output).await,
-                    Err(error) => fail(&error, Exit::Config),
-                }
+                let learned = forecast::learned_if_readable(args.recordings.clone(), &args.policies);
+                show(options, &learned, output).await
             }
         },
         Err(error) => wrong_options(&error),

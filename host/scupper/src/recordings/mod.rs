@@ -10,4 +10,4 @@ pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReplayArgs, Repo
 pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
 pub(crate) use report::run as report;
-pub(crate) use report::{Total, few, waits_of};
+pub(crate) use report::{Total, few, last_wait, waits_of};

@@ -43,16 +43,6 @@ fn a_forecast_knows_the_times_of_recorded_drains_and_changes_nothing() {
     assert_eq!(json["probably"]["recordings"], 1, "{json:#}");
     let without = rig.run(&["plan", "worker-1"]);
     assert!(!without.stdout.contains("Probably"), "{without:#?}");
-
-    let planned = rig.run(&["plan", "worker-1", "--recordings", &directory]);
-    let last = planned.stdout.lines().last().unwrap();
-    assert!(last.starts_with("Probably: p50 "), "{planned:#?}");
-    assert!(last.ends_with(", from 1 recorded drain."), "{planned:#?}");
-    let json = rig.run(&["plan", "worker-1", "--recordings", &directory, "-o", "json"]);
-    let json: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(json["probably"]["recordings"], 1, "{json:#}");
-    let without = rig.run(&["plan", "worker-1"]);
-    assert!(!without.stdout.contains("Probably"), "{without:#?}");
 }
 
 #[test]
@@ -71,7 +61,7 @@ fn a_drain_that_would_not_end_is_foretold() {
         lines[2],
         "  waits    without an end for disruption budget keep-db"
     );
-    assert_eq!(lines[3], "  never    shop/db: left in no play");
+    assert_eq!(lines[3], "  stays    shop/db: still there in every play");
     let unknown = rig.run(&["forecast", "nowhere"]);
     assert_eq!(unknown.code, Some(4), "{unknown:#?}");
 }

@@ -73,6 +73,11 @@ pub(crate) fn of_drain(history: &DrainHistory) -> Vec<Total> {
     }))
 }
 
+/// What the drain waited for last.
+pub(crate) fn last_of_drain(history: &DrainHistory) -> Option<String> {
+    history.path.last().map(|part| of_part(history, part).1)
+}
+
 /// What a pod waited for, the longest first.
 pub(super) fn of_pod(pod: &PodHistory) -> Vec<Total> {
     totals(pod.waits.iter().map(|wait| {

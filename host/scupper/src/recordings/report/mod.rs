@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::causes::{Total, of_drain as waits_of};
+pub(crate) use self::causes::{Total, last_of_drain as last_wait, of_drain as waits_of};
 pub(crate) use self::text::few;
 use super::args::ReportArgs;
 use crate::exit::Exit;
