@@ -78,8 +78,7 @@ impl Basis {
                 *unknown.entry(Workload::of(pod)).or_default() += 1;
             }
         }
-        let of_them = |budget: &&Budget| leaving().any(|pod| budget.selects(pod));
-        let budgets: Vec<_> = situation.budgets.iter().filter(of_them).collect();
+        let budgets: Vec<_> = situation.budgets_of_leaving().collect();
         let named = |wanted: &dyn Fn(&Budget) -> bool| {
             let wanted = budgets.iter().filter(|budget| wanted(budget));
             wanted

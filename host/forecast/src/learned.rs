@@ -6,8 +6,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fastrand::Rng;
-use scupper_engine::{Budget, HookPhase, Pod};
-use scupper_recording::ObservedTimes;
+use scupper_engine::{Budget, HookPhase, Intent, Pod};
+use scupper_recording::{Directory, Header, ListError, ObservedTimes, ReadError, Recording};
+
+use crate::Situation;
+use crate::basis::leaving;
 
 /// How long a replacement takes to be ready where nothing is known of it.
 pub const READY_WITHIN: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(120);
@@ -75,6 +78,24 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// Reads the newest drains of a directory, at most so many; and what is wrong with those that cannot be read.
+    pub fn read(
+        directory: &Directory,
+        most: usize,
+        is_wanted: impl Fn(&Header) -> bool,
+    ) -> Result<(Self, Vec<ReadError>), ListError> {
+        let (mut entries, mut unreadable) = directory.list()?;
+        entries.retain(|entry| entry.header.request.intent == Intent::Drain && is_wanted(&entry.header));
+        let mut learned = Self::default();
+        for entry in entries.iter().skip(entries.len().saturating_sub(most)) {
+            match Recording::read(&entry.path) {
+                Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Ok((learned, unreadable))
+    }
+
     /// Adds those of one more drain, newer than the others.
     pub fn add(&mut self, times: &ObservedTimes) {
         self.recordings += 1;
@@ -97,8 +118,13 @@ impl Learned {
     }
 
     /// Whether pods of its workload have been seen to end.
-    pub fn knows(&self, pod: &Pod) -> bool {
+    pub(crate) fn knows(&self, pod: &Pod) -> bool {
         self.seen(&Workload::of(pod)) > 0
+    }
+
+    /// Whether pods of the workload of a pod that is to leave have been seen to end.
+    pub fn knows_any_of(&self, situation: &Situation) -> bool {
+        leaving(situation).any(|pod| self.knows(pod))
     }
 
     /// How often pods of a workload have been seen to end.

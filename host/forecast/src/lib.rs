@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 mod basis;
+mod end_times;
 mod learned;
 mod play;
 
@@ -22,6 +23,7 @@ use scupper_engine::{Budget, Node, Plan, Pod, PodRef, Request, Time, Uid};
 use scupper_recording::DrainHistory;
 
 pub use basis::{Basis, NotPlayed};
+pub use end_times::EndTimes;
 pub use learned::{Learned, READY_WITHIN, Workload};
 
 use play::{Play, Played};
@@ -44,6 +46,14 @@ pub struct Situation {
     pub budgets: Vec<Budget>,
     /// The agreed plan.
     pub plan: Plan,
+}
+
+impl Situation {
+    /// The budgets that count a pod that is to leave.
+    pub fn budgets_of_leaving(&self) -> impl Iterator<Item = &Budget> {
+        let counts = |budget: &&Budget| basis::leaving(self).any(|pod| budget.selects(pod));
+        self.budgets.iter().filter(counts)
+    }
 }
 
 /// What many plays have shown.

@@ -61,8 +61,7 @@ pub(crate) struct Play<'a> {
 impl<'a> Play<'a> {
     pub(crate) fn of(situation: &'a Situation, learned: &Learned) -> Self {
         let (mut times, mut workloads, mut replaced_by) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let counts = |budget: &&Budget| leaving(situation).any(|pod| budget.selects(pod));
-        let budgets: Vec<_> = situation.budgets.iter().filter(counts).collect();
+        let budgets: Vec<_> = situation.budgets_of_leaving().collect();
         let pods = situation.pods.iter().map(|pod| {
             // What is not known of a workload depends on the grace period, which may differ between its pods.
             let grace = (!learned.knows(pod)).then_some(pod.grace_seconds);
@@ -166,7 +165,8 @@ fn as_planned(situation: &Situation) -> Request {
         ..PolicyInfo::default()
     };
     request.policies.insert(0, planner);
-    if request.settings.notice().is_some() {
+    let has_notice = request.policies.iter().any(|policy| policy.name == NOTICE);
+    if request.settings.notice().is_some() && !has_notice {
         request.policies.push(PolicyInfo {
             name: NOTICE.to_owned(),
             phases: vec![HookPhase::BeforeDrain],

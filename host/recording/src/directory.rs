@@ -76,6 +76,14 @@ impl RecordingTarget {
         }
     }
 
+    /// The directory, if it is one.
+    pub const fn directory(&self) -> Option<&Directory> {
+        match self {
+            Self::Directory(directory) => Some(directory),
+            Self::Nowhere | Self::File(_) => None,
+        }
+    }
+
     /// Begins to record a drain. If that is not possible, it says why and records nothing.
     pub fn begin(&self, header: impl FnOnce() -> Header) -> Recorder {
         let begun = match self {

@@ -313,7 +313,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         };
-        let why = "it is larger than 100 bytes, or than 536870912 before compression";
+        let why = "it is larger than 100 bytes";
         assert_eq!((recording.cut.as_deref(), recording.end), (Some(why), None));
     }
 

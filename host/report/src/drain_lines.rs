@@ -10,7 +10,8 @@ use scupper_engine::{
 
 use super::PolicyMessage;
 use super::drain_status::{
-    HookKey, HookStatus, PlanSummary, VolumesStatus, WaveStatus, for_so_long, pod_text, subject_text,
+    Estimate, HookKey, HookStatus, PlanSummary, VolumesStatus, WaveStatus, for_so_long, pod_text,
+    subject_text,
 };
 use super::force::{force_ahead_text, forced_summary, forced_text};
 use super::messages::{
@@ -126,6 +127,11 @@ impl DrainLines {
             self.line(now, &topic, &finding_line(finding))
         });
         lines.collect()
+    }
+
+    /// The line about when the drain will probably end.
+    pub fn estimate(&self, now: Time, estimate: &Estimate) -> String {
+        self.line(now, "ends", &estimate.text(now))
     }
 
     /// The lines for a notice.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::json::record;
 use super::pre_flight::findings_record;
-use super::{DrainLines, PolicyMessage, not_ready, notice_to_json};
+use super::{DrainLines, Estimate, PolicyMessage, not_ready, notice_to_json};
 
 /// The format of notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,18 @@ impl DrainOutput {
             Format::Json => vec![findings_record(now, &self.request, findings).to_string()],
         };
         write_lines(&mut self.out, &lines);
+    }
+
+    /// Writes when the drain will probably end.
+    pub fn estimate(&mut self, now: Time, estimate: &Estimate) {
+        let line = match self.format {
+            Format::Human => self.progress.estimate(now, estimate),
+            Format::Json => {
+                let fields = json!({ "kind": "estimate", "estimate": estimate.to_json() });
+                record(now, &self.request, fields).to_string()
+            }
+        };
+        write_lines(&mut self.out, &[line]);
     }
 
     /// Writes one notice.

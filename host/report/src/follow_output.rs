@@ -7,8 +7,8 @@ use scupper_engine::{HumanDuration, PodRef, Reason, Time, Uid, whole_millis};
 use serde_json::{Value, json};
 
 use super::drain_status::{
-    ForceStatus, HookStatus, PlanSummary, PodGroup, VolumesStatus, WaveStatus, hook_name_to_json, joined,
-    pod_name_to_json, pod_text, pod_to_json,
+    Estimate, ForceStatus, HookStatus, PlanSummary, PodGroup, VolumesStatus, WaveStatus, hook_name_to_json,
+    joined, pod_name_to_json, pod_text, pod_to_json,
 };
 use super::force::{forced_unseen_text, more_forced_text};
 use super::messages::{UNCORDONED, not_ready_text, one_line, timed_line};
@@ -84,6 +84,11 @@ pub enum FollowEvent {
         names: BTreeMap<Uid, PodRef>,
         /// Which pods the drain deletes shortly before its deadline; `None`: none.
         force: Option<ForceStatus>,
+    },
+    /// The driver published when the drain will probably end.
+    Estimated {
+        /// When.
+        estimate: Estimate,
     },
     /// A wave has begun.
     Wave {
@@ -240,6 +245,7 @@ impl FollowOutput {
                 condition, message, ..
             } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
+            FollowEvent::Estimated { estimate } => ("ends", estimate.text(now)),
             FollowEvent::Wave { wave, pods } => ("wave", wave.started_text(*pods)),
             FollowEvent::PolicyMessage { words } => ("policy", words.line()),
             FollowEvent::Uncordoned => ("held", UNCORDONED.to_owned()),
@@ -354,6 +360,9 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
                 Some(surge) => joined(planned, json!({ "surge": surge })),
                 None => planned,
             }
+        }
+        FollowEvent::Estimated { estimate } => {
+            json!({ "kind": "estimate", "estimate": estimate.to_json() })
         }
         FollowEvent::Wave { wave, pods } => {
             of_kind("waveStarted", joined(wave.to_json(), json!({ "pods": pods })))

@@ -44,7 +44,7 @@ pub use conditions::{
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};
 pub use drain_status::{
-    DrainStatus, ForceStatus, ForcedNames, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION,
+    DrainStatus, Estimate, ForceStatus, ForcedNames, HookKey, HookStatus, PlanSummary, STATUS_ANNOTATION,
     StatusBuilder, SurgeSummary, VolumesStatus, WaveStatus, open_hooks, status_from_text, status_to_text,
     subject_text,
 };

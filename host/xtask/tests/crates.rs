@@ -80,6 +80,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "scupper-common",
             "scupper-config",
             "scupper-engine",
+            "scupper-forecast",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",

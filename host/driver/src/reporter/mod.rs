@@ -28,6 +28,7 @@ use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_common::event_throttle::{EventThrottle, Repeated};
 use scupper_common::health::Health;
+use scupper_forecast::EndTimes;
 use scupper_report::{
     BlockedCondition, DrainMeter, DrainOutput, Format, Metrics, NodeEvent, PodEvents, PolicyMessage,
     ProgressBoard, conditions_for, conditions_of_started, event_for, finding_events, forced_event,
@@ -243,6 +244,13 @@ impl Reporter {
             self.node_events.record(now, key, event);
         }
         self.write_node_events(now, request);
+    }
+
+    /// When the drain will probably end is known.
+    pub(crate) fn on_end_times(&mut self, now: Time, played: EndTimes) {
+        if let Some(estimate) = self.publisher.set_end_times(now, played) {
+            self.sink.estimate(now, &estimate);
+        }
     }
 
     /// Messages of policies about the node.

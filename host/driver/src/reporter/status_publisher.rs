@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use scupper_engine::{Drain, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
 
-use scupper_report::{DrainStatus, STATUS_ANNOTATION, StatusBuilder, status_from_text, status_to_text};
+use scupper_forecast::EndTimes;
+use scupper_report::{
+    DrainStatus, Estimate, STATUS_ANNOTATION, StatusBuilder, status_from_text, status_to_text,
+};
 
 /// When to publish first. Most drains have ended by then.
 const FIRST: Duration = Duration::from_secs(10);
@@ -28,6 +31,7 @@ pub(crate) struct StatusPublisher {
     ended: Option<Outcome>,
     /// A command follows it.
     followed: bool,
+    end_times: Option<EndTimes>,
 }
 
 impl StatusPublisher {
@@ -41,6 +45,7 @@ impl StatusPublisher {
             there: false,
             ended: None,
             followed: false,
+            end_times: None,
         }
     }
 
@@ -132,10 +137,22 @@ impl StatusPublisher {
         }
     }
 
+    /// Takes them, and returns what follows from them now.
+    pub(crate) fn set_end_times(&mut self, now: Time, played: EndTimes) -> Option<Estimate> {
+        self.end_times = Some(played);
+        self.estimate(now)
+    }
+
+    fn estimate(&self, now: Time) -> Option<Estimate> {
+        let [early, likely, late] = self.end_times.as_ref()?.estimate(now)?;
+        Some(Estimate { early, likely, late })
+    }
+
     fn status(&self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> DrainStatus {
         let request = drain.request();
         DrainStatus {
             machine_is_off: request.settings.machine_is_off,
+            estimate: self.estimate(now),
             ..self.builder.build(now, &request.id, pods, drain.force_ahead())
         }
     }

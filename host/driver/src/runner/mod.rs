@@ -2,6 +2,7 @@
 //!
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
+mod estimate;
 mod findings;
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
@@ -43,6 +44,7 @@ use crate::runner::recorded::RecordedDrain;
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
+use scupper_forecast::EndTimes;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
 use scupper_recording::RecordingTarget;
@@ -99,6 +101,9 @@ pub(crate) struct EngineRunner {
     findings: Option<BoxStream<'static, Vec<Finding>>>,
     /// What is known of them until then.
     likely: Vec<Finding>,
+    /// When it will probably end: a look has begun, and its result.
+    is_estimated: bool,
+    estimate: Option<BoxStream<'static, Option<EndTimes>>>,
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
@@ -148,6 +153,8 @@ impl EngineRunner {
             is_pre_flight,
             findings: None,
             likely: Vec::new(),
+            is_estimated: false,
+            estimate: None,
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
@@ -213,6 +220,7 @@ impl EngineRunner {
                 }
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
                 WakeupReason::Found(findings) => self.report_found(&findings),
+                WakeupReason::Estimated(played) => self.end_estimate(played),
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -277,6 +285,7 @@ impl EngineRunner {
                 self.reporter.on_notice(now, self.drain.request(), &notice);
                 if let Notice::Planned(plan) = &notice {
                     self.report_findings(now, plan);
+                    self.begin_estimate(now, plan);
                 }
             }
             if quiet {
@@ -300,6 +309,7 @@ impl EngineRunner {
             biased;
             changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
             Some(findings) = next_of(&mut self.findings) => WakeupReason::Found(findings),
+            Some(played) = next_of(&mut self.estimate) => WakeupReason::Estimated(played),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
@@ -486,6 +496,8 @@ enum WakeupReason {
     Learned(String, Vec<KnownPeers>),
     /// The first plan has been examined.
     Found(Vec<Finding>),
+    /// When the drain will probably end is known, or not known.
+    Estimated(Option<EndTimes>),
     OrdersChanged,
     Timeout,
     /// No further orders can come.

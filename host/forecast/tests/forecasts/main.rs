@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use scupper_engine::{Deletion, HookPhase, PolicyInfo, Reason, Time, Verdict, Wave};
-use scupper_forecast::{Forecast, Learned, Workload};
+use scupper_forecast::{EndTimes, Forecast, Learned, Workload};
 use scupper_recording::ObservedTimes;
 
 use cluster::{BEGIN, budget, pod, random_cluster, seconds, situation};
@@ -252,6 +252,20 @@ fn hooks_take_the_time_that_they_took() {
     assert_eq!(forecast.quantile(0.9), Some(seconds(1_210)), "{forecast:#?}");
     let unknown = [("slurm".to_owned(), HookPhase::AfterDrain)];
     assert_eq!(forecast.basis.unknown_hooks, unknown);
+}
+
+#[test]
+fn the_estimate_of_a_drain_that_runs_leaves_out_the_plays_that_are_over() {
+    let forecast = Forecast::of(&situation(vec![budget(1)]), &Learned::default(), 100);
+    let took = |place: usize| BEGIN + forecast.drained[place];
+    let ends = EndTimes::of(forecast.clone(), BEGIN);
+    assert_eq!(ends.estimate(BEGIN), Some([took(9), took(49), took(89)]));
+    // Of a hundred plays fifty are open.
+    assert_eq!(ends.estimate(took(49)), Some([took(54), took(74), took(94)]));
+    assert_eq!(ends.estimate(took(98)), Some([took(99), took(99), took(99)]));
+    assert_eq!(ends.estimate(took(99)), None);
+    let stuck = Forecast::of(&situation(vec![budget(0)]), &Learned::default(), 10);
+    assert_eq!(EndTimes::of(stuck, BEGIN).estimate(BEGIN), None);
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl StatusBuilder {
             hooks: self.hooks.values().cloned().collect(),
             volumes: self.volumes.clone(),
             force: self.force_of(force),
+            estimate: None,
             pods: pods.collect(),
             more: 0,
         }

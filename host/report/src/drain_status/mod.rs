@@ -4,6 +4,7 @@
 //! This module builds, encodes and decodes the status. It must not know when or how the status is written.
 
 mod builder;
+mod estimate;
 mod force;
 mod json;
 mod plan;
@@ -16,6 +17,7 @@ mod wire;
 use scupper_engine::{Checkpoint, HookPhase, Notice, Reason, SavedHook, Subject, Time, Uid, WaitingOn};
 
 pub use builder::StatusBuilder;
+pub use estimate::Estimate;
 pub use force::{ForceStatus, ForcedNames};
 pub(super) use json::{hook_name_to_json, joined, pod_name_to_json, pod_to_json};
 pub use plan::PlanSummary;
@@ -51,6 +53,8 @@ pub struct DrainStatus {
     pub volumes: Option<VolumesStatus>,
     /// Which pods are deleted shortly before the deadline; `None`: none.
     pub force: Option<ForceStatus>,
+    /// When it will probably end; `None`: not known.
+    pub estimate: Option<Estimate>,
     /// Pods still to be evicted, and pods that arrived during the drain and stay.
     pub pods: Vec<PodStatus>,
     /// Number of pods that did not fit.
@@ -192,20 +196,22 @@ pub struct PodStatus {
 }
 
 impl DrainStatus {
-    /// Whether the content is the same, regardless of the moment.
+    /// Whether the content is the same, regardless of the moment. As time passes the estimate changes as well.
     pub fn has_same_content(&self, other: &Self) -> bool {
         let moved = Self {
             at: other.at,
+            estimate: other.estimate,
             ..self.clone()
         };
         moved == *other
     }
 
-    /// Whether the plan, the wave, the hooks, the volumes and the forced pods are the same.
+    /// Whether the plan, the wave, the hooks, the volumes and the forced pods are the same, and whether there is an estimate.
     pub fn has_same_story(&self, other: &Self) -> bool {
         (&self.plan, &self.wave, &self.hooks, &self.volumes)
             == (&other.plan, &other.wave, &other.hooks, &other.volumes)
             && self.forced() == other.forced()
+            && self.estimate.is_some() == other.estimate.is_some()
     }
 
     /// The pods that were deleted shortly before the deadline; `None`: none were.

@@ -3,12 +3,13 @@
 use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
+use super::estimate::WireEstimate;
 use super::force::WireForce;
 use super::reason::{self, WireReason};
 use super::volumes::WireVolumes;
 use super::{
-    DrainStatus, ForceStatus, HookStatus, PlanSummary, PodGroup, PodStatus, SurgeSummary, VolumesStatus,
-    WaveStatus,
+    DrainStatus, Estimate, ForceStatus, HookStatus, PlanSummary, PodGroup, PodStatus, SurgeSummary,
+    VolumesStatus, WaveStatus,
 };
 
 /// The format version that this build writes and reads.
@@ -44,6 +45,8 @@ struct Wire {
     volumes: Option<WireVolumes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     force: Option<WireForce>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    estimate: Option<WireEstimate>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pods: Vec<WirePod>,
     more: u32,
@@ -115,6 +118,7 @@ pub fn encode(view: &DrainStatus) -> String {
         hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
         volumes: view.volumes.as_ref().map(VolumesStatus::to_wire),
         force: view.force.as_ref().map(ForceStatus::to_wire),
+        estimate: view.estimate.map(Estimate::to_wire),
         pods,
         more: view
             .more
@@ -150,6 +154,7 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
         volumes: wire.volumes.map(VolumesStatus::from_wire),
         force: wire.force.map(ForceStatus::from_wire),
+        estimate: wire.estimate.as_ref().map(Estimate::from_wire),
         pods: pods.collect(),
         more: wire.more,
     })

@@ -8,7 +8,9 @@ use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
 use super::lookups::workload_json;
 use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
-use crate::drain_status::{DrainStatus, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text};
+use crate::drain_status::{
+    DrainStatus, Estimate, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text,
+};
 use crate::pod_list::PodList;
 use scupper_common::clock::rfc3339;
 
@@ -50,7 +52,7 @@ fn driver(view: &DrainStatus, fresh: bool) -> Value {
     let force = view.force.as_ref().map(ForceStatus::to_json);
     json!({
         "at": rfc3339(view.at), "fresh": fresh, "wave": wave, "volumes": volumes,
-        "force": force, "ended": view.ended,
+        "force": force, "estimate": view.estimate.map(Estimate::to_json), "ended": view.ended,
         "podsNotTold": view.more,
     })
 }

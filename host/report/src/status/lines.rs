@@ -277,6 +277,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         lines.extend(hooks.iter().flat_map(|hook| hook_lines(status, mark, hook, now)));
         lines.extend(volume_lines(status, now));
         lines.extend(force_lines(status, now));
+        lines.extend(estimate_line(status, now));
     }
     lines
 }
@@ -364,6 +365,13 @@ fn force_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let force = view.and_then(|view| view.force.as_ref());
     let texts = force.map(|force| force.texts(now)).unwrap_or_default();
     texts.iter().map(|text| format!("  force      {text}")).collect()
+}
+
+/// The line about when the drain will probably end.
+fn estimate_line(status: &NodeStatus, now: Time) -> Option<String> {
+    let view = status.current_driver_status(now).filter(|_| !status.is_over())?;
+    let estimate = view.estimate?;
+    Some(format!("  ends       {}", estimate.text(now)))
 }
 
 /// The owner of the cordon, in one word.

@@ -1,6 +1,5 @@
 //! The output of a drain that the command delegated to the driver.
 
-use crate::messages::count;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,14 +7,15 @@ use scupper_engine::{HookPhase, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
+use super::super::messages::count;
 use super::super::{
     FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, PlanSummary, PolicyMessage, VolumesStatus,
     WaveStatus,
 };
-use super::samples::{NOW, ago, plan, pods, raising_plan, reasons, volumes_left};
+use super::samples::{NOW, ago, estimate, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
+variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Estimated Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
     Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -73,6 +73,7 @@ fn story() -> Vec<FollowEvent> {
             names: BTreeMap::new(),
             force: None,
         },
+        FollowEvent::Estimated { estimate: estimate() },
         FollowEvent::Forced { pod: pod("web-2") },
         FollowEvent::MoreForced { pods: 3 },
         FollowEvent::Uncordoned,

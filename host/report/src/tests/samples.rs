@@ -12,6 +12,7 @@ use scupper_engine::{
 
 use self::surge::raises;
 pub(crate) use self::surge::{surge_steps, surges};
+use super::super::Estimate;
 use super::super::fixture::{pod, running};
 use super::{Variants, complete, variants};
 
@@ -488,4 +489,10 @@ pub(super) fn endings() -> Vec<Notice> {
 #[test]
 fn the_story_has_every_notice() {
     complete(&[story(), endings()].concat());
+}
+
+/// In half a minute to five.
+pub(crate) fn estimate() -> Estimate {
+    let [early, likely, late] = [30, 90, 300].map(|seconds| NOW + Duration::from_secs(seconds));
+    Estimate { early, likely, late }
 }

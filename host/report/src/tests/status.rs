@@ -14,7 +14,7 @@ use super::super::{
     DrainStatus, ForceStatus, ForcedNames, HookStatus, LeaseHolder, NodeStatus, PodList, StatusDetails,
     VolumesStatus, WaveStatus, status_lines, status_table, status_to_json,
 };
-use super::samples::{NOW, ago, budget, phases, pods, volumes_left, waiting, waits_for};
+use super::samples::{NOW, ago, budget, estimate, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
 use scupper_screen::Size;
 
@@ -139,6 +139,7 @@ fn driver_status() -> DrainStatus {
             ahead: forced(&["shop/web-1", "shop/web-2", "shop/web-3", "shop/web-4"]),
             deleted: forced(&["shop/cart-1"]),
         }),
+        estimate: Some(estimate()),
         pods: pods.collect(),
         more: 3,
     }

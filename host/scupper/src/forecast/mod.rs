@@ -4,7 +4,7 @@
 mod args;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,9 +17,8 @@ use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
-use scupper_engine::{Intent, Pod, Uid};
 use scupper_forecast::{Forecast, Learned, Situation};
-use scupper_recording::{ListError, ObservedTimes, Recording};
+use scupper_recording::ListError;
 use scupper_report::Format;
 
 pub(crate) use args::ForecastArgs;
@@ -31,6 +30,8 @@ struct Foreseen {
     forecast: Result<Forecast, String>,
     /// The drain's time limit.
     limit: Option<Duration>,
+    /// Budgets of its pods that also count pods which leave other nodes of this forecast, and these nodes.
+    shared: Vec<(String, Vec<String>)>,
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
@@ -58,11 +59,16 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     }
     let mut exit = Exit::Done;
     let mut all = Vec::new();
-    for planned in plans {
+    let nodes = nodes_by_budget(&plans);
+    for planned in &plans {
         if let Err(outcome) = &planned.result {
             exit = exit.and(Exit::of(outcome));
         }
-        all.push(foresee(&planned, &learned, usize::from(args.plays.get()), limit));
+        let foreseen = foresee(planned, &learned, usize::from(args.plays.get()), limit);
+        all.push(Foreseen {
+            shared: shared(&planned.node, &nodes),
+            ..foreseen
+        });
     }
     for foreseen in &all {
         print(&match output.format() {
@@ -75,23 +81,12 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
 
 /// What recorded drains have shown; those that cannot be read are named.
 pub(crate) fn learned(given: Option<PathBuf>, driver: &PolicyArgs) -> Result<Learned, ListError> {
-    let mut learned = Learned::default();
     let Some(directory) = recordings::directory(given, driver) else {
-        return Ok(learned);
+        return Ok(Learned::default());
     };
-    let (entries, unreadable) = directory.list()?;
+    let (learned, unreadable) = Learned::read(&directory, usize::MAX, |_| true)?;
     for error in unreadable {
         complain(&scupper_driver::chain(&error));
-    }
-    // The newest last: their times count where there are too many.
-    for entry in entries {
-        if entry.header.request.intent == Intent::Uncordon {
-            continue;
-        }
-        match Recording::read(&entry.path) {
-            Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
-            Err(error) => complain(&scupper_driver::chain(&error)),
-        }
     }
     Ok(learned)
 }
@@ -102,6 +97,27 @@ pub(crate) fn learned_if_readable(given: Option<PathBuf>, driver: &PolicyArgs) -
         complain(&scupper_driver::chain(&error));
         Learned::default()
     })
+}
+
+/// The nodes of which each budget counts pods that are to leave.
+fn nodes_by_budget(plans: &[Planned]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut nodes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for planned in plans {
+        for budget in situation(planned).iter().flat_map(Situation::budgets_of_leaving) {
+            let name = format!("{}/{}", budget.namespace, budget.name);
+            nodes.entry(name).or_default().insert(planned.node.clone());
+        }
+    }
+    nodes
+}
+
+fn shared(node: &str, nodes: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, Vec<String>)> {
+    let own = nodes.iter().filter(|(_, nodes)| nodes.contains(node));
+    let with_others = own.map(|(budget, nodes)| {
+        let others = nodes.iter().filter(|other| *other != node);
+        (budget.clone(), others.cloned().collect::<Vec<_>>())
+    });
+    with_others.filter(|(_, others)| !others.is_empty()).collect()
 }
 
 /// The plays for what a plan says in passing.
@@ -129,10 +145,9 @@ pub(crate) fn in_numbers(planned: &Planned, learned: &Learned) -> Option<Value> 
 
 fn in_passing(planned: &Planned, learned: &Learned) -> Option<Forecast> {
     let situation = situation(planned)?;
-    let leaving: BTreeSet<&Uid> = situation.plan.leaving().map(|decision| &decision.pod).collect();
-    let is_known = |pod: &Pod| leaving.contains(&pod.id.uid) && learned.knows(pod);
-    let any_is_known = situation.pods.iter().any(is_known);
-    any_is_known.then(|| Forecast::of(&situation, learned, FEW))
+    learned
+        .knows_any_of(&situation)
+        .then(|| Forecast::of(&situation, learned, FEW))
 }
 
 /// What there is to play; `None`: no drain would begin.
@@ -163,6 +178,7 @@ fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Dur
         node: planned.node.clone(),
         forecast,
         limit,
+        shared: Vec::new(),
     }
 }
 
@@ -176,6 +192,7 @@ fn document(foreseen: &Foreseen) -> Value {
     let waits = forecast.typical.as_ref().map(recordings::waits_of);
     let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
     let pods = |(workload, pods): &(scupper_forecast::Workload, usize)| json!({"workload": workload.to_string(), "pods": pods});
+    let shared = |(budget, nodes): &(String, Vec<String>)| json!({"budget": budget, "nodes": nodes});
     let hook = |(policy, phase): &(String, scupper_engine::HookPhase)| json!({"policy": policy, "phase": phase.to_string()});
     json!({
         "node": foreseen.node,
@@ -188,6 +205,7 @@ fn document(foreseen: &Foreseen) -> Value {
         "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
         "stillThere": forecast.still_there.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),
+        "sharedBudgets": foreseen.shared.iter().map(shared).collect::<Vec<_>>(),
         "recordings": basis.recordings,
         "knownWorkloads": basis.known_workloads,
         "fewestTimes": basis.fewest_times,

@@ -47,6 +47,15 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
         let pods = few(&forecast.still_there);
         lines.push(line("stays", &format!("{pods}: still there in every play")));
     }
+    lines.extend(foreseen.shared.iter().map(|(budget, nodes)| {
+        let nodes = few(nodes);
+        line(
+            "shared",
+            &format!(
+                "budget {budget} also counts pods of {nodes}: drained together, they wait for each other"
+            ),
+        )
+    }));
     let (known, assumed) = basis(&forecast.basis);
     lines.push(line("known", &known));
     lines.extend(assumed.iter().map(|text| line("assumed", text)));

@@ -25,6 +25,8 @@ pub(super) struct StatusDiff {
     wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookStatus>,
     volumes: Option<VolumesStatus>,
+    /// When it will probably end was reported.
+    estimated: bool,
     /// Pods that the driver has deleted shortly before the deadline, and how many more.
     forced: BTreeSet<String>,
     more_forced: u32,
@@ -166,6 +168,11 @@ impl StatusDiff {
             let force = view.force.clone();
             let planned = |plan| FollowEvent::Planned { plan, names, force };
             diff.extend(view.plan.clone().map(planned));
+        }
+        if let Some(estimate) = view.estimate
+            && !std::mem::replace(&mut self.estimated, true)
+        {
+            diff.push(FollowEvent::Estimated { estimate });
         }
         if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
             self.wave = Some(wave.clone());
