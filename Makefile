@@ -43,6 +43,13 @@ demo-nvsentinel: tools ## Drain one GPU, then its node, as NVSentinel requests. 
 	$(call say,two DrainRequests)
 	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --nvsentinel "$(POLICIES)"
 
+.PHONY: demo-forecast
+demo-forecast: tools ## Watch a drain be forecast, carried out and explained. Needs no Kubernetes.
+	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
+	cargo build --locked --profile demo -p scupper-dev -p scupper
+	$(call say,a forecast and two drains)
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --forecast
+
 .PHONY: demo-slurm
 demo-slurm: tools ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.
 	@host/testbeds/tools slurm

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// slurm.wasm, built by `make plugins`; drains a simulated Slurm node
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["openstack", "nvsentinel"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["openstack", "nvsentinel", "forecast"])]
     pub slurm: Option<PathBuf>,
     /// Show three stuck drains and how `scupper status` explains each
     #[arg(long, requires = "slurm", conflicts_with = "slurm_testbed")]
@@ -32,4 +32,7 @@ pub(crate) struct DemoArgs {
     /// DrainRequests of NVSentinel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["slurm", "openstack"])]
     pub nvsentinel: Option<PathBuf>,
+    /// Forecast a drain, drain, and compare
+    #[arg(long, conflicts_with_all = ["slurm", "openstack", "nvsentinel"])]
+    pub forecast: bool,
 }

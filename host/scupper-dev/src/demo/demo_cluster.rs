@@ -47,6 +47,8 @@ pub(super) enum DemoError {
     Environment(OptionsError),
     #[error("{event} did not end: {message}")]
     Stuck { event: String, message: String },
+    #[error("`{typed}` failed: {message}")]
+    Command { typed: String, message: String },
     #[error("the real Slurm failed: {0}")]
     Slurm(String),
     #[error("the real OpenStack failed: {0}")]

@@ -9,7 +9,7 @@ use scupper_simulator::{api, kubelet};
 
 use super::demo_cluster::DemoError;
 
-variants!(DemoError: Server Scene Client Kubelet Folder Driver Status Environment Stuck Slurm OpenStack Signals Stopped);
+variants!(DemoError: Server Scene Client Kubelet Folder Driver Status Environment Stuck Command Slurm OpenStack Signals Stopped);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
@@ -42,6 +42,10 @@ fn every_error() {
         DemoError::Stuck {
             event: "drain-worker-1".to_owned(),
             message: "deadline has elapsed".to_owned(),
+        },
+        DemoError::Command {
+            typed: "scupper drain worker-1".to_owned(),
+            message: "exit status: 5".to_owned(),
         },
         DemoError::Slurm("the script ended with 1".to_owned()),
         DemoError::OpenStack("the script ended with 1".to_owned()),

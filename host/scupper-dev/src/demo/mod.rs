@@ -5,6 +5,7 @@ mod cluster_objects;
 mod demo_cluster;
 #[cfg(test)]
 mod error_texts;
+mod foresight;
 mod node_drainer;
 mod nvsentinel;
 mod openstack;
@@ -47,6 +48,7 @@ pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -
             Some(testbed) => real_slurm::run(policy, testbed, output).await,
             None => simulated_slurm(policy, output).await,
         },
+        (None, None, None) if args.forecast => foresight::run(output).await,
         // The command line requires one of them.
         (None, None, None) => Ok(()),
     };

@@ -1,6 +1,7 @@
 //! The output of the demos: what each shows at its end, and their narration.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
+mod forecast;
 mod narration;
 mod nvsentinel;
 #[path = "../../../scupper/tests/support/skip.rs"]
