@@ -46,40 +46,6 @@ fn a_forecast_knows_the_times_of_recorded_drains_and_changes_nothing() {
 }
 
 #[test]
-fn a_drain_says_when_it_will_end_where_such_drains_are_recorded() {
-    let rig = Rig::new();
-    let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
-    let first = ["drain", "worker-1", "--record", &directory];
-    rig.apply(rig.pod("web", "worker-1"));
-    let first = rig.run(&first);
-    assert_eq!(first.code, Some(0), "{first:#?}");
-    assert!(!first.stdout.contains("probably in"), "{first:#?}");
-    let later = [
-        "drain",
-        "worker-1",
-        "--record",
-        &directory,
-        "--notify-before",
-        "1h",
-        "--timeout",
-        "5h",
-        "-o",
-        "json",
-    ];
-    rig.apply(rig.pod("web", "worker-1"));
-    let mut later = rig.start(&later);
-    later.prints("\"kind\":\"estimate\"");
-    let lines = later.stdout();
-    let is_estimate = |line: &&str| line.contains("\"kind\":\"estimate\"");
-    let line: Value = serde_json::from_str(lines.lines().find(is_estimate).unwrap()).unwrap();
-    let [early, likely, late] =
-        ["early", "likely", "late"].map(|one| line["estimate"][one].as_str().unwrap().to_owned());
-    // RFC 3339, all in one zone.
-    assert!(early <= likely && likely <= late, "{line:#}");
-    later.kill();
-}
-
-#[test]
 fn a_drain_that_would_not_end_is_foretold() {
     let rig = Rig::new();
     rig.apply(rig.pod("db", "worker-1"));

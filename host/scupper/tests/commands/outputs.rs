@@ -86,6 +86,30 @@ fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &[&str]) {
     schema.is_seen();
 }
 
+/// The line of a drain that tells when it will end, because such a one is recorded.
+fn estimate() -> Value {
+    let rig = Rig::new();
+    let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
+    let drain = [
+        "drain", "worker-1", "--local", "--record", &directory, "-o", "json",
+    ];
+    let is_estimate = |line: &Value| line["kind"] == "estimate";
+    rig.apply(rig.pod("web", "worker-1"));
+    let unknown = rig.run(&drain);
+    assert_eq!(unknown.code, Some(0), "{unknown:#?}");
+    assert!(!objects(&unknown.stdout).iter().any(is_estimate), "{unknown:#?}");
+    rig.apply(rig.pod("web", "worker-1"));
+    // No play is over before it is known.
+    let mut known = rig.start(&[&drain[..], &["--notify-before", "1h", "--timeout", "5h"]].concat());
+    known.prints(r#""kind":"estimate""#);
+    let line = objects(&known.stdout()).into_iter().find(is_estimate).unwrap();
+    known.kill();
+    let [early, likely, late] = ["early", "likely", "late"].map(|end| line["estimate"][end].as_str());
+    // RFC 3339, all in one zone.
+    assert!(early <= likely && likely <= late, "{line:#}");
+    line
+}
+
 /// The snapshots have every notice of a drain, and every observation of a delegated one.
 #[test]
 fn the_lines_of_a_drain_match_their_schema() {
@@ -96,10 +120,11 @@ fn the_lines_of_a_drain_match_their_schema() {
     let followed = json(&rig, &asks("drain", &["--timeout", "3s"]));
     agent.driver.prints(r#""kind":"finished""#);
     let driver = objects(&agent.driver.stdout());
-    let printed = [local, uncordoned, followed, driver];
+    let mut printed = vec![local, uncordoned, followed, driver];
     for lines in &printed {
         assert_eq!(lines.last().unwrap()["kind"], "finished", "{lines:?}");
     }
+    printed.push(vec![estimate()]);
     is_as_published(DRAIN, &printed, &["drain-json", "followed-json"]);
 }
 
@@ -154,16 +179,17 @@ fn the_plans_output_matches_its_schema() {
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let blocked = json(&rig, &["plan", "worker-3"]);
     assert_eq!(blocked[0]["outcome"], "Blocked");
-    let recordings = recordings(&rig);
+    let recordings = recordings(&rig, &[]);
     let probably = json(&rig, &["plan", "worker-1", "--recordings", &recordings]);
     is_as_published(PLAN, &[plan, asked, blocked, probably], &["plan-output-json"]);
 }
 
-/// A directory with the recording of a drain that the budget has stopped.
-fn recordings(rig: &Rig) -> String {
+/// A directory with the recording of a drain that did not end in time.
+fn recordings(rig: &Rig, flags: &[&str]) -> String {
     let directory = rig.dir.path().join("recordings/");
     let directory = directory.to_str().unwrap().to_owned();
-    let drained = rig.run(&["drain", "worker-1", "--timeout", "1s", "--record", &directory]);
+    let drain = ["drain", "worker-1", "--timeout", "1s", "--record", &directory];
+    let drained = rig.run(&[&drain[..], flags].concat());
     assert_eq!(drained.code, Some(6), "{drained:#?}");
     directory
 }
@@ -179,22 +205,15 @@ policies:
 ";
     let guest = guest("surrounded");
     std::fs::write(&config, text.replace("GUEST", guest.to_str().unwrap())).unwrap();
-    let unknown = json(
-        &rig,
-        &["forecast", "worker-1", "--config", config.to_str().unwrap()],
-    );
-    let recordings = recordings(&rig);
-    let known = json(
-        &rig,
-        &[
-            "forecast",
-            "worker-1",
-            "--recordings",
-            &recordings,
-            "--timeout",
-            "1m",
-        ],
-    );
+    let policies = ["--config", config.to_str().unwrap()];
+    let unknown = json(&rig, &[&["forecast", "worker-1"], &policies[..]].concat());
+    // The budget stops one drain, and a hook that does not end another.
+    let recordings = recordings(&rig, &[]);
+    self::recordings(&rig, &policies);
+    rig.apply(rig.pod("other-db", "worker-2").label("app", "db"));
+    let both = ["forecast", "worker-1", "worker-2", "--timeout", "1m"];
+    let learned = ["--recordings", &recordings];
+    let known = json(&rig, &[&both[..], &learned, &policies].concat());
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let refused = json(&rig, &["forecast", "worker-3"]);
     is_as_published(FORECAST, &[unknown, known, refused], &[]);
