@@ -17,19 +17,28 @@ use scupper_engine::{
 pub struct PodTimes {
     /// From the request that it leave until it has terminated, or until the end of its grace period.
     pub ends_after: Duration,
-    /// From the request that it leave until its controller has a replacement ready elsewhere, which its budget counts
-    /// again. A StatefulSet begins only when the pod is gone; a pod without a controller is not replaced.
-    pub replaced_after: Duration,
+    /// When its budget counts another healthy pod instead.
+    pub replaced: Replaced,
+}
+
+/// When another pod is ready elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// So long after the request that the pod leave, as the controller of a ReplicaSet does it.
+    AfterRequest(Duration),
+    /// So long after its end, as that of a StatefulSet does it.
+    AfterEnd(Duration),
+    /// It has no controller.
+    Never,
 }
 
 impl PodTimes {
     /// It ends after this time or, where that is not known, after a second; a second later it is replaced.
     pub fn ends_after(known: Option<Duration>) -> Self {
         let second = Duration::from_secs(1);
-        let ends_after = known.unwrap_or(second);
         Self {
-            ends_after,
-            replaced_after: ends_after.saturating_add(second),
+            ends_after: known.unwrap_or(second),
+            replaced: Replaced::AfterEnd(second),
         }
     }
 }
@@ -171,14 +180,11 @@ impl ClusterModel {
         self.due.push((at, TimedChange::Gone(uid.clone())));
     }
 
-    /// The replacement of a pod that is terminating is ready at this time, or later if its controller waits for its end.
-    pub fn replaced_at(&mut self, pod: &Pod, at: Time, ends: Time) {
-        let at = match &pod.controller {
-            Some(_) if pod.is_finished() => return,
-            Some(controller) if controller.kind == "StatefulSet" => at.max(ends),
-            Some(_) => at,
-            None => return,
-        };
+    /// Another pod is ready instead of this one at this time. One that has ended by itself is not replaced.
+    pub fn replaced_at(&mut self, pod: &Pod, at: Time) {
+        if pod.is_finished() {
+            return;
+        }
         for budget in self.budgets.iter().filter(|budget| budget.selects(pod)) {
             let recovers = TimedChange::Recovers {
                 namespace: budget.namespace.clone(),
@@ -313,7 +319,9 @@ impl ClusterModel {
             let ends = (now + times.ends_after).min(at);
             self.ends_at(&pod.uid, ends);
             self.lose(&as_it_was);
-            self.replaced_at(&as_it_was, now + times.replaced_after, ends);
+            if let Replaced::AfterRequest(after) = times.replaced {
+                self.replaced_at(&as_it_was, now + after);
+            }
         }
         EvictAnswer::Accepted
     }
@@ -347,14 +355,19 @@ impl ClusterModel {
 
     fn end(&mut self, uid: &Uid) {
         if let Some(living) = self.pods.remove(uid) {
-            self.gone.insert(uid.clone(), living.pod.id);
+            self.gone.insert(uid.clone(), living.pod.id.clone());
             self.events.push(Event::PodDeleted(uid.clone()));
+            if let (Replaced::AfterEnd(after), Some(_)) = (living.times.replaced, &living.pod.deletion) {
+                self.replaced_at(&living.pod, self.now + after);
+            }
         }
     }
 
     fn recover(&mut self, namespace: &str, name: &str) {
         let this = |budget: &&mut Budget| budget.namespace == namespace && budget.name == name;
-        if let Some(budget) = self.budgets.iter_mut().find(this) {
+        // It has all of its pods already where more is replaced than it had lost.
+        let lacks = |budget: &&mut Budget| budget.current_healthy < budget.expected_pods;
+        if let Some(budget) = self.budgets.iter_mut().find(this).filter(lacks) {
             budget.current_healthy += 1;
             if budget.current_healthy > budget.desired_healthy {
                 budget.disruptions_allowed += 1;

@@ -28,9 +28,9 @@ pub struct Basis {
     pub finalizers: Vec<PodRef>,
     /// Hooks without a known time: they take none.
     pub unknown_hooks: Vec<(String, HookPhase)>,
-    /// Workloads that are known too short: pods had not ended when their recordings did, or were forced to.
+    /// Workloads of which some pods took longer than is known: they had not ended when their recording did, or were forced.
     pub cut_workloads: Vec<Workload>,
-    /// Hooks that are known too short.
+    /// Hooks of which some took longer than is known.
     pub cut_hooks: Vec<(String, HookPhase)>,
     /// What the drain would do besides and no play does, or what a play cannot know.
     pub not_played: Vec<NotPlayed>,
@@ -101,12 +101,16 @@ impl Basis {
             recordings: learned.recordings,
             known_workloads: known.len(),
             fewest_times: known.iter().map(|one| learned.seen(one)).min().unwrap_or(0),
-            cut_workloads: known.into_iter().filter(|one| learned.has_cut(one)).collect(),
+            cut_workloads: known
+                .into_iter()
+                .chain(unknown.keys().cloned())
+                .filter(|one| learned.has_cut(one))
+                .collect(),
             cut_hooks: hooks(situation)
                 .filter(|hook| learned.has_cut_hook(hook))
                 .collect(),
             not_played: NotPlayed::of(situation),
-            unknown_workloads: unknown.into_iter().collect(),
+            unknown_workloads: unknown.clone().into_iter().collect(),
             unknown_budgets: named(&|budget| learned.replacement(budget).is_none()),
             closed_budgets: named(&|budget| budget.disruptions_allowed <= 0),
             await_completion: pods(&|pod| verdict(pod) == Some(Verdict::AwaitCompletion)),

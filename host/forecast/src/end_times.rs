@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use scupper_engine::Time;
 
-use crate::Forecast;
+use crate::basis::Basis;
+use crate::play::Play;
+use crate::{Learned, Situation};
 
 /// The ends of the plays of a drain that has begun.
 #[derive(Clone, Debug)]
@@ -17,13 +19,23 @@ pub struct EndTimes {
 }
 
 impl EndTimes {
-    /// Those of a forecast that was made at this time.
-    pub fn of(forecast: Forecast, began: Time) -> Self {
-        Self {
-            began,
-            plays: forecast.plays,
-            drained: forecast.drained,
+    /// Plays the drain so many times, one after another. `None`: nothing is known of its pods, or there is something that no
+    /// play has: an estimate without it would mislead.
+    pub fn of(situation: &Situation, learned: &Learned, plays: usize) -> Option<Self> {
+        let basis = Basis::of(situation, learned);
+        if basis.known_workloads == 0 || !basis.not_played.is_empty() || !basis.unknown_hooks.is_empty() {
+            return None;
         }
+        let play = Play::of(situation, learned);
+        let played = (0..plays).map(|seed| play.run(seed as u64));
+        let drained = played.filter(|played| played.is_drained);
+        let mut drained: Vec<_> = drained.map(|played| played.took).collect();
+        drained.sort();
+        Some(Self {
+            began: situation.at,
+            plays,
+            drained,
+        })
     }
 
     /// The ends before which one of ten plays ends, one of two, and nine of ten, among those that have not ended by now.

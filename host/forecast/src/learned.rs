@@ -1,13 +1,14 @@
 //! The times that recorded drains took, by workload, budget and hook, and times drawn from them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fastrand::Rng;
 use scupper_engine::{Budget, HookPhase, Intent, Pod};
-use scupper_recording::{Directory, Header, ListError, ObservedTimes, ReadError, Recording};
+use scupper_recording::{Header, ObservedTimes, ReadError, Recording};
 
 use crate::Situation;
 use crate::basis::leaving;
@@ -72,49 +73,52 @@ pub struct Learned {
     endings: BTreeMap<Workload, Vec<Duration>>,
     replacements: BTreeMap<(String, String), Vec<Duration>>,
     hooks: BTreeMap<(String, HookPhase), Vec<Duration>>,
-    /// Of these some times were cut off: they are among the others, too short.
-    cut_workloads: BTreeSet<Workload>,
-    cut_hooks: BTreeSet<(String, HookPhase)>,
+    /// Of these some took longer than this, at least.
+    cut_endings: BTreeMap<Workload, Duration>,
+    cut_hooks: BTreeMap<(String, HookPhase), Duration>,
 }
 
 impl Learned {
-    /// Reads the newest drains of a directory, at most so many; and what is wrong with those that cannot be read.
+    /// Reads recorded drains, and what is wrong with those that cannot be read.
     pub fn read(
-        directory: &Directory,
-        most: usize,
+        files: impl IntoIterator<Item = PathBuf>,
         is_wanted: impl Fn(&Header) -> bool,
-    ) -> Result<(Self, Vec<ReadError>), ListError> {
-        let (mut entries, mut unreadable) = directory.list()?;
-        entries.retain(|entry| entry.header.request.intent == Intent::Drain && is_wanted(&entry.header));
-        let mut learned = Self::default();
-        for entry in entries.iter().skip(entries.len().saturating_sub(most)) {
-            match Recording::read(&entry.path) {
-                Ok(recording) => learned.add(&ObservedTimes::of(&recording)),
+    ) -> (Self, Vec<ReadError>) {
+        let (mut drains, mut unreadable) = (Vec::new(), Vec::new());
+        for file in files {
+            match Recording::read(&file) {
+                Ok(recording) if recording.header.request.intent != Intent::Drain => {}
+                Ok(recording) if !is_wanted(&recording.header) => {}
+                Ok(recording) => drains.push((recording.header.wall, ObservedTimes::of(&recording))),
                 Err(error) => unreadable.push(error),
             }
         }
-        Ok((learned, unreadable))
+        drains.sort_by_key(|(begun, _)| *begun);
+        let mut learned = Self::default();
+        drains.iter().for_each(|(_, times)| learned.add(times));
+        (learned, unreadable)
     }
 
     /// Adds those of one more drain, newer than the others.
     pub fn add(&mut self, times: &ObservedTimes) {
         self.recordings += 1;
-        for (pod, took) in times.endings.iter().chain(&times.cut_endings) {
+        for (pod, took) in &times.endings {
             push(self.endings.entry(Workload::of(pod)).or_default(), *took);
         }
-        let cut = times.cut_endings.iter().map(|(pod, _)| Workload::of(pod));
-        self.cut_workloads.extend(cut);
+        for (pod, took) in &times.cut_endings {
+            let longest = self.cut_endings.entry(Workload::of(pod)).or_default();
+            *longest = (*longest).max(*took);
+        }
         for (budget, took) in &times.replacements {
             push(self.replacements.entry(budget.clone()).or_default(), *took);
         }
-        for (policy, phase, took) in times.hooks.iter().chain(&times.cut_hooks) {
+        for (policy, phase, took) in &times.hooks {
             push(self.hooks.entry((policy.clone(), *phase)).or_default(), *took);
         }
-        let cut = times
-            .cut_hooks
-            .iter()
-            .map(|(policy, phase, _)| (policy.clone(), *phase));
-        self.cut_hooks.extend(cut);
+        for (policy, phase, took) in &times.cut_hooks {
+            let longest = self.cut_hooks.entry((policy.clone(), *phase)).or_default();
+            *longest = (*longest).max(*took);
+        }
     }
 
     /// Whether pods of its workload have been seen to end.
@@ -133,21 +137,22 @@ impl Learned {
     }
 
     pub(crate) fn has_cut(&self, workload: &Workload) -> bool {
-        self.cut_workloads.contains(workload)
+        self.cut_endings.contains_key(workload)
     }
 
     pub(crate) fn has_cut_hook(&self, hook: &(String, HookPhase)) -> bool {
-        self.cut_hooks.contains(hook)
+        self.cut_hooks.contains_key(hook)
     }
 
     /// How long a pod takes to end.
     pub(crate) fn ending(&self, pod: &Pod) -> Times {
         let grace = Duration::from_secs(pod.grace_seconds);
-        let seen = self.endings.get(&Workload::of(pod));
-        seen.map_or_else(
-            || Times::Between(ENDS.min(grace), grace),
-            |seen| Times::seen(seen),
-        )
+        let workload = Workload::of(pod);
+        let longer = self.cut_endings.get(&workload).copied();
+        match self.endings.get(&workload) {
+            Some(seen) => Times::seen(&and_longer(seen, longer)),
+            None => Times::Between(longer.unwrap_or_default().max(ENDS).min(grace), grace),
+        }
     }
 
     /// How long a budget lacks a pod that was asked to leave, if that is known.
@@ -158,9 +163,19 @@ impl Learned {
 
     /// How long a hook takes.
     pub(crate) fn hook(&self, policy: &str, phase: HookPhase) -> Option<Times> {
-        let seen = self.hooks.get(&(policy.to_owned(), phase))?;
-        Some(Times::seen(seen))
+        let hook = (policy.to_owned(), phase);
+        let longer = self.cut_hooks.get(&hook).copied();
+        let seen = self.hooks.get(&hook).map_or(&[][..], Vec::as_slice);
+        let times = and_longer(seen, longer);
+        (!times.is_empty()).then(|| Times::seen(&times))
     }
+}
+
+/// All that were seen, and the one that was longer if it was longer than these.
+fn and_longer(seen: &[Duration], longer: Option<Duration>) -> Vec<Duration> {
+    let longest = seen.iter().max().copied().unwrap_or_default();
+    let longer = longer.filter(|longer| *longer > longest);
+    seen.iter().copied().chain(longer).collect()
 }
 
 fn push(times: &mut Vec<Duration>, took: Duration) {

@@ -49,6 +49,28 @@ pub struct Situation {
 }
 
 impl Situation {
+    /// With the pods that the plan has decided on: others have come meanwhile.
+    pub fn of(
+        at: Time,
+        (request, node): (&Request, &Node),
+        pods: impl IntoIterator<Item = Pod>,
+        budgets: Vec<Budget>,
+        plan: &Plan,
+    ) -> Self {
+        let decided: BTreeSet<_> = plan.decisions.iter().map(|decision| &decision.pod).collect();
+        Self {
+            at,
+            request: request.clone(),
+            node: node.clone(),
+            pods: pods
+                .into_iter()
+                .filter(|pod| decided.contains(&pod.id.uid))
+                .collect(),
+            budgets,
+            plan: plan.clone(),
+        }
+    }
+
     /// The budgets that count a pod that is to leave.
     pub fn budgets_of_leaving(&self) -> impl Iterator<Item = &Budget> {
         let counts = |budget: &&Budget| basis::leaving(self).any(|pod| budget.selects(pod));
@@ -112,7 +134,7 @@ impl Forecast {
 
 /// Plays on all cores, each play with its seed.
 fn side_by_side(plays: usize, play: impl Fn(usize) -> Played + Sync) -> Vec<(usize, Played)> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(plays);
     thread::scope(|scope| {
         let play = &play;
         let of_thread = |first: usize| {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fastrand::Rng;
-use scupper_cluster_model::{ClusterModel, PodTimes};
+use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
 use scupper_engine::{
     Answer, Budget, Command, Deletion, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, Pod,
     PolicyInfo, Request, StepOutcome, Task, Time, Uid,
 };
-use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn};
+use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn, waits_for_end};
 
 use crate::basis::{hooks, leaving};
 use crate::learned::{Learned, READY_WITHIN, Times, Workload};
@@ -182,17 +182,18 @@ fn terminating(model: &mut ClusterModel, pod: &Pod, times: PodTimes, deletion: &
         model.now,
         deletion.at - Duration::from_secs(deletion.grace_seconds),
     );
-    let due = asked + times.ends_after;
-    // One that takes longer than this may do so once more.
-    let due = if due > now { due } else { now + times.ends_after };
-    let ends = due.min(deletion.at).max(now);
+    // What takes longer than it has by now may do so once more.
+    let due = |after: Duration| {
+        let due = asked + after;
+        if due > now { due } else { now + after }
+    };
     // One that is long overdue has a finalizer, or its kubelet is silent.
     if now.since(deletion.at) < OVERDUE {
+        let ends = due(times.ends_after).min(deletion.at).max(now);
         model.ends_at(&pod.id.uid, ends);
     }
-    let replaced = asked + times.replaced_after;
-    if replaced > now {
-        model.replaced_at(pod, replaced, ends);
+    if let Replaced::AfterRequest(after) = times.replaced {
+        model.replaced_at(pod, due(after));
     }
 }
 
@@ -227,7 +228,13 @@ impl<'a> Run<'a> {
         for (pod, (ends, replaced)) in situation.pods.iter().zip(&play.pods) {
             let times = PodTimes {
                 ends_after: draw(*ends).unwrap_or_default(),
-                replaced_after: replaced.and_then(&mut draw).unwrap_or_default(),
+                replaced: replaced.and_then(&mut draw).map_or(Replaced::Never, |after| {
+                    match &pod.controller {
+                        Some(_) if waits_for_end(pod) => Replaced::AfterEnd(after),
+                        Some(_) => Replaced::AfterRequest(after),
+                        None => Replaced::Never,
+                    }
+                }),
             };
             model.add_pod(pod.clone(), times);
             if let Some(deletion) = &pod.deletion {

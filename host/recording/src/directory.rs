@@ -145,6 +145,22 @@ impl Directory {
         Ok(found)
     }
 
+    /// The files of the newest recordings, at most so many, without those that have more bytes or that this process is
+    /// writing. No file is opened.
+    pub fn newest(&self, number: usize, bytes: u64) -> Result<Vec<PathBuf>, ListError> {
+        let open = self.open().clone();
+        let found = self.files()?.into_iter().filter(|path| !open.contains(path));
+        let mut found: Vec<_> = found
+            .filter_map(|path| {
+                let metadata = fs::metadata(&path).ok()?;
+                (metadata.len() <= bytes).then_some((metadata.modified().ok()?, path))
+            })
+            .collect();
+        found.sort();
+        let rest = found.len().saturating_sub(number);
+        Ok(found.split_off(rest).into_iter().map(|(_, path)| path).collect())
+    }
+
     /// All recordings, the oldest first, and what is wrong with those that cannot be read.
     pub fn list(&self) -> Result<(Vec<Entry>, Vec<ReadError>), ListError> {
         let (mut entries, mut unreadable) = (Vec::new(), Vec::new());

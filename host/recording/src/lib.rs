@@ -34,4 +34,4 @@ pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};
-pub use times::ObservedTimes;
+pub use times::{ObservedTimes, waits_for_end};

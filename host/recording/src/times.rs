@@ -22,7 +22,8 @@ pub struct ObservedTimes {
     /// Pods that would have taken longer than this: they had not ended when the recording did, or a grace period shorter
     /// than their own ended them.
     pub cut_endings: Vec<(Pod, Duration)>,
-    /// Budgets, by namespace and name, and the time from the request that a pod leave until one more pod was healthy.
+    /// Budgets, by namespace and name, and the time until one more pod was healthy: from the request that a pod leave, and of
+    /// a StatefulSet's from its end, because only then another one begins.
     pub replacements: Vec<(BudgetName, Duration)>,
     /// Hooks, and the time from their first step until they had finished.
     pub hooks: Vec<(String, HookPhase, Duration)>,
@@ -61,7 +62,7 @@ struct Watch {
     asked: BTreeMap<Uid, Option<Time>>,
     /// Pods whose grace period was shortened when it ran.
     shortened: BTreeSet<Uid>,
-    /// When the pods of each budget were asked to leave that have no replacement yet.
+    /// From when on the replacement of a pod of each budget was to be expected that is not there yet.
     missing: BTreeMap<BudgetName, VecDeque<Time>>,
     /// Steps without an answer.
     steps: BTreeMap<u64, HookName>,
@@ -89,10 +90,20 @@ impl Watch {
                 }
             }
             Event::Answer(id, Answer::Step { outcome, .. }) => {
-                let hook = self.steps.remove(&id.0);
-                if let (Some(hook), StepOutcome::Done) = (hook, outcome)
-                    && let Some((begun, is_first)) = self.begun.remove(&hook)
-                {
+                let Some(hook) = self.steps.remove(&id.0) else {
+                    return;
+                };
+                let is_over = matches!(
+                    outcome,
+                    StepOutcome::Done
+                        | StepOutcome::Failed {
+                            retry_after: None,
+                            ..
+                        }
+                );
+                let begun = is_over.then(|| self.begun.remove(&hook)).flatten();
+                // How long one takes that fails is no use to anybody.
+                if let (Some((begun, is_first)), StepOutcome::Done) = (begun, outcome) {
                     let (policy, phase, _) = hook;
                     let hooks = match is_first {
                         true => &mut self.times.hooks,
@@ -134,10 +145,16 @@ impl Watch {
             return;
         }
         self.asked.insert(uid.clone(), Some(now));
-        let replaced = |pod: &&Pod| pod.controller.is_some() && !pod.is_finished();
-        let Some(pod) = self.pods.get(uid).filter(replaced) else {
+        if let Some(pod) = self.pods.get(uid).filter(|pod| !waits_for_end(pod)).cloned() {
+            self.is_missing(now, &pod);
+        }
+    }
+
+    /// Its budgets lack it.
+    fn is_missing(&mut self, now: Time, pod: &Pod) {
+        if pod.controller.is_none() || pod.is_finished() {
             return;
-        };
+        }
         for (name, budget) in &self.budgets {
             if budget.selects(pod) {
                 self.missing.entry(name.clone()).or_default().push_back(now);
@@ -156,7 +173,10 @@ impl Watch {
                 true => &mut self.times.cut_endings,
                 false => &mut self.times.endings,
             };
-            endings.push((pod, took));
+            endings.push((pod.clone(), took));
+            if waits_for_end(&pod) {
+                self.is_missing(now, &pod);
+            }
         }
     }
 
@@ -165,10 +185,11 @@ impl Watch {
         let name = (budget.namespace.clone(), budget.name.clone());
         let before = self.budgets.insert(name.clone(), budget.clone());
         let before = before.map_or(budget.current_healthy, |before| before.current_healthy);
-        for _ in before..budget.current_healthy {
-            if let Some(asked) = self.missing.get_mut(&name).and_then(VecDeque::pop_front) {
-                self.times.replacements.push((name.clone(), now.since(asked)));
-            }
+        let more = usize::try_from(budget.current_healthy.saturating_sub(before)).unwrap_or(0);
+        if let Some(missing) = self.missing.get_mut(&name) {
+            let back = missing.drain(..more.min(missing.len()));
+            let took = back.map(|since| (name.clone(), now.since(since)));
+            self.times.replacements.extend(took);
         }
     }
 
@@ -183,6 +204,12 @@ impl Watch {
             self.times.cut_hooks.push((policy, phase, now.since(begun)));
         }
     }
+}
+
+/// Its controller begins another one only when it is gone.
+pub fn waits_for_end(pod: &Pod) -> bool {
+    let controller = pod.controller.as_ref();
+    controller.is_some_and(|controller| controller.kind == "StatefulSet")
 }
 
 #[cfg(test)]

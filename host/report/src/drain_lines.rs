@@ -130,8 +130,8 @@ impl DrainLines {
     }
 
     /// The line about when the drain will probably end.
-    pub fn estimate(&self, now: Time, estimate: &Estimate) -> String {
-        self.line(now, "ends", &estimate.text(now))
+    pub fn estimate(&self, now: Time, estimate: &Estimate) -> Option<String> {
+        Some(self.line(now, "ends", &estimate.text(now)?))
     }
 
     /// The lines for a notice.

@@ -94,10 +94,10 @@ impl DrainOutput {
             Format::Human => self.progress.estimate(now, estimate),
             Format::Json => {
                 let fields = json!({ "kind": "estimate", "estimate": estimate.to_json() });
-                record(now, &self.request, fields).to_string()
+                Some(record(now, &self.request, fields).to_string())
             }
         };
-        write_lines(&mut self.out, &[line]);
+        write_lines(&mut self.out, line.as_slice());
     }
 
     /// Writes one notice.

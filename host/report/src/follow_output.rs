@@ -245,7 +245,12 @@ impl FollowOutput {
                 condition, message, ..
             } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
-            FollowEvent::Estimated { estimate } => ("ends", estimate.text(now)),
+            FollowEvent::Estimated { estimate } => (
+                "ends",
+                estimate
+                    .text(now)
+                    .unwrap_or_else(|| "later than was probable".to_owned()),
+            ),
             FollowEvent::Wave { wave, pods } => ("wave", wave.started_text(*pods)),
             FollowEvent::PolicyMessage { words } => ("policy", words.line()),
             FollowEvent::Uncordoned => ("held", UNCORDONED.to_owned()),

@@ -152,7 +152,7 @@ impl StatusPublisher {
         let request = drain.request();
         DrainStatus {
             machine_is_off: request.settings.machine_is_off,
-            estimate: self.estimate(now),
+            estimate: self.estimate(now).filter(|_| self.ended.is_none()),
             ..self.builder.build(now, &request.id, pods, drain.force_ahead())
         }
     }

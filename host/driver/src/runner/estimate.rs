@@ -1,20 +1,24 @@
-//! When the drain will probably end, from the drains that were recorded here: read and played beside the drain, which does
-//! not wait for it.
+//! When the drain will probably end, from the drains that were recorded here. It is only shown: the drain neither waits for it
+//! nor fails with it.
+
+use std::thread;
 
 use futures::{StreamExt as _, stream};
 use scupper_engine::{Intent, Plan, Time};
-use scupper_forecast::{EndTimes, Forecast, Learned, Situation};
+use scupper_forecast::{EndTimes, Learned, Situation};
 use scupper_recording::Directory;
+use tokio::sync::oneshot;
 
 use super::EngineRunner;
 
-/// The newest drains are read, at most so many: half a second of work in the worst case.
+/// The newest recordings are read, at most so many. A drain of 110 pods has 56 KiB; larger ones are left out.
 const RECORDINGS: usize = 20;
+const BYTES: u64 = 512 << 10;
 /// How often the drain is played.
 const PLAYS: usize = 100;
 
 impl EngineRunner {
-    /// Begins once to look for an estimate.
+    /// Begins once to look for an estimate. Not for a drain that another process has begun: nobody knows how far it is.
     pub(super) fn begin_estimate(&mut self, now: Time, plan: &Plan) {
         let request = self.drain.request();
         let is_first = !std::mem::replace(&mut self.is_estimated, true);
@@ -22,24 +26,21 @@ impl EngineRunner {
             && is_first
             && request.intent == Intent::Drain
         {
-            let situation = Situation {
-                at: now,
-                request: request.clone(),
-                node: node.clone(),
-                pods: self.drain.pods().cloned().collect(),
-                budgets: self.drain.budgets().cloned().collect(),
-                plan: plan.clone(),
-            };
+            let pods = self.drain.pods().cloned();
+            let budgets = self.drain.budgets().cloned().collect();
+            let situation = Situation::of(now, (request, node), pods, budgets, plan);
             let directory = directory.clone();
-            let playing = tokio::task::spawn_blocking(move || end_times(&directory, &situation));
-            let played = async move {
-                match playing.await {
-                    Ok(played) => played,
-                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                    Err(_) => None,
-                }
+            let (sender, played) = oneshot::channel();
+            // A thread of its own: a process that ends would wait for a blocking task of the runtime. If it panics nothing
+            // is known.
+            let playing = move || {
+                // Nobody waits any more where the drain has ended.
+                let _unread = sender.send(end_times(&directory, &situation));
             };
-            self.estimate = Some(stream::once(played).boxed());
+            match thread::Builder::new().name("estimate".to_owned()).spawn(playing) {
+                Ok(_) => self.estimate = Some(stream::once(async { played.await.ok().flatten() }).boxed()),
+                Err(error) => tracing::debug!(%error, "when the drain will end is not estimated"),
+            }
         }
     }
 
@@ -51,12 +52,9 @@ impl EngineRunner {
     }
 }
 
-/// `None`: nothing is known of its pods.
 fn end_times(directory: &Directory, situation: &Situation) -> Option<EndTimes> {
-    let own = &situation.request.id;
-    let (learned, unreadable) = match Learned::read(directory, RECORDINGS, |header| header.request.id != *own)
-    {
-        Ok(read) => read,
+    let files = match directory.newest(RECORDINGS, BYTES) {
+        Ok(files) => files,
         Err(error) => {
             tracing::warn!(
                 "when the drain will end is not estimated: {}",
@@ -65,10 +63,10 @@ fn end_times(directory: &Directory, situation: &Situation) -> Option<EndTimes> {
             return None;
         }
     };
+    let own = &situation.request.id;
+    let (learned, unreadable) = Learned::read(files, |header| header.request.id != *own);
     for error in unreadable {
         tracing::debug!("a recorded drain cannot be read: {}", crate::chain(&error));
     }
-    learned
-        .knows_any_of(situation)
-        .then(|| EndTimes::of(Forecast::of(situation, &learned, PLAYS), situation.at))
+    EndTimes::of(situation, &learned, PLAYS)
 }

@@ -127,7 +127,8 @@ impl EngineRunner {
         reporter: Reporter,
     ) -> Self {
         let request = notify::planned(pre_flight::planned(request));
-        let is_pre_flight = resume.is_none() && request.intent == Intent::Drain;
+        let is_resumed = resume.is_some();
+        let is_pre_flight = !is_resumed && request.intent == Intent::Drain;
         let drain = RecordedDrain::begin(
             &deps.clock,
             &deps.recordings,
@@ -153,7 +154,7 @@ impl EngineRunner {
             is_pre_flight,
             findings: None,
             likely: Vec::new(),
-            is_estimated: false,
+            is_estimated: is_resumed,
             estimate: None,
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
@@ -277,6 +278,7 @@ impl EngineRunner {
                 quiet = false;
                 if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
+                    self.estimate = None;
                     let likely = std::mem::take(&mut self.likely);
                     if self.findings.is_some() {
                         self.report_found(&likely);

@@ -143,9 +143,40 @@ fn each_pod_that_is_healthy_again_replaces_the_one_that_was_asked_first() {
 }
 
 #[test]
+fn a_statefulset_begins_another_pod_when_the_last_one_is_gone() {
+    let of_set = |event: Event| match event {
+        Event::PodApplied(mut pod) => {
+            if let Some(controller) = &mut pod.controller {
+                controller.kind = "StatefulSet".to_owned();
+            }
+            Event::PodApplied(pod)
+        }
+        other => other,
+    };
+    let events = [
+        (0, of_set(Event::PodApplied(pod("a")))),
+        (0, budget(4)),
+        (1, of_set(leaving("a", 1, 30))),
+        (1, budget(3)),
+        // A pod of another node.
+        (5, budget(4)),
+        (5, budget(3)),
+        (20, gone("a")),
+        (24, budget(4)),
+    ];
+    let web = ("shop".to_owned(), "web".to_owned());
+    assert_eq!(times(events, 30).replacements, [(web, seconds(4))]);
+}
+
+#[test]
 fn hooks_that_had_begun_before_or_were_not_finished_took_longer() {
     let mut watch = Watch::default();
-    let hooks = [("whole", false), ("taken over", true), ("unfinished", false)];
+    let hooks = [
+        ("whole", false),
+        ("taken over", true),
+        ("failed", false),
+        ("unfinished", false),
+    ];
     for (number, (policy, has_state)) in (0..).zip(hooks) {
         let step = HookStep {
             policy: policy.to_owned(),
@@ -158,8 +189,11 @@ fn hooks_that_had_begun_before_or_were_not_finished_took_longer() {
         let task = Task::Step { step, state_version };
         watch.command(at(1), &Command { id, task });
     }
-    for number in [0, 1] {
-        let outcome = StepOutcome::Done;
+    let failed = StepOutcome::Failed {
+        message: "no".to_owned(),
+        retry_after: None,
+    };
+    for (number, outcome) in [(0, StepOutcome::Done), (1, StepOutcome::Done), (2, failed)] {
         let answer = Answer::Step {
             outcome,
             state_version: None,

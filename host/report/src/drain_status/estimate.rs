@@ -22,11 +22,15 @@ pub struct Estimate {
 pub(super) struct WireEstimate(u64, u64, u64);
 
 impl Estimate {
-    /// `probably in 12m00s (8m00s to 31m00s)`
-    pub fn text(&self, now: Time) -> String {
-        let [early, likely, late] =
-            [self.early, self.likely, self.late].map(|at| HumanDuration(at.since(now)));
-        format!("probably in {likely} ({early} to {late})")
+    /// `probably in 12m00s (8m00s to 31m00s)`. `None`: it was wrong.
+    pub fn text(&self, now: Time) -> Option<String> {
+        let left = |at: Time| (at > now).then(|| HumanDuration(at.since(now)));
+        let late = left(self.late)?;
+        Some(match (left(self.early), left(self.likely)) {
+            (Some(early), Some(likely)) => format!("probably in {likely} ({early} to {late})"),
+            (None, Some(likely)) => format!("probably in {likely} (up to {late})"),
+            (_, None) => format!("probably within {late}"),
+        })
     }
 
     pub(crate) fn to_json(self) -> Value {

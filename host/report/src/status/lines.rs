@@ -370,8 +370,8 @@ fn force_lines(status: &NodeStatus, now: Time) -> Vec<String> {
 /// The line about when the drain will probably end.
 fn estimate_line(status: &NodeStatus, now: Time) -> Option<String> {
     let view = status.current_driver_status(now).filter(|_| !status.is_over())?;
-    let estimate = view.estimate?;
-    Some(format!("  ends       {}", estimate.text(now)))
+    let text = view.estimate?.text(now)?;
+    Some(format!("  ends       {text}"))
 }
 
 /// The owner of the cordon, in one word.

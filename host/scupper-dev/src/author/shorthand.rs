@@ -414,7 +414,7 @@ impl BudgetForm {
             disruptions_allowed: self.allowed,
             current_healthy: healthy,
             desired_healthy: healthy - self.allowed.max(0),
-            expected_pods: pods,
+            expected_pods: healthy,
             limit: None,
             observed: true,
         })

@@ -53,7 +53,7 @@ pub(super) async fn run(output: &DemoOutput) -> Result<(), DemoError> {
     shell.run(&["uncordon", FIRST, "--local"]).await?;
     all_ready(&store).await?;
     say("\nIts pods run on worker-2 now. Their times are known:\n");
-    let known = ["--timeout", "1m", "--recordings", RECORDINGS];
+    let known = ["--timeout", "10m", "--recordings", RECORDINGS];
     shell.run(&[&["forecast", SECOND], &known[..]].concat()).await?;
     say("\nWhat comes of it:\n");
     shell.drain(SECOND).await?;
@@ -154,6 +154,8 @@ impl<'a> Shell<'a> {
         };
         let typed = format!("scupper {}", arguments.join(" "));
         (self.output.speaker())(&format!("$ {typed}"));
+        // The command writes to the same place.
+        self.output.screen.written().await;
         let mut command = Command::new(&self.scupper);
         command
             .args([arguments, format].concat())

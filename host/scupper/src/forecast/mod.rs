@@ -84,7 +84,7 @@ pub(crate) fn learned(given: Option<PathBuf>, driver: &PolicyArgs) -> Result<Lea
     let Some(directory) = recordings::directory(given, driver) else {
         return Ok(Learned::default());
     };
-    let (learned, unreadable) = Learned::read(&directory, usize::MAX, |_| true)?;
+    let (learned, unreadable) = Learned::read(directory.files()?, |_| true);
     for error in unreadable {
         complain(&scupper_driver::chain(&error));
     }
@@ -152,16 +152,11 @@ fn in_passing(planned: &Planned, learned: &Learned) -> Option<Forecast> {
 
 /// What there is to play; `None`: no drain would begin.
 fn situation(planned: &Planned) -> Option<Situation> {
-    let plan = planned.result.as_ref().ok()?.clone();
-    let (request, node) = planned.drain.clone()?;
-    Some(Situation {
-        at: planned.at,
-        request,
-        node,
-        pods: planned.pods.clone(),
-        budgets: planned.budgets.clone().unwrap_or_default(),
-        plan,
-    })
+    let plan = planned.result.as_ref().ok()?;
+    let (request, node) = planned.drain.as_ref()?;
+    let budgets = planned.budgets.clone().unwrap_or_default();
+    let pods = planned.pods.iter().cloned();
+    Some(Situation::of(planned.at, (request, node), pods, budgets, plan))
 }
 
 fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Duration>) -> Foreseen {

@@ -180,11 +180,12 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
         ),
         (
             few(&basis.cut_workloads),
-            "pods that were forced, or outlasted their recording, count as ended then".to_owned(),
+            "pods take no longer than those that were forced, or outlasted their recording, until then"
+                .to_owned(),
         ),
         (
             few(basis.cut_hooks.iter().map(hook)),
-            "one that outlasted its recording counts as finished then".to_owned(),
+            "takes no longer than one that outlasted its recording, until then".to_owned(),
         ),
     ];
     let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());
