@@ -133,6 +133,12 @@ impl Watch {
         match (&pod.deletion, before.map(|before| before.deletion)) {
             (None, _) => {}
             (Some(_), None) => _ = self.asked.entry(pod.id.uid.clone()).or_insert(None),
+            // The kubelet has ended it and removes it; its grace period was the one before.
+            (Some(now_due), Some(before @ Some(_))) if now_due.grace_seconds == 0 => {
+                if let Some(pod) = self.pods.get_mut(&pod.id.uid) {
+                    pod.deletion = before;
+                }
+            }
             (Some(now_due), Some(Some(before))) if now_due.at < before.at => {
                 self.shortened.insert(pod.id.uid.clone());
             }

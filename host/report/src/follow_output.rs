@@ -86,10 +86,7 @@ pub enum FollowEvent {
         force: Option<ForceStatus>,
     },
     /// The driver published when the drain will probably end.
-    Estimated {
-        /// When.
-        estimate: Estimate,
-    },
+    Estimated(Estimate),
     /// A wave has begun.
     Wave {
         /// The wave.
@@ -245,7 +242,7 @@ impl FollowOutput {
                 condition, message, ..
             } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
-            FollowEvent::Estimated { estimate } => (
+            FollowEvent::Estimated(estimate) => (
                 "ends",
                 estimate
                     .text(now)
@@ -366,7 +363,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
                 None => planned,
             }
         }
-        FollowEvent::Estimated { estimate } => {
+        FollowEvent::Estimated(estimate) => {
             json!({ "kind": "estimate", "estimate": estimate.to_json() })
         }
         FollowEvent::Wave { wave, pods } => {

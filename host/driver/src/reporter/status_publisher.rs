@@ -144,8 +144,7 @@ impl StatusPublisher {
     }
 
     fn estimate(&self, now: Time) -> Option<Estimate> {
-        let [early, likely, late] = self.end_times.as_ref()?.estimate(now)?;
-        Some(Estimate { early, likely, late })
+        self.end_times.as_ref()?.estimate(now).map(Estimate)
     }
 
     fn status(&self, now: Time, drain: &Drain, pods: Vec<(PodRef, Reason)>) -> DrainStatus {

@@ -14,6 +14,7 @@ mod peer_watch;
 pub mod policy_calls;
 pub mod pre_flight;
 mod recorded;
+mod wakeups;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use crate::runner::peer_watch::PeerWatches;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use crate::runner::recorded::RecordedDrain;
+use crate::runner::wakeups::{WakeupReason, answered, next_of};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
@@ -469,39 +471,4 @@ impl EngineRunner {
             EngineDrainInfo::of(&self.drain),
         )
     }
-}
-
-/// The next item, if there is a stream.
-async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
-    match stream {
-        Some(stream) => stream.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A panic in one of our tasks is a bug, and its answer would never come: it must not look like a wait.
-fn answered(joined: Result<(CommandId, Answer), tokio::task::JoinError>) -> Event {
-    match joined {
-        Ok((id, answer)) => Event::Answer(id, answer),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-/// Why the loop woke up.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "made and taken apart at once, never stored"
-)]
-enum WakeupReason {
-    Event(Event),
-    /// A step has asked about pods on other nodes.
-    Learned(String, Vec<KnownPeers>),
-    /// The first plan has been examined.
-    Found(Vec<Finding>),
-    /// When the drain will probably end is known, or not known.
-    Estimated(Option<EndTimes>),
-    OrdersChanged,
-    Timeout,
-    /// No further orders can come.
-    Abandoned,
 }

@@ -99,6 +99,8 @@ fn pods_end_some_time_after_they_were_asked_to() {
         (1, leaving("b", 1, 30)),
         (1, leaving("c", 1, 5)),
         (1, leaving("d", 1, 30)),
+        // As the kubelet removes it.
+        (4, leaving("a", 4, 0)),
         (4, gone("a")),
         // Killed when the shorter grace period was over: it would have taken longer.
         (6, gone("c")),

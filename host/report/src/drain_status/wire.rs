@@ -3,7 +3,6 @@
 use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
-use super::estimate::WireEstimate;
 use super::force::WireForce;
 use super::reason::{self, WireReason};
 use super::volumes::WireVolumes;
@@ -46,7 +45,7 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     force: Option<WireForce>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    estimate: Option<WireEstimate>,
+    estimate: Option<[u64; 3]>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pods: Vec<WirePod>,
     more: u32,
@@ -118,7 +117,7 @@ pub fn encode(view: &DrainStatus) -> String {
         hooks: view.hooks.iter().take(HOOKS).map(hook_to_wire).collect(),
         volumes: view.volumes.as_ref().map(VolumesStatus::to_wire),
         force: view.force.as_ref().map(ForceStatus::to_wire),
-        estimate: view.estimate.map(Estimate::to_wire),
+        estimate: view.estimate.map(|ends| ends.0.map(Time::as_millis)),
         pods,
         more: view
             .more
@@ -154,7 +153,7 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
         hooks: wire.hooks.into_iter().filter_map(hook_from_wire).collect(),
         volumes: wire.volumes.map(VolumesStatus::from_wire),
         force: wire.force.map(ForceStatus::from_wire),
-        estimate: wire.estimate.as_ref().map(Estimate::from_wire),
+        estimate: wire.estimate.map(|ends| Estimate(ends.map(Time::from_millis))),
         pods: pods.collect(),
         more: wire.more,
     })

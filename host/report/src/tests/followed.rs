@@ -73,7 +73,7 @@ fn story() -> Vec<FollowEvent> {
             names: BTreeMap::new(),
             force: None,
         },
-        FollowEvent::Estimated { estimate: estimate() },
+        FollowEvent::Estimated(estimate()),
         FollowEvent::Forced { pod: pod("web-2") },
         FollowEvent::MoreForced { pods: 3 },
         FollowEvent::Uncordoned,

@@ -493,6 +493,5 @@ fn the_story_has_every_notice() {
 
 /// In half a minute to five.
 pub(crate) fn estimate() -> Estimate {
-    let [early, likely, late] = [30, 90, 300].map(|seconds| NOW + Duration::from_secs(seconds));
-    Estimate { early, likely, late }
+    Estimate([30, 90, 300].map(|seconds| NOW + Duration::from_secs(seconds)))
 }

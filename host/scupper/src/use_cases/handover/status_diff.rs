@@ -172,7 +172,7 @@ impl StatusDiff {
         if let Some(estimate) = view.estimate
             && !std::mem::replace(&mut self.estimated, true)
         {
-            diff.push(FollowEvent::Estimated { estimate });
+            diff.push(FollowEvent::Estimated(estimate));
         }
         if let Some(wave) = view.wave.as_ref().filter(|wave| self.wave.as_ref() != Some(wave)) {
             self.wave = Some(wave.clone());
