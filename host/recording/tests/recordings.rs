@@ -456,6 +456,12 @@ fn the_oldest_go_and_the_open_stay() {
     assert_eq!(names, expected);
     let ended: Vec<_> = left.iter().map(|entry| entry.end.is_some()).collect();
     assert_eq!(ended, [false, true, true, true]);
+    // To learn from: not the open one, the newest, and none that is too large.
+    let newest = |number, bytes| directory.newest(number, bytes).unwrap();
+    let paths: Vec<_> = left[1..].iter().map(|entry| entry.path.clone()).collect();
+    assert_eq!(newest(9, u64::MAX), paths);
+    assert_eq!(newest(2, u64::MAX), paths[1..]);
+    assert!(newest(9, 1).is_empty());
     foreign.iter().for_each(|path| fs::write(path, "").unwrap());
     end(open);
     end(begin(7));
