@@ -122,12 +122,18 @@ impl Basis {
     }
 }
 
-/// The hooks of a drain.
+/// The hook of the host that tells workloads of the drain some time before.
+pub(crate) const NOTICE: &str = "notify before";
+
+/// The hooks of a drain, without that one: how long it takes is a setting.
 pub(crate) fn hooks(situation: &Situation) -> impl Iterator<Item = (String, HookPhase)> {
-    situation.request.policies.iter().flat_map(|policy| {
-        let phases = policy.phases.iter().filter(|phase| !phase.undoes());
-        phases.map(|phase| (policy.name.clone(), *phase))
-    })
+    let policies = situation.request.policies.iter();
+    policies
+        .filter(|policy| policy.name != NOTICE)
+        .flat_map(|policy| {
+            let phases = policy.phases.iter().filter(|phase| !phase.undoes());
+            phases.map(|phase| (policy.name.clone(), *phase))
+        })
 }
 
 /// The pods that are to leave.

@@ -12,14 +12,12 @@ use scupper_engine::{
 };
 use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn, waits_for_end};
 
-use crate::basis::{hooks, leaving};
+use crate::basis::{NOTICE, hooks, leaving};
 use crate::learned::{Learned, READY_WITHIN, Times, Workload};
 use crate::{NO_END, Situation};
 
 /// The policy that has made the plan; the others only have their hooks.
 const PLANNER: &str = "forecast";
-/// The hook of the host that tells workloads of the drain some time before.
-const NOTICE: &str = "notify before";
 /// A drain without a deadline is watched for so long.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// So long without a change of the cluster, besides what waves may take, and it will not change any more.

@@ -140,6 +140,14 @@ fn the_first_pod_leaves_after_the_notice() {
     noticed.request.settings.notify_before = seconds(3_600);
     let forecast = Forecast::of(&noticed, &learned(), 10);
     assert_eq!(forecast.quantile(0.5), Some(seconds(3_610)), "{forecast:#?}");
+    // The driver's request has the hook.
+    noticed.request.policies.push(PolicyInfo {
+        name: "notify before".to_owned(),
+        phases: vec![HookPhase::BeforeDrain, HookPhase::BeforeWave],
+        ..PolicyInfo::default()
+    });
+    let ends = EndTimes::of(&noticed, &learned(), 10).unwrap();
+    assert_eq!(ends.estimate(BEGIN).unwrap()[1], BEGIN + seconds(3_610));
 }
 
 #[test]
