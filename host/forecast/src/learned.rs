@@ -73,6 +73,8 @@ pub struct Learned {
     endings: BTreeMap<Workload, Vec<Duration>>,
     replacements: BTreeMap<(String, String), Vec<Duration>>,
     hooks: BTreeMap<(String, HookPhase), Vec<Duration>>,
+    /// What drains took besides.
+    overheads: Vec<Duration>,
     /// Of these some took longer than this, at least.
     cut_endings: BTreeMap<Workload, Duration>,
     cut_hooks: BTreeMap<(String, HookPhase), Duration>,
@@ -115,6 +117,10 @@ impl Learned {
         for (policy, phase, took) in &times.hooks {
             push(self.hooks.entry((policy.clone(), *phase)).or_default(), *took);
         }
+        times
+            .overhead
+            .iter()
+            .for_each(|took| push(&mut self.overheads, *took));
         for (policy, phase, took) in &times.cut_hooks {
             let longest = self.cut_hooks.entry((policy.clone(), *phase)).or_default();
             *longest = (*longest).max(*took);
@@ -159,6 +165,11 @@ impl Learned {
     pub(crate) fn replacement(&self, budget: &Budget) -> Option<Times> {
         let name = (budget.namespace.clone(), budget.name.clone());
         self.replacements.get(&name).map(|seen| Times::seen(seen))
+    }
+
+    /// What a drain takes besides, if that is known: requests of its own.
+    pub(crate) fn overhead(&self) -> Option<Times> {
+        (!self.overheads.is_empty()).then(|| Times::seen(&self.overheads))
     }
 
     /// How long a hook takes.

@@ -51,6 +51,7 @@ pub(crate) struct Play<'a> {
     /// Of each pod the place of its own times, and of those of its replacement if it has a budget.
     pods: Vec<(usize, Option<usize>)>,
     hooks: BTreeMap<(String, HookPhase), usize>,
+    overhead: Option<usize>,
     /// Those that count a pod that is to leave.
     budgets: Vec<&'a Budget>,
     leaving: BTreeSet<&'a Uid>,
@@ -87,6 +88,7 @@ impl<'a> Play<'a> {
             .chain(notice)
             .map(|(known, hook)| (hook, add(&mut times, known)));
         let hooks = hooks.collect();
+        let overhead = learned.overhead().map(|known| add(&mut times, known));
         let request = as_planned(situation);
         let force = request.settings.at_deadline.as_ref();
         let within = force.map_or(Duration::ZERO, |force| force.within);
@@ -108,6 +110,7 @@ impl<'a> Play<'a> {
             times,
             pods,
             hooks,
+            overhead,
             budgets,
         }
     }
@@ -378,7 +381,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn played(&self) -> Played {
+    fn played(&mut self) -> Played {
+        let overhead = self.play.overhead;
+        let overhead = overhead.and_then(|place| self.play.draw(place, &self.shifts, &mut self.random));
         let left = self.model.pods().map(|pod| &pod.id.uid);
         Played {
             is_drained: matches!(self.outcome, Some(Outcome::Drained)),
@@ -386,7 +391,7 @@ impl<'a> Run<'a> {
                 .outcome
                 .as_ref()
                 .map_or_else(|| NO_END.to_owned(), |outcome| outcome.name().to_owned()),
-            took: self.model.now.since(self.play.situation.at),
+            took: self.model.now.since(self.play.situation.at) + overhead.unwrap_or_default(),
             left: left
                 .filter(|uid| self.play.leaving.contains(uid))
                 .cloned()

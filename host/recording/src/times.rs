@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Command, Event, EvictAnswer, HookPhase, Pod, StepOutcome, Subject, Task, Time, Uid,
+    Answer, Budget, Command, Event, EvictAnswer, HookPhase, Outcome, Pod, StepOutcome, Subject, Task, Time,
+    Uid,
 };
 
 use crate::line::Input;
@@ -29,6 +30,9 @@ pub struct ObservedTimes {
     pub hooks: Vec<(String, HookPhase, Duration)>,
     /// Hooks that took longer than this: they had not finished when the recording ended, or had begun before it did.
     pub cut_hooks: Vec<(String, HookPhase, Duration)>,
+    /// Of a drain without hooks: the time before it asked the first pod to leave, and after the last one was gone. `None`: it
+    /// had hooks or did not end well.
+    pub overhead: Option<Duration>,
 }
 
 impl ObservedTimes {
@@ -47,6 +51,7 @@ impl ObservedTimes {
                 watch.command(now, command);
             }
         }
+        watch.times.overhead = watch.overhead(recording);
         watch.end(now);
         watch.times
     }
@@ -62,6 +67,12 @@ struct Watch {
     asked: BTreeMap<Uid, Option<Time>>,
     /// Pods whose grace period was shortened when it ran.
     shortened: BTreeSet<Uid>,
+    /// Pods that are replaced when they are gone.
+    replaced_later: BTreeSet<Uid>,
+    /// When the first pod was asked to leave, and when the last one was gone.
+    removing: Option<Time>,
+    last_gone: Option<Time>,
+    has_hooks: bool,
     /// From when on the replacement of a pod of each budget was to be expected that is not there yet.
     missing: BTreeMap<BudgetName, VecDeque<Time>>,
     /// Steps without an answer.
@@ -119,8 +130,10 @@ impl Watch {
     fn command(&mut self, now: Time, command: &Command) {
         if let Some(pod) = command.task.removes() {
             self.requests.insert(command.id.0, pod.uid.clone());
+            self.removing.get_or_insert(now);
         }
         if let Task::Step { step, .. } = &command.task {
+            self.has_hooks = true;
             let hook = (step.policy.clone(), step.phase, step.subject.clone());
             let is_first = step.state.is_empty();
             self.begun.entry(hook.clone()).or_insert((now, is_first));
@@ -151,16 +164,20 @@ impl Watch {
             return;
         }
         self.asked.insert(uid.clone(), Some(now));
-        if let Some(pod) = self.pods.get(uid).filter(|pod| !waits_for_end(pod)).cloned() {
+        // As it is now: what has been ended is finished.
+        let is_replaced = |pod: &&Pod| pod.controller.is_some() && !pod.is_finished();
+        let Some(pod) = self.pods.get(uid).filter(is_replaced).cloned() else {
+            return;
+        };
+        if waits_for_end(&pod) {
+            self.replaced_later.insert(uid.clone());
+        } else {
             self.is_missing(now, &pod);
         }
     }
 
     /// Its budgets lack it.
     fn is_missing(&mut self, now: Time, pod: &Pod) {
-        if pod.controller.is_none() || pod.is_finished() {
-            return;
-        }
         for (name, budget) in &self.budgets {
             if budget.selects(pod) {
                 self.missing.entry(name.clone()).or_default().push_back(now);
@@ -180,7 +197,8 @@ impl Watch {
                 false => &mut self.times.endings,
             };
             endings.push((pod.clone(), took));
-            if waits_for_end(&pod) {
+            self.last_gone = Some(now);
+            if self.replaced_later.remove(uid) {
                 self.is_missing(now, &pod);
             }
         }
@@ -197,6 +215,16 @@ impl Watch {
             let took = back.map(|since| (name.clone(), now.since(since)));
             self.times.replacements.extend(took);
         }
+    }
+
+    fn overhead(&self, recording: &Recording) -> Option<Duration> {
+        let end = recording
+            .end
+            .as_ref()
+            .filter(|end| end.outcome == Outcome::Drained.name())?;
+        let (removing, last_gone) = (self.removing?, self.last_gone?);
+        let overhead = removing.since(recording.header.at) + end.at.since(last_gone);
+        (!self.has_hooks && recording.header.checkpoint.is_none()).then_some(overhead)
     }
 
     /// What had not ended by then.

@@ -37,6 +37,19 @@ fn pods_without_a_budget_end_side_by_side() {
 }
 
 #[test]
+fn a_drain_takes_some_time_of_its_own() {
+    let mut learned = learned();
+    for _ in 0..5 {
+        learned.add(&ObservedTimes {
+            overhead: Some(seconds(2)),
+            ..ObservedTimes::default()
+        });
+    }
+    let forecast = Forecast::of(&situation(Vec::new()), &learned, 50);
+    assert_eq!(forecast.quantile(0.5), Some(seconds(12)), "{forecast:#?}");
+}
+
+#[test]
 fn a_budget_lets_one_pod_after_another_go() {
     let forecast = Forecast::of(&situation(vec![budget(1)]), &learned(), 50);
     // Twice thirty seconds until the replacement is ready, and the last pod's ten.

@@ -144,6 +144,17 @@ fn each_pod_that_is_healthy_again_replaces_the_one_that_was_asked_first() {
     assert_eq!(took, [(web.clone(), seconds(8)), (web, seconds(6))]);
 }
 
+fn ended(event: Event) -> Event {
+    match event {
+        Event::PodApplied(pod) => Event::PodApplied(Pod {
+            phase: PodPhase::Succeeded,
+            ready: false,
+            ..pod
+        }),
+        other => other,
+    }
+}
+
 #[test]
 fn a_statefulset_begins_another_pod_when_the_last_one_is_gone() {
     let of_set = |event: Event| match event {
@@ -159,6 +170,8 @@ fn a_statefulset_begins_another_pod_when_the_last_one_is_gone() {
         (0, of_set(Event::PodApplied(pod("a")))),
         (0, budget(4)),
         (1, of_set(leaving("a", 1, 30))),
+        // The kubelet has ended it.
+        (19, of_set(ended(leaving("a", 1, 30)))),
         (1, budget(3)),
         // A pod of another node.
         (5, budget(4)),
