@@ -198,6 +198,11 @@ fn terminating(model: &mut ClusterModel, pod: &Pod, times: PodTimes, deletion: &
     }
 }
 
+/// As the engine's times are.
+const fn whole_millis(span: Duration) -> Duration {
+    span.saturating_sub(Duration::from_nanos((span.subsec_nanos() % 1_000_000) as u64))
+}
+
 fn add(times: &mut Vec<Times>, more: Times) -> usize {
     times.push(more);
     times.len() - 1
@@ -391,7 +396,7 @@ impl<'a> Run<'a> {
                 .outcome
                 .as_ref()
                 .map_or_else(|| NO_END.to_owned(), |outcome| outcome.name().to_owned()),
-            took: self.model.now.since(self.play.situation.at) + overhead.unwrap_or_default(),
+            took: self.model.now.since(self.play.situation.at) + whole_millis(overhead.unwrap_or_default()),
             left: left
                 .filter(|uid| self.play.leaving.contains(uid))
                 .cloned()

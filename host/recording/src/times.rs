@@ -61,8 +61,9 @@ impl ObservedTimes {
 struct Watch {
     pods: BTreeMap<Uid, Pod>,
     budgets: BTreeMap<BudgetName, Budget>,
-    /// Evictions and deletions without an answer, by command.
-    requests: BTreeMap<u64, Uid>,
+    /// Evictions and deletions without an answer, by command, and when they were commanded: what a request takes is part of
+    /// what follows from it.
+    requests: BTreeMap<u64, (Uid, Time)>,
     /// When each pod was first asked to leave; `None`: before the drain saw it.
     asked: BTreeMap<Uid, Option<Time>>,
     /// Pods whose grace period was shortened when it ran.
@@ -95,9 +96,10 @@ impl Watch {
             Event::PodDeleted(uid) => self.is_gone(now, uid),
             Event::Budgets(budgets) => budgets.iter().for_each(|budget| self.budget(now, budget)),
             Event::BudgetApplied(budget) => self.budget(now, budget),
-            Event::Answer(id, Answer::Evict(EvictAnswer::Accepted)) => {
-                if let Some(uid) = self.requests.remove(&id.0) {
-                    self.leaves(now, &uid);
+            Event::Answer(id, Answer::Evict(answer)) => {
+                let asked = self.requests.remove(&id.0);
+                if let (Some((uid, commanded)), EvictAnswer::Accepted) = (asked, answer) {
+                    self.leaves(commanded, &uid);
                 }
             }
             Event::Answer(id, Answer::Step { outcome, .. }) => {
@@ -129,7 +131,7 @@ impl Watch {
 
     fn command(&mut self, now: Time, command: &Command) {
         if let Some(pod) = command.task.removes() {
-            self.requests.insert(command.id.0, pod.uid.clone());
+            self.requests.insert(command.id.0, (pod.uid.clone(), now));
             self.removing.get_or_insert(now);
         }
         if let Task::Step { step, .. } = &command.task {
@@ -155,7 +157,12 @@ impl Watch {
             (Some(now_due), Some(Some(before))) if now_due.at < before.at => {
                 self.shortened.insert(pod.id.uid.clone());
             }
-            (Some(_), Some(_)) => self.leaves(now, &pod.id.uid),
+            (Some(_), Some(_)) => {
+                // The watch may be faster than the answer.
+                let own = self.requests.values().find(|(uid, _)| *uid == pod.id.uid);
+                let commanded = own.map_or(now, |(_, commanded)| *commanded);
+                self.leaves(commanded, &pod.id.uid);
+            }
         }
     }
 

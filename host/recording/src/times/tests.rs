@@ -115,6 +115,34 @@ fn pods_end_some_time_after_they_were_asked_to() {
 }
 
 #[test]
+fn a_request_begins_when_it_is_commanded_and_a_refused_one_does_not_count() {
+    let mut watch = Watch::default();
+    watch.event(at(0), &Event::Pods(vec![pod("a")]));
+    for (number, second) in [(1, 1), (2, 5)] {
+        let (id, pod) = (CommandId(number), pod("a").id);
+        let grace_seconds = None;
+        let task = Task::Evict { pod, grace_seconds };
+        watch.command(at(second), &Command { id, task });
+        let refused = EvictAnswer::BudgetExhausted {
+            budget: "web".to_owned(),
+            message: "not now".to_owned(),
+        };
+        let answer = if number == 1 {
+            refused
+        } else {
+            EvictAnswer::Accepted
+        };
+        if number == 2 {
+            // The watch is faster than the answer.
+            watch.event(at(6), &leaving("a", 6, 30));
+        }
+        watch.event(at(second + 2), &Event::Answer(id, Answer::Evict(answer)));
+    }
+    watch.event(at(9), &gone("a"));
+    assert_eq!(by_name(&watch.times.endings), [("a", seconds(4))]);
+}
+
+#[test]
 fn pods_that_a_new_list_does_not_have_ended_at_an_unknown_time() {
     let events = [
         (0, Event::Pods(["a", "b"].map(pod).into())),
