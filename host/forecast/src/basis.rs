@@ -110,7 +110,7 @@ impl Basis {
                 .filter(|hook| learned.has_cut_hook(hook))
                 .collect(),
             not_played: NotPlayed::of(situation),
-            unknown_workloads: unknown.clone().into_iter().collect(),
+            unknown_workloads: unknown.into_iter().collect(),
             unknown_budgets: named(&|budget| learned.replacement(budget).is_none()),
             closed_budgets: named(&|budget| budget.disruptions_allowed <= 0),
             await_completion: pods(&|pod| verdict(pod) == Some(Verdict::AwaitCompletion)),

@@ -73,7 +73,8 @@ impl Situation {
 
     /// The budgets that count a pod that is to leave.
     pub fn budgets_of_leaving(&self) -> impl Iterator<Item = &Budget> {
-        let counts = |budget: &&Budget| basis::leaving(self).any(|pod| budget.selects(pod));
+        let pods: Vec<&Pod> = basis::leaving(self).collect();
+        let counts = move |budget: &&Budget| pods.iter().any(|pod| budget.selects(pod));
         self.budgets.iter().filter(counts)
     }
 }
@@ -124,11 +125,6 @@ impl Forecast {
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let place = (self.plays as f64 * share).ceil() as usize;
         self.drained.get(place.max(1) - 1).copied()
-    }
-
-    /// The share of the plays that drain the node.
-    pub fn likelihood(&self) -> f64 {
-        self.drained.len() as f64 / self.plays.max(1) as f64
     }
 }
 

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
 use scupper_engine::{
     Answer, Budget, Command, Deletion, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, Pod,
-    PolicyInfo, Request, StepOutcome, Task, Time, Uid,
+    PolicyInfo, Request, StepOutcome, Task, Time, Uid, whole_millis,
 };
 use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn, waits_for_end};
 
@@ -196,11 +196,6 @@ fn terminating(model: &mut ClusterModel, pod: &Pod, times: PodTimes, deletion: &
     if let Replaced::AfterRequest(after) = times.replaced {
         model.replaced_at(pod, due(after));
     }
-}
-
-/// As the engine's times are.
-const fn whole_millis(span: Duration) -> Duration {
-    span.saturating_sub(Duration::from_nanos((span.subsec_nanos() % 1_000_000) as u64))
 }
 
 fn add(times: &mut Vec<Times>, more: Times) -> usize {
@@ -396,7 +391,8 @@ impl<'a> Run<'a> {
                 .outcome
                 .as_ref()
                 .map_or_else(|| NO_END.to_owned(), |outcome| outcome.name().to_owned()),
-            took: self.model.now.since(self.play.situation.at) + whole_millis(overhead.unwrap_or_default()),
+            took: self.model.now.since(self.play.situation.at)
+                + Duration::from_millis(whole_millis(overhead.unwrap_or_default())),
             left: left
                 .filter(|uid| self.play.leaving.contains(uid))
                 .cloned()

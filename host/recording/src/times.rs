@@ -87,7 +87,7 @@ impl Watch {
     fn event(&mut self, now: Time, event: &Event) {
         match event {
             Event::Pods(pods) => {
-                // Others are gone as well, and nobody knows since when.
+                // Those that are not listed are gone, since an unknown time.
                 let listed: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.id.uid).collect();
                 self.pods.retain(|uid, _| listed.contains(uid));
                 pods.iter().for_each(|pod| self.pod(now, pod));

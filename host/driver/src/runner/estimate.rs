@@ -4,7 +4,7 @@
 use std::thread;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Intent, Plan, Time};
+use scupper_engine::{Plan, Time};
 use scupper_forecast::{EndTimes, Learned, Situation};
 use scupper_recording::Directory;
 use tokio::sync::oneshot;
@@ -18,14 +18,11 @@ const BYTES: u64 = 512 << 10;
 const PLAYS: usize = 100;
 
 impl EngineRunner {
-    /// Begins once to look for an estimate. Not for a drain that another process has begun: nobody knows how far it is.
+    /// Begins to look for an estimate, by the first plan. A drain that another process has begun has none: how far it is is
+    /// not known.
     pub(super) fn begin_estimate(&mut self, now: Time, plan: &Plan) {
-        let request = self.drain.request();
-        let is_first = !std::mem::replace(&mut self.is_estimated, true);
-        if let (Some(directory), Some(node)) = (self.deps.recordings.directory(), self.drain.node())
-            && is_first
-            && request.intent == Intent::Drain
-        {
+        if let (Some(directory), Some(node)) = (self.deps.recordings.directory(), self.drain.node()) {
+            let request = self.drain.request();
             let pods = self.drain.pods().cloned();
             let budgets = self.drain.budgets().cloned().collect();
             let situation = Situation::of(now, (request, node), pods, budgets, plan);

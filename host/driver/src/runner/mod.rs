@@ -103,8 +103,7 @@ pub(crate) struct EngineRunner {
     findings: Option<BoxStream<'static, Vec<Finding>>>,
     /// What is known of them until then.
     likely: Vec<Finding>,
-    /// When it will probably end: a look has begun, and its result.
-    is_estimated: bool,
+    /// When it will probably end, once it is known.
     estimate: Option<BoxStream<'static, Option<EndTimes>>>,
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
@@ -129,8 +128,7 @@ impl EngineRunner {
         reporter: Reporter,
     ) -> Self {
         let request = notify::planned(pre_flight::planned(request));
-        let is_resumed = resume.is_some();
-        let is_pre_flight = !is_resumed && request.intent == Intent::Drain;
+        let is_pre_flight = resume.is_none() && request.intent == Intent::Drain;
         let drain = RecordedDrain::begin(
             &deps.clock,
             &deps.recordings,
@@ -156,7 +154,6 @@ impl EngineRunner {
             is_pre_flight,
             findings: None,
             likely: Vec::new(),
-            is_estimated: is_resumed,
             estimate: None,
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
@@ -287,7 +284,9 @@ impl EngineRunner {
                     }
                 }
                 self.reporter.on_notice(now, self.drain.request(), &notice);
-                if let Notice::Planned(plan) = &notice {
+                if let Notice::Planned(plan) = &notice
+                    && std::mem::take(&mut self.is_pre_flight)
+                {
                     self.report_findings(now, plan);
                     self.begin_estimate(now, plan);
                 }

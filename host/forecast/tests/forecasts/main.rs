@@ -33,7 +33,7 @@ fn pods_without_a_budget_end_side_by_side() {
     let forecast = Forecast::of(&situation(Vec::new()), &learned(), 50);
     assert_eq!(forecast.quantile(0.5), Some(seconds(10)), "{forecast:#?}");
     assert_eq!(forecast.quantile(0.9), Some(seconds(10)));
-    assert_eq!((forecast.likelihood(), forecast.basis.known_workloads), (1.0, 1));
+    assert_eq!((forecast.drained.len(), forecast.basis.known_workloads), (50, 1));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_deadline_holds_as_often_as_the_times_allow() {
     late.request.deadline = Some(BEGIN + seconds(6));
     // Nothing is known: they end between a second and half a minute, before the sixth with a likelihood of ln 6 / ln 30.
     let forecast = Forecast::of(&late, &Learned::default(), 200);
-    let often = forecast.likelihood();
+    let often = forecast.drained.len() as f64 / 200.0;
     assert!((0.4..0.65).contains(&often), "{forecast:#?}");
     assert_eq!(
         forecast.other_ends.keys().collect::<Vec<_>>(),

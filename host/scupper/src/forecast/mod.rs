@@ -59,15 +59,18 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     }
     let mut exit = Exit::Done;
     let mut all = Vec::new();
-    let nodes = nodes_by_budget(&plans);
-    for planned in &plans {
+    let situations: Vec<_> = plans.iter().map(situation).collect();
+    let nodes = nodes_by_budget(situations.iter().flatten());
+    for (planned, situation) in plans.iter().zip(situations) {
         if let Err(outcome) = &planned.result {
             exit = exit.and(Exit::of(outcome));
         }
-        let foreseen = foresee(planned, &learned, usize::from(args.plays.get()), limit);
+        let plays = usize::from(args.plays.get());
         all.push(Foreseen {
+            node: planned.node.clone(),
+            forecast: forecast(planned, situation, &learned, plays, limit),
+            limit,
             shared: shared(&planned.node, &nodes),
-            ..foreseen
         });
     }
     for foreseen in &all {
@@ -100,12 +103,14 @@ pub(crate) fn learned_if_readable(given: Option<PathBuf>, driver: &PolicyArgs) -
 }
 
 /// The nodes of which each budget counts pods that are to leave.
-fn nodes_by_budget(plans: &[Planned]) -> BTreeMap<String, BTreeSet<String>> {
+fn nodes_by_budget<'a>(
+    situations: impl Iterator<Item = &'a Situation>,
+) -> BTreeMap<String, BTreeSet<String>> {
     let mut nodes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for planned in plans {
-        for budget in situation(planned).iter().flat_map(Situation::budgets_of_leaving) {
+    for situation in situations {
+        for budget in situation.budgets_of_leaving() {
             let name = format!("{}/{}", budget.namespace, budget.name);
-            nodes.entry(name).or_default().insert(planned.node.clone());
+            nodes.entry(name).or_default().insert(situation.node.name.clone());
         }
     }
     nodes
@@ -159,8 +164,15 @@ fn situation(planned: &Planned) -> Option<Situation> {
     Some(Situation::of(planned.at, (request, node), pods, budgets, plan))
 }
 
-fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Duration>) -> Foreseen {
-    let forecast = match (&planned.result, situation(planned)) {
+/// `Err`: why no drain would begin.
+fn forecast(
+    planned: &Planned,
+    situation: Option<Situation>,
+    learned: &Learned,
+    plays: usize,
+    limit: Option<Duration>,
+) -> Result<Forecast, String> {
+    match (&planned.result, situation) {
         (Err(outcome), _) => Err(outcome.to_string()),
         (Ok(_), Some(mut situation)) => {
             // The plan has taken some of its time already.
@@ -168,12 +180,6 @@ fn foresee(planned: &Planned, learned: &Learned, plays: usize, limit: Option<Dur
             Ok(Forecast::of(&situation, learned, plays))
         }
         (Ok(_), None) => Err("the node was not seen".to_owned()),
-    };
-    Foreseen {
-        node: planned.node.clone(),
-        forecast,
-        limit,
-        shared: Vec::new(),
     }
 }
 
