@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use crate::occupancy::LocalError;
 use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_common::tasks::TaskEnded;
+use scupper_metrics::MetricsError;
 use scupper_policy::{LoadError, RuntimeError};
 use scupper_policy_reload::StartError;
-use scupper_report::MetricsError;
 use scupper_traces::TracesError;
 use scupper_triggers::slm::SlmError;
 

@@ -7,9 +7,9 @@ use scupper_common::samples::errors;
 use scupper_common::tasks::TaskEnded;
 use scupper_common::variants;
 use scupper_engine::Trigger;
+use scupper_metrics::MetricsError;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
 use scupper_policy_reload::StartError;
-use scupper_report::MetricsError;
 use scupper_traces::TracesError;
 use scupper_triggers::slm::SlmError;
 

@@ -1,5 +1,4 @@
-//! Reports to people: the engine's notices as terminal lines, JSON, node conditions and Events; counters as metrics;
-//! and the driver's health for probes.
+//! Reports to people: the engine's notices as terminal lines, JSON, node conditions and Events.
 //!
 //! This crate consumes notices and never blocks their sender. It must not know the API server: it only computes what is
 //! to be written there.
@@ -21,7 +20,6 @@ mod json;
 mod live;
 mod loosening;
 mod messages;
-mod metrics;
 mod plan_budgets;
 mod plan_volumes;
 mod pod_events;
@@ -55,7 +53,6 @@ pub use json::{notice_to_json, planned_to_json};
 pub use live::ProgressBoard;
 pub use loosening::{loosened_lines, loosened_texts, loosened_to_json};
 pub use messages::{CordonLeft, count, may_come_back, node_left_text, returning};
-pub use metrics::{DrainMeter, Metrics, MetricsError, PolicyCall, PolicyVersion, serve_metrics};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};

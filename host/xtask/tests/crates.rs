@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -57,6 +57,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
         "scupper-forecast",
         &["scupper-cluster-model", "scupper-engine", "scupper-recording"],
     ),
+    ("scupper-metrics", &["scupper-common", "scupper-engine"]),
     ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
@@ -81,6 +82,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "scupper-config",
             "scupper-engine",
             "scupper-forecast",
+            "scupper-metrics",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",

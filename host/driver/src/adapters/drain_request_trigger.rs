@@ -13,7 +13,7 @@ use scupper_cluster::{Cluster, DrainRequestKind, DrainRequestObject, WriteError}
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
 use scupper_engine::Condition;
-use scupper_report::Metrics;
+use scupper_metrics::Metrics;
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
     RequestChange, ServedRequests, SetConditions,

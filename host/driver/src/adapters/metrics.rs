@@ -1,10 +1,10 @@
 //! Counts policy calls, reloads and API requests: observes the edges `policy` and `cluster`, and feeds the metrics of
-//! `report`.
+//! `metrics`.
 
 use scupper_cluster::RequestObserver;
+use scupper_metrics::{Metrics, PolicyCall, PolicyVersion};
 use scupper_policy::{Observation, Observer, Usage};
 use scupper_policy_reload::ReloadNotice;
-use scupper_report::{Metrics, PolicyCall, PolicyVersion};
 
 /// Counts what policies do.
 pub(crate) struct PolicyMetricsObserver(pub(crate) Metrics);

@@ -29,8 +29,9 @@ use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
+use scupper_metrics::Metrics;
 use scupper_policy_reload::Session;
-use scupper_report::{FollowEvent, FollowOutput, Format, Metrics};
+use scupper_report::{FollowEvent, FollowOutput, Format};
 use scupper_screen::PrefixedWriter;
 use scupper_traces::Traces;
 

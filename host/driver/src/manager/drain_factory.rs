@@ -16,8 +16,9 @@ use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
 use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
+use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
-use scupper_report::{Format, Metrics};
+use scupper_report::Format;
 use scupper_triggers::DrainReport;
 use tokio::sync::mpsc;
 

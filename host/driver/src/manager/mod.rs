@@ -27,8 +27,9 @@ use crate::runner::RunnerDeps;
 use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
 use scupper_common::tasks::TaskEnded;
+use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
-use scupper_report::{Format, Metrics};
+use scupper_report::Format;
 use scupper_triggers::{DrainCommand, DrainReport, DriverState, TriggerRequest};
 
 /// How long a drain may take to release its Lease when the driver stops.

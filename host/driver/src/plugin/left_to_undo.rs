@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_engine::{Node, Uid};
-use scupper_report::{LeasedDrain, LeftToUndo, Metrics};
+use scupper_metrics::Metrics;
+use scupper_report::{LeasedDrain, LeftToUndo};
 use scupper_triggers::DriverState;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};

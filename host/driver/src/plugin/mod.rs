@@ -28,7 +28,7 @@ use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_common::health::Health;
 use scupper_common::tasks::Tasks;
-use scupper_report::{Metrics, serve_metrics};
+use scupper_metrics::{Metrics, serve_metrics};
 use scupper_traces::Traces;
 use scupper_triggers::slm::{self, Registration, SLM_TRIGGER, SlmDeps, SlmOptions};
 use scupper_triggers::{DrainCommand, DriverState};

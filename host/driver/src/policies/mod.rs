@@ -21,9 +21,9 @@ use crate::{DriverError, KubeletPluginOptions, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::tasks::Tasks;
+use scupper_metrics::Metrics;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets, own_program};
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
-use scupper_report::Metrics;
 use scupper_triggers::drain_request::ServedRequests;
 
 /// Where an image has native code of its policies (`deploy/rootfs`).

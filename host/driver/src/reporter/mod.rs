@@ -29,9 +29,10 @@ use scupper_common::clock::Clock;
 use scupper_common::event_throttle::{EventThrottle, Repeated};
 use scupper_common::health::Health;
 use scupper_forecast::EndTimes;
+use scupper_metrics::{DrainMeter, Metrics};
 use scupper_report::{
-    BlockedCondition, DrainMeter, DrainOutput, Format, Metrics, NodeEvent, PodEvents, PolicyMessage,
-    ProgressBoard, conditions_for, conditions_of_started, event_for, finding_events, forced_event,
+    BlockedCondition, DrainOutput, Format, NodeEvent, PodEvents, PolicyMessage, ProgressBoard,
+    conditions_for, conditions_of_started, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;

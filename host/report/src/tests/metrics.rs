@@ -7,9 +7,9 @@ use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{HookPhase, Intent, Notice, Outcome, Phase, Request, Subject};
 
 use super::super::fixture::request;
-use super::super::{DrainMeter, Metrics, PolicyCall, PolicyVersion};
 use super::accepted;
 use super::samples::{NOW, ago, endings, outcomes, summaries, surge_steps, waiting};
+use scupper_metrics::{DrainMeter, Metrics, PolicyCall, PolicyVersion};
 
 fn version<'a>(version: &'a str, digest: &'a str) -> PolicyVersion<'a> {
     PolicyVersion {

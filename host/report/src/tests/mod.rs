@@ -3,7 +3,6 @@
 //! difference in `snapshots/`.
 
 mod drain;
-mod errors;
 mod followed;
 mod metrics;
 mod overview;

@@ -7,8 +7,8 @@ use scupper_engine::{
     HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time, whole_millis,
 };
 
-use super::labels;
-use super::registry::Metrics;
+use crate::labels;
+use crate::registry::Metrics;
 
 /// The outcomes of a drain. All are exported from the start, so that the first drain of each kind shows as an increase.
 const DRAINED: [&str; 7] = [
@@ -190,7 +190,7 @@ impl Drop for DrainMeter {
 
 impl Metrics {
     /// Exports every outcome with a count of 0.
-    pub(super) fn show_outcomes(&self) {
+    pub(crate) fn show_outcomes(&self) {
         let ends = DRAINED.map(|outcome| (DRAIN, outcome));
         for (intent, outcome) in ends.into_iter().chain([(UNCORDON, "Uncordoned")]) {
             self.drains

@@ -1,7 +1,7 @@
 //! Metrics of DrainRequests: how they were answered.
 
-use super::labels;
-use super::registry::Metrics;
+use crate::labels;
+use crate::registry::Metrics;
 
 /// The reasons of `DrainComplete` and `DrainFailed`.
 const REASONS: [&str; 9] = [

@@ -1,12 +1,11 @@
-//! The text of every error of this crate.
+//! Tests the text of every error of this crate.
 
 use std::io;
 
 use scupper_common::samples::errors;
 use scupper_common::variants;
 
-use super::super::MetricsError;
-use super::accepted;
+use super::MetricsError;
 
 variants!(MetricsError: Listen);
 
@@ -16,5 +15,8 @@ fn every_error() {
         address: ([127, 0, 0, 1], 9090).into(),
         source: io::Error::from(io::ErrorKind::AddrInUse),
     }];
-    accepted("errors", &errors("MetricsError", &metrics));
+    let texts = errors("MetricsError", &metrics);
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("errors", texts);
+    });
 }

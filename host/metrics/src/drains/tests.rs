@@ -5,7 +5,7 @@ use std::time::Duration;
 use scupper_engine::{Phase, Totals, Uid};
 
 use super::*;
-use crate::fixture::{pod, request};
+use scupper_report::fixture::{pod, request};
 
 /// A hook for a pod, pending since the first minute.
 fn waiting(policy: &str, pod: &str) -> Notice {

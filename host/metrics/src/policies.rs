@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::labels;
-use super::registry::Metrics;
+use crate::labels;
+use crate::registry::Metrics;
 
 /// One call of a policy.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::registry::Metrics;
+use crate::registry::Metrics;
 use scupper_common::health::Health;
 
 /// The content type of the metrics.
