@@ -13,9 +13,18 @@ use tokio::time::Instant;
 
 /// A wall-clock time as RFC 3339, with milliseconds.
 pub fn rfc3339(time: Time) -> String {
+    format!("{:.3}", timestamp(time))
+}
+
+/// The same in whole seconds, for a time that is not known any better.
+pub fn rfc3339_in_seconds(time: Time) -> String {
+    format!("{:.0}", timestamp(time))
+}
+
+fn timestamp(time: Time) -> jiff::Timestamp {
     let millis = i64::try_from(time.as_millis()).ok();
     let moment = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-    format!("{:.3}", moment.unwrap_or_default())
+    moment.unwrap_or_default()
 }
 
 /// The clock of the driver. Sleeping uses tokio's clock, which tests pause and advance; a test's clock follows it.

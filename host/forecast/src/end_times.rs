@@ -6,7 +6,7 @@ use scupper_engine::Time;
 
 use crate::basis::Basis;
 use crate::play::Play;
-use crate::{Learned, Situation};
+use crate::{Learned, Situation, place};
 
 /// The ends of the plays of a drain that has begun.
 #[derive(Clone, Debug)]
@@ -45,8 +45,9 @@ impl EndTimes {
         let over = self.drained.partition_point(|took| *took <= elapsed);
         let open = self.plays - over;
         let quantile = |tenths: usize| {
-            let place = over + (open * tenths).div_ceil(10).max(1) - 1;
-            self.drained.get(place).map(|took| self.began + *took)
+            self.drained
+                .get(over + place(open, tenths))
+                .map(|took| self.began + *took)
         };
         Some([quantile(1)?, quantile(5)?, quantile(9)?])
     }

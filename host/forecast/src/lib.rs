@@ -121,11 +121,15 @@ impl Forecast {
         }
     }
 
-    /// The time within which this share of all plays has drained the node, if so many do.
-    pub fn quantile(&self, share: f64) -> Option<Duration> {
-        let place = (self.plays as f64 * share).ceil() as usize;
-        self.drained.get(place.max(1) - 1).copied()
+    /// The time within which so many tenths of all plays have drained the node, if so many do.
+    pub fn quantile(&self, tenths: usize) -> Option<Duration> {
+        self.drained.get(place(self.plays, tenths)).copied()
     }
+}
+
+/// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.
+pub(crate) fn place(of: usize, tenths: usize) -> usize {
+    (of * tenths).div_ceil(10).max(1) - 1
 }
 
 /// Plays on all cores, each play with its seed.

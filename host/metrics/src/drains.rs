@@ -21,6 +21,14 @@ const DRAINED: [&str; 7] = [
     "Failed",
 ];
 
+/// What each time of an estimate is: the share of drains like this one that end before.
+const QUANTILES: [&str; 3] = ["0.1", "0.5", "0.9"];
+
+/// Where the end of a drain can be in its estimate.
+const EARLY: &str = "early";
+const WITHIN: &str = "within";
+const LATE: &str = "late";
+
 const DRAIN: &str = "drain";
 const UNCORDON: &str = "uncordon";
 
@@ -30,6 +38,8 @@ pub struct DrainMeter {
     intent: &'static str,
     phase: Option<labels::Phase>,
     hooks: BTreeMap<(String, HookPhase), BTreeSet<Subject>>,
+    /// When it would probably end, as was known first.
+    estimate: Option<[Time; 3]>,
 }
 
 impl DrainMeter {
@@ -46,6 +56,7 @@ impl DrainMeter {
             intent,
             phase: None,
             hooks: BTreeMap::new(),
+            estimate: None,
         }
     }
 
@@ -119,6 +130,40 @@ impl DrainMeter {
         }
     }
 
+    /// Sets when the drain will probably end: the times before which one, five and nine of ten drains like it end.
+    pub fn estimates(&mut self, ends: Option<[Time; 3]>) {
+        self.estimate = self.estimate.or(ends);
+        for (place, quantile) in QUANTILES.into_iter().enumerate() {
+            let quantile = labels::Quantile { quantile };
+            match ends.and_then(|ends| ends.get(place).copied()) {
+                Some(end) => {
+                    let gauge = self.metrics.estimated_end.get_or_create(&quantile);
+                    gauge.set(seconds(end));
+                }
+                None => {
+                    self.metrics.estimated_end.remove(&quantile);
+                }
+            }
+        }
+    }
+
+    /// Counts where the end was in what was known first. One that was cancelled earlier, or failed, shows nothing.
+    fn compare_with_estimate(&self, outcome: &Outcome, ended: Time) {
+        let Some([first, _, last]) = self.estimate else {
+            return;
+        };
+        let end = match outcome {
+            _ if ended > last => LATE,
+            Outcome::Drained if ended < first => EARLY,
+            Outcome::Drained => WITHIN,
+            _ => return,
+        };
+        self.metrics
+            .estimates
+            .get_or_create(&labels::Estimated { end })
+            .inc();
+    }
+
     fn hook_waits(&mut self, since: Time, policy: &str, phase: HookPhase, subject: &Subject) {
         let waiting = self.hooks.entry((policy.to_owned(), phase)).or_default();
         if waiting.is_empty() {
@@ -156,6 +201,7 @@ impl DrainMeter {
             intent: self.intent,
             outcome: outcome.name(),
         };
+        self.compare_with_estimate(outcome, summary.ended);
         drains.get_or_create(&ended).inc();
         let spent = summary.ended.since(summary.started);
         drain_seconds
@@ -182,6 +228,7 @@ impl Drop for DrainMeter {
         self.metrics.in_progress.set(0);
         self.metrics.started.set(0.0);
         self.metrics.deadline.set(0.0);
+        self.metrics.estimated_end.clear();
         self.metrics.pods_remaining.clear();
         self.metrics.hook_since.clear();
         self.metrics.volumes_attached.set(0);
@@ -196,6 +243,9 @@ impl Metrics {
             self.drains
                 .get_or_create(&labels::Drain { intent, outcome })
                 .inc_by(0);
+        }
+        for end in [EARLY, WITHIN, LATE] {
+            self.estimates.get_or_create(&labels::Estimated { end }).inc_by(0);
         }
     }
 

@@ -90,6 +90,18 @@ pub(crate) struct Hook {
     pub(crate) phase: String,
 }
 
+/// Of drains like this one, the share that ends before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Quantile {
+    pub(crate) quantile: &'static str,
+}
+
+/// Where an end was.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Estimated {
+    pub(crate) end: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ApiRequest {
     pub(crate) verb: &'static str,

@@ -50,6 +50,8 @@ pub struct Metrics {
     pub(crate) phase: Family<labels::Phase, Gauge>,
     pub(crate) started: Seconds,
     pub(crate) deadline: Seconds,
+    pub(crate) estimated_end: Family<labels::Quantile, Seconds>,
+    pub(crate) estimates: Family<labels::Estimated, Counter>,
     pub(crate) pods_remaining: Family<labels::Reason, Gauge>,
     pub(crate) findings: Family<labels::Finding, Counter>,
     pub(crate) pods_gone: Counter,
@@ -98,6 +100,8 @@ impl Metrics {
             phase: Family::default(),
             started: Gauge::default(),
             deadline: Gauge::default(),
+            estimated_end: Family::default(),
+            estimates: Family::default(),
             pods_remaining: Family::default(),
             findings: Family::default(),
             pods_gone: Counter::default(),
@@ -162,6 +166,8 @@ impl Metrics {
         all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
         let help = "Pre-flight findings of drains that have begun, by what they are about";
         all.register("preflight_findings", help, self.findings.clone());
+        let help = "Drains that have ended, by where their end was in the range that was estimated at their start: early, within or late; a calibrated range holds 80 %";
+        all.register("drain_estimates", help, self.estimates.clone());
         let help = "Pods evicted in drains";
         all.register("drain_pods_gone", help, self.pods_gone.clone());
         let help = "Pods that drains deleted shortly before their deadline (drain.at-deadline)";
@@ -206,6 +212,13 @@ impl Metrics {
             help,
             Unit::Seconds,
             self.deadline.clone(),
+        );
+        let help = "When the current drain will probably end: one of ten drains like it ends before quantile 0.1, and so on; none: not known";
+        all.register_with_unit(
+            "drain_estimated_end_timestamp",
+            help,
+            Unit::Seconds,
+            self.estimated_end.clone(),
         );
         let help = "Pods still to be evicted in the current drain, by what they wait for";
         all.register("drain_pods_remaining", help, self.pods_remaining.clone());

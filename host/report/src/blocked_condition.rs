@@ -1,5 +1,6 @@
 //! The message of `DrainInProgress`: what blocks the drain, so that `kubectl describe node` never presents a drain that
-//! a budget blocks as one that makes progress. A drain that nothing blocks for long writes no further message.
+//! a budget blocks as one that makes progress, or when it will probably end. A drain that nothing blocks for long, and of
+//! which nothing is known, writes no further message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use scupper_engine::{
 };
 
 use super::conditions::{STARTED, conditions_of_started, of_drain, pair};
+use super::drain_status::Estimate;
 use super::messages::{count, one_line};
 
 /// Obstacles that last less than this are over before the operator can read about them.
@@ -34,6 +36,8 @@ pub struct BlockedCondition {
     written: Option<Time>,
     /// The message on the node, as long as the node says that the drain is in progress.
     on_node: Option<String>,
+    /// When the drain will probably end, as text.
+    ends: Option<String>,
 }
 
 impl BlockedCondition {
@@ -42,6 +46,11 @@ impl BlockedCondition {
         let mut conditions = node.conditions.iter();
         let found = conditions.find(|it| it.kind == "DrainInProgress" && it.status == "True");
         self.on_node = found.map(|it| it.message.clone());
+    }
+
+    /// When the drain will probably end is known. The message keeps what was known first: each change is a request.
+    pub fn estimated(&mut self, now: Time, estimate: &Estimate) {
+        self.ends = estimate.at_text(now);
     }
 
     /// Updates the state from a notice.
@@ -80,7 +89,7 @@ impl BlockedCondition {
         let has_lasted = causes.is_empty() || now.since(since) >= AFTER;
         let on_node = self.on_node.as_ref().filter(|_| is_time && has_lasted)?;
         let changes = if causes.is_empty() {
-            conditions_of_started(request)
+            conditions_of_started(request, self.ends.as_deref())
         } else {
             let message = format!("drain {} is waiting for: {}", request.name, named(&causes, NAMED));
             of_drain(request, pair("True", "False", STARTED, &one_line(&message)))

@@ -42,9 +42,10 @@ pub fn drained_text(summary: &Summary) -> String {
     format!("{gone}, {} kept as planned{forced}{rest}{volumes}", summary.kept)
 }
 
-/// The pair of conditions of a drain in progress.
-pub fn conditions_of_started(request: &Request) -> Vec<NodeCondition> {
-    let message = format!("drain {} is under way", request.name);
+/// The pair of conditions of a drain in progress. `ends`: when it will probably end, as the end of a sentence.
+pub fn conditions_of_started(request: &Request, ends: Option<&str>) -> Vec<NodeCondition> {
+    let ends = ends.map_or_else(String::new, |at| format!("; it will probably end {at}"));
+    let message = format!("drain {} is under way{ends}", request.name);
     of_drain(request, pair("True", "False", STARTED, &message))
 }
 
@@ -67,7 +68,7 @@ pub fn is_repeated(condition: (&str, &str, &str), all: &[(&str, &str, &str)]) ->
 /// The pair of conditions that a notice requires, if any.
 pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
     match notice {
-        Notice::Cordoned { .. } => Some(conditions_of_started(request)),
+        Notice::Cordoned { .. } => Some(conditions_of_started(request, None)),
         Notice::Finished {
             outcome: Outcome::Drained,
             summary,
@@ -263,7 +264,7 @@ mod tests {
     fn a_drain_of_named_pods_does_not_say_whether_the_node_is_drained() {
         let mut request = request();
         request.settings.filters.only_pods = Some(std::collections::BTreeMap::new());
-        let mut all = conditions_of_started(&request);
+        let mut all = conditions_of_started(&request, None);
         let message = String::new();
         for outcome in [Outcome::Drained, Outcome::Failed { message }] {
             let summary = Summary::default();

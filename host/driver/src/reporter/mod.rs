@@ -248,9 +248,15 @@ impl Reporter {
     }
 
     /// When the drain will probably end is known.
-    pub(crate) fn on_end_times(&mut self, now: Time, played: EndTimes) {
+    pub(crate) fn on_end_times(&mut self, now: Time, request: &Request, played: EndTimes) {
         if let Some(estimate) = self.publisher.set_end_times(now, played) {
             self.sink.estimate(now, &estimate);
+            self.blocked.estimated(now, &estimate);
+            if let Some(event) = estimate.event(now, request) {
+                let key = (event.reason.clone(), event.note.clone());
+                self.node_events.record(now, key, event);
+                self.write_node_events(now, request);
+            }
         }
     }
 
@@ -319,7 +325,7 @@ impl Reporter {
             _ => return conditions_for(request, notice),
         };
         self.in_progress = true;
-        begins.then(|| conditions_of_started(request))
+        begins.then(|| conditions_of_started(request, None))
     }
 
     fn write(&self, entry: QueuedWrite) {
@@ -336,15 +342,16 @@ impl Reporter {
     /// The loop has turned: checks once a second what every pod waits for.
     pub(crate) fn on_turn(&mut self, now: Time, drain: &Drain) {
         if let Some(board) = &self.board {
-            board.turned(now, drain);
+            board.turned(now, drain, || self.publisher.estimate(now));
         }
         if now.since(self.looked) < LOOK_EVERY {
             return;
         }
         self.looked = now;
         let waiting = drain.waiting();
-        if let Some(meter) = &self.meter {
+        if let Some(meter) = &mut self.meter {
             meter.stands(drain.request().deadline, &waiting);
+            meter.estimates(self.publisher.estimate(now).map(|estimate| estimate.0));
         }
         let request = drain.request();
         self.write_node_events(now, request);

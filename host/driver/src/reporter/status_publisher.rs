@@ -143,7 +143,8 @@ impl StatusPublisher {
         self.estimate(now)
     }
 
-    fn estimate(&self, now: Time) -> Option<Estimate> {
+    /// When the drain will probably end, as far as is known now.
+    pub(crate) fn estimate(&self, now: Time) -> Option<Estimate> {
         self.end_times.as_ref()?.estimate(now).map(Estimate)
     }
 

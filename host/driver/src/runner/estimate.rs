@@ -44,7 +44,8 @@ impl EngineRunner {
     pub(super) fn end_estimate(&mut self, played: Option<EndTimes>) {
         self.estimate = None;
         if let Some(played) = played {
-            self.reporter.on_end_times(self.deps.clock.now(), played);
+            self.reporter
+                .on_end_times(self.deps.clock.now(), self.drain.request(), played);
         }
     }
 }

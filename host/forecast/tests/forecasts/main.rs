@@ -31,8 +31,8 @@ fn learned() -> Learned {
 #[test]
 fn pods_without_a_budget_end_side_by_side() {
     let forecast = Forecast::of(&situation(Vec::new()), &learned(), 50);
-    assert_eq!(forecast.quantile(0.5), Some(seconds(10)), "{forecast:#?}");
-    assert_eq!(forecast.quantile(0.9), Some(seconds(10)));
+    assert_eq!(forecast.quantile(5), Some(seconds(10)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(9), Some(seconds(10)));
     assert_eq!((forecast.drained.len(), forecast.basis.known_workloads), (50, 1));
 }
 
@@ -46,14 +46,14 @@ fn a_drain_takes_some_time_of_its_own() {
         });
     }
     let forecast = Forecast::of(&situation(Vec::new()), &learned, 50);
-    assert_eq!(forecast.quantile(0.5), Some(seconds(12)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), Some(seconds(12)), "{forecast:#?}");
 }
 
 #[test]
 fn a_budget_lets_one_pod_after_another_go() {
     let forecast = Forecast::of(&situation(vec![budget(1)]), &learned(), 50);
     // Twice thirty seconds until the replacement is ready, and the last pod's ten.
-    assert_eq!(forecast.quantile(0.5), Some(seconds(70)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), Some(seconds(70)), "{forecast:#?}");
     let history = forecast.typical.unwrap();
     let held = history.path.iter().filter(|part| {
         let reason = part.pod.as_ref().map(|(_, _, reason)| reason);
@@ -66,7 +66,7 @@ fn a_budget_lets_one_pod_after_another_go() {
 #[test]
 fn a_budget_that_never_opens_is_named_with_its_pods() {
     let forecast = Forecast::of(&situation(vec![budget(0)]), &learned(), 20);
-    assert_eq!(forecast.quantile(0.5), None, "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), None, "{forecast:#?}");
     assert_eq!(forecast.other_ends, BTreeMap::from([("no end".to_owned(), 20)]));
     let still_there: Vec<_> = forecast.still_there.iter().map(ToString::to_string).collect();
     assert_eq!(still_there, ["shop/web-1", "shop/web-2", "shop/web-3"]);
@@ -89,11 +89,7 @@ fn the_replacement_in_a_statefulset_waits_for_the_pods_end() {
     }
     let forecast = Forecast::of(&situation, &slow, 10);
     // Each ends after a minute, and half a minute later the next may go.
-    assert_eq!(
-        forecast.quantile(0.5),
-        Some(seconds(60 + 90 + 90)),
-        "{forecast:#?}"
-    );
+    assert_eq!(forecast.quantile(5), Some(seconds(60 + 90 + 90)), "{forecast:#?}");
 }
 
 #[test]
@@ -102,7 +98,7 @@ fn an_eviction_is_weighed_as_the_api_server_does_it() {
     let mut spared = situation(vec![budget(0)]);
     spared.pods.iter_mut().for_each(|pod| pod.ready = false);
     let forecast = Forecast::of(&spared, &learned(), 10);
-    assert_eq!(forecast.quantile(0.5), Some(seconds(10)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), Some(seconds(10)), "{forecast:#?}");
     // Not ready, and its budget has too few: the API server refuses, until another pod is healthy.
     spared.budgets[0].current_healthy = 2;
     let forecast = Forecast::of(&spared, &learned(), 10);
@@ -125,11 +121,7 @@ fn pods_that_were_terminating_before_come_back_to_their_budget() {
     });
     // Asked five seconds ago: its replacement is ready in twenty-five.
     let forecast = Forecast::of(&situation, &learned(), 10);
-    assert_eq!(
-        forecast.quantile(0.5),
-        Some(seconds(25 + 30 + 10)),
-        "{forecast:#?}"
-    );
+    assert_eq!(forecast.quantile(5), Some(seconds(25 + 30 + 10)), "{forecast:#?}");
 }
 
 #[test]
@@ -141,10 +133,7 @@ fn a_long_time_until_a_replacement_is_ready_is_not_the_end() {
     });
     let forecast = Forecast::of(&situation(vec![budget(1)]), &slow, 5);
     assert_eq!(forecast.drained.len(), 5, "{forecast:#?}");
-    assert!(
-        forecast.quantile(0.5) > Some(seconds(10 * 3_600)),
-        "{forecast:#?}"
-    );
+    assert!(forecast.quantile(5) > Some(seconds(10 * 3_600)), "{forecast:#?}");
 }
 
 #[test]
@@ -152,7 +141,7 @@ fn the_first_pod_leaves_after_the_notice() {
     let mut noticed = situation(Vec::new());
     noticed.request.settings.notify_before = seconds(3_600);
     let forecast = Forecast::of(&noticed, &learned(), 10);
-    assert_eq!(forecast.quantile(0.5), Some(seconds(3_610)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), Some(seconds(3_610)), "{forecast:#?}");
     // The driver's request has the hook.
     noticed.request.policies.push(PolicyInfo {
         name: "notify before".to_owned(),
@@ -179,7 +168,7 @@ fn few_times_say_little_and_times_that_were_cut_off_are_named() {
     }];
     let forecast = Forecast::of(&situation, &learned, 200);
     // The hook took a minute at least, and the pods ten seconds.
-    let [early, late] = [0.1, 0.9].map(|share| forecast.quantile(share).unwrap());
+    let [early, late] = [1, 9].map(|tenths| forecast.quantile(tenths).unwrap());
     assert!(early < seconds(75) && seconds(90) < late, "{forecast:#?}");
     let basis = &forecast.basis;
     assert_eq!((basis.known_workloads, basis.fewest_times), (0, 0));
@@ -238,7 +227,7 @@ fn a_pod_that_is_terminating_ends_in_its_grace_period_or_is_stuck() {
     };
     situation.pods[0].deletion = Some(deletion(BEGIN + seconds(5)));
     let forecast = Forecast::of(&situation, &learned(), 5);
-    assert_eq!(forecast.quantile(0.5), Some(seconds(10)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(5), Some(seconds(10)), "{forecast:#?}");
     situation.pods[0].deletion = Some(deletion(BEGIN - seconds(3_600)));
     let forecast = Forecast::of(&situation, &learned(), 5);
     assert_eq!(
@@ -277,7 +266,7 @@ fn hooks_take_the_time_that_they_took() {
         ..PolicyInfo::default()
     }];
     let forecast = Forecast::of(&with_hooks, &learned(), 10);
-    assert_eq!(forecast.quantile(0.9), Some(seconds(1_210)), "{forecast:#?}");
+    assert_eq!(forecast.quantile(9), Some(seconds(1_210)), "{forecast:#?}");
     let unknown = [("slurm".to_owned(), HookPhase::AfterDrain)];
     assert_eq!(forecast.basis.unknown_hooks, unknown);
 }
@@ -322,7 +311,7 @@ fn four_of_five_drains_end_between_p10_and_p90() {
     for _ in 0..100 {
         let (situation, learn) = random_cluster(&mut random);
         let forecast = Forecast::of(&situation, &learn(&mut random, 20), 100);
-        let range = forecast.quantile(0.1).unwrap()..=forecast.quantile(0.9).unwrap();
+        let range = forecast.quantile(1).unwrap()..=forecast.quantile(9).unwrap();
         let truth = learn(&mut random, 200);
         let ends = Forecast::of(&situation, &truth, 10).drained;
         all += ends.len();

@@ -160,3 +160,52 @@ fn requests_are_counted_by_kind_and_answer() {
     ];
     assert_eq!(shown(&metrics, "scupper_api_requests_total"), counted);
 }
+
+#[test]
+fn the_end_of_a_drain_is_compared_with_what_was_estimated_first() {
+    let metrics = Metrics::new();
+    let at = |seconds: u64| Time::from_millis(seconds * 1000);
+    let end = |outcome: Outcome, ended: u64| {
+        let mut meter = DrainMeter::begin(&metrics, &request(), MINUTE);
+        meter.estimates(Some([70, 80, 90].map(at)));
+        meter.estimates(Some([200, 200, 200].map(at)));
+        let summary = Summary {
+            started: MINUTE,
+            ended: at(ended),
+            ..Summary::default()
+        };
+        meter.notice(at(ended), &Notice::Finished { outcome, summary });
+    };
+    let cancelled = || Outcome::Cancelled {
+        reason: String::new(),
+    };
+    for ended in [65, 70, 90, 91] {
+        end(Outcome::Drained, ended);
+    }
+    end(cancelled(), 65);
+    end(cancelled(), 85);
+    end(cancelled(), 95);
+    let counted = ["{end=\"early\"} 1", "{end=\"late\"} 2", "{end=\"within\"} 2"];
+    assert_eq!(shown(&metrics, "scupper_drain_estimates_total"), counted);
+}
+
+#[test]
+fn the_estimate_is_shown_while_there_is_one() {
+    let metrics = Metrics::new();
+    let ends = "scupper_drain_estimated_end_timestamp_seconds";
+    let mut meter = DrainMeter::begin(&metrics, &request(), MINUTE);
+    assert_eq!(shown(&metrics, ends), Vec::<String>::new());
+    let at = [70, 80, 90].map(|seconds| Time::from_millis(seconds * 1000));
+    meter.estimates(Some(at));
+    let shown_then = [
+        "{quantile=\"0.1\"} 70.0",
+        "{quantile=\"0.5\"} 80.0",
+        "{quantile=\"0.9\"} 90.0",
+    ];
+    assert_eq!(shown(&metrics, ends), shown_then);
+    meter.estimates(None);
+    assert_eq!(shown(&metrics, ends), Vec::<String>::new());
+    meter.estimates(Some(at));
+    drop(meter);
+    assert_eq!(shown(&metrics, ends), Vec::<String>::new());
+}

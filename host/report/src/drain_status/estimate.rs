@@ -1,9 +1,16 @@
-//! When a drain will probably end, in the published status.
+//! When a drain will probably end, in the published status and in what is written about the node.
 
-use scupper_engine::{HumanDuration, Time};
+use std::time::Duration;
+
+use scupper_engine::{HumanDuration, Request, Time};
 use serde_json::{Value, json};
 
-use scupper_common::clock::rfc3339;
+use crate::conditions::NodeEvent;
+use crate::messages::one_line;
+use scupper_common::clock::{rfc3339, rfc3339_in_seconds};
+
+/// What ends sooner is over before somebody has read about it.
+const SOON: Duration = Duration::from_secs(10);
 
 /// When a drain will probably end: of ten drains like this one, one ends before the first of these, five before the second,
 /// and nine before the last.
@@ -22,6 +29,32 @@ impl Estimate {
             [_, None, Some(late)] => Some(format!("probably within {late}")),
             _ => None,
         }
+    }
+
+    /// `in about 12m00s`, where there is little room.
+    pub(crate) fn short_text(&self, now: Time) -> Option<String> {
+        let [_, likely, _] = self.0;
+        (likely > now).then(|| format!("in about {}", HumanDuration(likely.since(now))))
+    }
+
+    /// `at 2026-11-27T07:12:03Z (2026-11-27T07:11:40Z to 2026-11-27T07:14:00Z)`, for a text that stays as it is while time passes. `None`: so soon
+    /// that nobody needs to read it.
+    pub(crate) fn at_text(&self, now: Time) -> Option<String> {
+        let [early, likely, late] = self.0;
+        let is_worth_it = likely > now && likely.since(now) >= SOON;
+        is_worth_it.then(|| {
+            let [early, likely, late] = [early, likely, late].map(rfc3339_in_seconds);
+            format!("at {likely} ({early} to {late})")
+        })
+    }
+
+    /// The Event at the start of a drain that takes some time.
+    pub fn event(&self, now: Time, request: &Request) -> Option<NodeEvent> {
+        self.at_text(now).map(|at| NodeEvent {
+            warning: false,
+            reason: "DrainEstimated".to_owned(),
+            note: one_line(&format!("{} will probably end {at}", request.name)),
+        })
     }
 
     pub(crate) fn to_json(self) -> Value {

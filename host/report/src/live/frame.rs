@@ -56,15 +56,14 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
         .wave
         .as_ref()
         .map(|it| format!("wave {}/{} {}", it.number, it.of, one_line(&it.name)));
-    let spent = HumanDuration(Duration::from_secs(now.since(node.began).as_secs())).to_string();
-    let left = node.deadline.map(|deadline| time_left(deadline, now));
-    let time = [Some(spent.clone()), left.clone()].into_iter().flatten();
-    let time = Some(time.collect::<Vec<_>>().join(", "));
-    let short = Some(left.unwrap_or(spent));
+    let [estimated, roughly, time, short] = times(node, now).map(Some);
     let (name, phase_text) = (Some(name), Some(phase_text));
     let nothing = None;
     let choices = [
-        [&name, &phase_text, &barred, &waved, &time],
+        [&name, &phase_text, &barred, &waved, &estimated],
+        [&name, &phase_text, &barred, &wave, &estimated],
+        [&name, &phase_text, &gone, &wave, &estimated],
+        [&name, &phase_text, &gone, &wave, &roughly],
         [&name, &phase_text, &barred, &wave, &time],
         [&name, &phase_text, &gone, &wave, &time],
         [&name, &phase_text, &gone, &nothing, &time],
@@ -83,6 +82,24 @@ fn head(node: &NodeSnapshot, name: usize, columns: usize, now: Time) -> String {
         last = line;
     }
     last
+}
+
+/// How long it has taken and may still take: with the estimate, with a short one, with none, and in few characters.
+fn times(node: &NodeSnapshot, now: Time) -> [String; 4] {
+    let spent = HumanDuration(Duration::from_secs(now.since(node.began).as_secs())).to_string();
+    let left = node.deadline.map(|deadline| time_left(deadline, now));
+    let ends = |text: Option<String>| text.map(|text| format!("ends {text}"));
+    let joined = |ends: Option<String>| {
+        let parts = [Some(spent.clone()), ends, left.clone()].into_iter().flatten();
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let estimate = node.estimate.as_ref();
+    [
+        joined(ends(estimate.and_then(|estimate| estimate.text(now)))),
+        joined(ends(estimate.and_then(|estimate| estimate.short_text(now)))),
+        joined(None),
+        left.clone().unwrap_or_else(|| spent.clone()),
+    ]
 }
 
 fn time_left(deadline: Time, now: Time) -> String {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 
-use crate::drain_status::{HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text};
+use crate::drain_status::{
+    Estimate, HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text,
+};
 use crate::status::NodeStatus;
 
 /// Interval between two queries to the engine for the reasons of all pods.
@@ -21,6 +23,8 @@ pub(super) struct NodeSnapshot {
     pub(super) phase_text: String,
     pub(super) began: Time,
     pub(super) deadline: Option<Time>,
+    /// When it will probably end, if that is known.
+    pub(super) estimate: Option<Estimate>,
     /// Number of pods that are gone, and the number to be evicted in all. `None`: not known yet.
     pub(super) pods: Option<(usize, usize)>,
     pub(super) wave: Option<WaveStatus>,
@@ -82,7 +86,7 @@ impl NodeProgress {
     }
 
     /// Records that the engine's loop has run.
-    pub(super) fn turned(&mut self, now: Time, drain: &Drain) {
+    pub(super) fn turned(&mut self, now: Time, drain: &Drain, estimate: impl FnOnce() -> Option<Estimate>) {
         if let Source::Engine(looked, _) = &self.facts
             && now.since(*looked) < LOOK_EVERY
         {
@@ -109,6 +113,7 @@ impl NodeProgress {
             phase_text: drain.phase().text().to_owned(),
             began: self.began,
             deadline: drain.request().deadline,
+            estimate: estimate(),
             pods,
             wave: view.wave.filter(|_| drain.phase() == Phase::Evicting),
             waits_for,
@@ -139,6 +144,7 @@ impl NodeProgress {
             phase_text,
             began: self.began,
             deadline: None,
+            estimate: None,
             pods: None,
             wave: None,
             waits_for: Vec::new(),
@@ -177,6 +183,7 @@ impl NodeProgress {
         }));
         NodeSnapshot {
             deadline: mark.deadline.or_else(|| found.and_then(LifecycleEvent::deadline)),
+            estimate: view.and_then(|view| view.estimate),
             pods,
             wave: view
                 .and_then(|view| view.wave.clone())

@@ -7,7 +7,7 @@ use scupper_engine::{Drain, Notice, Time, Uid};
 
 use super::frame;
 use super::node_progress::{NodeProgress, NodeSnapshot};
-use crate::NodeStatus;
+use crate::{Estimate, NodeStatus};
 use scupper_screen::Size;
 
 /// The nodes of one command.
@@ -38,9 +38,11 @@ impl ProgressBoard {
         self.with(node, |progress| progress.notice(now, notice));
     }
 
-    /// Records that the engine's loop has run.
-    pub fn turned(&self, now: Time, drain: &Drain) {
-        self.with(&drain.request().node, |progress| progress.turned(now, drain));
+    /// Records that the engine's loop has run. `estimate`: when the drain will probably end, if that is known.
+    pub fn turned(&self, now: Time, drain: &Drain, estimate: impl FnOnce() -> Option<Estimate>) {
+        self.with(&drain.request().node, |progress| {
+            progress.turned(now, drain, estimate)
+        });
     }
 
     /// Records new state from the API server for a node that another process drains for this LifecycleEvent.

@@ -15,7 +15,7 @@ use super::super::{
     conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
-use super::samples::{NOW, ago, endings, outcomes, pods, raising_plan, reasons, story, waiting};
+use super::samples::{NOW, ago, endings, estimate, outcomes, pods, raising_plan, reasons, story, waiting};
 use crate::messages::needs_no_report;
 use crate::tone_of;
 use scupper_screen::{Size, Tone};
@@ -216,13 +216,34 @@ fn event_words(event: &NodeEvent) -> String {
     format!("  {kind} {}: {}\n", event.reason, event.note)
 }
 
+/// What is written when the end of a drain is known.
+fn estimated() -> String {
+    let (mut blocked, request) = (BlockedCondition::default(), request());
+    let [in_progress, _] = conditions_of_started(&request, None).try_into().unwrap();
+    blocked.observe(&with(
+        in_progress.kind,
+        in_progress.status,
+        &in_progress.reason,
+        &in_progress.message,
+    ));
+    blocked.estimated(NOW, &estimate());
+    let conditions = blocked.due(NOW, &request, Phase::Evicting, &[]).unwrap();
+    let event = estimate().event(NOW, &request).unwrap();
+    format!(
+        "its end is estimated\n{}{}",
+        change_words(&conditions),
+        event_words(&event)
+    )
+}
+
 /// The conditions and Events of each notice; most notices write nothing.
 #[test]
 fn conditions_and_events_of_notices() {
     let mut text = format!(
         "a drain begins\n{}",
-        change_words(&conditions_of_started(&request()))
+        change_words(&conditions_of_started(&request(), None))
     );
+    text.push_str(&estimated());
     for (what, request) in [("drain", request()), ("uncordon", uncordon())] {
         for notice in [story(), endings()].concat() {
             let conditions = conditions_for(&request, &notice).map(|it| change_words(&it));

@@ -8,7 +8,7 @@ use scupper_engine::{HookPhase, Intent, Notice, Outcome, Phase, Request, Subject
 
 use super::super::fixture::request;
 use super::accepted;
-use super::samples::{NOW, ago, endings, outcomes, summaries, surge_steps, waiting};
+use super::samples::{NOW, ago, endings, estimate, outcomes, summaries, surge_steps, waiting};
 use scupper_metrics::{DrainMeter, Metrics, PolicyCall, PolicyVersion};
 
 fn version<'a>(version: &'a str, digest: &'a str) -> PolicyVersion<'a> {
@@ -94,6 +94,7 @@ fn drains(metrics: &Metrics) -> DrainMeter {
         under_way.notice(NOW, &step);
     }
     under_way.stands(Some(NOW), &waiting());
+    under_way.estimates(Some(estimate().0));
     under_way
 }
 

@@ -137,11 +137,11 @@ pub(crate) fn in_short(planned: &Planned, learned: &Learned) -> Option<String> {
 /// The same for programs.
 pub(crate) fn in_numbers(planned: &Planned, learned: &Learned) -> Option<Value> {
     let forecast = in_passing(planned, learned)?;
-    let seconds = |share: f64| forecast.quantile(share).map(|took| took.as_secs_f64());
+    let seconds = |tenths: usize| forecast.quantile(tenths).map(|took| took.as_secs_f64());
     let basis = &forecast.basis;
     Some(json!({
-        "p50Seconds": seconds(0.5),
-        "p90Seconds": seconds(0.9),
+        "p50Seconds": seconds(5),
+        "p90Seconds": seconds(9),
         "recordings": basis.recordings,
         "knownWorkloads": basis.known_workloads,
         "unknownWorkloads": basis.unknown_workloads.len(),
@@ -188,7 +188,7 @@ fn document(foreseen: &Foreseen) -> Value {
         Ok(forecast) => forecast,
         Err(why) => return json!({"node": foreseen.node, "refused": why}),
     };
-    let seconds = |share: f64| forecast.quantile(share).map(|took| took.as_secs_f64());
+    let seconds = |tenths: usize| forecast.quantile(tenths).map(|took| took.as_secs_f64());
     let basis = &forecast.basis;
     let waits = forecast.typical.as_ref().map(recordings::waits_of);
     let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
@@ -200,9 +200,9 @@ fn document(foreseen: &Foreseen) -> Value {
         "plays": forecast.plays,
         "drained": forecast.drained.len(),
         "otherEnds": forecast.other_ends,
-        "p10Seconds": seconds(0.1),
-        "p50Seconds": seconds(0.5),
-        "p90Seconds": seconds(0.9),
+        "p10Seconds": seconds(1),
+        "p50Seconds": seconds(5),
+        "p90Seconds": seconds(9),
         "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
         "stillThere": forecast.still_there.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),

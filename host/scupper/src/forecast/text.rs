@@ -72,7 +72,7 @@ pub(super) fn in_short(forecast: &Forecast) -> String {
         ref unknown_workloads,
         ..
     } = forecast.basis;
-    let end = match forecast.quantile(0.5) {
+    let end = match forecast.quantile(5) {
         Some(_) => end(forecast),
         None => {
             let most = forecast.other_ends.iter().max_by_key(|(_, times)| **times);
@@ -106,12 +106,10 @@ fn line(name: &str, text: &str) -> String {
 
 /// `p50 1m30s, p90 2m10s`, `p50 1m30s; 30 of 200 plays end with DeadlineExceeded`
 fn end(forecast: &Forecast) -> String {
-    let quantiles = [(0.5, "p50"), (0.9, "p90")]
-        .into_iter()
-        .filter_map(|(share, name)| {
-            let took = forecast.quantile(share)?;
-            Some(format!("{name} {}", HumanDuration(took)))
-        });
+    let quantiles = [(5, "p50"), (9, "p90")].into_iter().filter_map(|(tenths, name)| {
+        let took = forecast.quantile(tenths)?;
+        Some(format!("{name} {}", HumanDuration(took)))
+    });
     let quantiles: Vec<_> = quantiles.collect();
     let others = forecast.other_ends.iter().map(|(end, times)| {
         let of = format!("{times} of {}", count(forecast.plays, "play"));

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::guests::guest;
-use crate::kubelet_node::{Agent, asks};
+use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::Rig;
 use crate::schema::Schema;
 
@@ -86,7 +86,7 @@ fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &[&str]) {
     schema.is_seen();
 }
 
-/// The line of a drain that tells when it will end, because such a one is recorded.
+/// The line of a drain that tells when it will end, because such a one is recorded. An Event tells it as well.
 fn estimate() -> Value {
     let rig = Rig::new();
     let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
@@ -103,6 +103,11 @@ fn estimate() -> Value {
     let mut known = rig.start(&[&drain[..], &["--notify-before", "1h", "--timeout", "5h"]].concat());
     known.prints(r#""kind":"estimate""#);
     let line = objects(&known.stdout()).into_iter().find(is_estimate).unwrap();
+    let is_told = || {
+        let mut events = rig.objects("events.events.k8s.io").into_iter();
+        events.any(|event| event["reason"] == "DrainEstimated" && event["regarding"]["name"] == "worker-1")
+    };
+    until("an Event tells when the drain will end", is_told);
     known.kill();
     let [early, likely, late] = ["early", "likely", "late"].map(|end| line["estimate"][end].as_str());
     // RFC 3339, all in one zone.

@@ -3,7 +3,7 @@
 use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
 
 use super::*;
-use crate::drain_status::{HookStatus, WaveStatus};
+use crate::drain_status::{Estimate, HookStatus, WaveStatus};
 use crate::fixture::pod;
 use crate::live::node_progress::WaitsFor;
 
@@ -15,6 +15,7 @@ fn node(name: &str, waits_for: Vec<WaitsFor>) -> NodeSnapshot {
         phase_text: "evicting".to_owned(),
         began: Time::from_millis(928_400),
         deadline: Some(Time::from_millis(1_288_000)),
+        estimate: None,
         pods: Some((3, 8)),
         wave: Some(WaveStatus {
             name: "web".into(),
@@ -250,4 +251,22 @@ fn nothing_exceeds_the_screen_whatever_others_wrote() {
             }
         }
     }
+}
+
+#[test]
+fn an_estimate_is_shown_where_there_is_room() {
+    let at = |seconds: u64| NOW + Duration::from_secs(seconds);
+    let node = NodeSnapshot {
+        estimate: Some(Estimate([30, 90, 300].map(at))),
+        ..node("worker-1", Vec::new())
+    };
+    let shown = |columns| lines(std::slice::from_ref(&node), (0, 1), room(columns, 24), NOW);
+    let all = [130, 100, 80, 60].map(shown).concat();
+    let expected = [
+        "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, ends probably in 1m30s (30s to 5m00s), 4m48s left",
+        "worker-1  evicting  3/8 gone  wave 1/2  1m11s, ends probably in 1m30s (30s to 5m00s), 4m48s left",
+        "worker-1  evicting  3/8 gone  wave 1/2  1m11s, ends in about 1m30s, 4m48s left",
+        "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
+    ];
+    assert_eq!(all, expected);
 }
