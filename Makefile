@@ -17,10 +17,10 @@ say = @printf '\n== %s\n' "$(1)"
 help: ## List the targets.
 	@awk -F': .*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-34s %s\n", $$1 ($$1 == "drain" || $$1 == "maintenance-complete" ? " NODE=<node>" : ""), $$2}' $(MAKEFILE_LIST)
 
-# The programs of a demo, in a profile that builds quickly, and the policies that it shows.
+# The programs of a demo, in a profile that builds quickly, and the policies that it shows (1); what else it runs (2).
 define demo_programs
 	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked --profile demo -p scupper-dev -p xtask
+	cargo build --locked --profile demo -p scupper-dev -p xtask $(addprefix -p ,$(2))
 	$(call say,building policies: $(1))
 	"$(CARGO_TARGET_DIR)/demo/xtask" policies $(foreach policy,$(1),--policy $(policy)) --out "$(POLICIES)"
 endef
@@ -45,10 +45,9 @@ demo-nvsentinel: tools ## Drain one GPU, then its node, as NVSentinel requests. 
 
 .PHONY: demo-forecast
 demo-forecast: tools ## Watch a drain be forecast, carried out and explained. Needs no Kubernetes.
-	$(call say,building scupper (the first time takes some minutes: it includes a WebAssembly runtime))
-	cargo build --locked --profile demo -p scupper-dev -p scupper
-	$(call say,a forecast and two drains)
-	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --forecast
+	$(call demo_programs,announce priority,scupper)
+	$(call say,a forecast$(comma) two drains and another policy)
+	"$(CARGO_TARGET_DIR)/demo/scupper-dev" demo --forecast "$(POLICIES)" --page "$(CARGO_TARGET_DIR)/demo/report.html"
 
 .PHONY: demo-slurm
 demo-slurm: tools ## Watch a drain through a real Slurm with real jobs. Needs root, no Kubernetes.

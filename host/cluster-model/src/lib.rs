@@ -32,6 +32,17 @@ pub enum Replaced {
     Never,
 }
 
+impl Replaced {
+    /// As the controller of this pod does it, which may wait for its end.
+    pub const fn by_controller(pod: &Pod, waits_for_end: bool, after: Duration) -> Self {
+        match &pod.controller {
+            Some(_) if waits_for_end => Self::AfterEnd(after),
+            Some(_) => Self::AfterRequest(after),
+            None => Self::Never,
+        }
+    }
+}
+
 impl PodTimes {
     /// It ends after this time or, where that is not known, after a second; a second later it is replaced.
     pub fn ends_after(known: Option<Duration>) -> Self {

@@ -230,11 +230,7 @@ impl<'a> Run<'a> {
             let times = PodTimes {
                 ends_after: draw(*ends).unwrap_or_default(),
                 replaced: replaced.and_then(&mut draw).map_or(Replaced::Never, |after| {
-                    match &pod.controller {
-                        Some(_) if waits_for_end(pod) => Replaced::AfterEnd(after),
-                        Some(_) => Replaced::AfterRequest(after),
-                        None => Replaced::Never,
-                    }
+                    Replaced::by_controller(pod, waits_for_end(pod), after)
                 }),
             };
             model.add_pod(pod.clone(), times);

@@ -1,13 +1,13 @@
 //! A recorded drain as a cluster in memory: what its node was like before the drain changed anything, and how long each pod
-//! took to end.
+//! took to end and to be ready elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_api::facts::{FactObject, Peer};
-use scupper_cluster_model::PodTimes;
+use scupper_cluster_model::{PodTimes, Replaced};
 use scupper_engine::{Budget, Event, Intent, Node, Pod, Settings, Time, Uid};
-use scupper_recording::{Input, ObservedTimes, Recording, Turn};
+use scupper_recording::{Input, ObservedTimes, Recording, Turn, waits_for_end};
 use thiserror::Error;
 
 use super::fact_objects::FactObjects;
@@ -26,6 +26,8 @@ pub(crate) struct RecordedCluster {
     pods: BTreeMap<Uid, Pod>,
     budgets: BTreeMap<(String, String), Budget>,
     ends_after: BTreeMap<Uid, Duration>,
+    /// How long a replacement took in the middle, by budget.
+    replaced_after: BTreeMap<(String, String), Duration>,
     /// What policies had learned when they first asked.
     facts: FactObjects,
     peers: Vec<Peer>,
@@ -75,6 +77,7 @@ impl RecordedCluster {
             pods,
             budgets,
             ends_after: endings.map(|(pod, took)| (pod.id.uid, took)).collect(),
+            replaced_after: medians(times.replacements),
             facts,
             peers,
         })
@@ -85,13 +88,21 @@ impl RecordedCluster {
         self.pods.values()
     }
 
+    /// How long the replacement of this pod took, by what its budget saw.
+    fn replaced_after(&self, pod: &Pod) -> Option<Duration> {
+        let budget = self.budgets.values().find(|budget| budget.selects(pod))?;
+        let name = (budget.namespace.clone(), budget.name.clone());
+        self.replaced_after.get(&name).copied()
+    }
+
     pub(super) fn cluster(&self) -> MemoryCluster {
         let mut cluster = MemoryCluster::new(self.start, self.node.clone());
         for (uid, pod) in &self.pods {
-            cluster.model.add_pod(
-                pod.clone(),
-                PodTimes::ends_after(self.ends_after.get(uid).copied()),
-            );
+            let mut times = PodTimes::ends_after(self.ends_after.get(uid).copied());
+            if let Some(after) = self.replaced_after(pod) {
+                times.replaced = Replaced::by_controller(pod, waits_for_end(pod), after);
+            }
+            cluster.model.add_pod(pod.clone(), times);
         }
         for budget in self.budgets.values() {
             cluster.model.set_budget(budget.clone());
@@ -100,6 +111,22 @@ impl RecordedCluster {
         cluster.peers = self.peers.clone();
         cluster
     }
+}
+
+/// The time in the middle of each budget's.
+fn medians(times: Vec<((String, String), Duration)>) -> BTreeMap<(String, String), Duration> {
+    let mut by_budget: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (budget, took) in times {
+        by_budget.entry(budget).or_default().push(took);
+    }
+    let median = |mut times: Vec<Duration>| {
+        times.sort();
+        times.get(times.len() / 2).copied()
+    };
+    let medians = by_budget.into_iter();
+    medians
+        .filter_map(|(budget, times)| Some((budget, median(times)?)))
+        .collect()
 }
 
 /// What the engine was told until it first acted.
@@ -172,4 +199,21 @@ fn facts(recording: &Recording) -> (FactObjects, Vec<Peer>) {
         }
     }
     (facts, peers.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_budget_has_the_time_in_its_middle() {
+        let budget = |name: &str| ("shop".to_owned(), name.to_owned());
+        let seconds = Duration::from_secs;
+        let times = [("cart", 5), ("web", 2), ("cart", 90), ("cart", 4)];
+        let medians = medians(times.map(|(name, took)| (budget(name), seconds(took))).into());
+        assert_eq!(
+            medians.into_iter().collect::<Vec<_>>(),
+            [(budget("cart"), seconds(5)), (budget("web"), seconds(2))]
+        );
+    }
 }

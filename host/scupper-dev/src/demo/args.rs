@@ -32,7 +32,16 @@ pub(crate) struct DemoArgs {
     /// DrainRequests of NVSentinel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["slurm", "openstack"])]
     pub nvsentinel: Option<PathBuf>,
-    /// Forecast a drain, drain, and compare
-    #[arg(long, conflicts_with_all = ["slurm", "openstack", "nvsentinel"])]
-    pub forecast: bool,
+    /// Directory with announce.wasm and priority.wasm; forecast drains, drain, compare, and try another policy on what was
+    /// recorded
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["slurm", "openstack", "nvsentinel"],
+        requires = "page"
+    )]
+    pub forecast: Option<PathBuf>,
+    /// Where the page of the report goes
+    #[arg(long, value_name = "FILE", requires = "forecast")]
+    pub page: Option<PathBuf>,
 }

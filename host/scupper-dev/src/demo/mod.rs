@@ -48,9 +48,11 @@ pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -
             Some(testbed) => real_slurm::run(policy, testbed, output).await,
             None => simulated_slurm(policy, output).await,
         },
-        (None, None, None) if args.forecast => foresight::run(output).await,
-        // The command line requires one of them.
-        (None, None, None) => Ok(()),
+        (None, None, None) => match (&args.forecast, &args.page) {
+            (Some(policies), Some(page)) => foresight::run(policies, page, output).await,
+            // The command line requires one of them.
+            _ => Ok(()),
+        },
     };
     match played {
         Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),

@@ -1,16 +1,27 @@
 //! The output of `make demo-forecast`.
 
-use crate::play;
+use crate::{built, play};
 
 #[test]
 fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
-    let text = play(&["--forecast"]);
-    let (unknown, after) = text.split_once("\nTwo things stand in the way").unwrap();
+    let policies = built(&["announce", "priority"]);
+    let policies = policies.parent().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let text = play(&[
+        "--forecast",
+        policies.to_str().unwrap(),
+        "--page",
+        page.to_str().unwrap(),
+    ]);
+    let (unknown, after) = text.split_once("\nWhat only people can put right").unwrap();
     for named in [
         "  stays    db/ledger-1: still there in every play\n",
+        "  shared   budget shop/cart also counts pods of worker-2: drained together, they wait for each other\n",
         "  known    nothing: no recorded drain was read\n",
         "  assumed  budget db/ledger: allows no eviction now, and only this drain changes that\n",
         "  assumed  reports/monthly-1: finalizers are removed at once\n",
+        "  limit    1m00s holds in 0 % of the plays\n  waits    of 1m00s: 1m00s before-drain hook of policy notify before\n",
     ] {
         assert!(unknown.contains(named), "{named}: {text}");
     }
@@ -19,9 +30,22 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
     for told in [
         "  end      p50 ",
         "  known    how long pods of 4 workloads take to end, each seen 1 time or more, from 1 recorded drain\n",
+        "  ends     probably in ",
         "$ scupper report recordings/worker-2.",
+        "# Policy announce: 2 of 2 recorded drains would go differently\n",
+        "evict, wave 2 priority 1000 and above",
     ] {
         assert!(known.contains(told), "{told}: {text}");
     }
     assert!(!known.contains("  stays  "), "{text}");
+    // Budgets are played with the times that were recorded.
+    let (_, ends) = known.rsplit_once("Recorded: Drained after ").unwrap();
+    let (recorded, played) = ends
+        .split_once(". Played with announce.wasm: Drained after ")
+        .unwrap();
+    let seconds = |text: &str| text.split('s').next().unwrap().parse::<f64>().unwrap();
+    let apart = (seconds(recorded) - seconds(played)).abs();
+    assert!(apart <= 2.0, "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Drain of worker-2: Drained after "), "{page}");
 }
