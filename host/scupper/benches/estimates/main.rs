@@ -1,5 +1,6 @@
-//! How often a drain on a real API server ends in the time that was forecast: workloads whose pods end and are ready each
-//! after times of their own move from node to node, and every drain is recorded for the next forecast.
+//! How often a drain on a real API server ends in the time that was forecast. The cluster is drawn: replicas, owners,
+//! budgets, grace periods, and how long pods take to end and to be ready; each pod then takes a time of its own. They move
+//! from node to node, and every drain is recorded for the next forecast.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -16,22 +17,71 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use fastrand::Rng;
+use serde_json::{Value, json};
 use testbed::Testbed;
 
-/// The owner's kind, how many pods, the seconds in which one ends and in which one is ready, and how many must be healthy.
-const WORKLOADS: [(&str, &str, &str, &str, Option<&str>); 7] = [
-    ("statefulset", "3", "2.1", "1.4", Some("2")),
-    ("deployment", "4", "5.6", "2.2", Some("3")),
-    ("deployment", "1", "0.6", "2.1", None),
-    ("deployment", "2", "1.3", "4.0", Some("1")),
-    ("statefulset", "2", "3.0", "3.1", Some("1")),
-    ("deployment", "4", "8.2", "1.0", None),
-    ("deployment", "3", "0.9", "6.3", Some("2")),
-];
-const DRAINS: usize = 30;
+const WORKLOADS: usize = 8;
+const NODES: usize = 3;
+const DRAINS: usize = 50;
 /// So many drains teach the forecasts before these are counted.
-const LEARN: usize = 10;
+const LEARN: usize = 20;
+/// The cluster and all times are drawn from this.
+const SEED: u64 = 26;
+
+/// A workload of the cluster.
+struct Workload {
+    name: String,
+    kind: &'static str,
+    pods: usize,
+    /// How many must be healthy.
+    minimum: Option<usize>,
+    /// In seconds: what a pod takes to end, in the middle, and to be ready; after its grace period it is killed.
+    ends: f64,
+    ready: f64,
+    grace: u64,
+}
+
+impl Workload {
+    fn draw(random: &mut Rng, number: usize) -> Self {
+        let pods = random.usize(1..=4);
+        Self {
+            name: format!("w{number}"),
+            kind: ["deployment", "statefulset"][random.usize(0..2)],
+            pods,
+            minimum: (pods > 1 && random.bool()).then(|| pods - 1),
+            ends: 0.5 * 16f64.powf(random.f64()),
+            ready: 1.0 + 5.0 * random.f64(),
+            grace: [10, 30][random.usize(0..2)],
+        }
+    }
+
+    fn make(&self, testbed: &Testbed, node: &str) {
+        let [pods, grace] = [self.pods as u64, self.grace].map(|number| number.to_string());
+        let [ends, ready] = [self.ends, self.ready].map(|seconds| format!("{seconds:.1}"));
+        let mut options = vec![
+            "--node",
+            node,
+            "--count",
+            &pods,
+            "--owner",
+            self.kind,
+            "--namespace",
+            "lab",
+            "--name",
+            &self.name,
+            "--takes",
+            &ends,
+            "--ready",
+            &ready,
+            "--grace",
+            &grace,
+        ];
+        let minimum = self.minimum.map(|least| least.to_string());
+        options.extend(minimum.iter().flat_map(|least| ["--pdb", least.as_str()]));
+        testbed.make_pods(&options);
+    }
+}
 
 fn main() {
     // `cargo test --benches` only checks that it starts.
@@ -42,35 +92,25 @@ fn main() {
     let recordings = tempfile::tempdir().unwrap();
     testbed.kubectl(&["create", "namespace", "scupper"]);
     testbed.kubectl(&["create", "namespace", "lab"]);
-    for (number, (kind, pods, takes, ready, budget)) in WORKLOADS.into_iter().enumerate() {
-        let (name, node) = (format!("w{number}"), format!("node-{}", number % 3));
-        let mut options = vec![
-            "--node",
-            &node,
-            "--count",
-            pods,
-            "--owner",
-            kind,
-            "--namespace",
-            "lab",
-            "--name",
-            &name,
-            "--takes",
-            takes,
-            "--ready",
-            ready,
-        ];
-        options.extend(budget.iter().flat_map(|least| ["--pdb", least]));
-        testbed.make_pods(&options);
+    let mut random = Rng::with_seed(SEED);
+    let workloads: Vec<_> = (0..WORKLOADS)
+        .map(|number| Workload::draw(&mut random, number))
+        .collect();
+    for (number, workload) in workloads.iter().enumerate() {
+        workload.make(&testbed, &format!("node-{}", number % NODES));
     }
-    println!("a real API server {}, {DRAINS} drains\n", testbed.version());
+    println!(
+        "a real API server {}, {WORKLOADS} workloads of seed {SEED}, {DRAINS} drains\n",
+        testbed.version()
+    );
     println!(
         "{:>4} {:>8} {:>8} {:>8} {:>8}",
         "pods", "p10", "p50", "p90", "took"
     );
     let mut inside = 0;
     for number in 0..DRAINS {
-        let (node, pods) = fullest(&testbed);
+        let node = fullest(&testbed);
+        let pods = vary(&testbed, &node, &workloads, &mut random);
         let recordings = format!("{}/", recordings.path().to_str().unwrap());
         let forecast = scupper(&testbed, &["forecast", &node, "--recordings", &recordings]);
         let drained = scupper(&testbed, &["drain", &node, "--local", "--record", &recordings]);
@@ -91,8 +131,28 @@ fn main() {
     );
 }
 
-/// The node with the most pods once all are ready, and how many it has.
-fn fullest(testbed: &Testbed) -> (String, usize) {
+/// Gives each pod of the node another time to end, and returns how many these are. Most differ by less than a half.
+fn vary(testbed: &Testbed, node: &str, workloads: &[Workload], random: &mut Rng) -> usize {
+    let pods = testbed.get(&format!(
+        "/api/v1/namespaces/lab/pods?fieldSelector=spec.nodeName%3D{node}"
+    ));
+    let pods = pods["items"].as_array().unwrap();
+    for pod in pods {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        let workload = workloads
+            .iter()
+            .find(|workload| name.starts_with(&format!("{}-", workload.name)));
+        // The sum of many is nearly normal.
+        let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let takes = workload.unwrap().ends * (0.35 * normal).exp();
+        let takes = json!({"metadata": {"annotations": {"testbed/takes": format!("{takes:.2}")}}});
+        testbed.patch(&format!("/api/v1/namespaces/lab/pods/{name}"), &takes);
+    }
+    pods.len()
+}
+
+/// The node with the most pods once all are ready.
+fn fullest(testbed: &Testbed) -> String {
     loop {
         thread::sleep(Duration::from_secs(1));
         let pods = testbed.get("/api/v1/namespaces/lab/pods");
@@ -106,8 +166,8 @@ fn fullest(testbed: &Testbed) -> (String, usize) {
                 .entry(pod["spec"]["nodeName"].as_str().unwrap())
                 .or_default() += 1;
         }
-        let (node, pods) = nodes.into_iter().max_by_key(|(_, pods)| *pods).unwrap();
-        return (node.to_owned(), pods);
+        let (node, _) = nodes.into_iter().max_by_key(|(_, pods)| *pods).unwrap();
+        return node.to_owned();
     }
 }
 
