@@ -22,7 +22,7 @@ const KEPT: usize = 200;
 /// A shorter time counts as this: of nothing there is no logarithm.
 const LEAST: Duration = Duration::from_millis(1);
 /// Fewer times than these say little about how much times differ.
-const MANY: usize = 5;
+pub(crate) const MANY: usize = 5;
 /// How much fewer times differ at least, as the standard deviation of their logarithms: two of three are within a third.
 const FEW_DIFFER: f64 = 0.3;
 /// The width of the kernel by Silverman's rule of thumb, for one standard deviation and one time.

@@ -13,6 +13,7 @@ mod basis;
 mod end_times;
 mod learned;
 mod play;
+mod savings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -20,11 +21,12 @@ use std::thread;
 use std::time::Duration;
 
 use scupper_engine::{Budget, Node, Plan, Pod, PodRef, Request, Time, Uid};
-use scupper_recording::DrainHistory;
+use scupper_recording::{DrainHistory, Recording};
 
 pub use basis::{Basis, NotPlayed};
 pub use end_times::EndTimes;
 pub use learned::{Learned, READY_WITHIN, Workload};
+pub use savings::{Change, Saving, savings};
 
 use play::{Play, Played};
 
@@ -116,7 +118,9 @@ impl Forecast {
                 .collect(),
             other_ends,
             still_there: still_there(situation, &all),
-            typical: middle.and_then(|seed| play.history(seed as u64)),
+            typical: middle
+                .and_then(|seed| play.recording(seed as u64))
+                .and_then(|recording| DrainHistory::of(&recording).ok()),
             basis: Basis::of(situation, learned),
         }
     }
@@ -130,6 +134,11 @@ impl Forecast {
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.
 pub(crate) fn place(of: usize, tenths: usize) -> usize {
     (of * tenths).div_ceil(10).max(1) - 1
+}
+
+/// One play, as if it had been a drain that was recorded.
+pub fn recorded_play(situation: &Situation, learned: &Learned, seed: u64) -> Option<Recording> {
+    Play::of(situation, learned).recording(seed)
 }
 
 /// Plays on all cores, each play with its seed.

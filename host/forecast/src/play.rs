@@ -10,7 +10,7 @@ use scupper_engine::{
     Answer, Budget, Command, Deletion, Drain, Event, HookPhase, HookStep, Notice, Outcome, PlanAnswer, Pod,
     PolicyInfo, Request, StepOutcome, Task, Time, Uid, whole_millis,
 };
-use scupper_recording::{DrainHistory, FORMAT, Header, Input, Recording, Turn, waits_for_end};
+use scupper_recording::{End, FORMAT, Header, Input, Recording, Turn, waits_for_end};
 
 use crate::basis::{NOTICE, hooks, leaving};
 use crate::learned::{Learned, READY_WITHIN, Times, Workload};
@@ -129,11 +129,16 @@ impl<'a> Play<'a> {
         run.played()
     }
 
-    /// What the drain of this seed waited for.
-    pub(crate) fn history(&self, seed: u64) -> Option<DrainHistory> {
+    /// The drain of this seed, as if it had been recorded. `None`: no turns are kept.
+    pub(crate) fn recording(&self, seed: u64) -> Option<Recording> {
         let mut run = Run::begin(self, seed);
         run.go();
-        let recording = Recording {
+        let end = run.outcome.as_ref().map(|outcome| End {
+            at: run.model.now,
+            outcome: outcome.name().to_owned(),
+            text: outcome.to_string(),
+        });
+        Some(Recording {
             header: Header {
                 format: FORMAT,
                 program: String::new(),
@@ -145,10 +150,9 @@ impl<'a> Play<'a> {
             },
             turns: run.turns.take()?,
             facts: Vec::new(),
-            end: None,
+            end,
             cut: None,
-        };
-        DrainHistory::of(&recording).ok()
+        })
     }
 }
 

@@ -11,12 +11,14 @@
 //! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
+//! * `beginning`: what the drain saw before it did anything.
 //! * `history`: what each pod waited for, and what the drain as a whole did.
 //! * `times`: how long pods, their replacements and hooks took.
 //!
 //! It must not know the API server, policies' code, or who drains.
 #![deny(missing_docs)]
 
+mod beginning;
 mod directory;
 mod facts;
 mod history;
@@ -27,6 +29,7 @@ mod replay;
 mod times;
 mod writer;
 
+pub use beginning::Beginning;
 pub use directory::{Directory, Entry, Limits, ListError, RecordingTarget};
 pub use facts::FactLog;
 pub use history::{DrainHistory, Part, PodHistory, Wait};

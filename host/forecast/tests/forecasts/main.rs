@@ -3,6 +3,7 @@
 
 mod certain;
 mod cluster;
+mod saving;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

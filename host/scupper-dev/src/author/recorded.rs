@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scupper_api::facts::{FactObject, Peer};
 use scupper_cluster_model::{PodTimes, Replaced};
-use scupper_engine::{Budget, Event, Intent, Node, Pod, Settings, Time, Uid};
-use scupper_recording::{Input, ObservedTimes, Recording, Turn, waits_for_end};
+use scupper_engine::{Intent, Pod, Settings, Time, Uid};
+use scupper_recording::{Beginning, ObservedTimes, Recording, waits_for_end};
 use thiserror::Error;
 
 use super::fact_objects::FactObjects;
@@ -22,9 +22,7 @@ pub(crate) struct RecordedCluster {
     pub limit: Option<Duration>,
     /// Its settings.
     pub settings: Settings,
-    node: Node,
-    pods: BTreeMap<Uid, Pod>,
-    budgets: BTreeMap<(String, String), Budget>,
+    beginning: Beginning,
     ends_after: BTreeMap<Uid, Duration>,
     /// How long a replacement took in the middle, by budget.
     replaced_after: BTreeMap<(String, String), Duration>,
@@ -56,16 +54,7 @@ impl RecordedCluster {
         if header.checkpoint.is_some() {
             return Err(NotPlayable::Continues);
         }
-        let mut seen = Seen::default();
-        for turn in &recording.turns {
-            seen.turn(turn);
-            if seen.is_complete() && !turn.commands.is_empty() {
-                break;
-            }
-        }
-        let (Some(node), Some(pods), Some(budgets)) = (seen.node, seen.pods, seen.budgets) else {
-            return Err(NotPlayable::TooShort);
-        };
+        let beginning = Beginning::of(recording).ok_or(NotPlayable::TooShort)?;
         let (facts, peers) = facts(recording);
         let times = ObservedTimes::of(recording);
         let endings = times.endings.into_iter().chain(times.cut_endings);
@@ -73,9 +62,7 @@ impl RecordedCluster {
             start: header.at,
             limit: header.request.deadline.map(|deadline| deadline.since(header.at)),
             settings: header.request.settings.clone(),
-            node,
-            pods,
-            budgets,
+            beginning,
             ends_after: endings.map(|(pod, took)| (pod.id.uid, took)).collect(),
             replaced_after: medians(times.replacements),
             facts,
@@ -85,26 +72,30 @@ impl RecordedCluster {
 
     /// The pods of the node.
     pub(crate) fn pods(&self) -> impl Iterator<Item = &Pod> {
-        self.pods.values()
+        self.beginning.pods.values()
     }
 
     /// How long the replacement of this pod took, by what its budget saw.
     fn replaced_after(&self, pod: &Pod) -> Option<Duration> {
-        let budget = self.budgets.values().find(|budget| budget.selects(pod))?;
+        let budget = self
+            .beginning
+            .budgets
+            .values()
+            .find(|budget| budget.selects(pod))?;
         let name = (budget.namespace.clone(), budget.name.clone());
         self.replaced_after.get(&name).copied()
     }
 
     pub(super) fn cluster(&self) -> MemoryCluster {
-        let mut cluster = MemoryCluster::new(self.start, self.node.clone());
-        for (uid, pod) in &self.pods {
+        let mut cluster = MemoryCluster::new(self.start, self.beginning.node.clone());
+        for (uid, pod) in &self.beginning.pods {
             let mut times = PodTimes::ends_after(self.ends_after.get(uid).copied());
             if let Some(after) = self.replaced_after(pod) {
                 times.replaced = Replaced::by_controller(pod, waits_for_end(pod), after);
             }
             cluster.model.add_pod(pod.clone(), times);
         }
-        for budget in self.budgets.values() {
+        for budget in self.beginning.budgets.values() {
             cluster.model.set_budget(budget.clone());
         }
         cluster.facts = self.facts.clone();
@@ -127,59 +118,6 @@ fn medians(times: Vec<((String, String), Duration)>) -> BTreeMap<(String, String
     medians
         .filter_map(|(budget, times)| Some((budget, median(times)?)))
         .collect()
-}
-
-/// What the engine was told until it first acted.
-#[derive(Default)]
-struct Seen {
-    node: Option<Node>,
-    pods: Option<BTreeMap<Uid, Pod>>,
-    budgets: Option<BTreeMap<(String, String), Budget>>,
-}
-
-impl Seen {
-    const fn is_complete(&self) -> bool {
-        self.node.is_some() && self.pods.is_some() && self.budgets.is_some()
-    }
-
-    fn turn(&mut self, turn: &Turn) {
-        for (_, input) in &turn.inputs {
-            if let Input::Event(event) = input {
-                self.event(event);
-            }
-        }
-    }
-
-    fn event(&mut self, event: &Event) {
-        let key = |budget: &Budget| (budget.namespace.clone(), budget.name.clone());
-        match event {
-            Event::Node(Some(node)) => self.node = Some(node.clone()),
-            Event::Pods(pods) => {
-                let pods = pods.iter().map(|pod| (pod.id.uid.clone(), pod.clone()));
-                self.pods = Some(pods.collect());
-            }
-            Event::PodApplied(pod) => {
-                if let Some(pods) = &mut self.pods {
-                    pods.insert(pod.id.uid.clone(), pod.clone());
-                }
-            }
-            Event::PodDeleted(uid) => {
-                if let Some(pods) = &mut self.pods {
-                    pods.remove(uid);
-                }
-            }
-            Event::Budgets(budgets) => {
-                let budgets = budgets.iter().map(|budget| (key(budget), budget.clone()));
-                self.budgets = Some(budgets.collect());
-            }
-            Event::BudgetApplied(budget) => {
-                if let Some(budgets) = &mut self.budgets {
-                    budgets.insert(key(budget), budget.clone());
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// The first edition of each object: as the policies had it for their first plan.

@@ -33,6 +33,9 @@ pub(super) fn page(report: &Report) -> String {
 fn path(out: &mut String, report: &Report) {
     out.push_str("<h2>Why it took so long</h2>\n");
     out.push_str(&format!("<p>{}.</p>\n", escaped(&sentence(report))));
+    if let Some(advice) = report.advice() {
+        out.push_str(&format!("<p>{}</p>\n", escaped(&advice)));
+    }
     out.push_str("<div class=\"bar path\" aria-hidden=\"true\">");
     for part in &report.history.path {
         let (kind, cause) = causes::of_part(&report.history, part);

@@ -2,6 +2,7 @@
 
 mod causes;
 mod html;
+mod savings;
 mod text;
 
 use std::fs;
@@ -19,6 +20,7 @@ use crate::output::{Output, fail, inform, print};
 use scupper_common::clock::rfc3339;
 use scupper_common::text::one_line;
 use scupper_engine::HumanDuration;
+use scupper_forecast::Saving;
 use scupper_recording::{Difference, DrainHistory, PodHistory, ReadError, Recording};
 use scupper_report::Format;
 
@@ -54,6 +56,8 @@ struct Report {
     recording: Recording,
     history: DrainHistory,
     totals: Vec<Total>,
+    /// What would have made it shorter.
+    savings: Vec<Saving>,
 }
 
 pub(crate) fn run(args: &ReportArgs, output: Output) -> ExitCode {
@@ -90,6 +94,7 @@ impl Report {
         })?;
         let totals = causes::of_drain(&history);
         Ok(Self {
+            savings: scupper_forecast::savings(&recording, &history),
             recording,
             history,
             totals,
@@ -135,6 +140,11 @@ impl Report {
         text
     }
 
+    /// What would have made it shorter; `None`: nothing that is worth it.
+    fn advice(&self) -> Option<String> {
+        savings::sentence(&self.savings, self.history.ended.since(self.history.started))
+    }
+
     /// Seconds after the start.
     fn after(&self, at: scupper_engine::Time) -> HumanDuration {
         HumanDuration(at.since(self.history.started))
@@ -152,6 +162,10 @@ impl Report {
                 "waits": causes::of_pod(pod).iter().map(seconds).collect::<Vec<_>>(),
             })
         };
+        let saving = |saving: &Saving| {
+            let (kind, name) = savings::names(&saving.change);
+            json!({"kind": kind, "name": name, "seconds": saving.saves.as_secs_f64()})
+        };
         let end = self.recording.end.as_ref();
         json!({
             "node": header.request.node,
@@ -161,6 +175,7 @@ impl Report {
             "message": end.map(|end| &end.text),
             "seconds": self.history.ended.since(self.history.started).as_secs_f64(),
             "waitedFor": self.totals.iter().map(seconds).collect::<Vec<_>>(),
+            "savings": self.savings.iter().map(saving).collect::<Vec<_>>(),
             "pods": self.history.pods.iter().map(pod).collect::<Vec<_>>(),
         })
     }

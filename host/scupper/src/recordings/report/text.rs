@@ -22,6 +22,8 @@ pub(super) fn markdown(report: &Report) -> String {
     ];
     if report.took_long() {
         lines.extend([String::new(), format!("{}.", cell(&sentence(report)))]);
+        let advice = report.advice();
+        lines.extend(advice.iter().flat_map(|text| [String::new(), cell(text)]));
     }
     if !report.history.pods.is_empty() {
         let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
