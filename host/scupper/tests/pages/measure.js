@@ -1,0 +1,40 @@
+// Measures the page that it stands in, and tells the frame around it. Nothing of a report has a script; a test adds this one.
+const channels = text => text.match(/[\d.]+/g).map(Number);
+const light = ([r, g, b]) => {
+  const linear = value => (value / 255 <= 0.03928 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+};
+const contrast = (one, other) => {
+  const [dark, bright] = [light(one), light(other)].sort((a, b) => a - b);
+  return (bright + 0.05) / (dark + 0.05);
+};
+const background = element => {
+  for (let at = element; at; at = at.parentElement) {
+    const found = channels(getComputedStyle(at).backgroundColor);
+    if (found.length < 4 || found[3] > 0) return found;
+  }
+  return [255, 255, 255];
+};
+const all = [...document.body.querySelectorAll('*')].filter(element => element.tagName !== 'SCRIPT');
+const isShown = element => element.getClientRects().length > 0;
+const hasText = element => [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+const page = background(document.body);
+const text = all.filter(element => isShown(element) && hasText(element)).map(element =>
+  contrast(channels(getComputedStyle(element).color), background(element)));
+const colours = [...document.querySelectorAll('.legend i')].map(element =>
+  contrast(channels(getComputedStyle(element).backgroundColor), page));
+const root = document.documentElement;
+const known = /^(MAIN|H1|H2|P|DIV|B|I|SPAN|TABLE|THEAD|TBODY|TR|TH|TD)$/;
+const measured = {
+  dark: matchMedia('(prefers-color-scheme: dark)').matches,
+  width: innerWidth,
+  overflow: Math.max(0, root.scrollWidth - root.clientWidth),
+  text: Math.min(...text),
+  colours: Math.min(...colours),
+  rows: document.querySelectorAll('.pods tbody tr').length,
+  // What a screen reader would read without a name: pictures that are not hidden from it.
+  unnamed: [...document.querySelectorAll('.bar, i')].filter(element => !element.closest('[aria-hidden=true]')).length,
+  elements: all.map(element => element.tagName).filter(name => !known.test(name)),
+  body: document.body.innerText,
+};
+parent.postMessage(JSON.stringify(measured), '*');
