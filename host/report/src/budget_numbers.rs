@@ -13,11 +13,11 @@ pub(crate) fn allowed_text(budget: &Budget) -> String {
     )
 }
 
-/// `2 healthy pods needed, 3 healthy`
+/// `it needs 2 healthy pods and has 3`, as the engine says it
 pub(crate) fn need_text(budget: &Budget) -> String {
     let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
     format!(
-        "{} needed, {} healthy",
+        "it needs {} and has {}",
         count(needed, "healthy pod"),
         budget.current_healthy
     )

@@ -304,15 +304,10 @@ impl DrainLines {
 
     fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
         let spent = HumanDuration(summary.ended.since(summary.started));
-        let mut lines = vec![self.line(
-            now,
-            "end",
-            &format!(
-                "{} in {spent}: {}",
-                outcome.name(),
-                one_line(&outcome.to_string())
-            ),
-        )];
+        let (name, text) = (outcome.name(), one_line(&outcome.to_string()));
+        // The name says it already.
+        let text = text.strip_prefix("cancelled: ").unwrap_or(&text);
+        let mut lines = vec![self.line(now, "end", &format!("{name} in {spent}: {text}"))];
         // Without a plan no pods were counted, and a count of 0 would be wrong.
         let counted = self.planned || summary.totals.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {

@@ -30,10 +30,10 @@ pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) 
         let state = if budget.observed {
             need_text(budget)
         } else {
-            "not up to date".to_owned()
+            "its status is not up to date".to_owned()
         };
         lines.push(format!(
-            "  budget {namespace}/{} covers {} of these pods and allows {} now ({state})",
+            "  budget {namespace}/{} covers {} of these pods and allows {} now: {state}",
             one_line(name),
             pods.len(),
             allowed_text(budget),

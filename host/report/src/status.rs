@@ -24,6 +24,7 @@ use super::messages::needs_no_report;
 use super::pod_list::PodList;
 use super::undo::LeftToUndo;
 
+pub(super) use budgets::same_reason_key;
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
 pub use leased_drain::LeasedDrain;

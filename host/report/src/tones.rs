@@ -102,12 +102,14 @@ pub fn tone_of(line: &str) -> Option<(Range<usize>, Tone)> {
         .or_else(|| anywhere(line))
 }
 
-/// `budget shop/cart blocks 4 pods: …`
+/// `budget shop/cart blocks 4 pods: …`, `budget shop/cart  holds 4 pods  …`
 fn blocking_budget(line: &str) -> Option<(Range<usize>, Tone)> {
     let rest = line.trim_start().strip_prefix("budget ")?;
-    let (_, after) = rest.split_once(" blocks ")?;
-    let end = line.len() - after.len() - 1;
-    Some((end - "blocks".len()..end, Blocks))
+    ["blocks", "holds"].into_iter().find_map(|word| {
+        let (_, after) = rest.split_once(&format!(" {word} "))?;
+        let end = line.len() - after.len() - 1;
+        Some((end - word.len()..end, Blocks))
+    })
 }
 
 /// A word of the table behind the spaces from this place on.
@@ -188,8 +190,12 @@ mod tests {
                 Some(("may not leave", Wrong)),
             ),
             (
-                "    budget shop/cart blocks 4 pods: 0 evictions allowed now",
+                "    budget shop/cart blocks 4 pods: it needs 4 healthy pods and has 4",
                 Some(("blocks", Blocks)),
+            ),
+            (
+                "  budget shop/cart  holds 4 pods  it needs 4 healthy pods and has 4",
+                Some(("holds", Blocks)),
             ),
             (
                 "    shop/web-1 and 3 more  BudgetExhausted  for 44s",

@@ -81,6 +81,20 @@ const DOCTOR_EXAMPLES: &str = "\
 Examples:
   scupper doctor                            before the installation
   scupper doctor --node worker-1 --config scupper.yaml";
+const DRAINS_EXAMPLES: &str = "\
+Examples:
+  scupper drains                            those of the driver on this node
+  scupper drains --recordings recordings/   those that `scupper drain --record recordings/` has written";
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  scupper replay recordings/*.gz            exit code 8: this engine would do something else";
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  scupper report drain.jsonl.gz             why it took so long, as Markdown
+  scupper report drain.jsonl.gz --html report.html";
+const CLEANUP_EXAMPLES: &str = "\
+Examples:
+  scupper cleanup --node-name worker-1      what the driver of this node has left";
 
 const COMPLETION: &str = "\
 Bash:        source <(scupper completion bash)
@@ -111,10 +125,13 @@ pub enum Command {
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// List the recorded drains of a driver, or write one of the recordings
+    #[command(after_help = DRAINS_EXAMPLES)]
     Drains(DrainsArgs),
     /// Repeat recorded drains without a cluster, and compare what the engine commands
+    #[command(after_help = REPLAY_EXAMPLES)]
     Replay(ReplayArgs),
     /// Tell what a recorded drain waited for, as Markdown or as a page
+    #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Check a cluster before the driver is installed; change nothing
     #[command(after_help = DOCTOR_EXAMPLES)]
@@ -130,6 +147,7 @@ pub enum Command {
     /// Run the driver: a kubelet plugin that drains its node when a LifecycleEvent asks for it
     KubeletPlugin(PluginArgs),
     /// Remove the driver's transitions and annotation of a node, before you uninstall
+    #[command(after_help = CLEANUP_EXAMPLES)]
     Cleanup(CleanupArgs),
     /// Print the version of the program, of its image, and of the interfaces that it speaks
     Version,

@@ -1,5 +1,6 @@
 //! The blockers of one node as a few lines: hooks and held pods first; pods whose turn has not come are only counted.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use scupper_engine::{PodRef, Reason, Time, and_more};
@@ -7,6 +8,7 @@ use scupper_engine::{PodRef, Reason, Time, and_more};
 use super::node_progress::{NodeSnapshot, WaitsFor};
 use crate::drain_status::reason_text;
 use crate::messages::{count, needs_no_report, one_line};
+use crate::status::same_reason_key;
 use scupper_screen::{cut, cut_name, padded, width};
 
 /// Minimum width of a name, in columns.
@@ -28,9 +30,21 @@ struct BlockerLine {
     word: &'static str,
     facts: String,
     /// What pods have in common that share a line; `None`: it is not about a pod.
-    group: Option<String>,
+    group: Option<Group>,
     /// How many it is about.
     number: usize,
+    /// When the last of them will have ended.
+    until: Option<Time>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Group {
+    /// The workload, as far as the name tells, or the budget.
+    of: String,
+    /// The budget holds them, so the line is its own.
+    is_budget: bool,
+    /// The reason, and what there is to it but numbers and times.
+    said: (&'static str, String),
 }
 
 impl<'a> Blockers<'a> {
@@ -45,7 +59,7 @@ impl<'a> Blockers<'a> {
         let mut lines: Vec<BlockerLine> = Vec::new();
         for line in worth.into_iter().map(|wait| BlockerLine::of(wait, now)) {
             match lines.iter_mut().find(|known| known.is_like(&line)) {
-                Some(known) => known.number += 1,
+                Some(known) => known.add(line),
                 None => lines.push(line),
             }
         }
@@ -139,12 +153,26 @@ impl BlockerLine {
                 None,
             ),
             WaitsFor::Volumes(volumes) => ("volumes".to_owned(), "VolumesAttached", volumes.text(now), None),
+            WaitsFor::Pod(pod, reason @ Reason::BudgetExhausted { budget, message })
+                if !budget.is_empty() =>
+            {
+                (
+                    format!("budget {}", one_line(&format!("{}/{budget}", pod.namespace))),
+                    "BudgetExhausted",
+                    one_line(message),
+                    Some(Group::of(pod, reason)),
+                )
+            }
             WaitsFor::Pod(pod, reason) => (
                 one_line(&pod.to_string()),
                 reason.name(),
                 one_line(&reason_text(reason, now)),
-                Some(group(pod, reason)),
+                Some(Group::of(pod, reason)),
             ),
+        };
+        let until = match wait {
+            WaitsFor::Pod(_, Reason::Terminating { until }) => Some(*until),
+            _ => None,
         };
         Self {
             who,
@@ -152,24 +180,45 @@ impl BlockerLine {
             facts,
             group,
             number: 1,
+            until,
         }
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        let is_same = (self.word, &self.facts, &self.group) == (other.word, &other.facts, &other.group);
-        self.group.is_some() && is_same
+        self.group.is_some() && self.group == other.group
+    }
+
+    /// One more of the same; what is said is true of the one that takes longest.
+    fn add(&mut self, other: Self) {
+        self.number += 1;
+        if other.until > self.until {
+            (self.facts, self.until) = (other.facts, other.until);
+        }
+    }
+
+    fn is_budget(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.is_budget)
+    }
+
+    /// The reason, or how many pods a budget holds.
+    fn reason(&self) -> Cow<'static, str> {
+        match self.is_budget() {
+            true => Cow::Owned(format!("holds {}", count(self.number, "pod"))),
+            false => Cow::Borrowed(self.word),
+        }
     }
 
     /// Its name as it fits, with the number of the others.
     fn name(&self, columns: usize) -> String {
-        let more = and_more(self.number - 1);
+        let others = if self.is_budget() { 0 } else { self.number - 1 };
+        let more = and_more(others);
         let name = cut_name(&self.who, columns.saturating_sub(width(&more)).max(NAME));
         cut(&format!("{name}{more}"), columns).into_owned()
     }
 
     fn text(&self, below: Columns) -> String {
         let who = self.name(below.who);
-        let (who, word) = (padded(&who, below.who), padded(self.word, below.word));
+        let (who, word) = (padded(&who, below.who), padded(&self.reason(), below.word));
         let line = format!("  {who}  {word}");
         if width(&line) + FACTS > below.columns {
             return cut(line.trim_end(), below.columns).into_owned();
@@ -178,16 +227,21 @@ impl BlockerLine {
     }
 }
 
-/// The pods of a budget have one line; otherwise those of a workload, as far as their names tell.
-fn group(pod: &PodRef, reason: &Reason) -> String {
-    let workload = match reason {
-        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => "",
-        _ => pod
-            .name
-            .rsplit_once('-')
-            .map_or(&*pod.name, |(workload, _)| workload),
-    };
-    format!("{}/{workload}", pod.namespace)
+impl Group {
+    fn of(pod: &PodRef, reason: &Reason) -> Self {
+        let is_budget = matches!(reason, Reason::BudgetExhausted { budget, .. } if !budget.is_empty());
+        let workload = match pod.name.rsplit_once('-') {
+            _ if is_budget => "",
+            Some((workload, _)) => workload,
+            None => &*pod.name,
+        };
+        let (word, what) = same_reason_key(reason);
+        Self {
+            of: format!("{}/{workload}", pod.namespace),
+            is_budget,
+            said: (word, what.to_owned()),
+        }
+    }
 }
 
 /// The column widths of the lines.
@@ -203,7 +257,7 @@ impl Columns {
     fn of<'a>(lines: impl Iterator<Item = &'a BlockerLine> + Clone, columns: usize) -> Self {
         let who = lines.clone().map(|line| width(&line.name(usize::MAX)));
         let who = who.max().unwrap_or(0);
-        let word = lines.map(|line| line.word.len()).max().unwrap_or(0);
+        let word = lines.map(|line| line.reason().len()).max().unwrap_or(0);
         let room = columns.saturating_sub(word + 4).max(NAME);
         let who = who.min(room);
         Self { who, word, columns }

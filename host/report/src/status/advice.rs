@@ -133,6 +133,11 @@ pub(super) fn of_volumes(left: &VolumesLeft, node: &str) -> String {
     }
 }
 
+/// Advice for a drain that has ended while the node is not drained.
+pub(super) fn of_undone(node: &str) -> String {
+    format!("scupper plan {node}    # what stands in the way now; scupper drain {node} tries again")
+}
+
 /// Advice for an abandoned drain.
 pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     match (Trigger::of(&drain.trigger), drain.phase) {

@@ -74,7 +74,7 @@ fn key(budget: &Budget) -> (String, String) {
 }
 
 /// What is said of a pod, without what differs from pod to pod: numbers, times, and its own name in an error.
-fn same_reason_key(reason: &Reason) -> (&'static str, &str) {
+pub(crate) fn same_reason_key(reason: &Reason) -> (&'static str, &str) {
     let what = match reason {
         Reason::WaveNotStarted { wave } => wave,
         Reason::PlannerFailed { policy, .. } | Reason::HookRunning { policy, .. } => policy,
@@ -210,17 +210,19 @@ impl<'a> BlockingBudget<'a> {
     fn text(&self, pods: usize, now: Time) -> String {
         let Budget { namespace, name, .. } = self.budget;
         let since = self.details.and_then(|it| it.since);
-        let since = since.map(|since| format!(" for {}", HumanDuration(now.since(since))));
+        let since =
+            since.map(|since| format!("; it has allowed none for {}", HumanDuration(now.since(since))));
+        let allows = match self.budget.disruptions_allowed {
+            ..=0 => String::new(),
+            _ => format!("; it allows {} now", allowed_text(self.budget)),
+        };
         let owner = self.details.and_then(|it| it.owner.as_deref());
         let owner = owner.map(|owner| format!("; owner: {}", one_line(owner)));
         format!(
-            "budget {namespace}/{name} blocks {}: {} allowed now, {}{}{}",
+            "budget {namespace}/{name} blocks {}: {}{allows}{}{}",
             count(pods, "pod"),
-            allowed_text(self.budget),
             need_text(self.budget),
-            since
-                .map(|since| format!(", none allowed{since}"))
-                .unwrap_or_default(),
+            since.unwrap_or_default(),
             owner.unwrap_or_default(),
         )
     }

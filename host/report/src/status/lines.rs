@@ -265,6 +265,9 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
     )];
     lines.extend(driver_line(status, now));
+    if is_undone(status, mark, now) && status.node.unschedulable {
+        lines.push(format!("    next: {}", advice::of_undone(&status.node.name)));
+    }
     if status.lease_holder.is_abandoned() && !status.is_over() {
         lines.push(format!(
             "    next: {}",
@@ -285,12 +288,17 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
 /// What the drain does, or how it has ended. The checkpoint alone does not tell whether the hooks before the first pod are
 /// over, but where none is open nothing is said of them.
 fn phase_text(status: &NodeStatus, mark: &Checkpoint, now: Time) -> &'static str {
-    let is_good = mark.ended_well || mark.drained;
     match status.phase(mark, now) {
         Phase::Holding if status.hooks(now).is_empty() => "draining",
-        Phase::Finished if mark.intent == Intent::Drain && !is_good => "ended without being done",
+        _ if is_undone(status, mark, now) => "ended without being done",
         phase => phase.text(),
     }
+}
+
+/// A drain has ended, and the node is not drained.
+fn is_undone(status: &NodeStatus, mark: &Checkpoint, now: Time) -> bool {
+    let is_good = mark.ended_well || mark.drained;
+    mark.intent == Intent::Drain && !is_good && status.phase(mark, now) == Phase::Finished
 }
 
 /// The line about the source of the status, and its age.

@@ -7,22 +7,42 @@ use scupper_engine::HookPhase;
 
 use crate::author::PolicyChoice;
 
+const NEW_EXAMPLES: &str = "\
+Examples:
+  scupper policy new keep-training          a planner: which pods leave, and in which order
+  scupper policy new tell-slurm --hooks     what must happen before they leave";
+const TEST_EXAMPLES: &str = "\
+Examples:
+  scupper policy test                       all scenarios of the crate in this directory
+  scupper policy test scenarios/gpu.yaml    one of them";
+const RUN_EXAMPLES: &str = "\
+Examples:
+  kubectl get node,pods,pdb -A -o yaml > cluster.yaml
+  scupper policy run policy.wasm --on cluster.yaml --node worker-1";
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  scupper policy diff old.wasm new.wasm --on recordings/    exit code 8: a drain would go differently";
+
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Create the crate of a new policy; it builds, and its tests and scenarios pass
+    #[command(after_help = NEW_EXAMPLES)]
     New(NewArgs),
     /// Build the crate of a policy into a component
     Build(BuildArgs),
     /// Run the scenarios of a policy: drains of a simulated cluster; needs no Kubernetes
+    #[command(after_help = TEST_EXAMPLES)]
     Test(TestArgs),
     /// Check whether a driver would load a policy, and report every problem
     Check(PolicyChoiceArgs),
     /// Show what a policy exports, needs and may use
     Inspect(PolicyChoiceArgs),
     /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Play recorded drains with two editions of a policy, and print what differs as Markdown
+    #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
     Bench(BenchArgs),

@@ -13,7 +13,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     facts(
         one,
         "budget shop/cart blocks 1 pod",
-        &["0 evictions allowed now", "1 healthy pod needed, 1 healthy"],
+        &["it needs 1 healthy pod and has 1"],
         "kubectl -n shop scale replicaset cart --replicas 2",
     );
     line(

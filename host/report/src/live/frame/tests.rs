@@ -90,8 +90,8 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
         room(110, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy ...",
-            "  shop/ends                  Terminating      terminating, 12s of its grace period left",
+            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods and has 2",
+            "  shop/ends         Terminating  terminating, 12s of its grace period left",
             "  and 3 more: 2 WaveNotStarted, 1 ParallelLimit",
         ],
     );
@@ -119,16 +119,16 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
 /// As many rows as there are things to do.
 #[test]
 fn pods_of_which_the_same_is_to_be_said_have_one_line() {
-    let ending = || Reason::Terminating {
-        until: Time::from_millis(1_012_000),
+    let ending = |until| Reason::Terminating {
+        until: Time::from_millis(until),
     };
     let waits_for = vec![
         held("cart-57494cd9d7-h2c5m", budget()),
         held("other-0", budget()),
         held("cart-57494cd9d7-v69l9", budget()),
-        held("db-0", ending()),
-        held("db-1", ending()),
-        held("web-0", ending()),
+        held("db-0", ending(1_012_000)),
+        held("db-1", ending(1_013_000)),
+        held("web-0", ending(1_012_000)),
         held("z", turn()),
     ];
     shows(
@@ -137,9 +137,9 @@ fn pods_of_which_the_same_is_to_be_said_have_one_line() {
         room(130, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  shop/cart-57494cd9d7-h2c5m and 2 more  BudgetExhausted  disruption budget cart does not allow it: it needs 2 healthy pods and...",
-            "  shop/db-0 and 1 more                   Terminating      terminating, 12s of its grace period left",
-            "  shop/web-0                             Terminating      terminating, 12s of its grace period left",
+            "  budget shop/cart      holds 3 pods  it needs 2 healthy pods and has 2",
+            "  shop/db-0 and 1 more  Terminating   terminating, 13s of its grace period left",
+            "  shop/web-0            Terminating   terminating, 12s of its grace period left",
             "  and 1 more: WaveNotStarted",
         ],
     );
@@ -153,8 +153,8 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 9),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  shop/web-...dc-lbjdr  BudgetExhausted",
-            "  shop/ends             Terminating",
+            "  budget shop/cart  holds 1 pod",
+            "  shop/ends         Terminating",
             "  and 3 more: 2 WaveNotStarted, 1 Pa...",
         ],
     );
@@ -164,7 +164,7 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 3),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  sho...jdr  BudgetExhausted and 4 more",
+            "  budge.../cart  holds 1 pod and 4 more",
         ],
     );
     shows(
@@ -185,12 +185,12 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         room(70, 11),
         &[
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
-            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption budget car...",
+            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods and has 2",
             "  and 4 more: 2 WaveNotStarted, 1 ParallelLimit, 1 Terminating",
             "w-2       evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
-            "  shop/web-74c86df8dc-lbjdr  BudgetExhausted  disruption... and 4 more",
-            "4 of 9 nodes are over",
+            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods... and 4 more",
+            "4 of 9 nodes are done",
         ],
     );
     shows(
@@ -200,7 +200,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         &[
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "2 more nodes are under way",
-            "4 of 9 nodes are over",
+            "4 of 9 nodes are done",
         ],
     );
 }

@@ -30,7 +30,7 @@ fn stuck_pods_come_first_where_there_is_no_room() {
         "  drain      evicting for command drain-worker-1, begun 5m00s ago, to end within 1m00s",
         "  driver     no status published, showing the API server's state",
         "  6 pods here:",
-        "    budget shop/cart blocks 1 pod: 0 evictions allowed now, 2 healthy pods needed, 2 healthy",
+        "    budget shop/cart blocks 1 pod: it needs 2 healthy pods and has 2",
         "      next: kubectl -n shop describe pdb cart    # it allows an eviction once another pod is ready elsewhere: add a replica, or fix what is not ready",
         "    shop/cart   BudgetExhausted",
         "    and 5 more",
