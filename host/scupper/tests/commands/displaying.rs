@@ -31,7 +31,7 @@ fn at(screen: &[String], text: &str) -> Option<usize> {
 }
 
 const HEAD: &str = "worker-1  evicting  [##########----------] 1/2 gone  wave 1/1 all";
-const POD: &str = "  shop/db  BudgetExhausted  disruption budget keep-db does not allow it: ";
+const POD: &str = "  budget shop/keep-db  holds 1 pod  it needs ";
 
 #[test]
 fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
@@ -101,8 +101,8 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     };
     let screen = drain.until("six rows are the display", is_below);
     let shown = &screen[screen.len() - 5..];
-    assert!(shown[0].starts_with("  shop/db"), "{screen:#?}");
-    assert!(shown[0].contains("  BudgetExhausted"), "{screen:#?}");
+    assert!(shown[0].starts_with("  budget"), "{screen:#?}");
+    assert!(shown[0].contains("  holds 1 pod"), "{screen:#?}");
     assert!(shown[4].starts_with("  and 9 more: Terminating"), "{screen:#?}");
     // A line wrapped by the terminal would leave remains when it is redrawn.
     drain.until("the time advances", |now| is_below(now) && now != screen);
@@ -172,7 +172,7 @@ fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
     assert_eq!(left.code, Some(0), "{:#?}", left.screen);
     assert_eq!(at(&left.screen, "gone  wave"), None, "{:#?}", left.screen);
     assert_eq!(
-        at(&left.screen, "  shop/db  BudgetExhausted"),
+        at(&left.screen, "  budget shop/keep-db  holds"),
         None,
         "{:#?}",
         left.screen
@@ -198,7 +198,7 @@ fn ctrl_c_removes_the_display_and_the_log_does_not_break_it() {
     assert!(!left.cursor_is_hidden);
     let logged = left.screen.iter().filter(|line| line.contains("DEBUG")).count();
     assert!(logged > 5, "{:#?}", left.screen);
-    for remnant in ["  shop/db  BudgetExhausted", "/2 gone", "^C"] {
+    for remnant in ["  budget shop/keep-db  holds", "/2 gone", "^C"] {
         assert_eq!(at(&left.screen, remnant), None, "{remnant}: {:#?}", left.screen);
     }
     assert!(
