@@ -9,16 +9,22 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
     (
         "scupper-cluster",
-        &["scupper-api", "scupper-common", "scupper-engine"],
+        &[
+            "scupper-api",
+            "scupper-common",
+            "scupper-engine",
+            "scupper-placement",
+        ],
     ),
     ("scupper-cluster-model", &["scupper-engine"]),
+    ("scupper-placement", &["scupper-common", "scupper-engine"]),
     ("scupper-policy-spec", &["scupper-common"]),
     ("scupper-policy-compile", &["scupper-common"]),
     (
@@ -101,6 +107,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-forecast",
+            "scupper-placement",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",

@@ -1,7 +1,10 @@
 //! `scupper forecast`: how a drain would probably go. The plan is made as by `scupper plan`, which changes nothing; then it is
-//! played many times, without a cluster and without policies.
+//! played many times, without a cluster and without policies. Besides, the pods that come back are looked for a place on the
+//! nodes that stay.
 
 mod args;
+mod room;
+mod room_output;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +20,7 @@ use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
+use room::{NodeRoom, Rooms};
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::ListError;
 use scupper_report::Format;
@@ -32,6 +36,8 @@ struct Foreseen {
     limit: Option<Duration>,
     /// Budgets of its pods that also count pods which leave other nodes of this forecast, and these nodes.
     shared: Vec<(String, Vec<String>)>,
+    /// Where its pods can come back; `Err`: why that is not known.
+    room: Result<NodeRoom, String>,
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
@@ -50,8 +56,8 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         Ok(learned) => learned,
         Err(error) => return fail(&error, Exit::Config),
     };
-    let plans = match use_cases::plan(options).await {
-        Ok(plans) => plans,
+    let (plans, room) = match use_cases::plan_with_room(options).await {
+        Ok(read) => read,
         Err(error) => return failed(&error),
     };
     if plans.is_empty() {
@@ -61,6 +67,8 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     let mut all = Vec::new();
     let situations: Vec<_> = plans.iter().map(situation).collect();
     let nodes = nodes_by_budget(situations.iter().flatten());
+    let rooms = room.map(|room| Rooms::of(&room, situations.iter().flatten()));
+    let mut rooms = rooms.map_err(|error| error.to_string());
     for (planned, situation) in plans.iter().zip(situations) {
         if let Err(outcome) = &planned.result {
             exit = exit.and(Exit::of(outcome));
@@ -71,6 +79,10 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
             forecast: forecast(planned, situation, &learned, plays, limit),
             limit,
             shared: shared(&planned.node, &nodes),
+            room: match &mut rooms {
+                Ok(rooms) => Ok(rooms.take(&planned.node)),
+                Err(why) => Err(why.clone()),
+            },
         });
     }
     for foreseen in &all {
@@ -218,6 +230,8 @@ fn document(foreseen: &Foreseen) -> Value {
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),
         "cutWorkloads": basis.cut_workloads.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "cutHooks": basis.cut_hooks.iter().map(hook).collect::<Vec<_>>(),
+        "room": foreseen.room.as_ref().ok().map(room_output::document),
+        "roomUnread": foreseen.room.as_ref().err(),
         "notPlayed": basis.not_played.iter().map(|what| text::not_played(*what).0).collect::<Vec<_>>(),
     })
 }
