@@ -19,6 +19,7 @@ mod limit;
 mod local_volumes;
 mod out_of_service;
 mod replicas;
+mod room;
 mod script;
 mod tasks;
 mod volumes;

@@ -1,3 +1,5 @@
+//! The fields of objects that are read, and what is left out.
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
