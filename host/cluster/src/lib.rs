@@ -65,6 +65,7 @@ mod replicas;
 mod rights;
 mod rollout;
 mod room;
+mod saved;
 mod secrets;
 mod sieve;
 mod storage;
@@ -106,4 +107,5 @@ pub use rights::{
     needed_for_volumes, surge_purpose,
 };
 pub use room::ClusterRoom;
+pub use saved::{SavedCluster, SavedError};
 pub use transitions::Published;

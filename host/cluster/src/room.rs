@@ -1,7 +1,6 @@
 //! What the nodes have room for: all nodes and pods, read once, as where replacements can run depends on all of them.
 //!
-//! Objects are reduced as they are decoded, page by page, and pods that are the same are kept once: a cluster of 1,000 nodes
-//! has 110,000 pods.
+//! Objects are reduced as they are decoded, page by page: a cluster of 1,000 nodes has 110,000 pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -49,7 +49,7 @@ pub struct Toleration {
     pub effect: String,
 }
 
-/// A pod on a node, or one that comes to it, as the other pods meet it. Pods that are the same are kept once.
+/// A pod on a node, or one that comes to it, as the other pods meet it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resident {
     /// Its namespace.

@@ -2,25 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Newcomer, Node, PodTerm, Resident};
+use scupper_engine::Selector;
+
+use crate::model::{Newcomer, Node, PodTerm};
 use crate::refusal::{Filter, Refusal};
-use crate::residents::Counts;
+use crate::residents::{Counts, Residents};
 
 /// The label that every namespace has, with its name.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 impl PodTerm {
-    fn is_about(&self, pod: &Resident) -> bool {
-        let by_label = |selector: &scupper_engine::Selector| {
-            selector.matches(&BTreeMap::from([(
-                NAMESPACE_NAME.to_owned(),
-                pod.namespace.clone(),
-            )]))
+    fn is_in(&self, namespace: &str) -> bool {
+        let by_label = |selector: &Selector| {
+            let labels = [(NAMESPACE_NAME.to_owned(), namespace.to_owned())];
+            selector.matches(&BTreeMap::from(labels))
         };
-        let in_namespace = || {
-            self.namespaces.contains(&pod.namespace) || self.namespace_selector.as_ref().is_some_and(by_label)
-        };
-        self.selector.matches(&pod.labels) && in_namespace()
+        self.namespaces.contains(namespace) || self.namespace_selector.as_ref().is_some_and(by_label)
+    }
+
+    fn is_about(&self, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.matches(labels) && self.is_in(namespace)
     }
 }
 
@@ -41,40 +42,31 @@ pub(crate) struct PodTerms<'a> {
 }
 
 impl<'a> PodTerms<'a> {
-    pub(crate) fn of(
-        newcomer: &'a Newcomer,
-        nodes: &'a [Node],
-        residents: impl Iterator<Item = (&'a Resident, &'a Counts)>,
-    ) -> Self {
+    pub(crate) fn of(newcomer: &'a Newcomer, nodes: &'a [Node], residents: &'a Residents) -> Self {
         let own = &newcomer.resident;
-        let mut terms = Self {
-            newcomer,
-            near: vec![Values::new(); newcomer.affinity.len()],
-            is_first: false,
-            far: vec![Values::new(); own.anti_affinity.len()],
-            unwanted: BTreeMap::new(),
-        };
-        let meets_all = |pod: &Resident| newcomer.affinity.iter().all(|term| term.is_about(pod));
-        for (resident, counts) in residents {
-            let values = |key: &str| values(nodes, counts, key);
-            // Only pods that meet all terms count for each, as the scheduler has it.
-            if !newcomer.affinity.is_empty() && meets_all(resident) {
-                for (near, term) in terms.near.iter_mut().zip(&newcomer.affinity) {
-                    near.extend(values(&term.topology_key));
-                }
-            }
-            for (far, term) in terms.far.iter_mut().zip(&own.anti_affinity) {
-                if term.is_about(resident) {
-                    far.extend(values(&term.topology_key));
-                }
-            }
-            for term in resident.anti_affinity.iter().filter(|term| term.is_about(own)) {
-                let unwanted = terms.unwanted.entry(&term.topology_key).or_default();
-                unwanted.extend(values(&term.topology_key));
-            }
+        let near = near(newcomer, nodes, residents);
+        let far = own.anti_affinity.iter().map(|term| {
+            let there = residents.of(|namespace| term.is_in(namespace));
+            let there = there.filter(|(_, labels, _)| term.selector.matches(labels));
+            there
+                .flat_map(|(_, _, counts)| values(nodes, counts, &term.topology_key))
+                .collect()
+        });
+        let mut unwanted: BTreeMap<&str, Values<'a>> = BTreeMap::new();
+        let others = residents.anti_affinity();
+        for (term, counts) in others.filter(|(term, _)| term.is_about(&own.namespace, &own.labels)) {
+            let places = unwanted.entry(&term.topology_key).or_default();
+            places.extend(values(nodes, counts, &term.topology_key));
         }
-        terms.is_first = terms.near.iter().all(BTreeSet::is_empty) && meets_all(own);
-        terms
+        let mut affinity = newcomer.affinity.iter();
+        let meets_own = affinity.all(|term| term.is_about(&own.namespace, &own.labels));
+        Self {
+            newcomer,
+            is_first: meets_own && near.iter().all(BTreeSet::is_empty),
+            far: far.collect(),
+            near,
+            unwanted,
+        }
     }
 
     pub(crate) fn refusal(&self, node: &Node) -> Option<Refusal> {
@@ -97,6 +89,25 @@ impl<'a> PodTerms<'a> {
             .find(|(key, values)| value(key).is_some_and(|value| values.contains(value)))
             .map(|(key, _)| Refusal::new(Filter::AntiAffinityOfOthers, *key))
     }
+}
+
+/// For each term of affinity of a newcomer, the places of the pods that meet it. Only pods that meet all of them count, as
+/// the scheduler has it.
+fn near<'a>(newcomer: &Newcomer, nodes: &'a [Node], residents: &Residents) -> Vec<Values<'a>> {
+    let mut near = vec![Values::new(); newcomer.affinity.len()];
+    let Some((first, others)) = newcomer.affinity.split_first() else {
+        return near;
+    };
+    let there = residents.of(|namespace| first.is_in(namespace));
+    let there = there.filter(|(namespace, labels, _)| {
+        first.selector.matches(labels) && others.iter().all(|term| term.is_about(namespace, labels))
+    });
+    for (_, _, counts) in there {
+        for (near, term) in near.iter_mut().zip(&newcomer.affinity) {
+            near.extend(values(nodes, counts, &term.topology_key));
+        }
+    }
+    near
 }
 
 /// The values of a label of these nodes.

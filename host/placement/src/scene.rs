@@ -61,7 +61,7 @@ impl Scene {
         };
         if let Some(used) = self.used.get_mut(place) {
             used.add(&resident);
-            self.residents.add(resident, place);
+            self.residents.add(&resident, place);
         }
     }
 

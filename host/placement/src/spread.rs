@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Newcomer, Node, Resident, Spread, Taint};
+use crate::model::{Newcomer, Node, Spread, Taint};
 use crate::refusal::{Filter, Refusal};
-use crate::residents::Counts;
+use crate::residents::Residents;
 
 /// How the pods of each constraint of a newcomer are spread.
 pub(crate) struct Spreads<'a> {
@@ -26,7 +26,7 @@ impl<'a> Spreads<'a> {
         newcomer: &'a Newcomer,
         nodes: &'a [Node],
         drained: &BTreeSet<usize>,
-        residents: impl Iterator<Item = (&'a Resident, &'a Counts)> + Clone,
+        residents: &Residents,
     ) -> Self {
         let all_keys = |node: &Node| {
             let mut spreads = newcomer.spread.iter();
@@ -39,10 +39,7 @@ impl<'a> Spreads<'a> {
                 counts.then(|| node.labels.get(&spread.topology_key).map(String::as_str))?
             });
             let counting: Vec<Option<&str>> = counting.collect();
-            (
-                spread,
-                Domains::of(spread, newcomer, &counting, residents.clone()),
-            )
+            (spread, Domains::of(spread, newcomer, &counting, residents))
         });
         Self { of: of.collect() }
     }
@@ -74,18 +71,12 @@ impl Spread {
 }
 
 impl<'a> Domains<'a> {
-    fn of(
-        spread: &Spread,
-        newcomer: &Newcomer,
-        counting: &[Option<&'a str>],
-        residents: impl Iterator<Item = (&'a Resident, &'a Counts)>,
-    ) -> Self {
+    fn of(spread: &Spread, newcomer: &Newcomer, counting: &[Option<&'a str>], residents: &Residents) -> Self {
         let mut pods: BTreeMap<&str, u64> = counting.iter().flatten().map(|value| (*value, 0)).collect();
-        let namespace = &newcomer.resident.namespace;
-        let counted = residents.filter(|(resident, _)| {
-            resident.namespace == *namespace && spread.selector.matches(&resident.labels)
-        });
-        for (node, count) in counted.flat_map(|(_, counts)| counts) {
+        let own = &newcomer.resident.namespace;
+        let there = residents.of(|namespace| namespace == own);
+        let counted = there.filter(|(_, labels, _)| spread.selector.matches(labels));
+        for (node, count) in counted.flat_map(|(_, _, counts)| counts) {
             if let Some(sum) = counting.get(*node).and_then(|value| pods.get_mut((*value)?)) {
                 *sum += count;
             }

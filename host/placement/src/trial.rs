@@ -7,7 +7,7 @@ use crate::filters;
 use crate::model::{Newcomer, Node, Resident};
 use crate::pod_terms::PodTerms;
 use crate::refusal::{Filter, Refusal, Refusals};
-use crate::residents::{Counts, Residents};
+use crate::residents::Residents;
 use crate::scene::{Scene, Used};
 use crate::spread::Spreads;
 
@@ -43,7 +43,14 @@ enum Choice {
 pub struct Trial<'a> {
     scene: &'a Scene,
     drained: BTreeSet<usize>,
-    /// Besides those of the scene.
+    /// The pods that stay, besides those of the scene.
+    staying: Vec<(usize, &'a Resident)>,
+}
+
+/// What newcomers meet: the nodes with the pods that are there, as they fill.
+#[derive(Clone, Debug)]
+struct Filling<'a> {
+    trial: &'a Trial<'a>,
     residents: Residents,
     used: Vec<Used>,
 }
@@ -54,22 +61,20 @@ impl<'a> Trial<'a> {
         drained: BTreeSet<usize>,
         staying: impl Iterator<Item = (usize, &'a Resident)>,
     ) -> Self {
-        let mut trial = Self {
+        Self {
             scene,
             drained,
-            residents: Residents::default(),
-            used: scene.used.clone(),
-        };
-        staying.for_each(|(node, resident)| trial.add(resident, node));
-        trial
+            staying: staying.collect(),
+        }
     }
 
     /// What becomes of these newcomers together, in their order. A pod that has no node at first is tried again once others
     /// have one. Where not all fit, a second way to fill the nodes is tried: neither is certain to be the best.
     pub fn place(&self, newcomers: &[Newcomer]) -> Vec<Placement> {
+        let start = self.filling(newcomers);
         let alone: Vec<_> = newcomers
             .iter()
-            .map(|newcomer| self.by_itself(newcomer))
+            .map(|newcomer| start.by_itself(newcomer))
             .collect();
         let could_fit = alone.iter().filter(|(fits, _)| *fits > 0).count();
         let mut order: Vec<usize> = (0..newcomers.len()).collect();
@@ -87,11 +92,11 @@ impl<'a> Trial<'a> {
                 .filter(|one| matches!(one, Placement::Nowhere { .. }))
                 .count()
         };
-        let fullest = self.clone().fill(newcomers, &order, &alone, Choice::Fullest);
+        let fullest = start.clone().fill(newcomers, &order, &alone, Choice::Fullest);
         if without(&fullest) + could_fit <= newcomers.len() {
             return fullest;
         }
-        let emptiest = self.clone().fill(newcomers, &order, &alone, Choice::Emptiest);
+        let emptiest = start.clone().fill(newcomers, &order, &alone, Choice::Emptiest);
         if without(&emptiest) < without(&fullest) {
             emptiest
         } else {
@@ -99,6 +104,24 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Before the first of them has a node.
+    fn filling(&self, newcomers: &[Newcomer]) -> Filling<'_> {
+        let mut start = Filling {
+            trial: self,
+            residents: self.scene.residents.for_newcomers(newcomers),
+            used: self.scene.used.clone(),
+        };
+        let staying = self.staying.iter();
+        staying.for_each(|(node, resident)| start.add(resident, *node));
+        start
+    }
+
+    fn name(&self, node: usize) -> &str {
+        self.scene.nodes.get(node).map_or("", |node| node.name.as_str())
+    }
+}
+
+impl Filling<'_> {
     fn fill(
         mut self,
         newcomers: &[Newcomer],
@@ -127,7 +150,7 @@ impl<'a> Trial<'a> {
         let all = newcomers.iter().zip(nodes).zip(alone);
         all.map(|((newcomer, node), (fits, refusals))| match node {
             Some(node) => Placement::Fits {
-                node: self.name(node).to_owned(),
+                node: self.trial.name(node).to_owned(),
             },
             None if *fits == 0 => Placement::Nowhere {
                 refusals: refusals.clone(),
@@ -144,7 +167,7 @@ impl<'a> Trial<'a> {
     fn add(&mut self, resident: &Resident, node: usize) {
         if let Some(used) = self.used.get_mut(node) {
             used.add(resident);
-            self.residents.add(resident.clone(), node);
+            self.residents.add(resident, node);
         }
     }
 
@@ -179,29 +202,21 @@ impl<'a> Trial<'a> {
         &'b self,
         newcomer: &'b Newcomer,
     ) -> impl Iterator<Item = (usize, &'b Node, Option<Refusal>)> {
-        let nodes = &self.scene.nodes;
-        let residents = || self.all_residents();
-        let spreads = Spreads::of(newcomer, nodes, &self.drained, residents());
-        let terms = PodTerms::of(newcomer, nodes, residents());
+        let nodes = &self.trial.scene.nodes;
+        let drained = &self.trial.drained;
+        let spreads = Spreads::of(newcomer, nodes, drained, &self.residents);
+        let terms = PodTerms::of(newcomer, nodes, &self.residents);
         nodes
             .iter()
             .zip(&self.used)
             .enumerate()
             .map(move |(place, (node, used))| {
-                let is_drained = self.drained.contains(&place);
+                let is_drained = drained.contains(&place);
                 let refusal = filters::refusal(node, used, newcomer, is_drained)
                     .or_else(|| spreads.refusal(node))
                     .or_else(|| terms.refusal(node))
                     .or_else(|| is_drained.then(|| Refusal::new(Filter::Drained, "")));
                 (place, node, refusal)
             })
-    }
-
-    fn all_residents(&self) -> impl Iterator<Item = (&Resident, &Counts)> + Clone {
-        self.scene.residents.iter().chain(self.residents.iter())
-    }
-
-    fn name(&self, node: usize) -> &str {
-        self.scene.nodes.get(node).map_or("", |node| node.name.as_str())
     }
 }

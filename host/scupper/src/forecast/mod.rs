@@ -5,6 +5,7 @@
 mod args;
 mod room;
 mod room_output;
+mod saved;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +22,14 @@ use crate::output::{Output, complain, fail, failed, inform, print, wrong_options
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
 use room::{NodeRoom, Rooms};
+use scupper_cluster::{ClusterRoom, ReadError};
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::ListError;
 use scupper_report::Format;
 
 pub(crate) use args::ForecastArgs;
+#[cfg(test)]
+pub(crate) use saved::FromError;
 
 /// What became of a node.
 struct Foreseen {
@@ -41,7 +45,7 @@ struct Foreseen {
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
-    let options = match node::plan_options_of(
+    let mut options = match node::plan_options_of(
         &args.nodes,
         args.as_driver,
         &args.drain,
@@ -50,6 +54,10 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     ) {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
+    };
+    options.saved = match args.from.as_deref().map(saved::read).transpose() {
+        Ok(saved) => saved,
+        Err(error) => return fail(&error, Exit::Config),
     };
     let limit = options.settings.time_limit;
     let learned = match learned(args.recordings.clone(), &args.policies) {
@@ -63,35 +71,41 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     if plans.is_empty() {
         inform("no node has these labels");
     }
-    let mut exit = Exit::Done;
-    let mut all = Vec::new();
+    let refused = plans.iter().filter_map(|planned| planned.result.as_ref().err());
+    let exit = refused.fold(Exit::Done, |exit, outcome| exit.and(Exit::of(outcome)));
+    let plays = usize::from(args.plays.get());
+    for foreseen in foresee(&plans, room, &learned, plays, limit) {
+        print(&match output.format() {
+            Format::Human => text::of(&foreseen),
+            Format::Json => output.document(&document(&foreseen)),
+        });
+    }
+    exit.into()
+}
+
+/// What becomes of each node.
+fn foresee(
+    plans: &[Planned],
+    room: Result<ClusterRoom, ReadError>,
+    learned: &Learned,
+    plays: usize,
+    limit: Option<Duration>,
+) -> Vec<Foreseen> {
     let situations: Vec<_> = plans.iter().map(situation).collect();
     let nodes = nodes_by_budget(situations.iter().flatten());
     let rooms = room.map(|room| Rooms::of(&room, situations.iter().flatten()));
     let mut rooms = rooms.map_err(|error| error.to_string());
-    for (planned, situation) in plans.iter().zip(situations) {
-        if let Err(outcome) = &planned.result {
-            exit = exit.and(Exit::of(outcome));
-        }
-        let plays = usize::from(args.plays.get());
-        all.push(Foreseen {
-            node: planned.node.clone(),
-            forecast: forecast(planned, situation, &learned, plays, limit),
-            limit,
-            shared: shared(&planned.node, &nodes),
-            room: match &mut rooms {
-                Ok(rooms) => Ok(rooms.take(&planned.node)),
-                Err(why) => Err(why.clone()),
-            },
-        });
-    }
-    for foreseen in &all {
-        print(&match output.format() {
-            Format::Human => text::of(foreseen),
-            Format::Json => output.document(&document(foreseen)),
-        });
-    }
-    exit.into()
+    let all = plans.iter().zip(situations).map(|(planned, situation)| Foreseen {
+        node: planned.node.clone(),
+        forecast: forecast(planned, situation, learned, plays, limit),
+        limit,
+        shared: shared(&planned.node, &nodes),
+        room: match &mut rooms {
+            Ok(rooms) => Ok(rooms.take(&planned.node)),
+            Err(why) => Err(why.clone()),
+        },
+    });
+    all.collect()
 }
 
 /// What recorded drains have shown; those that cannot be read are named.

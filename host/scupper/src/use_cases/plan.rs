@@ -13,7 +13,7 @@ use scupper_engine::{
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
-use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
+use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder, SavedCluster};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
 use scupper_driver::out_of_service;
@@ -37,6 +37,8 @@ pub(crate) use target::{DrainRequestToPlan, PlanTarget};
 pub(crate) struct PlanOptions {
     /// How to reach the API server.
     pub connection: Connection,
+    /// The cluster in its place.
+    pub saved: Option<SavedCluster>,
     /// The drains.
     pub target: PlanTarget,
     /// The settings of the drains.
@@ -168,6 +170,9 @@ async fn connect(options: &PlanOptions) -> Result<Cluster, CommandError> {
         recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };
+    if let Some(saved) = &options.saved {
+        return Ok(Cluster::saved(saved.clone(), connect));
+    }
     let cluster = Cluster::connect(&connect).await;
     Ok(cluster.map_err(DriverError::Connect)?)
 }

@@ -224,3 +224,44 @@ fn without_the_right_to_read_it_there_is_a_forecast_without_room() {
     );
     assert!(!forecast.stdout.contains("nowhere"), "{forecast:#?}");
 }
+
+#[test]
+fn a_cluster_in_a_file_is_forecast_without_a_server() {
+    let rig = with_cpus("huge", 5000);
+    rig.apply(rig.pod("web", "worker-1"));
+    let of_server = rig.run(&["forecast", "worker-1"]);
+    let items = [rig.objects("nodes"), rig.objects("pods")].concat();
+    let items: Vec<Value> = items.into_iter().map(with_version).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    rig.api.pause();
+    for (name, text) in [
+        ("list.json", list.to_string()),
+        ("list.yaml", serde_saphyr::to_string(&list).unwrap()),
+    ] {
+        let file = rig.dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let of_file = rig.run(&["forecast", "worker-1", "--from", file.to_str().unwrap()]);
+        assert_eq!(of_file.code, Some(0), "{of_file:#?}");
+        assert_eq!(of_file.stdout, of_server.stdout);
+        assert!(of_file.stdout.contains("  nowhere  shop/huge: "), "{of_file:#?}");
+    }
+    let file = rig.dir.path().join("empty.json");
+    std::fs::write(&file, "{}").unwrap();
+    let wrong = rig.run(&["forecast", "worker-1", "--from", file.to_str().unwrap()]);
+    assert_eq!(wrong.code, Some(3), "{wrong:#?}");
+    let unknown = rig.dir.path().join("list.json");
+    let unknown = rig.run(&["forecast", "worker-9", "--from", unknown.to_str().unwrap()]);
+    assert_eq!(unknown.code, Some(4), "{unknown:#?}");
+}
+
+/// Lists of an API server have it once, for all items.
+fn with_version(mut object: Value) -> Value {
+    let kind = if object["spec"]["nodeName"].is_string() {
+        "Pod"
+    } else {
+        "Node"
+    };
+    object["apiVersion"] = json!("v1");
+    object["kind"] = json!(kind);
+    object
+}
