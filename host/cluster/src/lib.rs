@@ -7,6 +7,7 @@
 //!  connect (kubeconfig, proxy, stack)
 //!     └─────► Cluster ─┬─ read ────────► watch ─► wire types ─► engine::Event      (pod, node, budget, daemonsets)
 //!                      ├─ perform ─────► write, evict ─────────► engine::Answer    (checkpoint)
+//!                      ├─ room ────────► nodes and pods of all nodes, for where replacements can run
 //!                      ├─ volumes ─────► VolumeAttachments of the node, while a drain waits for them
 //!                      ├─ conditions, events ──────────────────► for people
 //!                      ├─ drain_requests ──────────────────────► DrainRequests watched and answered
@@ -63,6 +64,8 @@ mod recording;
 mod replicas;
 mod rights;
 mod rollout;
+mod room;
+mod saved;
 mod secrets;
 mod sieve;
 mod storage;
@@ -103,4 +106,6 @@ pub use rights::{
     needed_for_local_data, needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge,
     needed_for_volumes, surge_purpose,
 };
+pub use room::ClusterRoom;
+pub use saved::{SavedCluster, SavedError};
 pub use transitions::Published;

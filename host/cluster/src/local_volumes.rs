@@ -27,7 +27,8 @@ impl Cluster {
         Ok(bound.into_iter().filter(|(_, name)| is_local(name)).collect())
     }
 
-    async fn bound_claims(
+    /// The names of the volumes that these claims are bound to.
+    pub(super) async fn bound_claims(
         &self,
         claims: &BTreeSet<VolumeClaim>,
     ) -> Result<BTreeMap<VolumeClaim, String>, ReadError> {

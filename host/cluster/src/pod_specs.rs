@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use scupper_api::facts::{FactKind, FactObject, PodClaim, PodSpec, PodVolume, pod_groups};
-use scupper_common::quantity;
 use serde::Deserialize;
 
 use super::facts::WireFact;
 use super::peers::SchedulingGroup;
 use super::wire::{Meta, Texts, nullable};
-
-/// The restart policy of an init container that keeps running.
-const SIDECAR: &str = "Always";
+use scupper_placement::wire::{Container, Resources, requests};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -57,22 +54,6 @@ struct VolumeSource {
     claim_name: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Container {
-    #[serde(deserialize_with = "nullable")]
-    resources: Resources,
-    #[serde(deserialize_with = "nullable")]
-    restart_policy: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Resources {
-    #[serde(deserialize_with = "nullable")]
-    requests: Texts,
-}
-
 /// One of `spec.resourceClaims`, or of `status.resourceClaimStatuses`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -96,8 +77,6 @@ struct ExtendedClaim {
     resource_claim_name: String,
 }
 
-type Amounts = BTreeMap<String, u64>;
-
 impl WireFact for WirePodSpec {
     fn into_fact(self, _kind: &FactKind) -> FactObject {
         self.into_spec().into()
@@ -107,7 +86,12 @@ impl WireFact for WirePodSpec {
 impl WirePodSpec {
     pub(super) fn into_spec(self) -> PodSpec {
         PodSpec {
-            requests: self.spec.requests(),
+            requests: requests(
+                &self.spec.init_containers,
+                &self.spec.containers,
+                &self.spec.resources,
+                &self.spec.overhead,
+            ),
             claims: claims(self.spec.resource_claims, self.status),
             volumes: volumes(self.spec.volumes, &self.metadata.name),
             groups: pod_groups(
@@ -118,60 +102,6 @@ impl WirePodSpec {
             scheduling_group: self.spec.scheduling_group.pod_group_name,
             uid: self.metadata.uid,
         }
-    }
-}
-
-impl Spec {
-    /// As the scheduler counts them: the containers that run together, or an init container with the sidecars before it if
-    /// it needs more; the pod's own requests in their place; and the overhead of its runtime.
-    fn requests(&self) -> Amounts {
-        let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
-        for init in &self.init_containers {
-            let own = init.resources.amounts();
-            if init.restart_policy == SIDECAR {
-                add(&mut sidecars, own);
-                raise(&mut starting, sidecars.clone());
-            } else {
-                let mut together = sidecars.clone();
-                add(&mut together, own);
-                raise(&mut starting, together);
-            }
-        }
-        let mut total = sidecars;
-        for container in &self.containers {
-            add(&mut total, container.resources.amounts());
-        }
-        raise(&mut total, starting);
-        total.extend(self.resources.amounts());
-        add(&mut total, amounts(&self.overhead));
-        total.retain(|_, amount| *amount > 0);
-        total
-    }
-}
-
-impl Resources {
-    fn amounts(&self) -> Amounts {
-        amounts(&self.requests)
-    }
-}
-
-fn amounts(quantities: &Texts) -> Amounts {
-    let amount =
-        |(name, quantity): (&String, &String)| Some((name.clone(), quantity::quantity(name, quantity)?));
-    quantities.iter().filter_map(amount).collect()
-}
-
-fn add(total: &mut Amounts, more: Amounts) {
-    for (name, amount) in more {
-        let sum = total.entry(name).or_default();
-        *sum = sum.saturating_add(amount);
-    }
-}
-
-fn raise(total: &mut Amounts, least: Amounts) {
-    for (name, amount) in least {
-        let sum = total.entry(name).or_default();
-        *sum = amount.max(*sum);
     }
 }
 
@@ -217,6 +147,7 @@ fn volumes(named: Vec<SpecVolume>, pod: &str) -> Vec<PodVolume> {
 mod tests {
     use super::super::facts::decoded;
     use super::*;
+    use scupper_placement::Amounts;
     use serde_json::{Value, json};
 
     fn read(value: Value) -> PodSpec {

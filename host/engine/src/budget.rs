@@ -66,7 +66,7 @@ pub enum UnhealthyPods {
 
 /// A label selector. One without terms selects every pod of its namespace; a budget without a selector (`None` in
 /// the API) selects none, which the cluster edge says with [`Selector::NOTHING`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Selector {
     /// `matchLabels`
@@ -78,7 +78,7 @@ pub struct Selector {
 }
 
 /// One of `matchExpressions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Requirement {
     /// The label's key.
@@ -90,7 +90,7 @@ pub struct Requirement {
 }
 
 /// How a label is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Operator {
     /// Present with one of the values.

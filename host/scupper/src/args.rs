@@ -60,6 +60,7 @@ Examples:
 const FORECAST_EXAMPLES: &str = "\
 Examples:
   scupper forecast worker-1 --timeout 30m                   how often this limit would hold
+  scupper forecast worker-1 worker-2                        also pods that find no node then
   scupper forecast -l pool=gpu --recordings recordings/     with the times of recorded drains";
 const DRAIN_EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 use std::io;
 
 use clap::Parser as _;
-use scupper_cluster::{ReadError, WriteError};
+use scupper_cluster::{ReadError, SavedError, WriteError};
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
@@ -14,6 +14,7 @@ use scupper_triggers::drain_request::NoDrain;
 
 use crate::args::{Args, Command};
 use crate::dev_program::DevProgramError;
+use crate::forecast::FromError;
 use crate::node::SaveError;
 use crate::policy::driver::DriverError as AskError;
 use crate::precompile::PrecompileError;
@@ -23,6 +24,7 @@ variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
 variants!(HandOverError: Discover OwnFlag Ask Follow TakeBack);
 variants!(AskError: Where Ask);
 variants!(SaveError: Configuration Changed Create);
+variants!(FromError: Read Form Objects);
 variants!(PrecompileError: Runtime Policy);
 variants!(DevProgramError: Missing Start);
 
@@ -145,6 +147,11 @@ fn every_error() {
             source: io::Error::from(io::ErrorKind::AlreadyExists),
         },
     ];
+    let from = [
+        FromError::Read("cluster.json".into(), denied()),
+        FromError::Form("cluster.json".into(), "EOF while parsing".to_owned()),
+        FromError::Objects("cluster.json".into(), SavedError::NoField("kind")),
+    ];
     let starting = [
         DevProgramError::Missing,
         DevProgramError::Start("scupper-dev".into(), denied()),
@@ -155,6 +162,7 @@ fn every_error() {
         errors("policy::DriverError", &asking),
         errors("PrecompileError", &precompiling),
         errors("SaveError", &saving),
+        errors("FromError", &from),
         errors("DevProgramError", &starting),
         options(),
     ];

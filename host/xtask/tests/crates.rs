@@ -16,9 +16,15 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("scupper-common", &["scupper-engine"]),
     (
         "scupper-cluster",
-        &["scupper-api", "scupper-common", "scupper-engine"],
+        &[
+            "scupper-api",
+            "scupper-common",
+            "scupper-engine",
+            "scupper-placement",
+        ],
     ),
     ("scupper-cluster-model", &["scupper-engine"]),
+    ("scupper-placement", &["scupper-common", "scupper-engine"]),
     ("scupper-policy-spec", &["scupper-common"]),
     ("scupper-policy-compile", &["scupper-common"]),
     (
@@ -103,6 +109,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-forecast",
+            "scupper-placement",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",

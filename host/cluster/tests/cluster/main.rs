@@ -19,6 +19,8 @@ mod limit;
 mod local_volumes;
 mod out_of_service;
 mod replicas;
+mod room;
+mod saved;
 mod script;
 mod tasks;
 mod volumes;

@@ -1,7 +1,11 @@
 //! `scupper forecast`: how a drain would probably go. The plan is made as by `scupper plan`, which changes nothing; then it is
-//! played many times, without a cluster and without policies.
+//! played many times, without a cluster and without policies. Besides, the pods that come back are looked for a place on the
+//! nodes that stay.
 
 mod args;
+mod room;
+mod room_output;
+mod saved;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +21,15 @@ use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned};
+use room::{NodeRoom, Rooms};
+use scupper_cluster::{ClusterRoom, ReadError};
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::ListError;
 use scupper_report::Format;
 
 pub(crate) use args::ForecastArgs;
+#[cfg(test)]
+pub(crate) use saved::FromError;
 
 /// What became of a node.
 struct Foreseen {
@@ -32,10 +40,12 @@ struct Foreseen {
     limit: Option<Duration>,
     /// Budgets of its pods that also count pods which leave other nodes of this forecast, and these nodes.
     shared: Vec<(String, Vec<String>)>,
+    /// Where its pods can come back; `Err`: why that is not known.
+    room: Result<NodeRoom, String>,
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
-    let options = match node::plan_options_of(
+    let mut options = match node::plan_options_of(
         &args.nodes,
         args.as_driver,
         &args.drain,
@@ -45,41 +55,57 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
+    options.saved = match args.from.as_deref().map(saved::read).transpose() {
+        Ok(saved) => saved,
+        Err(error) => return fail(&error, Exit::Config),
+    };
     let limit = options.settings.time_limit;
     let learned = match learned(args.recordings.clone(), &args.policies) {
         Ok(learned) => learned,
         Err(error) => return fail(&error, Exit::Config),
     };
-    let plans = match use_cases::plan(options).await {
-        Ok(plans) => plans,
+    let (plans, room) = match use_cases::plan_with_room(options).await {
+        Ok(read) => read,
         Err(error) => return failed(&error),
     };
     if plans.is_empty() {
         inform("no node has these labels");
     }
-    let mut exit = Exit::Done;
-    let mut all = Vec::new();
-    let situations: Vec<_> = plans.iter().map(situation).collect();
-    let nodes = nodes_by_budget(situations.iter().flatten());
-    for (planned, situation) in plans.iter().zip(situations) {
-        if let Err(outcome) = &planned.result {
-            exit = exit.and(Exit::of(outcome));
-        }
-        let plays = usize::from(args.plays.get());
-        all.push(Foreseen {
-            node: planned.node.clone(),
-            forecast: forecast(planned, situation, &learned, plays, limit),
-            limit,
-            shared: shared(&planned.node, &nodes),
-        });
-    }
-    for foreseen in &all {
+    let refused = plans.iter().filter_map(|planned| planned.result.as_ref().err());
+    let exit = refused.fold(Exit::Done, |exit, outcome| exit.and(Exit::of(outcome)));
+    let plays = usize::from(args.plays.get());
+    for foreseen in foresee(&plans, room, &learned, plays, limit) {
         print(&match output.format() {
-            Format::Human => text::of(foreseen),
-            Format::Json => output.document(&document(foreseen)),
+            Format::Human => text::of(&foreseen),
+            Format::Json => output.document(&document(&foreseen)),
         });
     }
     exit.into()
+}
+
+/// What becomes of each node.
+fn foresee(
+    plans: &[Planned],
+    room: Result<ClusterRoom, ReadError>,
+    learned: &Learned,
+    plays: usize,
+    limit: Option<Duration>,
+) -> Vec<Foreseen> {
+    let situations: Vec<_> = plans.iter().map(situation).collect();
+    let nodes = nodes_by_budget(situations.iter().flatten());
+    let rooms = room.map(|room| Rooms::of(&room, situations.iter().flatten()));
+    let mut rooms = rooms.map_err(|error| error.to_string());
+    let all = plans.iter().zip(situations).map(|(planned, situation)| Foreseen {
+        node: planned.node.clone(),
+        forecast: forecast(planned, situation, learned, plays, limit),
+        limit,
+        shared: shared(&planned.node, &nodes),
+        room: match &mut rooms {
+            Ok(rooms) => Ok(rooms.take(&planned.node)),
+            Err(why) => Err(why.clone()),
+        },
+    });
+    all.collect()
 }
 
 /// What recorded drains have shown; those that cannot be read are named.
@@ -218,6 +244,8 @@ fn document(foreseen: &Foreseen) -> Value {
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),
         "cutWorkloads": basis.cut_workloads.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "cutHooks": basis.cut_hooks.iter().map(hook).collect::<Vec<_>>(),
+        "room": foreseen.room.as_ref().ok().map(room_output::document),
+        "roomUnread": foreseen.room.as_ref().err(),
         "notPlayed": basis.not_played.iter().map(|what| text::not_played(*what).0).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::Foreseen;
+use super::{Foreseen, room_output};
 use crate::recordings;
 use scupper_common::text::one_line;
 use scupper_engine::{HookPhase, HumanDuration, named};
@@ -12,7 +12,7 @@ use scupper_recording::DrainHistory;
 use scupper_report::count;
 
 /// Bytes of a foreign text.
-const TEXT: usize = 300;
+pub(super) const TEXT: usize = 300;
 /// Things named in a line.
 const NAMED: usize = 5;
 
@@ -56,6 +56,11 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             ),
         )
     }));
+    lines.extend(
+        room_output::lines(&foreseen.room)
+            .iter()
+            .map(|(name, text)| line(name, text)),
+    );
     let (known, assumed) = basis(&forecast.basis);
     lines.push(line("known", &known));
     lines.extend(assumed.iter().map(|text| line("assumed", text)));
@@ -206,7 +211,7 @@ pub(super) const fn not_played(what: NotPlayed) -> (&'static str, &'static str) 
     }
 }
 
-fn few<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+pub(super) fn few<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     let names = names.into_iter().map(|name| one_line(&name.to_string(), TEXT));
     named(names, NAMED)
 }

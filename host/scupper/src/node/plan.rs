@@ -161,6 +161,7 @@ fn plan_options(
 ) -> PlanOptions {
     PlanOptions {
         connection: cluster.connection(),
+        saved: None,
         target,
         settings: draining.settings,
         policies: draining.policies,

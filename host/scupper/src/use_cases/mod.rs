@@ -21,7 +21,7 @@ pub(crate) use handover::{
     CancelEnd, CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel,
     run as hand_over,
 };
-pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan};
+pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan, plan_with_room};
 pub use plan::{Planned, PlannedTrigger};
 pub(crate) use status::overview;
 pub use status::{StatusOptions, status};

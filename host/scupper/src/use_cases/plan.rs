@@ -13,7 +13,7 @@ use scupper_engine::{
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
-use scupper_cluster::{Cluster, ConnectOptions, Connection, Recorder};
+use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder, SavedCluster};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
 use scupper_driver::out_of_service;
@@ -37,6 +37,8 @@ pub(crate) use target::{DrainRequestToPlan, PlanTarget};
 pub(crate) struct PlanOptions {
     /// How to reach the API server.
     pub connection: Connection,
+    /// The cluster in its place.
+    pub saved: Option<SavedCluster>,
     /// The drains.
     pub target: PlanTarget,
     /// The settings of the drains.
@@ -143,6 +145,23 @@ impl Planned {
 
 /// Plans drains of nodes, each by itself, and changes nothing.
 pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
+    let cluster = connect(&options).await?;
+    plans(&cluster, options).await
+}
+
+/// The same, with all nodes and pods of the cluster, or why these cannot be read.
+pub(crate) async fn plan_with_room(
+    options: PlanOptions,
+) -> Result<(Vec<Planned>, Result<ClusterRoom, ReadError>), CommandError> {
+    let cluster = connect(&options).await?;
+    let plans = plans(&cluster, options).await?;
+    let drained = plans.iter().filter(|planned| planned.result.is_ok());
+    let drained = drained.map(|planned| planned.node.clone()).collect();
+    let room = cluster.room(&drained).await;
+    Ok((plans, room))
+}
+
+async fn connect(options: &PlanOptions) -> Result<Cluster, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         eviction_timeout: options.settings.eviction_timeout,
@@ -151,18 +170,25 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
         recorder: options.recorder.clone(),
         ..ConnectOptions::default()
     };
-    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    if let Some(saved) = &options.saved {
+        return Ok(Cluster::saved(saved.clone(), connect));
+    }
+    let cluster = Cluster::connect(&connect).await;
+    Ok(cluster.map_err(DriverError::Connect)?)
+}
+
+async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
     let Drains {
         nodes,
         template,
         served,
-    } = drains(&cluster, &options).await?;
+    } = drains(cluster, &options).await?;
     let asked_by = PlannedTrigger::of(&template, served.as_ref(), options.as_driver);
     let loaded = load_policies(
         &options.policies,
         options.compiler.clone(),
         options.clock,
-        &cluster,
+        cluster,
         served,
     )
     .await?;
@@ -176,10 +202,10 @@ pub(crate) async fn plan(options: PlanOptions) -> Result<Vec<Planned>, CommandEr
             policies: session.infos(),
             ..template.clone()
         };
-        let mut planned = dry_run(&cluster, &session, options.clock, request.clone(), &asked_by).await?;
-        planned.with_flags = with_flags(&cluster, &session, options.clock, request, &planned).await?;
+        let mut planned = dry_run(cluster, &session, options.clock, request.clone(), &asked_by).await?;
+        planned.with_flags = with_flags(cluster, &session, options.clock, request, &planned).await?;
         if options.ask_server {
-            planned.answers = ask(&cluster, &planned, options.settings.engine.grace_seconds).await;
+            planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
         }
         plans.push(planned);
     }

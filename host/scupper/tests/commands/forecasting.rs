@@ -1,5 +1,6 @@
 //! How a drain would go: told before it begins, and from the times of recorded drains.
 
+use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -97,4 +98,170 @@ fn a_drain_that_would_be_refused_has_no_forecast() {
     assert_eq!(refused.code, rig.run(&["plan", "worker-1"]).code, "{refused:#?}");
     let first = "worker-1: no drain would begin; `scupper plan worker-1` says more\n";
     assert!(refused.stdout.starts_with(first), "{refused:#?}");
+}
+
+/// Nodes with 4 CPUs each, and a pod of worker-1 that requests so many thousandths.
+fn with_cpus(pod: &str, cpu: u32) -> Rig {
+    let rig = Rig::new();
+    for node in ["worker-1", "worker-2", "worker-3"] {
+        let sized = objects::node(node).with("/status/allocatable", json!({"cpu": "4", "pods": "9"}));
+        rig.apply(sized);
+    }
+    rig.apply(requesting(rig.pod(pod, "worker-1"), cpu));
+    rig
+}
+
+fn requesting(pod: objects::Object, cpu: u32) -> objects::Object {
+    let requests = json!({"requests": {"cpu": format!("{cpu}m")}});
+    let container = json!({"name": "main", "image": "none", "resources": requests});
+    pod.with("/spec/containers", json!([container]))
+}
+
+#[track_caller]
+fn says(text: &str, line: &str) {
+    assert!(text.lines().any(|printed| printed == line), "{line}\n{text}");
+}
+
+#[test]
+fn pods_that_no_node_has_room_for_are_named() {
+    let rig = with_cpus("huge", 4001);
+    for name in ["small", "other"] {
+        rig.apply(requesting(rig.pod(name, "worker-1"), 3000));
+    }
+    // It needs no room: nothing makes it again.
+    rig.apply(requesting(objects::pod("shop", "bare", "worker-1"), 9000));
+    let forecast = ["forecast", "worker-1", "--force"];
+    let fits = rig.run(&forecast);
+    assert_eq!(fits.code, Some(0), "{fits:#?}");
+    let huge = "  nowhere  shop/huge: no node has room now: of 3 nodes 3 have too little cpu";
+    says(&fits.stdout, huge);
+    assert_eq!(fits.stdout.matches("nowhere").count(), 1, "{fits:#?}");
+
+    rig.apply(requesting(rig.pod("third", "worker-1"), 3000));
+    let full = rig.run(&forecast);
+    let left = "  nowhere  shop/third: no node has room left after the other pods that come back: \
+        of 3 nodes 2 have too little cpu, 1 is drained";
+    says(&full.stdout, left);
+    let json = rig.run(&[&forecast[..], &["-o", "json"]].concat());
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (&json["room"]["nodes"], &json["room"]["pods"]),
+        (&json!(3), &json!(4)),
+        "{json:#}"
+    );
+    let nowhere = json["room"]["nowhere"].as_array().unwrap();
+    let huge = nowhere.iter().find(|one| one["alone"] == true).unwrap();
+    assert_eq!(huge["pods"], json!(["shop/huge"]));
+    let refusals = json!([{"filter": "resources", "detail": "cpu", "nodes": 3}]);
+    assert_eq!(huge["refusals"], refusals);
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[test]
+fn nodes_that_are_the_only_place_for_each_others_pods_are_named() {
+    let rig = with_cpus("db", 1000);
+    let select = |name: &str, node: &str| {
+        let pod = requesting(rig.pod(name, node), 1000);
+        rig.apply(pod.with("/spec/nodeSelector", json!({"pool": "a"})));
+    };
+    for (node, pool) in [("worker-1", "a"), ("worker-2", "a"), ("worker-3", "b")] {
+        let sized = objects::node(node).with("/status/allocatable", json!({"cpu": "4", "pods": "9"}));
+        rig.apply(sized.label("pool", pool));
+    }
+    select("db", "worker-1");
+    select("web", "worker-2");
+    let alone = rig.run(&["forecast", "worker-1"]);
+    assert!(!alone.stdout.contains("together"), "{alone:#?}");
+    let both = rig.run(&["forecast", "worker-1", "worker-2"]);
+    let why = "of 3 nodes 2 are drained, 1 does not match its node selector or affinity";
+    for (pod, other) in [("db", "worker-2"), ("web", "worker-1")] {
+        let line = format!(
+            "  together shop/{pod}: drained together, no node has room now, only {other} would: {why}"
+        );
+        says(&both.stdout, &line);
+    }
+    assert!(!both.stdout.contains("nowhere"), "{both:#?}");
+    let json = rig.run(&["forecast", "worker-1", "worker-2", "-o", "json"]);
+    let first = serde_json::Deserializer::from_str(&json.stdout)
+        .into_iter::<Value>()
+        .next();
+    let first = first.unwrap().unwrap();
+    assert_eq!(
+        first["room"]["together"][0]["fitsOn"],
+        json!(["worker-2"]),
+        "{first:#}"
+    );
+}
+
+#[test]
+fn a_volume_that_other_nodes_do_not_reach_holds_its_pod() {
+    let rig = Rig::new();
+    rig.apply(objects::local_volume("pv-1", "worker-1", "shop", "data"));
+    rig.apply(objects::volume_claim("shop", "data", "pv-1"));
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    rig.apply(rig.pod("db", "worker-1").with("/spec/volumes", volumes));
+    let forecast = rig.run(&["forecast", "worker-1"]);
+    let line = "  nowhere  shop/db: no node has room now: of 3 nodes 2 do not reach its volume, 1 is drained";
+    says(&forecast.stdout, line);
+}
+
+#[test]
+fn without_the_right_to_read_it_there_is_a_forecast_without_room() {
+    let rig = with_cpus("huge", 9000);
+    let rights = [("get", "nodes"), ("get", "pods"), ("list", "pods")];
+    std::fs::write(rig.dir.path().join("kubeconfig"), rig.api.kubeconfig_for("sre")).unwrap();
+    rig.api.allow_only(
+        "sre",
+        &[&rights[..], &[("watch", "nodes"), ("watch", "pods")]].concat(),
+    );
+    let forecast = rig.run(&["forecast", "worker-1"]);
+    assert_eq!(forecast.code, Some(0), "{forecast:#?}");
+    let is_room = |line: &&str| line.starts_with("  room     not looked at: no right to list nodes: ");
+    assert_eq!(
+        forecast.stdout.lines().filter(is_room).count(),
+        1,
+        "{forecast:#?}"
+    );
+    assert!(!forecast.stdout.contains("nowhere"), "{forecast:#?}");
+}
+
+#[test]
+fn a_cluster_in_a_file_is_forecast_without_a_server() {
+    let rig = with_cpus("huge", 5000);
+    rig.apply(rig.pod("web", "worker-1"));
+    let of_server = rig.run(&["forecast", "worker-1"]);
+    let items = [rig.objects("nodes"), rig.objects("pods")].concat();
+    let items: Vec<Value> = items.into_iter().map(with_version).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    rig.api.pause();
+    for (name, text) in [
+        ("list.json", list.to_string()),
+        ("list.yaml", serde_saphyr::to_string(&list).unwrap()),
+    ] {
+        let file = rig.dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let of_file = rig.run(&["forecast", "worker-1", "--from", file.to_str().unwrap()]);
+        assert_eq!(of_file.code, Some(0), "{of_file:#?}");
+        assert_eq!(of_file.stdout, of_server.stdout);
+        assert!(of_file.stdout.contains("  nowhere  shop/huge: "), "{of_file:#?}");
+    }
+    let file = rig.dir.path().join("empty.json");
+    std::fs::write(&file, "{}").unwrap();
+    let wrong = rig.run(&["forecast", "worker-1", "--from", file.to_str().unwrap()]);
+    assert_eq!(wrong.code, Some(3), "{wrong:#?}");
+    let unknown = rig.dir.path().join("list.json");
+    let unknown = rig.run(&["forecast", "worker-9", "--from", unknown.to_str().unwrap()]);
+    assert_eq!(unknown.code, Some(4), "{unknown:#?}");
+}
+
+/// Lists of an API server have it once, for all items.
+fn with_version(mut object: Value) -> Value {
+    let kind = if object["spec"]["nodeName"].is_string() {
+        "Pod"
+    } else {
+        "Node"
+    };
+    object["apiVersion"] = json!("v1");
+    object["kind"] = json!(kind);
+    object
 }

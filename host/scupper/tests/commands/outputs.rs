@@ -211,6 +211,8 @@ policies:
     let guest = guest("surrounded");
     std::fs::write(&config, text.replace("GUEST", guest.to_str().unwrap())).unwrap();
     let policies = ["--config", config.to_str().unwrap()];
+    let nowhere = json!({"pool": "none"});
+    rig.apply(rig.pod("choosy", "worker-1").with("/spec/nodeSelector", nowhere));
     let unknown = json(&rig, &[&["forecast", "worker-1"], &policies[..]].concat());
     // The budget stops one drain, and a hook that does not end another.
     let recordings = recordings(&rig, &[]);
