@@ -145,6 +145,7 @@ impl<'a> Play<'a> {
             },
             turns: run.turns.take()?,
             facts: Vec::new(),
+            shadows: Vec::new(),
             end: None,
             cut: None,
         };
