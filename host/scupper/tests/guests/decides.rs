@@ -12,6 +12,7 @@ guests::planner!(plan);
 fn plan(_drain: Drain, _node: Node, _pods: Vec<Pod>, mut draft: Plan) -> Result<Plan, String> {
     let verdict = match config::get("verdict").as_deref() {
         Some("await completion") => Verdict::AwaitCompletion,
+        Some("delete") => Verdict::Delete,
         _ => Verdict::Evict,
     };
     for decision in &mut draft.decisions {
