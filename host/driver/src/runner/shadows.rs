@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use scupper_engine::{
-    Answer, Budget, Command, Decision, Drain, Event, Node, Notice, Outcome, Plan, PlanAnswer, Pod,
+    Answer, Blocker, Budget, Command, Decision, Drain, Event, Node, Notice, Outcome, Plan, PlanAnswer, Pod,
     PolicyInfo, Request, Task, Time, Verdict, draft,
 };
 use tokio::sync::mpsc;
@@ -76,8 +76,7 @@ impl EngineRunner {
     /// been planned there.
     pub(super) fn begin_shadows(&mut self, now: Time) {
         let Some(node) = self.drain.node() else { return };
-        let takes_part = |shadow: &&Shadow| shadow.instead_of().is_some() || shadow.info().is_for(node);
-        let shadows = self.policies.shadows().iter().filter(takes_part);
+        let shadows = shadows_for(&self.policies, node);
         let waiting: Vec<_> = shadows.map(|shadow| unmade(shadow, 0)).collect();
         if waiting.is_empty() {
             return;
@@ -132,20 +131,19 @@ impl EngineRunner {
 
 /// Plans with the active chain again, and with each shadow in it, one after another. Nothing follows from the answers.
 pub async fn plan_shadows(session: &Session, inputs: &PlanInputs, mut made: impl FnMut(ShadowPlan)) {
-    let takes_part = |shadow: &&Shadow| shadow.instead_of().is_some() || shadow.info().is_for(&inputs.node);
-    let shadows: Vec<_> = session.shadows().iter().filter(takes_part).collect();
+    let shadows: Vec<_> = shadows_for(session, &inputs.node).collect();
     if shadows.is_empty() {
         return;
     }
     // Not the plan that was agreed on: that one has what the host's planners add, and a moment of its own.
-    let active = play(session, &session.infos(), inputs).await;
+    let active = play(session, ("", &session.infos()), inputs).await;
     for shadow in shadows {
         let leaving = match &active {
             Played::Plan(plan) => plan.leaving().count(),
             Played::Refused(_) | Played::Failed(_) => 0,
         };
         let result = match &active {
-            Played::Plan(active) => match play(session, shadow.chain(), inputs).await {
+            Played::Plan(active) => match play(session, (shadow.name(), shadow.chain()), inputs).await {
                 Played::Plan(plan) => compared(active, &plan, &inputs.pods),
                 Played::Refused(message) => ShadowResult::Refuses(message),
                 Played::Failed(message) => ShadowResult::Failed(message),
@@ -159,6 +157,12 @@ pub async fn plan_shadows(session: &Session, inputs: &PlanInputs, mut made: impl
             ..unmade(shadow, leaving)
         });
     }
+}
+
+/// The shadows for which the node has a plan. One that does not take part may still take another policy away.
+fn shadows_for<'a>(session: &'a Session, node: &'a Node) -> impl Iterator<Item = &'a Shadow> {
+    let shadows = session.shadows().iter();
+    shadows.filter(|shadow| shadow.instead_of().is_some() || shadow.info().is_for(node))
 }
 
 fn unmade(shadow: &Shadow, leaving: usize) -> ShadowPlan {
@@ -187,8 +191,8 @@ enum Played {
     Failed(String),
 }
 
-/// Plans the drain with another chain: in an engine of its own, which is told what the engine of the drain was.
-async fn play(session: &Session, chain: &[PolicyInfo], inputs: &PlanInputs) -> Played {
+/// Plans the drain with the chain of this shadow: in an engine of its own, which is told what the engine of the drain was.
+async fn play(session: &Session, (shadow, chain): (&str, &[PolicyInfo]), inputs: &PlanInputs) -> Played {
     let mut drain = Drain::new(inputs.now, with_chain(session, chain, inputs));
     let known = [
         Event::Node(Some(inputs.node.clone())),
@@ -199,19 +203,9 @@ async fn play(session: &Session, chain: &[PolicyInfo], inputs: &PlanInputs) -> P
         drain.handle_event(inputs.now, event);
     }
     let mut last = draft(&inputs.pods, &inputs.request.settings, inputs.now);
-    let mut refusal = None;
     loop {
-        while let Some(notice) = drain.poll_notice() {
-            match notice {
-                Notice::Planned(plan) => return Played::Plan(plan),
-                Notice::PlannerWaiting { policy, message, .. } => {
-                    return Played::Failed(format!("{policy}: {message}"));
-                }
-                Notice::Finished { outcome, .. } => {
-                    return refusal.map_or_else(|| ended(outcome, last), Played::Refused);
-                }
-                _ => {}
-            }
+        if let Some(played) = noticed(&mut drain, shadow, &last) {
+            return played;
         }
         let Some(Command { id, task }) = drain.poll_command() else {
             return Played::Failed("its chain came to no end, which is a bug in Scupper".to_owned());
@@ -225,10 +219,39 @@ async fn play(session: &Session, chain: &[PolicyInfo], inputs: &PlanInputs) -> P
         let answer = answer(session, &drain, inputs, (&policy, draft)).await;
         match &answer {
             PlanAnswer::Plan(plan) => last = plan.clone(),
-            PlanAnswer::Refused { message } => refusal = Some(format!("{policy}: {message}")),
+            PlanAnswer::Refused { message } => return Played::Refused(said_by(shadow, &policy, message)),
             PlanAnswer::Failed { .. } => {}
         }
         drain.handle_event(inputs.now, Event::Answer(id, Answer::Plan(answer)));
+    }
+}
+
+/// What the chain has come to, once it has. `last`: the draft so far.
+fn noticed(drain: &mut Drain, shadow: &str, last: &Plan) -> Option<Played> {
+    while let Some(notice) = drain.poll_notice() {
+        match notice {
+            Notice::Planned(plan) => return Some(Played::Plan(plan)),
+            Notice::PlannerWaiting { policy, message, .. }
+            | Notice::Finished {
+                outcome: Outcome::PolicyFailed { policy, message },
+                ..
+            } => return Some(Played::Failed(said_by(shadow, &policy, &message))),
+            Notice::Finished {
+                outcome: Outcome::Blocked { pods },
+                ..
+            } => return Some(Played::Plan(blocked(last, pods))),
+            Notice::Finished { outcome, .. } => return Some(Played::Failed(outcome.to_string())),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The shadow is named before what it says.
+fn said_by(shadow: &str, policy: &str, message: &str) -> String {
+    match policy == shadow {
+        true => message.to_owned(),
+        false => format!("{policy}: {message}"),
     }
 }
 
@@ -271,23 +294,21 @@ async fn answer(
     session.plan_beside(call).await
 }
 
-/// A drain that ends before it has a plan. Pods that may not leave are a difference like any other.
-fn ended(outcome: Outcome, mut last: Plan) -> Played {
-    let Outcome::Blocked { pods } = outcome else {
-        return Played::Failed(outcome.to_string());
-    };
-    for blocker in pods {
+/// The plan of a drain that may not begin. Pods that may not leave are a difference like any other.
+fn blocked(last: &Plan, blockers: Vec<Blocker>) -> Plan {
+    let mut plan = last.clone();
+    for blocker in blockers {
         let uid = &blocker.pod.uid;
-        for wave in &mut last.waves {
+        for wave in &mut plan.waves {
             wave.pods.retain(|pod| pod != uid);
         }
-        last.decisions.retain(|decision| decision.pod != *uid);
-        last.decisions.push(Decision {
+        plan.decisions.retain(|decision| decision.pod != *uid);
+        plan.decisions.push(Decision {
             pod: blocker.pod.uid,
             verdict: Verdict::Refuse,
             reason: blocker.reason,
             policy: blocker.policy,
         });
     }
-    Played::Plan(last)
+    plan
 }

@@ -29,10 +29,19 @@ fn decides(verdict: &str) -> PolicySpec {
     }
 }
 
+/// The same as the active policy `a`.
+fn decides_first(verdict: &str) -> PolicySpec {
+    PolicySpec {
+        name: "a".to_owned(),
+        ..decides(verdict)
+    }
+}
+
 /// What the shadows among these policies would make of a drain of three pods.
 async fn plans(policies: Policies, facts: &Arc<Facts>) -> Vec<ShadowPlan> {
     let session = Session::fixed(policies);
     let mut request: Request = scupper_report::fixture::request();
+    request.node = node().name;
     request.policies = session.infos();
     request.settings.filters.delete_emptydir_data = true;
     request.settings.filters.force = true;
@@ -87,12 +96,8 @@ async fn the_chain_of_a_shadow_is_the_one_after_its_promotion() {
 
 #[tokio::test]
 async fn a_shadow_is_compared_with_the_chain_without_it() {
-    let active = PolicySpec {
-        name: "a".to_owned(),
-        ..decides("await completion")
-    };
     let specs = [
-        active,
+        decides_first("await completion"),
         shadow("additional", None, decides("delete")),
         shadow("same", Some("a"), decides("await completion")),
         shadow("other", Some("a"), decides("delete")),
@@ -111,6 +116,20 @@ async fn a_shadow_is_compared_with_the_chain_without_it() {
     );
 }
 
+/// A drain that may not begin is not a failure, and its plan is compared like any other.
+#[tokio::test]
+async fn pods_that_may_not_leave_with_the_shadow_are_a_difference() {
+    let plans = results(&[
+        decides_first("delete"),
+        shadow("refuses-pods", None, decides("refuse")),
+        shadow("without", Some("a"), spec("echo")),
+    ])
+    .await;
+    let verdicts = plans[0].to_string();
+    assert!(verdicts.contains("shop/web-0: refuse (configured) instead of delete in wave 1 all"), "{verdicts}");
+    assert_eq!((plans[0].pods(), plans[1].pods()), (3, 3), "{plans:#?}");
+}
+
 /// Whatever `on-failure` says: it is about drains that follow the policy.
 #[tokio::test]
 async fn a_shadow_that_fails_is_reported_and_the_next_one_plans() {
@@ -126,7 +145,7 @@ async fn a_shadow_that_fails_is_reported_and_the_next_one_plans() {
         shadow("deletes", None, decides("delete")),
     ];
     let plans = results(&specs).await;
-    let words = ["CPU", "there is no such pod", "does not hold"];
+    let words = ["CPU", "look_up_the_impossible", "does not hold"];
     for (plan, word) in plans.iter().zip(words) {
         let ShadowResult::Failed(message) = &plan.result else {
             panic!("{plan:?}")
