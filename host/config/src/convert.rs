@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use scupper_common::text::{nearest, one_line};
 use scupper_policy_spec::{
-    Capability, FailurePolicy, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicySpec,
-    SecretGrant, SecretSource, SpecSource, read_http_origin,
+    Capability, FailurePolicy, Grant, HttpGrant, HttpGrantError, Limits, Networks, OnFailure, PolicyMode,
+    PolicySpec, SecretGrant, SecretSource, SpecSource, read_http_origin,
 };
 
 use super::document::{Entry, Node, Value};
@@ -20,6 +21,9 @@ use super::limits::{LimitField, slots};
 use super::place::FieldPath;
 use super::problem::Problems;
 use super::{scalar, units};
+
+/// Bytes of a wrong name that are shown.
+const NAME_BYTES: usize = 60;
 
 /// Creates the policies. `folder`: the base of relative paths.
 pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> Vec<PolicySpec> {
@@ -41,7 +45,52 @@ pub(super) fn policies(root: &Node, folder: &Path, problems: &mut Problems) -> V
         let mut policy = Policy { folder, problems };
         specs.push(policy.spec(node, &path));
     }
+    check_modes(policies, &path, problems);
     specs
+}
+
+/// Only a shadow stands for another policy, and that is an active one.
+fn check_modes(policies: &Node, path: &FieldPath, problems: &mut Problems) {
+    let active = || {
+        let active = policies.items().iter().filter(|node| !is_shadow(node));
+        active.filter_map(|node| node.get("name")?.text())
+    };
+    for (index, node) in policies.items().iter().enumerate() {
+        let Some((given, replaced)) = node
+            .get("instead-of")
+            .and_then(|given| Some((given, given.text()?)))
+        else {
+            continue;
+        };
+        let message = if !is_shadow(node) {
+            "only a shadow stands for another policy: add `mode: shadow`, or leave this out".to_owned()
+        } else if active().any(|name| name == replaced) {
+            continue;
+        } else {
+            let hint = match nearest(replaced, active()) {
+                Some(name) => format!("did you mean {name}?"),
+                None => "leave it out for a policy that comes in addition".to_owned(),
+            };
+            format!(
+                "there is no active policy `{}`; {hint}",
+                one_line(replaced, NAME_BYTES)
+            )
+        };
+        problems.add(given.at, &path.item(index).key("instead-of"), message);
+    }
+}
+
+fn is_shadow(node: &Node) -> bool {
+    node.get("mode").and_then(Node::text) == Some("shadow")
+}
+
+fn mode(node: &Node) -> PolicyMode {
+    match is_shadow(node) {
+        true => PolicyMode::Shadow {
+            instead_of: node.get("instead-of").and_then(Node::text).map(str::to_owned),
+        },
+        false => PolicyMode::Active,
+    }
 }
 
 struct Policy<'a> {
@@ -75,6 +124,7 @@ impl Policy<'_> {
             limits: limits(node.get("limits")),
             on_failure: on_failure(node.get("on-failure")),
             node_selector: node.get("node-selector").map(labels).unwrap_or_default(),
+            mode: mode(node),
             spec_source: SpecSource::File,
         }
     }
@@ -272,14 +322,14 @@ impl Node {
         Some(&entry.value)
     }
 
-    fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
             _ => &[],
         }
     }
 
-    fn items(&self) -> &[Self] {
+    pub(super) fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
             _ => &[],

@@ -11,6 +11,7 @@
 
 mod check;
 mod convert;
+mod diff;
 mod document;
 mod drain;
 mod drain_requests;
@@ -19,6 +20,7 @@ mod error_texts;
 mod limits;
 mod place;
 mod problem;
+mod promote;
 mod read;
 mod rules;
 mod scalar;
@@ -32,6 +34,7 @@ pub use drain::{
 };
 pub use drain_requests::DrainRequestsFile;
 pub use problem::{ConfigError, Problem};
+pub use promote::{PromoteError, Promotion, promote};
 pub use read::{Configuration, read, read_text};
 pub use schema::schema;
 pub use units::{duration, quantity};

@@ -15,6 +15,9 @@ const POLICIES: usize = 64;
 const ENTRIES: usize = 64;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
+/// The values of a `mode`.
+pub(super) const MODES: &[&str] = &["active", "shadow"];
+
 /// The values of an `on-failure`.
 pub(super) const FAILURE_POLICIES: &[&str] = &["refuse", "ignore", "hold"];
 
@@ -168,6 +171,18 @@ static POLICY: Object = Object {
             "node-selector",
             Shape::Labels,
             "The policy applies only to nodes that have all of these labels when a drain begins. Default: every node.",
+        ),
+        Field::new(
+            "mode",
+            Shape::OneOf(MODES),
+            "shadow: the policy plans beside the chain, and what it would change is reported; no drain follows it, and \
+             its hooks are not called. `scupper policy promote` shows how to make it active. Default active.",
+        ),
+        Field::new(
+            "instead-of",
+            Shape::Text(&rules::NAME),
+            "Of a shadow: the active policy that it would replace. Default: it would come in addition, at its place in \
+             this list.",
         ),
     ],
     one_of: &[],

@@ -150,6 +150,7 @@ impl<'a> Play<'a> {
             },
             turns: run.turns.take()?,
             facts: Vec::new(),
+            shadows: Vec::new(),
             end,
             cut: None,
         })

@@ -34,6 +34,12 @@ pub(crate) struct Event {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ShadowPlan {
+    pub(crate) policy: String,
+    pub(crate) result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Fact {
     pub(crate) policy: String,
     pub(crate) fact: &'static str,

@@ -44,6 +44,7 @@ pub struct PolicyVersion<'a> {
 
 const ACTIVE: &str = "active";
 const REJECTED: &str = "rejected";
+const SHADOW: &str = "shadow";
 
 /// Maximum length in bytes of a policy's own version in a label.
 const VERSION_BYTES: usize = 64;
@@ -125,9 +126,33 @@ impl Metrics {
 
     /// Records that a version of a policy became active.
     pub fn policy_activated(&self, version: &PolicyVersion<'_>) {
+        self.hide(version.policy, SHADOW);
+        self.loaded(version, ACTIVE);
+    }
+
+    /// Records that a version of a policy became a shadow, which no drain follows.
+    pub fn policy_shadowed(&self, version: &PolicyVersion<'_>) {
+        self.hide(version.policy, ACTIVE);
+        self.loaded(version, SHADOW);
+    }
+
+    /// Counts the plan of a shadow, and the pods that it treats differently. `result`: a name of a closed list.
+    pub fn shadow_planned(&self, policy: &str, result: &'static str, pods: u64) {
+        let policy = policy.to_owned();
+        self.shadow_pods
+            .get_or_create(&labels::Policy {
+                policy: policy.clone(),
+            })
+            .inc_by(pods);
+        self.shadow_plans
+            .get_or_create(&labels::ShadowPlan { policy, result })
+            .inc();
+    }
+
+    fn loaded(&self, version: &PolicyVersion<'_>, state: &'static str) {
         self.reloaded(version.policy, "activated", "");
         self.hide(version.policy, REJECTED);
-        self.show(version, ACTIVE);
+        self.show(version, state);
         self.peak_memory.remove(&labels::Policy {
             policy: version.policy.to_owned(),
         });
@@ -165,6 +190,7 @@ impl Metrics {
     /// decrease.
     pub fn policy_removed(&self, policy: &str) {
         self.hide(policy, ACTIVE);
+        self.hide(policy, SHADOW);
         self.hide(policy, REJECTED);
         let policy = policy.to_owned();
         self.peak_memory.remove(&labels::Policy { policy });

@@ -42,6 +42,8 @@ pub struct Metrics {
     pub(crate) response_bytes: Family<labels::Policy, Counter>,
     pub(crate) events: Family<labels::Event, Counter>,
     pub(crate) facts: Family<labels::Fact, Counter>,
+    pub(crate) shadow_plans: Family<labels::ShadowPlan, Counter>,
+    pub(crate) shadow_pods: Family<labels::Policy, Counter>,
     pub(crate) reloads: Family<labels::Reload, Counter>,
     pub(crate) info: Family<labels::Info, Gauge>,
     pub(crate) drains: Family<labels::Drain, Counter>,
@@ -92,6 +94,8 @@ impl Metrics {
             response_bytes: Family::default(),
             events: Family::default(),
             facts: Family::default(),
+            shadow_plans: Family::default(),
+            shadow_pods: Family::default(),
             reloads: Family::default(),
             info: Family::default(),
             drains: Family::default(),
@@ -154,7 +158,11 @@ impl Metrics {
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";
         all.register("policy_reloads", help, self.reloads.clone());
-        let help = "Which version of a policy is in which state: active or rejected";
+        let help = "Plans of shadow policies beside those of drains, by result: agrees, differs, refuses, failed, unfinished";
+        all.register("policy_shadow_plans", help, self.shadow_plans.clone());
+        let help = "Pods that a shadow policy would have treated differently";
+        all.register("policy_shadow_pods", help, self.shadow_pods.clone());
+        let help = "Which version of a policy is in which state: active, shadow or rejected";
         all.register("policy_info", help, self.info.clone());
         all
     }

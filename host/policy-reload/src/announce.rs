@@ -110,6 +110,7 @@ impl PolicySet {
                 digest: member.map_or_else(String::new, |member| member.revision.digest.clone()),
                 generation: member.map_or(0, |member| member.generation),
                 state,
+                mode: member.map(|member| member.mode().clone()).unwrap_or_default(),
                 since: member.map(|member| member.since),
                 previous: previous.map(|previous| previous.digest.clone()),
                 problem: entry.and_then(|entry| entry.problem.clone()),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use scupper_engine::Time;
 use scupper_policy::{CallError, LoadedPolicy};
+use scupper_policy_spec::PolicyMode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::checks::LastCheck;
@@ -111,6 +112,10 @@ impl Member {
 
     pub(super) fn name(&self) -> &str {
         &self.policy.description.name
+    }
+
+    pub(super) fn mode(&self) -> &PolicyMode {
+        &self.policy.description.mode
     }
 }
 

@@ -57,6 +57,7 @@ fn notices() -> Vec<ReloadNotice> {
     };
     vec![
         ReloadNotice::Activated {
+            is_shadow: false,
             name: name(),
             digest: digest(),
             version: "1.2.0".to_owned(),

@@ -101,7 +101,7 @@ impl Reloader {
                 None => return Err(refused(spec, faults)),
             }
         }
-        let later = self.policy_set.apply_results(&self.names(), good);
+        let later = self.policy_set.apply_results(&self.wanted(), good);
         self.due = again.into_iter().chain(later).min();
         self.report_replaced(instead);
         self.former = Some(self.former(index));

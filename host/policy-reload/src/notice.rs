@@ -17,6 +17,8 @@ pub enum ReloadNotice {
         version: String,
         /// Its generation.
         generation: u64,
+        /// It is a shadow: no drain follows it.
+        is_shadow: bool,
     },
     /// A candidate was rejected; the active revision stays.
     Rejected {
@@ -105,10 +107,12 @@ impl fmt::Display for ReloadNotice {
                 digest,
                 version,
                 generation,
+                is_shadow,
             } => write!(
                 f,
-                "policy {name}: {version} ({}) is active, generation {generation}",
-                short(digest)
+                "policy {name}: {version} ({}) is {}, generation {generation}",
+                short(digest),
+                if *is_shadow { "a shadow" } else { "active" }
             ),
             Self::Rejected { name, reason, .. } if name.is_empty() => {
                 write!(

@@ -161,6 +161,11 @@ impl PolicyRevisions {
         Some((from, to))
     }
 
+    /// No rollback returns to the previous revision.
+    pub(super) fn forget_previous(&mut self) {
+        self.previous = None;
+    }
+
     pub(super) const fn previous(&self) -> Option<&Revision> {
         self.previous.as_ref()
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use scupper_common::clock::Clock;
 use scupper_engine::Time;
 use scupper_policy::{LoadFault, LoadedPolicy};
-use scupper_policy_spec::PolicySpec;
+use scupper_policy_spec::{PolicyMode, PolicySpec};
 use tokio::sync::mpsc;
 
 use super::candidate::{Material, is_transient};
@@ -49,9 +49,14 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Another revision is active.
-    fn activate(&mut self, revision: Revision, before: Option<&Arc<Member>>) {
+    fn activate(&mut self, revision: Revision, mode: &PolicyMode, before: Option<&Arc<Member>>) {
         self.slot.activate(revision);
         self.previous = before.map(|before| Arc::clone(&before.policy));
+        if before.is_some_and(|before| before.mode() != mode) {
+            // A rollback must not take a policy out of the chain, or put one into it.
+            self.previous = None;
+            self.slot.forget_previous();
+        }
         self.older = None;
         self.back_to_active();
     }
@@ -62,6 +67,9 @@ impl Entry {
         self.problem = None;
     }
 }
+
+/// The name and the mode of a configured policy.
+pub(super) type WantedPolicy = (String, PolicyMode);
 
 /// A candidate to be loaded.
 pub(super) struct Candidate {
@@ -185,9 +193,9 @@ impl PolicySet {
         diff
     }
 
-    /// All candidates are loaded or rejected: activates the next generation, if there is one. `names` is the configured
-    /// chain.
-    pub(super) fn apply_results(&mut self, names: &[String], tried: Vec<Tried>) -> Option<Time> {
+    /// All candidates are loaded or rejected: activates the next generation, if there is one. `wanted` are the configured
+    /// policies.
+    pub(super) fn apply_results(&mut self, wanted: &[WantedPolicy], tried: Vec<Tried>) -> Option<Time> {
         let mut again = None;
         let now = self.clock.now();
         for Tried {
@@ -207,7 +215,7 @@ impl PolicySet {
                 }
             }
         }
-        self.advance(names);
+        self.advance(wanted);
         again
     }
 
@@ -290,9 +298,9 @@ impl PolicySet {
         wanted.eq(runs)
     }
 
-    /// Builds the next generation of the policies that are ready. A chain with other names is only activated when all
-    /// of its policies are ready: half a configuration could evict pods that a missing policy would keep.
-    fn advance(&mut self, names: &[String]) {
+    /// Builds the next generation of the policies that are ready. A chain with other names or modes is only activated
+    /// when all of its policies are ready: half a configuration could evict pods that a missing policy would keep.
+    fn advance(&mut self, wanted: &[WantedPolicy]) {
         let now = self.clock.now();
         let active = self.catalogue.active();
         let before: Vec<String> = active
@@ -300,15 +308,16 @@ impl PolicySet {
             .iter()
             .map(|member| member.name().to_owned())
             .collect();
-        let missing: Vec<&String> = names
+        let missing: Vec<&String> = wanted
             .iter()
-            .filter(|name| {
-                let ready = self.entries.get(*name).is_some_and(|entry| entry.ready.is_some());
-                !ready && active.member(name).is_none()
+            .filter(|(name, mode)| {
+                let ready = self.entries.get(name).is_some_and(|entry| entry.ready.is_some());
+                !ready && active.member(name).is_none_or(|member| member.mode() != mode)
             })
+            .map(|(name, _)| name)
             .collect();
         let chain = if missing.is_empty() {
-            names.to_vec()
+            wanted.iter().map(|(name, _)| name.clone()).collect()
         } else {
             before.clone()
         };
@@ -326,14 +335,20 @@ impl PolicySet {
         let mut activated = Vec::new();
         for name in &chain {
             let entry = self.entries.entry(name.clone()).or_default();
-            if let Some((revision, policy)) = entry.ready.take() {
+            let may_join = |policy: &LoadedPolicy| {
+                let mode = active.member(name).map(|member| member.mode());
+                missing.is_empty() || mode == Some(&policy.description.mode)
+            };
+            if let Some((revision, policy)) = entry.ready.take_if(|(_, policy)| may_join(policy)) {
                 let before = active.member(name);
-                entry.activate(revision.clone(), before);
+                let mode = &policy.description.mode;
+                entry.activate(revision.clone(), mode, before);
                 activated.push(ReloadNotice::Activated {
                     name: name.clone(),
                     digest: revision.digest.clone(),
                     version: policy.description.version.clone(),
                     generation: number,
+                    is_shadow: mode.is_shadow(),
                 });
                 members.push(Arc::new(Member::new(policy, revision, number, now)));
             } else {

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::candidate::{Loader, Material};
 use super::catalogue::{Catalogue, Command, Member};
 use super::notice::ReloadNotice;
-use super::policy_set::{Candidate, PolicySet, Tried};
+use super::policy_set::{Candidate, PolicySet, Tried, WantedPolicy};
 use super::revision::Revision;
 use super::rules::ReloadRules;
 use super::scan::{self, ConfigText, PolicySource, Scan};
@@ -191,7 +191,7 @@ impl Reloader {
         match done {
             Work::Looked(scan) => self.looked(scan),
             Work::Loaded(tried) => {
-                let again = self.policy_set.apply_results(&self.names(), tried);
+                let again = self.policy_set.apply_results(&self.wanted(), tried);
                 self.due = self.due.into_iter().chain(again).min();
                 self.save().or_else(|| self.answer())
             }
@@ -315,8 +315,9 @@ impl Reloader {
         Some(restore.boxed())
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
-        self.specs.iter().map(|spec| spec.name.clone()).collect()
+    pub(super) fn wanted(&self) -> Vec<WantedPolicy> {
+        let specs = self.specs.iter();
+        specs.map(|spec| (spec.name.clone(), spec.mode.clone())).collect()
     }
 
     pub(super) fn scan(&self) -> impl Future<Output = Scan> + Send + use<> {

@@ -9,6 +9,7 @@ use scupper_policy::{LoadedPolicy, PlanCall, Policies, StepCall, no_hooks, no_pl
 use super::catalogue::{Catalogue, Member};
 use super::notice::ReloadNotice;
 use super::revision::Revision;
+use super::shadow::Shadow;
 
 /// One drain's policies. Each call runs entirely on one revision; the next call may use a newer revision, if that one
 /// reads the state of its predecessor and still has the planner and hooks that the engine knows from the drain's start. A drain
@@ -17,6 +18,8 @@ pub struct Session {
     catalogue: Option<Arc<Catalogue>>,
     pins: Mutex<Vec<Arc<Member>>>,
     promised: Vec<PolicyInfo>,
+    /// They stay the same for the whole drain.
+    shadows: Vec<Shadow>,
     /// The hooks whose restart was reported: by policy, phase, and the version of their state.
     begun_again: Mutex<BTreeSet<(String, HookPhase, u32)>>,
 }
@@ -40,10 +43,14 @@ impl Session {
     }
 
     pub(super) fn of(catalogue: Option<Arc<Catalogue>>, members: Vec<Arc<Member>>) -> Self {
+        let shadows = Shadow::of(&members);
+        let active = members.into_iter().filter(|member| !member.mode().is_shadow());
+        let active: Vec<_> = active.collect();
         Self {
             catalogue,
-            promised: members.iter().map(|member| member.policy.info()).collect(),
-            pins: Mutex::new(members),
+            promised: active.iter().map(|member| member.policy.info()).collect(),
+            shadows,
+            pins: Mutex::new(active),
             begun_again: Mutex::default(),
         }
     }
@@ -51,6 +58,30 @@ impl Session {
     /// The engine's view of them, in chain order. It stays the same for the whole drain.
     pub fn infos(&self) -> Vec<PolicyInfo> {
         self.promised.clone()
+    }
+
+    /// The policies that would plan if they were active, in the order of the configuration. Not those that have become
+    /// shadows since the drain began.
+    pub fn shadows(&self) -> &[Shadow] {
+        &self.shadows
+    }
+
+    /// Calls the planner of a policy or a shadow beside the drain: a failure of it counts for no rollback.
+    pub async fn plan_beside(&self, call: PlanCall<'_>) -> PlanAnswer {
+        if let Some(shadow) = self.shadows.iter().find(|shadow| shadow.name() == call.policy) {
+            return shadow.plan(call).await;
+        }
+        let pin = {
+            let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+            pins.iter().find(|pin| pin.name() == call.policy).cloned()
+        };
+        match pin {
+            Some(pin) => {
+                let answer = pin.policy.plan(&call).await;
+                answer.unwrap_or_else(|error| pin.policy.failed_plan(&error, call.draft))
+            }
+            None => no_planner(call.policy),
+        }
     }
 
     /// Their names, with the SHA-256 of the component and of the settings that they have now, in hex.

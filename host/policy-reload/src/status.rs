@@ -2,6 +2,7 @@
 
 use scupper_common::clock::rfc3339;
 use scupper_engine::Time;
+use scupper_policy_spec::PolicyMode;
 use serde_json::{Value, json};
 
 /// One policy.
@@ -17,6 +18,8 @@ pub struct SlotStatus {
     pub generation: u64,
     /// Its state.
     pub state: SlotState,
+    /// Whether drains follow the active revision; the default if none was ever active.
+    pub mode: PolicyMode,
     /// Since when it is active.
     pub since: Option<Time>,
     /// SHA-256 of the previous component, if a rollback is possible.
@@ -41,6 +44,7 @@ impl SlotStatus {
             "digest": self.digest,
             "generation": self.generation,
             "state": self.state.as_str(),
+            "mode": self.mode.as_str(),
             "since": self.since.map(rfc3339),
             "previous": self.previous,
             "problem": problem,

@@ -30,4 +30,4 @@ pub use name::{
 pub use secret::{
     Capture, SecretGrant, SecretGrantError, SecretRule, SecretRules, SecretSource, ValueSource,
 };
-pub use spec::{FailurePolicy, OnFailure, PolicySpec, SpecSource};
+pub use spec::{FailurePolicy, OnFailure, PolicyMode, PolicySpec, SpecSource};

@@ -30,8 +30,38 @@ pub struct PolicySpec {
     pub on_failure: OnFailure,
     /// It applies only to nodes with all of these labels.
     pub node_selector: BTreeMap<String, String>,
+    /// Whether drains follow it.
+    pub mode: PolicyMode,
     /// The place of this specification, so that an error can name what to add there.
     pub spec_source: SpecSource,
+}
+
+/// Whether drains follow a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PolicyMode {
+    /// It is part of the chain.
+    #[default]
+    Active,
+    /// It plans beside the chain, and only what it would change is reported.
+    Shadow {
+        /// The policy of the chain whose place it would take; `None`: it would come in addition.
+        instead_of: Option<String>,
+    },
+}
+
+impl PolicyMode {
+    /// It takes no part in drains.
+    pub const fn is_shadow(&self) -> bool {
+        matches!(self, Self::Shadow { .. })
+    }
+
+    /// The word for it in the configuration file.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Shadow { .. } => "shadow",
+        }
+    }
 }
 
 /// The place of a policy's specification.

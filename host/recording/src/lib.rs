@@ -11,6 +11,7 @@
 //! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
+//! * `shadow`: how the plan of a shadow policy differs from that of the drain.
 //! * `beginning`: what the drain saw before it did anything.
 //! * `history`: what each pod waited for, and what the drain as a whole did.
 //! * `times`: how long pods, their replacements and hooks took.
@@ -26,6 +27,7 @@ mod line;
 mod read;
 mod recorder;
 mod replay;
+mod shadow;
 mod times;
 mod writer;
 
@@ -37,4 +39,5 @@ pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, Turn};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};
+pub use shadow::{PodDifference, ShadowPlan, ShadowResult, Treatment, differences};
 pub use times::{ObservedTimes, waits_for_end};

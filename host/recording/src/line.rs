@@ -9,6 +9,8 @@ use scupper_api::facts::FactObject;
 use scupper_engine::{Checkpoint, Command, Event, Request, Time, ToUndo};
 use serde::{Deserialize, Serialize};
 
+use crate::shadow::ShadowPlan;
+
 /// The format's version. It grows with every change of the engine's inputs and commands: a test shows what they look like.
 pub const FORMAT: u32 = 1;
 
@@ -23,6 +25,8 @@ pub(crate) enum Line {
     Turn(Turn),
     /// What a policy has learned about the cluster.
     Facts(Learned),
+    /// What shadow policies would have made of it. The engine does not know them.
+    Shadows(Vec<ShadowPlan>),
     /// Its policies from the next turn on, if one was replaced.
     Policies(Vec<RecordedPolicy>),
     End(End),

@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
 use crate::line::{End, FORMAT, Header, LONGEST, Learned, Line, Turn};
+use crate::shadow::ShadowPlan;
 
 /// A recording of more bytes before compression is none of ours.
 const MOST: usize = 1 << 30;
@@ -21,6 +22,8 @@ pub struct Recording {
     pub turns: Vec<Turn>,
     /// What policies have learned about the cluster, in order.
     pub facts: Vec<Learned>,
+    /// What shadow policies would have made of it.
+    pub shadows: Vec<ShadowPlan>,
     /// How it ended; `None`: the recording ends before the drain does.
     pub end: Option<End>,
     /// Why the recording ends before the drain does, where it says so.
@@ -84,6 +87,7 @@ impl Recording {
             header: lines.header()?,
             turns: Vec::new(),
             facts: Vec::new(),
+            shadows: Vec::new(),
             end: None,
             cut: None,
         };
@@ -95,6 +99,7 @@ impl Recording {
                 }),
                 Line::End(end) => recording.end = Some(end),
                 Line::Cut(why) => recording.cut = Some(why),
+                Line::Shadows(plans) => recording.shadows.extend(plans),
                 Line::Facts(learned) => recording.facts.push(learned),
                 Line::Header(_) | Line::Policies(_) => {}
             }

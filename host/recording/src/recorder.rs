@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
 use crate::line::{End, Header, Input, Line, RecordedPolicy};
+use crate::shadow::ShadowPlan;
 use crate::writer::{Waiting, write};
 
 /// Of turns in which nothing happens, one is recorded in this time.
@@ -106,6 +107,11 @@ impl Recorder {
     /// The drain has these policies since before the turn under way.
     pub fn policies(&mut self, policies: Vec<RecordedPolicy>) {
         self.write(&Line::Policies(policies));
+    }
+
+    /// Shadow policies would have made this of the drain.
+    pub fn shadows(&mut self, plans: Vec<ShadowPlan>) {
+        self.write(&Line::Shadows(plans));
     }
 
     /// The engine has commanded this.

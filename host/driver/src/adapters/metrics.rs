@@ -63,12 +63,19 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
             digest,
             version,
             generation,
-        } => metrics.policy_activated(&PolicyVersion {
-            policy: name,
-            digest,
-            version,
-            generation: *generation,
-        }),
+            is_shadow,
+        } => {
+            let version = PolicyVersion {
+                policy: name,
+                digest,
+                version,
+                generation: *generation,
+            };
+            match is_shadow {
+                true => metrics.policy_shadowed(&version),
+                false => metrics.policy_activated(&version),
+            }
+        }
         ReloadNotice::Rejected {
             name, digest, step, ..
         } => metrics.policy_rejected(&by_digest(name, digest.as_deref().unwrap_or_default()), step),

@@ -10,7 +10,7 @@ use crate::adapters::metrics;
 use crate::reporter::write_retry::{self, WriteRetry, WriteRetryLimits};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_metrics::Metrics;
-use scupper_policy_reload::{Catalogue, ReloadNotice};
+use scupper_policy_reload::{Catalogue, ReloadNotice, SlotStatus};
 
 /// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.
 pub const ACTIVE_POLICIES: &str = "scupper.dev/policies";
@@ -60,7 +60,8 @@ async fn read_annotation(cluster: &Cluster, node: &str) -> Option<String> {
 
 fn annotation(catalogue: &Catalogue) -> String {
     let slots = catalogue.slots();
-    let active = slots.iter().filter(|slot| !slot.digest.is_empty());
+    let is_active = |slot: &&SlotStatus| !slot.digest.is_empty() && !slot.mode.is_shadow();
+    let active = slots.iter().filter(is_active);
     let active = active.map(|slot| {
         let digest = slot.digest.get(..DIGITS).unwrap_or(&slot.digest);
         format!(

@@ -3,6 +3,7 @@
 
 mod holds;
 pub(crate) mod policy_messages;
+mod shadows;
 mod status_publisher;
 pub(crate) mod trace;
 pub(crate) mod write_retry;
@@ -63,6 +64,7 @@ pub(crate) struct Reporter {
     /// Events have a queue of their own, so that they never delay conditions.
     events: Option<mpsc::UnboundedSender<QueuedWrite>>,
     writers: Vec<JoinHandle<()>>,
+    metrics: Option<Metrics>,
     meter: Option<DrainMeter>,
     trace: Option<DrainTrace>,
     board: Option<ProgressBoard>,
@@ -100,6 +102,7 @@ impl Reporter {
             writes: None,
             events: None,
             writers: Vec::new(),
+            metrics: None,
             meter: None,
             trace: None,
             board: None,
@@ -125,6 +128,7 @@ impl Reporter {
 
     /// Also counts it in metrics.
     pub(crate) fn and_metrics(mut self, metrics: &Metrics, request: &Request) -> Self {
+        self.metrics = Some(metrics.clone());
         self.meter = Some(DrainMeter::begin(metrics, request, self.started));
         self
     }

@@ -14,6 +14,7 @@ mod peer_watch;
 pub mod policy_calls;
 pub mod pre_flight;
 mod recorded;
+pub mod shadows;
 mod wakeups;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,7 @@ use crate::runner::peer_watch::PeerWatches;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use crate::runner::recorded::RecordedDrain;
+use crate::runner::shadows::ShadowPlans;
 use crate::runner::wakeups::{WakeupReason, answered, next_of};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -105,6 +107,8 @@ pub(crate) struct EngineRunner {
     likely: Vec<Finding>,
     /// When it will probably end, once it is known.
     estimate: Option<BoxStream<'static, Option<EndTimes>>>,
+    /// What shadow policies would make of it.
+    shadows: ShadowPlans,
     /// What the pre-flight check has read of volumes.
     local_volumes: watch::Sender<LocalVolumes>,
     /// Since when the pre-flight check may not read them.
@@ -155,6 +159,7 @@ impl EngineRunner {
             findings: None,
             likely: Vec::new(),
             estimate: None,
+            shadows: ShadowPlans::default(),
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
@@ -221,6 +226,7 @@ impl EngineRunner {
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
                 WakeupReason::Found(findings) => self.report_found(&findings),
                 WakeupReason::Estimated(played) => self.end_estimate(played),
+                WakeupReason::ShadowPlanned(plan) => self.shadow_planned(plan),
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -278,6 +284,7 @@ impl EngineRunner {
                 if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
                     self.estimate = None;
+                    self.end_shadows();
                     let likely = std::mem::take(&mut self.likely);
                     if self.findings.is_some() {
                         self.report_found(&likely);
@@ -289,6 +296,7 @@ impl EngineRunner {
                 {
                     self.report_findings(now, plan);
                     self.begin_estimate(now, plan);
+                    self.begin_shadows(now);
                 }
             }
             if quiet {
@@ -313,6 +321,7 @@ impl EngineRunner {
             changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
             Some(findings) = next_of(&mut self.findings) => WakeupReason::Found(findings),
             Some(played) = next_of(&mut self.estimate) => WakeupReason::Estimated(played),
+            plan = self.shadows.next() => WakeupReason::ShadowPlanned(plan),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),

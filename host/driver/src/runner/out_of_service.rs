@@ -124,7 +124,7 @@ pub(super) async fn plan(
     }
 }
 
-fn with_deletions(mut draft: Plan) -> Plan {
+pub(super) fn with_deletions(mut draft: Plan) -> Plan {
     for decision in &mut draft.decisions {
         if decision.verdict.leaves() {
             decision.verdict = Verdict::Delete;

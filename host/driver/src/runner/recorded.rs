@@ -8,7 +8,7 @@ use std::sync::Arc;
 use scupper_common::clock::Clock;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Request, Time, ToUndo};
 use scupper_policy_reload::Session;
-use scupper_recording::{End, FactLog, Header, RecordedPolicy, Recorder, RecordingTarget};
+use scupper_recording::{End, FactLog, Header, RecordedPolicy, Recorder, RecordingTarget, ShadowPlan};
 
 pub(super) struct RecordedDrain {
     drain: Drain,
@@ -81,6 +81,11 @@ impl RecordedDrain {
     /// Records what policies learn.
     pub(super) const fn facts(&self) -> &FactLog {
         &self.facts
+    }
+
+    /// Records what shadow policies would have made of the drain.
+    pub(super) fn shadows(&mut self, plans: Vec<ShadowPlan>) {
+        self.recorder.shadows(plans);
     }
 
     /// Notices follow from what is recorded, and are not.

@@ -7,6 +7,7 @@ use scupper_engine::{Answer, CommandId, Event};
 
 use scupper_forecast::EndTimes;
 use scupper_policy::KnownPeers;
+use scupper_recording::ShadowPlan;
 
 /// The next item, if there is a stream.
 pub(super) async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
@@ -37,6 +38,8 @@ pub(super) enum WakeupReason {
     Found(Vec<Finding>),
     /// When the drain will probably end is known, or not known.
     Estimated(Option<EndTimes>),
+    /// A shadow policy has planned; `None`: no further one will.
+    ShadowPlanned(Option<ShadowPlan>),
     OrdersChanged,
     Timeout,
     /// No further orders can come.

@@ -102,6 +102,7 @@ pub(crate) fn description(
         grants: wants,
         phases,
         node_selector: spec.node_selector.clone(),
+        mode: spec.mode.clone(),
         planner: guest.exports.planner.is_some(),
         config_schema: Some(about.config_schema)
             .filter(|schema| is_schema(schema))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use scupper_engine::{HookPhase, PlanAnswer, PolicyInfo, StepOutcome};
-use scupper_policy_spec::{Grant, PolicySpec, check_policy_name};
+use scupper_policy_spec::{Grant, PolicyMode, PolicySpec, check_policy_name};
 
 use super::error::{LoadError, LoadFault};
 use super::loaded::{LoadedPolicy, no_hooks, no_planner};
@@ -38,6 +38,8 @@ pub struct Description {
     pub phases: Vec<HookPhase>,
     /// The labels of the nodes on which it takes part; empty: all nodes.
     pub node_selector: BTreeMap<String, String>,
+    /// Whether drains follow it.
+    pub mode: PolicyMode,
     /// It has a planner.
     pub planner: bool,
     /// A JSON schema of its configuration; empty: it has no configuration.
@@ -72,9 +74,11 @@ impl Policies {
         Ok(policies)
     }
 
-    /// The engine's view of them, in chain order.
+    /// The engine's view of them, in chain order. Shadows are not part of the chain.
     pub fn infos(&self) -> Vec<PolicyInfo> {
-        self.loaded.iter().map(|loaded| loaded.info()).collect()
+        let active = self.loaded.iter();
+        let active = active.filter(|loaded| !loaded.description.mode.is_shadow());
+        active.map(|loaded| loaded.info()).collect()
     }
 
     /// Their descriptions for users.

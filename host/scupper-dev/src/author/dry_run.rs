@@ -156,6 +156,7 @@ impl DryRun {
             findings: Vec::new(),
             not_ready: None,
             answers: None,
+            shadows: Vec::new(),
             with_flags: None,
             drain: None,
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use scupper_config::ConfigError;
-use scupper_policy_spec::{GrantError, PolicySpec};
+use scupper_policy_spec::{GrantError, PolicyMode, PolicySpec};
 
 use super::suite::name_of;
 
@@ -68,6 +68,8 @@ impl PolicyChoice {
             },
         };
         spec.file.clone_from(&self.file);
+        // Its author tries what it does, whatever drains follow.
+        spec.mode = PolicyMode::Active;
         for text in &self.grants {
             spec.grants.push(text.parse().map_err(|source| SpecError::Grant {
                 text: text.clone(),

@@ -9,7 +9,7 @@ use scupper_engine::{HookPhase, StepOutcome, WaitingOn};
 use scupper_policy::{
     Compilation, ConfigProblem, Description, Examined, Flaw, LoadFault, MissingGrant, PolicyUsage, Usage,
 };
-use scupper_policy_spec::{Capability, Grant, Limits, SpecSource};
+use scupper_policy_spec::{Capability, Grant, Limits, PolicyMode, SpecSource};
 use scupper_report::Format;
 
 use super::{build, examine, run, test};
@@ -57,6 +57,7 @@ fn description(planner: bool, phases: &[HookPhase]) -> Description {
         grants: Vec::new(),
         phases: phases.to_vec(),
         node_selector: [].into(),
+        mode: PolicyMode::Active,
         planner,
         config_schema: String::new(),
     }

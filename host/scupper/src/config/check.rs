@@ -11,6 +11,7 @@ use crate::output::{driver_failed, fail, print};
 use scupper_config::{ConfigError, Configuration};
 use scupper_driver::{PoliciesOptions, PolicyCheckResult};
 use scupper_policy::{LoadError, LoadFault, MissingGrant};
+use scupper_policy_spec::PolicyMode;
 use scupper_report::Format;
 
 pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
@@ -81,9 +82,16 @@ fn summary(configuration: &Configuration) -> String {
     let names: Vec<_> = configuration
         .policies
         .iter()
-        .map(|policy| policy.name.as_str())
+        .map(|policy| match &policy.mode {
+            PolicyMode::Active => policy.name.clone(),
+            PolicyMode::Shadow { instead_of: None } => format!("{} (shadow)", policy.name),
+            PolicyMode::Shadow {
+                instead_of: Some(replaced),
+            } => format!("{} (shadow instead of {replaced})", policy.name),
+        })
         .collect();
     let file = configuration.file.display();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
     match names.as_slice() {
         [] => format!("{file} is right: no policies"),
         [name] => format!("{file} is right: the policy {name}"),
@@ -130,11 +138,15 @@ fn to_json(configuration: &Configuration, trials: &[PolicyCheckResult]) -> Value
         .iter()
         .map(|policy| policy.name.as_str())
         .collect();
+    let shadows = configuration.policies.iter();
+    let shadows = shadows.filter(|policy| policy.mode.is_shadow());
+    let shadows: Vec<_> = shadows.map(|policy| policy.name.as_str()).collect();
     let mut reported = json!({
         "file": configuration.file,
         "sha256": configuration.digest,
         "problems": [],
         "policies": names,
+        "shadows": shadows,
     });
     add_loaded(&mut reported, trials);
     reported

@@ -26,6 +26,7 @@ use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_forecast::Learned;
+use scupper_recording::ShadowPlan;
 use scupper_report::{
     Format, PodList, answer_text, finding_lines, group_name, loosened_lines, plan_budget_lines,
     plan_force_lines, plan_volume_lines, surge_lines,
@@ -291,6 +292,7 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
     lines.extend(finding_lines(&planned.findings));
     lines.extend(loosened_lines(plan, &planned.pods));
+    lines.extend(planned.shadows.iter().map(ShadowPlan::to_string));
     let returning = scupper_report::returning(&planned.pods).collect();
     lines.extend(scupper_report::may_come_back(plan, &returning));
     let answers = planned.answers.as_deref();

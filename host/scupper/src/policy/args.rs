@@ -29,12 +29,14 @@ pub enum PolicyCommand {
     List(DriverArgs),
     /// Return to the previous revision of a policy; the present one stays inactive until it changes
     Rollback(RollbackArgs),
+    /// Print the change of a configuration file that makes a shadow policy active; change nothing
+    Promote(PromoteArgs),
 }
 
 impl PolicyCommand {
     /// `scupper-dev` does it.
     pub(crate) const fn is_of_dev_program(&self) -> bool {
-        !matches!(self, Self::List(_) | Self::Rollback(_))
+        !matches!(self, Self::List(_) | Self::Rollback(_) | Self::Promote(_))
     }
 }
 
@@ -47,6 +49,16 @@ pub struct DriverArgs {
     /// Its --policy-cache, if the state directory is inside it
     #[arg(long, value_name = "DIR", env = "SCUPPER_CACHE_DIR", hide_env_values = true)]
     pub policy_cache: Option<PathBuf>,
+}
+
+/// `scupper policy promote`
+#[derive(Debug, clap::Args)]
+pub struct PromoteArgs {
+    /// Name of the shadow policy in the configuration
+    pub name: String,
+    /// Configuration file; it is not written
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
 }
 
 /// `scupper policy rollback`

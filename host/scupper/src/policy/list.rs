@@ -19,7 +19,15 @@ const DIGITS: usize = 8;
 /// Bytes of what a kernel lacks.
 const WARNING_BYTES: usize = 512;
 
-const HEADER: [&str; 6] = ["NAME", "VERSION", "DIGEST", "STATE", "SINCE", "LAST PROBLEM"];
+const HEADER: [&str; 7] = [
+    "NAME",
+    "VERSION",
+    "DIGEST",
+    "STATE",
+    "MODE",
+    "SINCE",
+    "LAST PROBLEM",
+];
 
 pub(super) async fn run(args: &DriverArgs, format: Format) -> ExitCode {
     match list(args).await {
@@ -126,6 +134,7 @@ fn row(policy: &Value) -> [String; HEADER.len()] {
         text("version"),
         digest.get(..DIGITS).unwrap_or(&digest).to_owned(),
         text("state"),
+        text("mode"),
         since.map_or_else(|| "-".to_owned(), |since| since.strftime("%FT%TZ").to_string()),
         problem.map_or_else(|| "-".to_owned(), spaced_line),
     ]
@@ -138,15 +147,17 @@ mod tests {
     #[test]
     fn is_a_table_for_people() {
         let answer = serde_json::json!({ "generation": 3, "policies": [
-            { "name": "slurm", "version": "0.2.0", "digest": "abcd1234567890", "state": "Active",
+            { "name": "slurm", "version": "0.2.0", "digest": "abcd1234567890", "state": "Active", "mode": "active",
               "since": "2026-09-21T14:13:20.000Z", "problem": null },
-            { "name": "priority-classes", "version": "", "digest": "", "state": "Rejected", "since": null,
+            { "name": "priority-classes", "version": "", "digest": "", "state": "Rejected", "mode": "active", "since": null,
               "problem": { "reason": "it is not a policy", "at": 1 } },
+            { "name": "next", "version": "0.3.0", "digest": "ef", "state": "Active", "mode": "shadow", "since": null },
         ]});
         let expected = "\
-NAME              VERSION  DIGEST    STATE     SINCE                 LAST PROBLEM
-slurm             0.2.0    abcd1234  Active    2026-09-21T14:13:20Z  -
-priority-classes  -        -         Rejected  -                     it is not a policy";
+NAME              VERSION  DIGEST    STATE     MODE    SINCE                 LAST PROBLEM
+slurm             0.2.0    abcd1234  Active    active  2026-09-21T14:13:20Z  -
+priority-classes  -        -         Rejected  active  -                     it is not a policy
+next              0.3.0    ef        Active    shadow  -                     -";
         assert_eq!(table(&answer), expected);
     }
 

@@ -1,8 +1,9 @@
-//! `scupper policy list` and `rollback`: what operators do with the policies of a running driver.
+//! `scupper policy list`, `rollback` and `promote`: what operators do with the policies of a driver.
 
 mod args;
 pub(crate) mod driver;
 mod list;
+mod promote;
 mod rollback;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ pub(super) async fn run(command: &PolicyCommand, format: Format) -> ExitCode {
     match command {
         PolicyCommand::List(args) => list::run(args, format).await,
         PolicyCommand::Rollback(args) => rollback::run(args, format).await,
+        PolicyCommand::Promote(args) => promote::run(args, format),
         _ => Exit::Bug.into(),
     }
 }

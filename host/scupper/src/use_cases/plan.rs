@@ -2,6 +2,7 @@
 //! real one.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -19,11 +20,13 @@ use scupper_config::DrainSettings;
 use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
+use scupper_driver::shadows::{PlanInputs, plan_shadows};
 use scupper_driver::{
     DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions, load_policies,
 };
-use scupper_policy::{DrainFacts, DrainInfo};
+use scupper_policy::{DrainFacts, DrainInfo, Facts};
 use scupper_policy_reload::Session;
+use scupper_recording::ShadowPlan;
 use scupper_report::not_ready;
 use target::{Drains, drains};
 
@@ -82,6 +85,8 @@ pub struct Planned {
     pub not_ready: Option<String>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
     pub answers: Option<Vec<(PodRef, EvictAnswer)>>,
+    /// What the shadows of the configuration would change.
+    pub shadows: Vec<ShadowPlan>,
     /// Where flags are missing: these, and what a drain with them would do.
     pub with_flags: Option<(Vec<&'static str>, Box<Self>)>,
     /// What was asked of the engine, and the node as it saw it; `None`: no cluster was read.
@@ -309,6 +314,12 @@ async fn dry_run(
                 Ok(plan) => examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await,
                 Err(_) => Vec::new(),
             };
+            let now = clock.now();
+            let asked = facts.of_plan(drain.chains_begun(), now);
+            let shadows = match &result {
+                Ok(_) => shadows_of(policies, &drain, now, (asked, budgets.as_deref())).await,
+                Err(_) => Vec::new(),
+            };
             return Ok(Planned {
                 node,
                 asked_by: asked_by.clone(),
@@ -321,6 +332,7 @@ async fn dry_run(
                 findings,
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
+                shadows,
                 with_flags: None,
                 drain: drain.node().map(|node| (drain.request().clone(), node.clone())),
             });
@@ -375,6 +387,30 @@ async fn dry_run(
         }
         drain.handle_event(clock.now(), event);
     }
+}
+
+/// What the shadows of the configuration would change in the plan of this drain.
+async fn shadows_of(
+    policies: &Session,
+    drain: &Drain,
+    now: Time,
+    (facts, budgets): (Arc<Facts>, Option<&[Budget]>),
+) -> Vec<ShadowPlan> {
+    let Some(node) = drain.node() else {
+        return Vec::new();
+    };
+    let inputs = PlanInputs {
+        request: drain.request().clone(),
+        node: node.clone(),
+        pods: drain.pods().cloned().collect(),
+        budgets: budgets.unwrap_or_default().to_vec(),
+        started: now,
+        now,
+        facts,
+    };
+    let mut plans = Vec::new();
+    plan_shadows(policies, &inputs, |plan| plans.push(plan)).await;
+    plans
 }
 
 /// The drain of another process that a drain of a machine that is off continues.

@@ -71,7 +71,12 @@ impl PolicyEnvironment {
 
 async fn checked(name: &str, loaded: &LoadedPolicies, node: Option<&Node>) -> Vec<Finding> {
     let checked = loaded.policies.check(node).await;
-    if checked.is_empty() {
+    let mut findings = Vec::new();
+    if is_shadow(loaded) {
+        let text = "it is a shadow: it plans beside the chain, and no drain follows it";
+        findings.push(Finding::fine(name, text.to_owned()));
+    }
+    if checked.is_empty() && findings.is_empty() {
         let takes_part = node.is_none_or(|node| loaded.policies.infos().iter().all(|info| info.is_for(node)));
         let text = match takes_part {
             true => "it does not check its surroundings",
@@ -79,8 +84,14 @@ async fn checked(name: &str, loaded: &LoadedPolicies, node: Option<&Node>) -> Ve
         };
         return vec![Finding::fine(name, text.to_owned())];
     }
-    let findings = checked.into_iter().flat_map(|checked| checked.findings);
-    findings.map(|found| for_doctor(name, found)).collect()
+    let found = checked.into_iter().flat_map(|checked| checked.findings);
+    findings.extend(found.map(|found| for_doctor(name, found)));
+    findings
+}
+
+fn is_shadow(loaded: &LoadedPolicies) -> bool {
+    let policies = loaded.policies.descriptions().into_iter();
+    policies.map(|policy| policy.mode).any(|mode| mode.is_shadow())
 }
 
 fn for_doctor(policy: &str, found: PolicyFinding) -> Finding {

@@ -55,6 +55,7 @@ mod returning;
 mod rig;
 #[path = "../support/schema.rs"]
 mod schema;
+mod shadowing;
 mod status;
 mod stopping;
 mod surging;

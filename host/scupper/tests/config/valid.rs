@@ -6,7 +6,7 @@ use std::time::Duration;
 use scupper_config::{ConfigError, Configuration, DrainRequestsFile, DrainSettings, read};
 use scupper_engine::{ForceAtDeadline, ForcedPods, LocalData, SurgeMethod, SurgeSettings, VolumeWait};
 use scupper_policy_spec::{
-    FailurePolicy, HttpGrant, Limits, Networks, OnFailure, SecretGrant, SecretSource, SpecSource,
+    FailurePolicy, HttpGrant, Limits, Networks, OnFailure, PolicyMode, SecretGrant, SecretSource, SpecSource,
 };
 
 use crate::{HEAD, good};
@@ -58,6 +58,9 @@ fn everything_reaches_the_specs() {
     assert_eq!(second.file, Path::new("/opt/second.wasm"));
     assert_eq!(second.limits, Limits::default());
     assert_eq!(second.on_failure, OnFailure::default());
+    assert_eq!(slurm.mode, PolicyMode::Active);
+    let instead_of = Some("slurm".to_owned());
+    assert_eq!(second.mode, PolicyMode::Shadow { instead_of });
 }
 
 #[test]

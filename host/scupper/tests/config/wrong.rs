@@ -37,7 +37,7 @@ fn an_unknown_key_that_belongs_elsewhere_or_nowhere() {
         &[
             "6:3: policies[0].node-annotations: no such key; it belongs under grants",
             "7:3: policies[0].zebra: no such key; there are name, module, sha256, config, grants, limits, on-failure, \
-             node-selector",
+             node-selector, mode, instead-of",
         ],
     );
 }
@@ -369,6 +369,20 @@ fn a_surge_without_a_time_limit_or_without_namespaces() {
             "5:37: drain.surge.namespaces[0]: must be the name of a Kubernetes object: lower-case letters, digits, '-' \
              and '.'",
             "5:52: drain.surge.method: must be restart or scale, not `scal`; did you mean scale?",
+        ],
+    );
+}
+
+#[test]
+fn a_shadow_stands_for_an_active_policy_or_for_none() {
+    check_policy(
+        "  instead-of: slurm\n  mode: shadowy\n- name: a\n  module: a.wasm\n  mode: shadow\n  instead-of: slrm\n- name: b\n  \
+         module: b.wasm\n  mode: shadow\n  instead-of: a\n- name: c\n  module: c.wasm\n  mode: shadow\n  instead-of: slurm\n",
+        &[
+            "6:15: policies[0].instead-of: only a shadow stands for another policy: add `mode: shadow`, or leave this out",
+            "7:9: policies[0].mode: must be active or shadow, not `shadowy`; did you mean shadow?",
+            "11:15: policies[1].instead-of: there is no active policy `slrm`; did you mean slurm?",
+            "15:15: policies[2].instead-of: there is no active policy `a`; leave it out for a policy that comes in addition",
         ],
     );
 }

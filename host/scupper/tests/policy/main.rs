@@ -25,6 +25,7 @@ mod http;
 mod kept;
 mod leaving;
 mod logs;
+mod shadows;
 mod shipped;
 mod support;
 mod surroundings;

@@ -26,3 +26,4 @@ mod rollback;
 
 mod flapping;
 mod sessions;
+mod shadows;

@@ -10,6 +10,7 @@ use scupper_engine::{
 
 use super::*;
 use crate::PlannedTrigger;
+use scupper_recording::{PodDifference, ShadowResult, Treatment};
 use scupper_report::fixture::running;
 
 const VERDICTS: [Verdict; 5] = [
@@ -116,9 +117,40 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         findings: Vec::new(),
         not_ready: None,
         answers: None,
+        shadows: Vec::new(),
         with_flags: None,
         drain: None,
     }
+}
+
+/// One shadow for each result that a plan can have.
+fn shadows() -> Vec<ShadowPlan> {
+    let treatment = |verdict, wave: Option<&str>| Treatment {
+        verdict,
+        reason: "the last replica".to_owned(),
+        wave: wave.map(|name| (1, name.to_owned())),
+        place: wave.map(|_| 1),
+        grace_seconds: wave.map(|_| 30),
+    };
+    let kept = PodDifference {
+        pod: running("web").id,
+        active: treatment(Verdict::Evict, Some("all")),
+        shadow: treatment(Verdict::Keep, None),
+    };
+    let results = [
+        ShadowResult::Agrees,
+        ShadowResult::Differs(vec![kept]),
+        ShadowResult::Refuses("quotas: the quota is used up".to_owned()),
+        ShadowResult::Failed("policy quotas: plan trapped".to_owned()),
+    ];
+    let shadow = |(number, result): (usize, ShadowResult)| ShadowPlan {
+        policy: format!("quotas-{number}"),
+        digest: String::new(),
+        instead_of: (number == 1).then(|| "quotas".to_owned()),
+        leaving: 4,
+        result,
+    };
+    results.into_iter().enumerate().map(shadow).collect()
 }
 
 fn with_everything() -> Planned {
@@ -173,6 +205,7 @@ fn with_everything() -> Planned {
         findings: vec![closed],
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
         answers: Some(answers.map(|(pod, answer)| (pod.id, answer)).collect()),
+        shadows: shadows(),
         ..planned(Ok(plan()))
     }
 }

@@ -1,0 +1,110 @@
+//! Shadows among policies that are reloaded: a change of mode, a broken one, and what a drain keeps.
+
+use scupper_policy_reload::{ReloadNotice, SlotState};
+use scupper_policy_spec::{PolicyMode, PolicySpec};
+
+use crate::rig::{Rig, bytes, named, replace, step, still};
+
+fn shadow(spec: PolicySpec) -> PolicySpec {
+    PolicySpec {
+        mode: PolicyMode::Shadow { instead_of: None },
+        ..spec
+    }
+}
+
+fn chain(rig: &Rig) -> Vec<String> {
+    let infos = rig.catalogue.session().infos();
+    infos.into_iter().map(|info| info.name).collect()
+}
+
+fn shadows(rig: &Rig) -> Vec<String> {
+    let session = rig.catalogue.session();
+    session
+        .shadows()
+        .iter()
+        .map(|shadow| shadow.name().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_policy_becomes_a_shadow_and_is_promoted_while_a_drain_keeps_what_it_has() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    rig.until_active("1").await;
+    let before = rig.catalogue.session();
+    let file = rig.file();
+    rig.set_specs(Ok(vec![shadow(named("p", &file, &[]))]));
+    rig.rescan().await;
+    let [ReloadNotice::Activated { is_shadow: true, .. }] = &rig.reported()[..] else {
+        panic!("{:?}", rig.catalogue.slots())
+    };
+    assert_eq!((chain(&rig), shadows(&rig)), (vec![], vec!["p".to_owned()]));
+    let slot = rig.slot();
+    assert_eq!((slot.mode.as_str(), slot.state), ("shadow", SlotState::Active));
+    assert_eq!(slot.to_json()["mode"], "shadow");
+    assert_eq!(
+        step(&before).await,
+        "1",
+        "it has begun with the policy, and ends with it"
+    );
+    assert_eq!(before.infos().len(), 1);
+
+    let during = rig.catalogue.session();
+    rig.set_specs(Ok(vec![named("p", &file, &[])]));
+    rig.rescan().await;
+    assert_eq!((chain(&rig), shadows(&rig)), (vec!["p".to_owned()], vec![]));
+    assert_eq!((during.infos().len(), during.shadows().len()), (0, 1));
+    // Otherwise a policy that fails would silently leave the chain.
+    assert_eq!(rig.slot().previous, None);
+    let refused = rig.catalogue.roll_back("p").await.unwrap_err();
+    assert!(refused.contains("no revision before"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_broken_shadow_keeps_the_new_configuration_away_as_any_broken_policy_does() {
+    let rig = Rig::of("revision_1", still()).await;
+    let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));
+    replace(&other, b"nothing");
+    rig.set_specs(Ok(vec![named("r", &file, &[]), shadow(named("q", &other, &[]))]));
+    rig.rescan().await;
+    assert_eq!((chain(&rig), shadows(&rig)), (vec!["p".to_owned()], vec![]));
+    let slots = rig.catalogue.slots();
+    let slot = slots.iter().find(|slot| slot.name == "q").unwrap();
+    assert!(
+        slot.problem.is_some() && slot.state == SlotState::Rejected,
+        "{slot:?}"
+    );
+    replace(&other, &bytes("revision_2"));
+    rig.rescan().await;
+    assert_eq!(
+        (chain(&rig), shadows(&rig)),
+        (vec!["r".to_owned()], vec!["q".to_owned()])
+    );
+}
+
+/// Two policies change places. Without the rule there would be a moment without either.
+#[tokio::test]
+async fn modes_change_together_or_not_at_all() {
+    let rig = Rig::of("revision_1", still()).await;
+    let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));
+    replace(&other, &bytes("revision_2"));
+    rig.set_specs(Ok(vec![named("p", &file, &[]), shadow(named("q", &other, &[]))]));
+    rig.rescan().await;
+    assert_eq!(
+        (chain(&rig), shadows(&rig)),
+        (vec!["p".to_owned()], vec!["q".to_owned()])
+    );
+    replace(&other, b"nothing");
+    let swapped = vec![shadow(named("p", &file, &[])), named("q", &other, &[])];
+    rig.set_specs(Ok(swapped));
+    rig.rescan().await;
+    assert_eq!(
+        (chain(&rig), shadows(&rig)),
+        (vec!["p".to_owned()], vec!["q".to_owned()])
+    );
+    replace(&other, &bytes("revision_2"));
+    rig.rescan().await;
+    assert_eq!(
+        (chain(&rig), shadows(&rig)),
+        (vec!["q".to_owned()], vec!["p".to_owned()])
+    );
+}
