@@ -219,12 +219,21 @@ fn several_nodes_are_shown_below_one_another() {
             at(screen, "worker-1  evicting  [#"),
             at(screen, "worker-2  evicting  [-"),
         );
-        one.is_some() && one < two && screen.last().is_some_and(|line| line == "1 of 3 nodes are done")
+        one.is_some()
+            && one < two
+            && screen
+                .last()
+                .is_some_and(|line| line == "1 of 3 nodes have finished")
     });
     drain.ctrl_c();
     let left = drain.ended();
     assert_eq!(left.code, Some(5), "{:#?}", left.screen);
-    assert_eq!(at(&left.screen, "nodes are done"), None, "{:#?}", left.screen);
+    assert_eq!(
+        at(&left.screen, "nodes have finished"),
+        None,
+        "{:#?}",
+        left.screen
+    );
     assert!(
         left.screen.last().unwrap().starts_with("not done: "),
         "{:#?}",

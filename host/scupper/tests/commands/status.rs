@@ -110,7 +110,7 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
         assert!(people.stdout.contains(words), "{words}: {people:#?}");
     }
     assert!(
-        people.stdout.contains("1 healthy pod needed, 1 healthy"),
+        people.stdout.contains("it needs 1 healthy pod and has 1"),
         "{people:#?}"
     );
 }

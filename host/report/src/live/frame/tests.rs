@@ -190,7 +190,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
             "w-2       evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "  budget shop/cart  holds 1 pod  it needs 2 healthy pods... and 4 more",
-            "4 of 9 nodes are done",
+            "4 of 9 nodes have finished",
         ],
     );
     shows(
@@ -200,7 +200,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         &[
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "2 more nodes are under way",
-            "4 of 9 nodes are done",
+            "4 of 9 nodes have finished",
         ],
     );
 }
