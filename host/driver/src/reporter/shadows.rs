@@ -54,7 +54,8 @@ impl Reporter {
 mod tests {
     use std::sync::Arc;
 
-    use scupper_report::{Format, Metrics, fixture};
+    use scupper_metrics::Metrics;
+    use scupper_report::{Format, fixture};
     use tokio::sync::mpsc;
 
     use super::*;

@@ -9,6 +9,7 @@ use scupper_recording::{DrainHistory, Recording};
 use crate::cluster::{budget, pod, seconds, situation};
 use crate::learned;
 
+#[expect(clippy::unwrap_used, reason = "a helper")]
 fn recorded(situation: &Situation) -> (Recording, DrainHistory) {
     let recording = recorded_play(situation, &learned(), 1).unwrap();
     let history = DrainHistory::of(&recording).unwrap();

@@ -159,7 +159,10 @@ fn build(store: &Store) -> Result<(), StoreError> {
                 "resources": { "requests": { "nvidia.com/gpu": "8" } },
             }]),
         );
-    let nodes = [FIRST, SECOND, THIRD].map(|name| objects::node(name).build());
+    let nodes = [(FIRST, "8"), (SECOND, "0"), (THIRD, "0")].map(|(name, gpus)| {
+        let has = json!({ "cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": gpus });
+        objects::node(name).with("/status/allocatable", has).build()
+    });
     let budgets = [
         objects::budget("shop", "cart", &[("app", "cart")], 3),
         objects::budget("db", "ledger", &[("app", "ledger")], 1),

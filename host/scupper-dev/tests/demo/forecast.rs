@@ -17,6 +17,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
     let (unknown, after) = text.split_once("\nWhat only people can put right").unwrap();
     for named in [
         "  stays    db/ledger-1: still there in every play\n",
+        "  nowhere  training/pretrain-0: no node has room now",
         "  shared   budget shop/cart also counts pods of worker-2: drained together, they wait for each other\n",
         "  known    nothing: no recorded drain was read\n",
         "  assumed  budget db/ledger: allows no eviction now, and only this drain changes that\n",
