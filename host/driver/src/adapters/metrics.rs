@@ -72,7 +72,8 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
                 generation: *generation,
             };
             match is_shadow {
-                true => metrics.policy_shadowed(&version),
+                // It has no active version.
+                true => metrics.policy_removed(name),
                 false => metrics.policy_activated(&version),
             }
         }

@@ -34,12 +34,6 @@ pub(super) struct Event {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ShadowPlan {
-    pub(super) policy: String,
-    pub(super) result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Fact {
     pub(super) policy: String,
     pub(super) fact: &'static str,

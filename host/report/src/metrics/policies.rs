@@ -44,7 +44,6 @@ pub struct PolicyVersion<'a> {
 
 const ACTIVE: &str = "active";
 const REJECTED: &str = "rejected";
-const SHADOW: &str = "shadow";
 
 /// Maximum length in bytes of a policy's own version in a label.
 const VERSION_BYTES: usize = 64;
@@ -107,6 +106,18 @@ impl Metrics {
         self.events.get_or_create(&labels::Event { policy, result }).inc();
     }
 
+    /// Counts the plan of a shadow, and the pods that it treats differently. `result`: a name of a closed list.
+    pub fn shadow_planned(&self, shadow: &str, result: &'static str, pods: u64) {
+        let policy = shadow.to_owned();
+        self.shadows
+            .get_or_create(&labels::Event { policy, result })
+            .inc();
+        let policy = shadow.to_owned();
+        self.shadow_pods
+            .get_or_create(&labels::Policy { policy })
+            .inc_by(pods);
+    }
+
     /// Shows the policies that must still undo their part of a drain although no drain runs.
     pub fn show_to_undo<'a>(&self, policies: impl Iterator<Item = &'a String>) {
         self.to_undo.clear();
@@ -126,36 +137,11 @@ impl Metrics {
 
     /// Records that a version of a policy became active.
     pub fn policy_activated(&self, version: &PolicyVersion<'_>) {
-        self.hide(version.policy, SHADOW);
-        self.loaded(version, ACTIVE);
-    }
-
-    /// Records that a version of a policy became a shadow, which no drain follows.
-    pub fn policy_shadowed(&self, version: &PolicyVersion<'_>) {
-        self.hide(version.policy, ACTIVE);
-        self.loaded(version, SHADOW);
-    }
-
-    /// Counts the plan of a shadow, and the pods that it treats differently. `result`: a name of a closed list.
-    pub fn shadow_planned(&self, policy: &str, result: &'static str, pods: u64) {
-        let policy = policy.to_owned();
-        self.shadow_pods
-            .get_or_create(&labels::Policy {
-                policy: policy.clone(),
-            })
-            .inc_by(pods);
-        self.shadow_plans
-            .get_or_create(&labels::ShadowPlan { policy, result })
-            .inc();
-    }
-
-    fn loaded(&self, version: &PolicyVersion<'_>, state: &'static str) {
         self.reloaded(version.policy, "activated", "");
         self.hide(version.policy, REJECTED);
-        self.show(version, state);
-        self.peak_memory.remove(&labels::Policy {
-            policy: version.policy.to_owned(),
-        });
+        self.show(version, ACTIVE);
+        let policy = version.policy.to_owned();
+        self.peak_memory.remove(&labels::Policy { policy });
     }
 
     /// Records that a version of a policy was rejected. `step`: the failed step, a name of a closed list.
@@ -190,7 +176,6 @@ impl Metrics {
     /// decrease.
     pub fn policy_removed(&self, policy: &str) {
         self.hide(policy, ACTIVE);
-        self.hide(policy, SHADOW);
         self.hide(policy, REJECTED);
         let policy = policy.to_owned();
         self.peak_memory.remove(&labels::Policy { policy });

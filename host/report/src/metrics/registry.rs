@@ -42,7 +42,7 @@ pub struct Metrics {
     pub(super) response_bytes: Family<labels::Policy, Counter>,
     pub(super) events: Family<labels::Event, Counter>,
     pub(super) facts: Family<labels::Fact, Counter>,
-    pub(super) shadow_plans: Family<labels::ShadowPlan, Counter>,
+    pub(super) shadows: Family<labels::Event, Counter>,
     pub(super) shadow_pods: Family<labels::Policy, Counter>,
     pub(super) reloads: Family<labels::Reload, Counter>,
     pub(super) info: Family<labels::Info, Gauge>,
@@ -92,7 +92,7 @@ impl Metrics {
             response_bytes: Family::default(),
             events: Family::default(),
             facts: Family::default(),
-            shadow_plans: Family::default(),
+            shadows: Family::default(),
             shadow_pods: Family::default(),
             reloads: Family::default(),
             info: Family::default(),
@@ -151,14 +151,14 @@ impl Metrics {
         all.register("policy_events", help, self.events.clone());
         let help = "Facts about the cluster that policies asked for, by policy, fact and result";
         all.register("policy_facts", help, self.facts.clone());
+        let help = "Plans of shadow policies beside those of drains, by result";
+        all.register("policy_shadow_plans", help, self.shadows.clone());
+        let help = "Pods that a shadow policy would have treated differently";
+        all.register("policy_shadow_pods", help, self.shadow_pods.clone());
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";
         all.register("policy_reloads", help, self.reloads.clone());
-        let help = "Plans of shadow policies beside those of drains, by result: agrees, differs, refuses, failed, unfinished";
-        all.register("policy_shadow_plans", help, self.shadow_plans.clone());
-        let help = "Pods that a shadow policy would have treated differently";
-        all.register("policy_shadow_pods", help, self.shadow_pods.clone());
-        let help = "Which version of a policy is in which state: active, shadow or rejected";
+        let help = "Which version of a policy is in which state: active or rejected";
         all.register("policy_info", help, self.info.clone());
         all
     }

@@ -45,14 +45,8 @@ fn policies(metrics: &Metrics) {
     }
     metrics.policy_emitted("slurm", "written");
     metrics.policy_asked("slurm", "owners", "answered");
+    metrics.shadow_planned("slurm-next", "differs", 3);
     metrics.policy_activated(&version("1.0.0", "aa"));
-    metrics.policy_shadowed(&PolicyVersion {
-        policy: "slurm-next",
-        ..version("2.0.0", "dd")
-    });
-    for (result, pods) in [("agrees", 0), ("differs", 3), ("failed", 0)] {
-        metrics.shadow_planned("slurm-next", result, pods);
-    }
     metrics.policy_rejected(&version("1.1.0", "bb"), "compile");
     metrics.policy_rolled_back(&version("1.0.0", "aa"), "operator");
     metrics.policy_back(&version("0.9.0", "cc"));

@@ -126,7 +126,10 @@ async fn pods_that_may_not_leave_with_the_shadow_are_a_difference() {
     ])
     .await;
     let verdicts = plans[0].to_string();
-    assert!(verdicts.contains("shop/web-0: refuse (configured) instead of delete in wave 1 all"), "{verdicts}");
+    assert!(
+        verdicts.contains("shop/web-0: refuse (configured) instead of delete in wave 1 all"),
+        "{verdicts}"
+    );
     assert_eq!((plans[0].pods(), plans[1].pods()), (3, 3), "{plans:#?}");
 }
 
