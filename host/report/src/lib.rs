@@ -51,7 +51,7 @@ pub use follow_output::{FollowEvent, FollowOutput};
 pub use force::{forced_event, plan_force_lines, plan_force_to_json};
 pub use json::{notice_to_json, planned_to_json};
 pub use live::ProgressBoard;
-pub use loosening::{loosened_lines, loosened_texts, loosened_to_json};
+pub use loosening::loosened_texts;
 pub use messages::{CordonLeft, count, may_come_back, node_left_text, returning};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};

@@ -1,6 +1,7 @@
 //! `scupper plan`: what a drain would do.
 
 mod json;
+mod loosening;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,8 +29,8 @@ use scupper_driver::OUT_OF_SERVICE;
 use scupper_forecast::Learned;
 use scupper_recording::ShadowPlan;
 use scupper_report::{
-    Format, PodList, answer_text, finding_lines, group_name, loosened_lines, plan_budget_lines,
-    plan_force_lines, plan_volume_lines, surge_lines,
+    Format, PodList, answer_text, finding_lines, group_name, plan_budget_lines, plan_force_lines,
+    plan_volume_lines, surge_lines,
 };
 
 /// Plans drains and shows them.
@@ -291,7 +292,7 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     lines.extend(surge_lines(&plan.surge));
     lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
     lines.extend(finding_lines(&planned.findings));
-    lines.extend(loosened_lines(plan, &planned.pods));
+    lines.extend(loosening::loosened_lines(plan, &planned.pods));
     lines.extend(planned.shadows.iter().map(ShadowPlan::to_string));
     let returning = scupper_report::returning(&planned.pods).collect();
     lines.extend(scupper_report::may_come_back(plan, &returning));

@@ -55,7 +55,7 @@ fn a_shadow_that_would_delete_all_deletes_nothing_and_is_reported() {
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
     rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&asks("drain", &["--timeout", "3s"]));
+    let run = rig.run(&asks("drain", &["--timeout", "5s"]));
     assert_eq!(run.code, Some(6), "{run:#?}");
     assert_eq!(rig.pods(), ["db"], "its budget keeps it, as without the shadow");
     until("the Event is written", || !events(&rig).is_empty());
@@ -120,7 +120,7 @@ fn a_shadow_that_traps_is_a_warning() {
     let file = config(&rig, "panics", "");
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
-    let (run, shadows) = drained(&rig, &file, &["--timeout", "3s"]);
+    let (run, shadows) = drained(&rig, &file, &["--timeout", "5s"]);
     assert_eq!(run.code, Some(6), "the drain ends as without it: {run:#?}");
     assert_eq!(shadows[0].result.name(), "failed", "{shadows:?}");
     assert!(

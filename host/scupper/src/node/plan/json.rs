@@ -3,11 +3,10 @@
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_engine::Trigger;
 use scupper_recording::{PodDifference, ShadowPlan, ShadowResult, Treatment};
-use scupper_report::{
-    findings_to_json, loosened_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json,
-};
+use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json};
 use serde_json::{Value, json};
 
+use super::loosening::loosened_to_json;
 use crate::use_cases::Planned;
 
 /// What a shadow would change.
