@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
