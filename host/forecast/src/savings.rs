@@ -1,18 +1,21 @@
 //! What would have made a recorded drain shorter: it is played as it was, and then with one thing changed at a time.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{HookPhase, Intent};
 use scupper_recording::{Beginning, DrainHistory, ObservedTimes, Recording};
 
-use crate::basis::{Basis, hooks, leaving};
+use crate::basis::{Basis, hooks};
 use crate::learned::{Learned, MANY, Workload};
-use crate::{Forecast, Situation};
+use crate::play::Play;
+use crate::{Situation, place, side_by_side};
 
 /// How often each drain is played.
 const PLAYS: usize = 30;
-/// So many changes are tried at most.
-const TRIED: usize = 60;
+/// So many changes of a kind are tried at most.
+const TRIED: usize = 20;
 /// The plays must come so near to what was recorded: the recorded time by this number.
 const NEAR: u32 = 4;
 
@@ -60,7 +63,10 @@ pub fn savings(recording: &Recording, history: &DrainHistory) -> Vec<Saving> {
         let saves = played.checked_sub(ends_after(&situation, &self::learned(&times))?)?;
         (!saves.is_zero()).then_some(Saving { change, saves })
     };
-    let mut savings: Vec<_> = changes(&situation).into_iter().filter_map(saved).collect();
+    let mut savings: Vec<_> = changes(&situation, &times)
+        .into_iter()
+        .filter_map(saved)
+        .collect();
     savings.sort_by(|one, other| {
         other
             .saves
@@ -94,19 +100,31 @@ fn learned(times: &ObservedTimes) -> Learned {
 
 /// In the middle of all plays.
 fn ends_after(situation: &Situation, learned: &Learned) -> Option<Duration> {
-    Forecast::of(situation, learned, PLAYS).quantile(5)
+    let play = Play::of(situation, learned);
+    let played = side_by_side(PLAYS, |seed| play.run(seed as u64)).into_iter();
+    let drained = played.filter(|(_, played)| played.is_drained);
+    let mut drained: Vec<_> = drained.map(|(_, played)| played.took).collect();
+    drained.sort();
+    drained.get(place(PLAYS, 5)).copied()
 }
 
-/// All that could be otherwise.
-fn changes(situation: &Situation) -> Vec<Change> {
+/// All that could be otherwise; of many, the workloads whose pods took longest.
+fn changes(situation: &Situation, times: &ObservedTimes) -> Vec<Change> {
     let budgets = situation.budgets_of_leaving();
     let budgets = budgets.map(|budget| Change::Budget(budget.namespace.clone(), budget.name.clone()));
     let hooks = hooks(situation).map(|(policy, phase)| Change::Hook(policy, phase));
-    let workloads = leaving(situation).map(|pod| Change::Workload(Workload::of(pod)));
-    let mut changes: Vec<_> = budgets.chain(hooks).chain(workloads).collect();
-    changes.sort();
-    changes.dedup();
-    changes.truncate(TRIED);
+    let mut longest: BTreeMap<Workload, Duration> = BTreeMap::new();
+    for (pod, took) in times.endings.iter().chain(&times.cut_endings) {
+        let known = longest.entry(Workload::of(pod)).or_default();
+        *known = (*known).max(*took);
+    }
+    let mut workloads: Vec<_> = longest.into_iter().collect();
+    workloads.sort_by_key(|(_, took)| Reverse(*took));
+    let workloads = workloads
+        .into_iter()
+        .map(|(workload, _)| Change::Workload(workload));
+    let mut changes: Vec<_> = budgets.take(TRIED).chain(hooks.take(TRIED)).collect();
+    changes.extend(workloads.take(TRIED));
     changes
 }
 
@@ -121,7 +139,9 @@ fn changed(
                 |budget: &&mut scupper_engine::Budget| budget.namespace == *namespace && budget.name == *name;
             for budget in situation.budgets.iter_mut().filter(is_it) {
                 budget.desired_healthy -= 1;
-                budget.disruptions_allowed += 1;
+                if budget.current_healthy > budget.desired_healthy {
+                    budget.disruptions_allowed += 1;
+                }
             }
         }
         Change::Hook(policy, phase) => {

@@ -174,7 +174,7 @@ impl Metrics {
         all.register_with_unit("drain_duration", help, Unit::Seconds, self.drain_seconds.clone());
         let help = "Pre-flight findings of drains that have begun, by what they are about";
         all.register("preflight_findings", help, self.findings.clone());
-        let help = "Drains that have ended, by where their end was in the range that was estimated at their start: early, within or late; a calibrated range holds 80 %";
+        let help = "Ended drains by whether they ended early, within or late of the range estimated at their start; about 80 % should be within";
         all.register("drain_estimates", help, self.estimates.clone());
         let help = "Pods evicted in drains";
         all.register("drain_pods_gone", help, self.pods_gone.clone());
@@ -221,7 +221,7 @@ impl Metrics {
             Unit::Seconds,
             self.deadline.clone(),
         );
-        let help = "When the current drain will probably end: one of ten drains like it ends before quantile 0.1, and so on; none: not known";
+        let help = "Estimated end of the current drain, by quantile; no series: no estimate";
         all.register_with_unit(
             "drain_estimated_end_timestamp",
             help,

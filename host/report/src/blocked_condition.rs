@@ -36,8 +36,8 @@ pub struct BlockedCondition {
     written: Option<Time>,
     /// The message on the node, as long as the node says that the drain is in progress.
     on_node: Option<String>,
-    /// When the drain will probably end, as text.
-    ends: Option<String>,
+    /// When the drain will probably end, as text, and until when that can be true.
+    ends: Option<(String, Time)>,
 }
 
 impl BlockedCondition {
@@ -50,7 +50,7 @@ impl BlockedCondition {
 
     /// When the drain will probably end is known. The message keeps what was known first: each change is a request.
     pub fn estimated(&mut self, now: Time, estimate: &Estimate) {
-        self.ends = estimate.at_text(now);
+        self.ends = estimate.at_text(now).map(|text| (text, estimate.last()));
     }
 
     /// Updates the state from a notice.
@@ -66,6 +66,12 @@ impl BlockedCondition {
             Notice::VolumesSettled { .. } | Notice::Phase(Phase::Evicting) => self.volumes = None,
             _ => {}
         }
+    }
+
+    /// The pair of a drain that nothing blocks.
+    pub fn started(&self, now: Time, request: &Request) -> Vec<NodeCondition> {
+        let ends = self.ends.as_ref().filter(|(_, last)| now < *last);
+        conditions_of_started(request, ends.map(|(text, _)| text.as_str()))
     }
 
     /// Returns the pair of conditions that is due, given the reason why each pod waits.
@@ -89,12 +95,17 @@ impl BlockedCondition {
         let has_lasted = causes.is_empty() || now.since(since) >= AFTER;
         let on_node = self.on_node.as_ref().filter(|_| is_time && has_lasted)?;
         let changes = if causes.is_empty() {
-            conditions_of_started(request, self.ends.as_deref())
+            self.started(now, request)
         } else {
             let message = format!("drain {} is waiting for: {}", request.name, named(&causes, NAMED));
             of_drain(request, pair("True", "False", STARTED, &one_line(&message)))
         };
-        if changes.iter().any(|change| change.message == *on_node) {
+        let says_it = |change: &NodeCondition| {
+            // What an earlier process knew of the end is not known here.
+            let is_more = on_node.strip_prefix(&change.message);
+            is_more.is_some_and(|more| more.is_empty() || self.ends.is_none() && more.starts_with(';'))
+        };
+        if changes.iter().any(says_it) {
             return None;
         }
         self.written = Some(now);

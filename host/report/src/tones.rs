@@ -102,14 +102,12 @@ pub fn tone_of(line: &str) -> Option<(Range<usize>, Tone)> {
         .or_else(|| anywhere(line))
 }
 
-/// `budget shop/cart blocks 4 pods: …`, `budget shop/cart  holds 4 pods  …`
+/// `budget shop/cart blocks 4 pods: …`, `budget shop/cart  blocks 4 pods  …`
 fn blocking_budget(line: &str) -> Option<(Range<usize>, Tone)> {
     let rest = line.trim_start().strip_prefix("budget ")?;
-    ["blocks", "holds"].into_iter().find_map(|word| {
-        let (_, after) = rest.split_once(&format!(" {word} "))?;
-        let end = line.len() - after.len() - 1;
-        Some((end - word.len()..end, Blocks))
-    })
+    let (_, after) = rest.split_once(" blocks ")?;
+    let end = line.len() - after.len() - 1;
+    Some((end - "blocks".len()..end, Blocks))
 }
 
 /// A word of the table behind the spaces from this place on.
@@ -194,8 +192,8 @@ mod tests {
                 Some(("blocks", Blocks)),
             ),
             (
-                "  budget shop/cart  holds 4 pods  it needs 4 healthy pods and has 4",
-                Some(("holds", Blocks)),
+                "  budget shop/cart  blocks 4 pods  it needs 4 healthy pods and has 4",
+                Some(("blocks", Blocks)),
             ),
             (
                 "    shop/web-1 and 3 more  BudgetExhausted  for 44s",

@@ -84,18 +84,18 @@ Examples:
   scupper doctor --node worker-1 --config scupper.yaml";
 const DRAINS_EXAMPLES: &str = "\
 Examples:
-  scupper drains                            those of the driver on this node
-  scupper drains --recordings recordings/   those that `scupper drain --record recordings/` has written";
+  scupper drains                            drains of the driver on this node
+  scupper drains --recordings recordings/   drains recorded with --record recordings/";
 const REPLAY_EXAMPLES: &str = "\
 Examples:
-  scupper replay recordings/*.gz            exit code 8: this engine would do something else";
+  scupper replay recordings/*.gz            exit code 8: this version decides differently";
 const REPORT_EXAMPLES: &str = "\
 Examples:
   scupper report drain.jsonl.gz             why it took so long, as Markdown
   scupper report drain.jsonl.gz --html report.html";
 const CLEANUP_EXAMPLES: &str = "\
 Examples:
-  scupper cleanup --node-name worker-1      what the driver of this node has left";
+  scupper cleanup --node-name worker-1      remove what the driver left on this node";
 
 const COMPLETION: &str = "\
 Bash:        source <(scupper completion bash)

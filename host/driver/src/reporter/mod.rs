@@ -33,7 +33,7 @@ use scupper_forecast::EndTimes;
 use scupper_metrics::{DrainMeter, Metrics};
 use scupper_report::{
     BlockedCondition, DrainOutput, Format, NodeEvent, PodEvents, PolicyMessage, ProgressBoard,
-    conditions_for, conditions_of_started, event_for, finding_events, forced_event,
+    conditions_for, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReport;
@@ -292,7 +292,7 @@ impl Reporter {
         if self.publisher.is_urgent(notice) {
             self.looked = Time::default();
         }
-        if let Some(changes) = self.conditions(request, notice) {
+        if let Some(changes) = self.conditions(now, request, notice) {
             self.write(QueuedWrite::Conditions(changes));
         }
         if let Some((pod, event)) = forced_event(request, notice) {
@@ -317,7 +317,7 @@ impl Reporter {
     }
 
     /// The changes of conditions. A resumed drain may have been reported as ended, or not at all.
-    fn conditions(&mut self, request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
+    fn conditions(&mut self, now: Time, request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
         let begins = match notice {
             Notice::WaveStarted { .. } if self.was_drained => {
                 self.was_drained = false;
@@ -329,7 +329,7 @@ impl Reporter {
             _ => return conditions_for(request, notice),
         };
         self.in_progress = true;
-        begins.then(|| conditions_of_started(request, None))
+        begins.then(|| self.blocked.started(now, request))
     }
 
     fn write(&self, entry: QueuedWrite) {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Drain, Event, Intent, Notice, Outcome, PodRef, Reason, Time};
+use scupper_engine::{Drain, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Time};
 
 use scupper_forecast::EndTimes;
 use scupper_report::{
@@ -71,8 +71,11 @@ impl StatusPublisher {
 
     pub(crate) fn notice(&mut self, now: Time, notice: &Notice) {
         self.builder.notice(now, notice);
-        if let Notice::Finished { outcome, .. } = notice {
-            self.ended = Some(outcome.clone());
+        match notice {
+            Notice::Finished { outcome, .. } => self.ended = Some(outcome.clone()),
+            // What was played was a drain that goes on.
+            Notice::Phase(Phase::RollingBack) => self.end_times = None,
+            _ => {}
         }
     }
 

@@ -43,7 +43,7 @@ impl EngineRunner {
 
     pub(super) fn end_estimate(&mut self, played: Option<EndTimes>) {
         self.estimate = None;
-        if let Some(played) = played {
+        if let Some(played) = played.filter(|_| self.drain.phase().follows_plan()) {
             self.reporter
                 .on_end_times(self.deps.clock.now(), self.drain.request(), played);
         }

@@ -48,6 +48,12 @@ impl Estimate {
         })
     }
 
+    /// When nine of ten drains like it have ended.
+    pub(crate) const fn last(&self) -> Time {
+        let [_, _, last] = self.0;
+        last
+    }
+
     /// The Event at the start of a drain that takes some time.
     pub fn event(&self, now: Time, request: &Request) -> Option<NodeEvent> {
         self.at_text(now).map(|at| NodeEvent {

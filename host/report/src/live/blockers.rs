@@ -33,8 +33,8 @@ struct BlockerLine {
     group: Option<Group>,
     /// How many it is about.
     number: usize,
-    /// When the last of them will have ended.
-    until: Option<Time>,
+    /// How long the one that takes longest takes: the later it ends, or the longer it has been overdue, the more.
+    weight: i128,
 }
 
 #[derive(PartialEq, Eq)]
@@ -153,26 +153,23 @@ impl BlockerLine {
                 None,
             ),
             WaitsFor::Volumes(volumes) => ("volumes".to_owned(), "VolumesAttached", volumes.text(now), None),
-            WaitsFor::Pod(pod, reason @ Reason::BudgetExhausted { budget, message })
-                if !budget.is_empty() =>
-            {
-                (
-                    format!("budget {}", one_line(&format!("{}/{budget}", pod.namespace))),
-                    "BudgetExhausted",
-                    one_line(message),
-                    Some(Group::of(pod, reason)),
-                )
+            WaitsFor::Pod(pod, reason) => {
+                let (text, group) = (one_line(&reason_text(reason, now)), Group::of(pod, reason));
+                let (who, facts) = match reason {
+                    Reason::BudgetExhausted { budget, .. } if group.is_budget => {
+                        let known = format!("disruption budget {} does not allow it: ", one_line(budget));
+                        let budget = one_line(&format!("{}/{budget}", pod.namespace));
+                        (format!("budget {budget}"), text.replacen(&known, "", 1))
+                    }
+                    _ => (one_line(&pod.to_string()), text),
+                };
+                (who, reason.name(), facts, Some(group))
             }
-            WaitsFor::Pod(pod, reason) => (
-                one_line(&pod.to_string()),
-                reason.name(),
-                one_line(&reason_text(reason, now)),
-                Some(Group::of(pod, reason)),
-            ),
         };
-        let until = match wait {
-            WaitsFor::Pod(_, Reason::Terminating { until }) => Some(*until),
-            _ => None,
+        let weight = match wait {
+            WaitsFor::Pod(_, Reason::Terminating { until }) => i128::from(until.as_millis()),
+            WaitsFor::Pod(_, Reason::TerminatingPastGrace { since, .. }) => -i128::from(since.as_millis()),
+            _ => 0,
         };
         Self {
             who,
@@ -180,7 +177,7 @@ impl BlockerLine {
             facts,
             group,
             number: 1,
-            until,
+            weight,
         }
     }
 
@@ -191,8 +188,8 @@ impl BlockerLine {
     /// One more of the same; what is said is true of the one that takes longest.
     fn add(&mut self, other: Self) {
         self.number += 1;
-        if other.until > self.until {
-            (self.facts, self.until) = (other.facts, other.until);
+        if other.weight > self.weight {
+            (self.facts, self.weight) = (other.facts, other.weight);
         }
     }
 
@@ -203,7 +200,7 @@ impl BlockerLine {
     /// The reason, or how many pods a budget holds.
     fn reason(&self) -> Cow<'static, str> {
         match self.is_budget() {
-            true => Cow::Owned(format!("holds {}", count(self.number, "pod"))),
+            true => Cow::Owned(format!("blocks {}", count(self.number, "pod"))),
             false => Cow::Borrowed(self.word),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn lines(nodes: &[NodeSnapshot], over: (usize, usize), room: Size, no
     }
     let rows = (room.rows * 2 / 3).max(1);
     let (over, all) = over;
-    let sum = (all > 1 && rows > 1).then(|| format!("{over} of {all} nodes have finished"));
+    let sum = (all > 1 && rows > 1).then(|| format!("{over} of {all} nodes finished"));
     let rows = rows - usize::from(sum.is_some());
     let fit = if nodes.len() > rows { rows - 1 } else { nodes.len() };
     let (nodes, unseen) = nodes.split_at_checked(fit).unwrap_or((nodes, &[]));

@@ -211,7 +211,7 @@ impl<'a> BlockingBudget<'a> {
         let Budget { namespace, name, .. } = self.budget;
         let since = self.details.and_then(|it| it.since);
         let since =
-            since.map(|since| format!("; it has allowed none for {}", HumanDuration(now.since(since))));
+            since.map(|since| format!("; no eviction allowed for {}", HumanDuration(now.since(since))));
         let allows = match self.budget.disruptions_allowed {
             ..=0 => String::new(),
             _ => format!("; it allows {} now", allowed_text(self.budget)),

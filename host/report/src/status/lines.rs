@@ -265,7 +265,8 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
     )];
     lines.extend(driver_line(status, now));
-    if is_undone(status, mark, now) && status.node.unschedulable {
+    // What --node-is-off has done is undone by other commands.
+    if is_undone(status, mark, now) && status.node.unschedulable && !status.machine_is_off(mark) {
         lines.push(format!("    next: {}", advice::of_undone(&status.node.name)));
     }
     if status.lease_holder.is_abandoned() && !status.is_over() {

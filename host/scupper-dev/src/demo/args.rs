@@ -32,8 +32,8 @@ pub(crate) struct DemoArgs {
     /// DrainRequests of NVSentinel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["slurm", "openstack"])]
     pub nvsentinel: Option<PathBuf>,
-    /// Directory with announce.wasm and priority.wasm; forecast drains, drain, compare, and try another policy on what was
-    /// recorded
+    /// Directory with announce.wasm and priority.wasm: forecast two drains, carry them out, compare, and play another policy
+    /// on the recordings
     #[arg(
         long,
         value_name = "DIR",
@@ -41,7 +41,7 @@ pub(crate) struct DemoArgs {
         requires = "page"
     )]
     pub forecast: Option<PathBuf>,
-    /// Where the page of the report goes
+    /// File for the HTML report
     #[arg(long, value_name = "FILE", requires = "forecast")]
     pub page: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ Examples:
   scupper policy run policy.wasm --on cluster.yaml --node worker-1";
 const DIFF_EXAMPLES: &str = "\
 Examples:
-  scupper policy diff old.wasm new.wasm --on recordings/    exit code 8: a drain would go differently";
+  scupper policy diff old.wasm new.wasm --on recordings/    exit code 8: plans differ";
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]

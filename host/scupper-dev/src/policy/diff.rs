@@ -145,8 +145,7 @@ pub(super) fn markdown(policy: &str, modules: [&PathBuf; 2], all: &[Compared]) -
         }
     }
     lines.push(
-        "- Other policies of these drains, replacements of pods on other nodes, surges and volumes have no part in it."
-            .to_owned(),
+        "- Not modelled: other policies of these drains, where replacements run, surges, volumes.".to_owned(),
     );
     lines.join("\n")
 }

@@ -33,8 +33,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "  known    how long pods of 4 workloads take to end, each seen 1 time or more, from 1 recorded drain\n",
         "  ends     probably in ",
         "$ scupper report recordings/worker-2.",
-        "Played again with one thing changed, it ends sooner: by ",
-        " if budget shop/cart lets one more pod go at a time",
+        "Each of these alone would have shortened it: one more eviction at a time from budget shop/cart (",
         "# Policy announce: 2 of 2 recorded drains would go differently\n",
         "evict, wave 2 priority 1000 and above",
     ] {

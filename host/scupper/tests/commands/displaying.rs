@@ -31,7 +31,7 @@ fn at(screen: &[String], text: &str) -> Option<usize> {
 }
 
 const HEAD: &str = "worker-1  evicting  [##########----------] 1/2 gone  wave 1/1 all";
-const POD: &str = "  budget shop/keep-db  holds 1 pod  it needs ";
+const POD: &str = "  budget shop/keep-db  blocks 1 pod  it needs ";
 
 #[test]
 fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
@@ -102,7 +102,7 @@ fn a_narrow_and_low_terminal_also_shows_it() {
     let screen = drain.until("six rows are the display", is_below);
     let shown = &screen[screen.len() - 5..];
     assert!(shown[0].starts_with("  budget"), "{screen:#?}");
-    assert!(shown[0].contains("  holds 1 pod"), "{screen:#?}");
+    assert!(shown[0].contains("  blocks 1 pod"), "{screen:#?}");
     assert!(shown[4].starts_with("  and 9 more: Terminating"), "{screen:#?}");
     // A line wrapped by the terminal would leave remains when it is redrawn.
     drain.until("the time advances", |now| is_below(now) && now != screen);
@@ -172,7 +172,7 @@ fn a_drain_that_the_driver_carries_out_is_shown_as_well() {
     assert_eq!(left.code, Some(0), "{:#?}", left.screen);
     assert_eq!(at(&left.screen, "gone  wave"), None, "{:#?}", left.screen);
     assert_eq!(
-        at(&left.screen, "  budget shop/keep-db  holds"),
+        at(&left.screen, "  budget shop/keep-db  blocks"),
         None,
         "{:#?}",
         left.screen
@@ -198,7 +198,7 @@ fn ctrl_c_removes_the_display_and_the_log_does_not_break_it() {
     assert!(!left.cursor_is_hidden);
     let logged = left.screen.iter().filter(|line| line.contains("DEBUG")).count();
     assert!(logged > 5, "{:#?}", left.screen);
-    for remnant in ["  budget shop/keep-db  holds", "/2 gone", "^C"] {
+    for remnant in ["  budget shop/keep-db  blocks", "/2 gone", "^C"] {
         assert_eq!(at(&left.screen, remnant), None, "{remnant}: {:#?}", left.screen);
     }
     assert!(
@@ -219,21 +219,12 @@ fn several_nodes_are_shown_below_one_another() {
             at(screen, "worker-1  evicting  [#"),
             at(screen, "worker-2  evicting  [-"),
         );
-        one.is_some()
-            && one < two
-            && screen
-                .last()
-                .is_some_and(|line| line == "1 of 3 nodes have finished")
+        one.is_some() && one < two && screen.last().is_some_and(|line| line == "1 of 3 nodes finished")
     });
     drain.ctrl_c();
     let left = drain.ended();
     assert_eq!(left.code, Some(5), "{:#?}", left.screen);
-    assert_eq!(
-        at(&left.screen, "nodes have finished"),
-        None,
-        "{:#?}",
-        left.screen
-    );
+    assert_eq!(at(&left.screen, "nodes finished"), None, "{:#?}", left.screen);
     assert!(
         left.screen.last().unwrap().starts_with("not done: "),
         "{:#?}",

@@ -254,7 +254,7 @@ fn alerts_and_dashboard_name_metrics_that_the_driver_has() {
 /// Every name under which a metric may be scraped. Read where they are registered: a driver shows no metric that has
 /// never been counted.
 fn metrics() -> BTreeSet<String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/src/metrics/registry.rs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../metrics/src/registry.rs");
     let source = std::fs::read_to_string(source).unwrap();
     let source: String = source.split_whitespace().collect();
     let registered = source.split("all.register").filter_map(|text| {

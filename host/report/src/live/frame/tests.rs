@@ -90,8 +90,8 @@ fn the_most_important_blockers_come_first_and_turns_are_counted() {
         room(110, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods and has 2",
-            "  shop/ends         Terminating  terminating, 12s of its grace period left",
+            "  budget shop/cart  blocks 1 pod  it needs 2 healthy pods and has 2",
+            "  shop/ends         Terminating   terminating, 12s of its grace period left",
             "  and 3 more: 2 WaveNotStarted, 1 ParallelLimit",
         ],
     );
@@ -137,9 +137,9 @@ fn pods_of_which_the_same_is_to_be_said_have_one_line() {
         room(130, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  budget shop/cart      holds 3 pods  it needs 2 healthy pods and has 2",
-            "  shop/db-0 and 1 more  Terminating   terminating, 13s of its grace period left",
-            "  shop/web-0            Terminating   terminating, 12s of its grace period left",
+            "  budget shop/cart      blocks 3 pods  it needs 2 healthy pods and has 2",
+            "  shop/db-0 and 1 more  Terminating    terminating, 13s of its grace period left",
+            "  shop/web-0            Terminating    terminating, 12s of its grace period left",
             "  and 1 more: WaveNotStarted",
         ],
     );
@@ -153,7 +153,7 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 9),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  budget shop/cart  holds 1 pod",
+            "  budget shop/cart  blocks 1 pod",
             "  shop/ends         Terminating",
             "  and 3 more: 2 WaveNotStarted, 1 Pa...",
         ],
@@ -164,7 +164,7 @@ fn in_a_narrow_and_low_terminal_the_word_stays() {
         room(39, 3),
         &[
             "worker-1  3/8 gone  4m48s left",
-            "  budge.../cart  holds 1 pod and 4 more",
+            "  budge...cart  blocks 1 pod and 4 more",
         ],
     );
     shows(
@@ -185,12 +185,12 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         room(70, 11),
         &[
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
-            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods and has 2",
+            "  budget shop/cart  blocks 1 pod  it needs 2 healthy pods and has 2",
             "  and 4 more: 2 WaveNotStarted, 1 ParallelLimit, 1 Terminating",
             "w-2       evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
-            "  budget shop/cart  holds 1 pod  it needs 2 healthy pods... and 4 more",
-            "4 of 9 nodes have finished",
+            "  budget shop/cart  blocks 1 pod  it needs 2 healthy pod... and 4 more",
+            "4 of 9 nodes finished",
         ],
     );
     shows(
@@ -200,7 +200,7 @@ fn each_of_several_nodes_has_its_share_and_the_rest_are_counted() {
         &[
             "worker-1  evicting  3/8 gone  wave 1/2  1m11s, 4m48s left",
             "2 more nodes are under way",
-            "4 of 9 nodes have finished",
+            "4 of 9 nodes finished",
         ],
     );
 }

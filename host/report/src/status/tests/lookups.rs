@@ -172,7 +172,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
         .position(|line| line.starts_with("    budget shop/cart "))
         .unwrap();
     let expected = [
-        "    budget shop/cart blocks 2 pods: it needs 2 healthy pods and has 2; it has allowed none for \
+        "    budget shop/cart blocks 2 pods: it needs 2 healthy pods and has 2; no eviction allowed for \
          2m00s; owner: Helm release shop",
         "      not ready: shop/cart-3 on worker-2 for 5m00s: container main: CrashLoopBackOff",
         "      shop/cart: its eviction was granted 1m00s ago, but the pod was never deleted: the request was cut off; \

@@ -18,12 +18,12 @@ pub(super) fn sentence(savings: &[Saving], took: Duration) -> Option<String> {
     let worth = savings.iter().filter(|saving| saving.saves >= took / WORTH);
     let texts = worth.take(NAMED).map(|saving| {
         let saves = HumanDuration(saving.saves);
-        format!("by {saves} if {}", one_line(&change(&saving.change), TEXT))
+        format!("{} ({saves})", one_line(&change(&saving.change), TEXT))
     });
     let texts: Vec<_> = texts.collect();
     (!texts.is_empty()).then(|| {
         format!(
-            "Played again with one thing changed, it ends sooner: {}.",
+            "Each of these alone would have shortened it: {}.",
             texts.join(", ")
         )
     })
@@ -32,10 +32,10 @@ pub(super) fn sentence(savings: &[Saving], took: Duration) -> Option<String> {
 fn change(change: &Change) -> String {
     match change {
         Change::Budget(namespace, name) => {
-            format!("budget {namespace}/{name} lets one more pod go at a time")
+            format!("one more eviction at a time from budget {namespace}/{name}")
         }
-        Change::Hook(policy, phase) => format!("the {phase} hook of policy {policy} takes no time"),
-        Change::Workload(workload) => format!("pods of {workload} end in half the time"),
+        Change::Hook(policy, phase) => format!("no time for the {phase} hook of policy {policy}"),
+        Change::Workload(workload) => format!("pods of {workload} that end in half the time"),
     }
 }
 
