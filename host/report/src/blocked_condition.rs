@@ -256,6 +256,35 @@ mod tests {
     }
 
     #[test]
+    fn the_end_is_named_only_while_it_can_be_true() {
+        let mut condition = BlockedCondition::default();
+        condition.observe(&node(UNDER_WAY));
+        let due = |condition: &mut BlockedCondition, second, waiting: &[_]| {
+            let due = condition.due(at(second), &request(), Phase::Evicting, waiting)?;
+            condition.observe(&node(&due[0].message));
+            Some(due[0].message.clone())
+        };
+        condition.estimated(at(1), &Estimate([50, 60, 300].map(at)));
+        let ends = "drain drain-worker-1 is under way; it will probably end at 1970-01-01T00:01:00Z (1970-01-01T00:00:50Z to \
+                    1970-01-01T00:05:00Z)";
+        assert_eq!(due(&mut condition, 1, &[]).as_deref(), Some(ends));
+        let held = [budget("cart-1", 1)];
+        assert_eq!(due(&mut condition, 70, &held), None);
+        assert!(
+            due(&mut condition, 100, &held)
+                .unwrap()
+                .ends_with("budget shop/cart (1 pod)")
+        );
+        assert_eq!(due(&mut condition, 200, &[]).as_deref(), Some(ends));
+        assert_eq!(due(&mut condition, 299, &[]), None);
+        assert_eq!(due(&mut condition, 300, &[]).as_deref(), Some(UNDER_WAY));
+        // What an earlier process has written stays.
+        let mut next = BlockedCondition::default();
+        next.observe(&node(ends));
+        assert_eq!(due(&mut next, 301, &[]), None);
+    }
+
+    #[test]
     fn a_hook_is_named_though_no_pod_waits_for_it() {
         let mut condition = BlockedCondition::default();
         condition.observe(&node(UNDER_WAY));

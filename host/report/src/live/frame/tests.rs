@@ -270,3 +270,21 @@ fn an_estimate_is_shown_where_there_is_room() {
     ];
     assert_eq!(all, expected);
 }
+
+#[test]
+fn of_pods_that_are_overdue_the_longest_counts() {
+    let overdue = |name: &str, since| {
+        let since = NOW - Duration::from_secs(since);
+        let finalizers = String::new();
+        held(name, Reason::TerminatingPastGrace { since, finalizers })
+    };
+    shows(
+        &[node("worker-1", vec![overdue("web-0", 5), overdue("web-1", 600)])],
+        (0, 1),
+        room(130, 24),
+        &[
+            "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
+            "  shop/web-0 and 1 more  TerminatingPastGrace  still terminating 10m00s after its grace period",
+        ],
+    );
+}
