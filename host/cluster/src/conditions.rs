@@ -83,7 +83,7 @@ fn unreadable(what: &str, error: ReadError) -> WriteError {
             code: 401,
             message,
         },
-        ReadError::Forbidden { .. } => WriteError::Rejected {
+        ReadError::Forbidden { .. } | ReadError::NotSaved { .. } => WriteError::Rejected {
             what,
             code: 403,
             message,

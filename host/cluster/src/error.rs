@@ -25,6 +25,12 @@ pub enum ReadError {
         /// The server's message.
         message: String,
     },
+    /// The cluster is a file, which has no objects of this kind.
+    #[error("{message}")]
+    NotSaved {
+        /// What it lacks, and how to save it.
+        message: String,
+    },
     /// No answer, or a temporary error.
     #[error("the API server did not answer to `{what}`: {message}")]
     Unavailable {

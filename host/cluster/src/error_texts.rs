@@ -12,7 +12,7 @@ use super::{ConnectError, DecodeError, ProxyError, ReadError, SavedError, WriteE
 variants!(ConnectError: NoConfig Kubeconfig NotThere NoCurrentContext ServiceAccount Proxy Setup Unreachable
     Unauthorized Unexpected);
 variants!(DecodeError: NoKind NoName Field);
-variants!(ReadError: NotFound Unauthorized Forbidden Unavailable Unexpected);
+variants!(ReadError: NotFound Unauthorized Forbidden NotSaved Unavailable Unexpected);
 variants!(SavedError: NoField Missing);
 variants!(WriteError: Conflict Rejected Unavailable);
 variants!(CheckpointFault: Unreadable Version Unknown OtherNode TooLarge);
@@ -93,6 +93,9 @@ fn reading() -> Vec<ReadError> {
         ReadError::Forbidden {
             what: what(),
             message: message(),
+        },
+        ReadError::NotSaved {
+            message: text("the file has no persistentvolumeclaims"),
         },
         ReadError::Unavailable {
             what: what(),

@@ -1,7 +1,8 @@
 //! A cluster in a file: objects as `kubectl get -A -o json` prints them, which answer reads as their API server would.
 //!
 //! Everything above the client works on it unchanged. It never changes, so watches tell of nothing, and refuses writes. Of
-//! a kind without objects in the file it is not known whether there are any: reading those is refused.
+//! a kind without objects in the file it is not known whether there are any: reading those is refused. Disruption budgets may
+//! be none: [`SavedCluster::has_budgets`] tells.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,6 +25,11 @@ use super::{Cluster, ConnectOptions};
 
 /// The version of all objects.
 const VERSION: &str = "1";
+
+const BUDGETS: &str = "policy/v1/poddisruptionbudgets";
+
+/// The `reason` of a refusal: the file has no objects of the kind.
+pub(super) const NOT_SAVED: &str = "NotSaved";
 
 /// The objects of a file.
 #[derive(Clone, Debug, Default)]
@@ -57,8 +63,14 @@ impl SavedCluster {
                 return Err(SavedError::Missing(name));
             }
         }
+        kinds.entry(BUDGETS.to_owned()).or_default();
         let kinds = Arc::new(kinds);
         Ok(Self { kinds })
+    }
+
+    /// The file has disruption budgets; otherwise they are read as none.
+    pub fn has_budgets(&self) -> bool {
+        self.kinds.get(BUDGETS).is_some_and(|budgets| !budgets.is_empty())
     }
 
     fn answer(&self, request: &Request<Body>) -> Answer {
@@ -73,8 +85,11 @@ impl SavedCluster {
             None => refuse(404, "NotFound", "the file has no such path", ""),
             Some(target) => match self.kinds.get(&target.kind) {
                 None => {
-                    let message = format!("the file has no {}", target.kind);
-                    refuse(403, "Forbidden", &message, "")
+                    let resource = target.resource();
+                    let message = format!(
+                        "the file has no {resource}; save them as well: kubectl get ...,{resource} -A -o json"
+                    );
+                    refuse(403, NOT_SAVED, &message, "")
                 }
                 Some(objects) => target.answer(objects, &Query::of(query)),
             },
@@ -131,6 +146,17 @@ fn text_at<'a>(object: &'a Value, path: &str) -> &'a str {
     field.and_then(Value::as_str).unwrap_or_default()
 }
 
+/// `term`: `PATH=VALUE`, `PATH==VALUE` or `PATH!=VALUE`; empty: all objects.
+fn has_field(object: &Value, term: &str) -> bool {
+    let Some((path, value)) = term.split_once('=') else {
+        return true;
+    };
+    match path.strip_suffix('!') {
+        Some(path) => text_at(object, path) != value,
+        None => text_at(object, path) == value.strip_prefix('=').unwrap_or(value),
+    }
+}
+
 /// What a path names.
 struct Target {
     kind: String,
@@ -161,6 +187,15 @@ impl Target {
             namespace: namespace.map(str::to_owned),
             name: name.map(str::to_owned),
         })
+    }
+
+    /// As kubectl knows it: `persistentvolumeclaims`, `deployments.apps`.
+    fn resource(&self) -> String {
+        match self.kind.split('/').collect::<Vec<_>>()[..] {
+            [group, _, plural] => format!("{plural}.{group}"),
+            [.., plural] => plural.to_owned(),
+            [] => String::new(),
+        }
     }
 
     fn answer(&self, objects: &[Value], query: &Query) -> Answer {
@@ -201,8 +236,7 @@ impl Query {
     }
 
     fn selects(&self, object: &Value) -> bool {
-        let fields = self.text("fieldSelector").unwrap_or_default().split(',');
-        let mut fields = fields.filter_map(|term| term.split_once('='));
+        let mut fields = self.text("fieldSelector").unwrap_or_default().split(',');
         let by_labels = || {
             let Some(selector) = self.text("labelSelector") else {
                 return true;
@@ -211,7 +245,7 @@ impl Query {
             let labels = serde_json::from_value(labels).unwrap_or_default();
             label_selector::parse(selector).is_some_and(|selector| selector.matches(&labels))
         };
-        fields.all(|(path, value)| text_at(object, path) == value) && by_labels()
+        fields.all(|term| has_field(object, term)) && by_labels()
     }
 
     /// A page of the list; the token is how many objects came before.

@@ -12,6 +12,7 @@ use kube::core::Status;
 use scupper_common::error::chain;
 use serde::de::DeserializeOwned;
 
+use super::saved::NOT_SAVED;
 use super::{ReadError, WriteError};
 
 /// The most bytes of one answer: enough for any object that an API server stores, and for a page of usual ones.
@@ -161,6 +162,9 @@ impl Fault {
         match self {
             Self::Refused(..) if not_found => ReadError::NotFound { what },
             Self::Refused(401, status) => ReadError::Unauthorized {
+                message: status.message,
+            },
+            Self::Refused(403, status) if status.reason == NOT_SAVED => ReadError::NotSaved {
                 message: status.message,
             },
             Self::Refused(403, status) => ReadError::Forbidden {

@@ -6,6 +6,7 @@ use scupper_engine::{Budget, Condition, HookPhase, Pod, PodRef, Uid, Verdict};
 
 use crate::Situation;
 use crate::learned::{Learned, Workload};
+use crate::notice::NOTICE;
 
 /// What was known of the times, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,10 +123,7 @@ impl Basis {
     }
 }
 
-/// The hook of the host that tells workloads of the drain some time before.
-pub(crate) const NOTICE: &str = "notify before";
-
-/// The hooks of a drain, without that one: how long it takes is a setting.
+/// The hooks of a drain, without that of the notice: how long it takes is a setting.
 pub(crate) fn hooks(situation: &Situation) -> impl Iterator<Item = (String, HookPhase)> {
     let policies = situation.request.policies.iter();
     policies

@@ -12,6 +12,7 @@
 mod basis;
 mod end_times;
 mod learned;
+mod notice;
 mod play;
 mod savings;
 
@@ -26,6 +27,7 @@ use scupper_recording::{DrainHistory, Recording};
 pub use basis::{Basis, NotPlayed};
 pub use end_times::EndTimes;
 pub use learned::{Learned, READY_WITHIN, Workload};
+pub use notice::{NOTICE, notice_refusal};
 pub use savings::{Change, Saving, savings};
 
 use play::{Play, Played};

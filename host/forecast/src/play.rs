@@ -12,8 +12,9 @@ use scupper_engine::{
 };
 use scupper_recording::{End, FORMAT, Header, Input, Recording, Turn, waits_for_end};
 
-use crate::basis::{NOTICE, hooks, leaving};
+use crate::basis::{hooks, leaving};
 use crate::learned::{Learned, READY_WITHIN, Times, Workload};
+use crate::notice::NOTICE;
 use crate::{NO_END, Situation};
 
 /// The policy that has made the plan; the others only have their hooks.

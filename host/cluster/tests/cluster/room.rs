@@ -99,7 +99,7 @@ async fn the_reach_of_a_volume_is_known_unless_it_may_not_be_read() {
     };
     assert_eq!(
         refusals.to_string(),
-        "of 2 nodes 1 does not reach its volume, 1 is drained"
+        "of 2 nodes, 1 cannot reach its volume, 1 is to be drained"
     );
 
     let (room, ()) = tokio::join!(cluster.room(&drained), async {

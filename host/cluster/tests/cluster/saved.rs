@@ -1,7 +1,15 @@
 //! A cluster in a file.
 
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use scupper_api::Change;
+use scupper_api::facts::PeerSelection;
 use scupper_cluster::{Cluster, ConnectOptions, ReadError, SavedCluster};
+use scupper_engine::Event;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 fn node(name: &str, pool: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": pool}}})
@@ -46,10 +54,49 @@ async fn objects_are_read_by_name_by_label_and_by_field() {
 #[tokio::test]
 async fn what_the_file_has_no_objects_of_may_not_be_read() {
     let read = cluster().local_claims("a", &["data"].map(claim).into()).await;
-    let Err(ReadError::Forbidden { message, .. }) = read else {
+    let Err(ReadError::NotSaved { message }) = read else {
         panic!("{read:?}")
     };
-    assert_eq!(message, "the file has no v1/persistentvolumeclaims");
+    let told = "the file has no persistentvolumeclaims; save them as well: kubectl get ...,persistentvolumeclaims -A -o json";
+    assert_eq!(message, told);
+}
+
+#[tokio::test]
+async fn a_file_without_budgets_is_read_as_a_cluster_with_none() {
+    let documents = vec![node("a", "x"), pod("web", "a")];
+    let saved = SavedCluster::of(documents.clone()).unwrap();
+    assert!(!saved.has_budgets());
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "shop", "name": "web"}});
+    let with_budget = SavedCluster::of([documents, vec![budget]].concat()).unwrap();
+    assert!(with_budget.has_budgets());
+    for (saved, budgets) in [(saved, 0), (with_budget, 1)] {
+        let watch = Cluster::saved(saved, ConnectOptions::default()).watch("a");
+        let listed = watch.filter_map(async |event| match event {
+            Event::Budgets(all) => Some(all.len()),
+            _ => None,
+        });
+        let listed = timeout(Duration::from_millis(900), pin!(listed).next()).await;
+        assert_eq!(listed.unwrap(), Some(budgets));
+    }
+}
+
+#[tokio::test]
+async fn peers_are_the_pods_that_have_not_ended() {
+    let mut ended = pod("done", "a");
+    ended["status"] = json!({"phase": "Succeeded"});
+    let documents = vec![node("a", "x"), pod("web", "a"), pod("db", "b"), ended];
+    let cluster = Cluster::saved(SavedCluster::of(documents).unwrap(), ConnectOptions::default());
+    let selection = PeerSelection {
+        namespace: "shop".to_owned(),
+        ..PeerSelection::default()
+    };
+    let mut changes = pin!(cluster.peer_changes(&selection));
+    let Some(Change::Listed(peers)) = changes.next().await else {
+        panic!("no list")
+    };
+    let names: Vec<_> = peers.iter().map(|peer| peer.id.name.as_str()).collect();
+    assert_eq!(names, ["web", "db"]);
 }
 
 fn claim(name: &str) -> scupper_engine::VolumeClaim {

@@ -173,7 +173,7 @@ impl ClusterAccess for PolicyClusterAccess {
 fn unread(error: ReadError) -> FactError {
     let text = error.to_string();
     match error {
-        ReadError::Forbidden { .. } => FactError::Forbidden(text),
+        ReadError::Forbidden { .. } | ReadError::NotSaved { .. } => FactError::Forbidden(text),
         _ => FactError::Unavailable(text),
     }
 }

@@ -91,7 +91,9 @@ const fn wait_limit(error: &DriverError) -> StartupWaitLimit {
             ReadError::Unauthorized { .. } | ReadError::Forbidden { .. } => {
                 StartupWaitLimit::ForbiddenTimeout
             }
-            ReadError::NotFound { .. } | ReadError::Unexpected { .. } => StartupWaitLimit::DoNotWait,
+            ReadError::NotFound { .. } | ReadError::NotSaved { .. } | ReadError::Unexpected { .. } => {
+                StartupWaitLimit::DoNotWait
+            }
         },
         _ => StartupWaitLimit::DoNotWait,
     }

@@ -48,7 +48,7 @@ use crate::runner::wakeups::{WakeupReason, answered, next_of};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
-use scupper_forecast::EndTimes;
+use scupper_forecast::{EndTimes, NOTICE};
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
 use scupper_recording::RecordingTarget;
@@ -393,7 +393,7 @@ impl EngineRunner {
                 };
                 self.take_own_step(id, taking.take());
             }
-            Task::Step { step, .. } if step.policy == notify::POLICY => {
+            Task::Step { step, .. } if step.policy == NOTICE => {
                 let leaving: BTreeSet<_> = step.leaving.iter().collect();
                 let taking = notify::Step {
                     cluster: self.deps.cluster.clone(),

@@ -19,10 +19,8 @@ use tokio::time::{Instant, timeout_at};
 
 use scupper_cluster::{Cluster, KubernetesEvent, Severity, WriteError};
 use scupper_common::clock::Clock;
+use scupper_forecast::{NOTICE, notice_refusal};
 use scupper_report::PolicyMessage;
-
-/// Its name in hooks. No policy can have it.
-pub(super) const POLICY: &str = "notify before";
 
 const TOLD: &str = "WorkloadsNotified";
 const NOT_TOLD: &str = "WorkloadsNotNotified";
@@ -41,10 +39,10 @@ const MOST_NAMES: usize = 5;
 /// Adds the hooks to a drain whose settings want notices.
 #[must_use]
 pub(super) fn planned(mut request: Request) -> Request {
-    let is_there = request.policies.iter().any(|policy| policy.name == POLICY);
+    let is_there = request.policies.iter().any(|policy| policy.name == NOTICE);
     if request.settings.notice().is_some() && request.intent == Intent::Drain && !is_there {
         request.policies.push(PolicyInfo {
-            name: POLICY.to_owned(),
+            name: NOTICE.to_owned(),
             phases: vec![
                 HookPhase::BeforeCordon,
                 HookPhase::BeforeDrain,
@@ -111,23 +109,16 @@ impl Step {
 
     /// A drain that would end before its first pod leaves is refused while nothing has changed.
     fn fits(&self) -> StepOutcome {
-        let before = self.request.settings.notify_before;
-        let Some(deadline) = self.request.deadline else {
-            return StepOutcome::Done;
-        };
-        let left = deadline.since(self.clock.now());
-        if before < left || self.pods.is_empty() {
-            return StepOutcome::Done;
-        }
-        StepOutcome::Failed {
-            message: format!(
-                "no pod may leave for {} (drain.notify-before), and the drain's deadline is in {}: give it more time, or \
-                 notify later",
-                HumanDuration(before),
-                HumanDuration(left)
-            ),
+        let left = self
+            .request
+            .deadline
+            .map(|deadline| deadline.since(self.clock.now()));
+        let refusal =
+            left.and_then(|left| notice_refusal(&self.request.settings, left, !self.pods.is_empty()));
+        refusal.map_or(StepOutcome::Done, |message| StepOutcome::Failed {
+            message,
             retry_after: None,
-        }
+        })
     }
 
     async fn notify(self) -> (StepOutcome, Option<PolicyMessage>) {
@@ -315,7 +306,7 @@ fn count(workloads: usize) -> String {
 
 fn message(reason: &str, note: String) -> PolicyMessage {
     PolicyMessage {
-        policy: POLICY.to_owned(),
+        policy: NOTICE.to_owned(),
         warning: reason == NOT_TOLD,
         reason: reason.to_owned(),
         note,

@@ -39,7 +39,7 @@ fn a_pod_is_kept_from_the_places_of_pods_that_it_must_not_be_near() {
         assert_eq!(taking(&zones(), &there, &pod), expected, "{pod:?}");
     }
     let only_a = &zones()[..1];
-    let refusal = "of 1 node 1 does not match its pod anti-affinity over kubernetes.io/hostname";
+    let refusal = "of 1 node, 1 violates its pod anti-affinity on kubernetes.io/hostname";
     let found = placed(&scene(only_a, &there), &[], &[pod(&[term("db", HOST)])]);
     assert_eq!(found, [Err(refusal.to_owned())]);
 }
@@ -52,7 +52,7 @@ fn pods_that_are_there_keep_out_those_that_they_must_not_be_near() {
     assert_eq!(taking(&zones(), &there, &newcomer("db")), ["b1", "b2"]);
     assert_eq!(taking(&zones(), &there, &newcomer("web")).len(), 4);
     let found = placed(&scene(&zones()[..1], &there), &[], &[newcomer("db")]);
-    let refusal = format!("of 1 node 1 does not match the anti-affinity of pods there over {ZONE}");
+    let refusal = format!("of 1 node, 1 has pods whose anti-affinity on {ZONE} excludes it");
     assert_eq!(found, [Err(refusal)]);
 }
 
@@ -100,7 +100,7 @@ fn a_pod_runs_near_the_pods_that_it_needs() {
         assert_eq!(taking(&zones(), &there, &pod), expected, "{:?}", pod.affinity);
     }
     let found = placed(&scene(&zones()[..1], &[]), &[], &[pod(&[term("db", ZONE)])]);
-    let refusal = format!("of 1 node 1 does not match its pod affinity over {ZONE}");
+    let refusal = format!("of 1 node, 1 does not match its pod affinity on {ZONE}");
     assert_eq!(found, [Err(refusal)]);
 }
 
@@ -197,6 +197,7 @@ fn nodes_count_as_places_as_the_policies_of_the_constraint_say() {
         &drained,
         &[spread_pod(&spread(ZONE, 1))],
     );
-    let refusal = format!("of 4 nodes 2 do not match its topology spread over {ZONE}, 2 are drained");
+    let refusal =
+        format!("of 4 nodes, 2 violate its topology spread constraint on {ZONE}, 2 are to be drained");
     assert_eq!(found, [Err(refusal)]);
 }

@@ -47,7 +47,7 @@ fn a_node_takes_as_many_pods_as_it_says_and_one_that_says_nothing_takes_all() {
     small.allocatable = Some(amounts(&[("pods", 2)]));
     let pods = [resident("x"), resident("y")];
     assert_eq!(on(&small, &pods[..1], &newcomer("z")), Ok(()));
-    let full = refused("does not take more pods");
+    let full = refused("has no pod slot left");
     assert_eq!(on(&small, &pods, &newcomer("z")), full);
     small.allocatable = Some(Amounts::new());
     assert_eq!(on(&small, &[], &newcomer("z")), full);
@@ -206,10 +206,7 @@ fn a_pod_needs_a_node_that_reaches_all_its_volumes() {
     pod.volumes = vec![zone("z")];
     assert_eq!(on(&node("a", "z"), &[], &pod), Ok(()));
     pod.volumes.push(zone("y"));
-    assert_eq!(
-        on(&node("a", "z"), &[], &pod),
-        refused("does not reach its volume")
-    );
+    assert_eq!(on(&node("a", "z"), &[], &pod), refused("cannot reach its volume"));
 }
 
 #[test]

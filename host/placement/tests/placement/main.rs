@@ -121,7 +121,7 @@ fn placed(scene: &Scene, drained: &[&str], newcomers: &[Newcomer]) -> Vec<Result
         .collect()
 }
 
-/// The same for one newcomer, on one node. `Err`: without the first words, `of 1 node 1`.
+/// The same for one newcomer, on one node. `Err`: without the first words, `of 1 node, 1`.
 fn on(node: &Node, residents: &[Resident], newcomer: &Newcomer) -> Result<(), String> {
     let residents: Vec<_> = residents
         .iter()
@@ -133,7 +133,7 @@ fn on(node: &Node, residents: &[Resident], newcomer: &Newcomer) -> Result<(), St
     };
     match placed {
         Ok(_) => Ok(()),
-        Err(why) => Err(why.strip_prefix("of 1 node 1 ").unwrap().to_owned()),
+        Err(why) => Err(why.strip_prefix("of 1 node, 1 ").unwrap().to_owned()),
     }
 }
 

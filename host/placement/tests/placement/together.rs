@@ -28,7 +28,7 @@ fn ten_pods_fit_one_by_one_and_only_six_together() {
     };
     assert_eq!(
         refusals.to_string(),
-        "of 4 nodes 3 have too little cpu, 1 is drained"
+        "of 4 nodes, 3 have too little cpu, 1 is to be drained"
     );
     assert_eq!(refusals.drained, ["old"]);
 }
@@ -49,7 +49,7 @@ fn a_pod_that_fits_nowhere_takes_no_room_and_is_told_from_those_that_come_too_la
     let Placement::Nowhere { refusals, .. } = huge else {
         panic!("{huge:?}")
     };
-    assert_eq!(refusals.to_string(), "of 2 nodes 2 have too little cpu");
+    assert_eq!(refusals.to_string(), "of 2 nodes, 2 have too little cpu");
     assert!(refusals.drained.is_empty());
 }
 
@@ -123,7 +123,7 @@ fn nodes_that_are_drained_together_are_no_place_for_each_others_pods() {
     };
     assert!(alone);
     assert_eq!(refusals.drained, ["a", "b"]);
-    let text = "of 3 nodes 2 are drained, 1 does not match its node selector or affinity";
+    let text = "of 3 nodes, 2 are to be drained, 1 does not match its node selector or affinity";
     assert_eq!(refusals.to_string(), text);
 }
 

@@ -88,7 +88,7 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     say("\nIf the owners of the pods were told two minutes ahead, in a maintenance window of one minute:\n");
     let told = ["--notify-before", "2m", "--timeout", "1m"];
     shell
-        .run(&[&["forecast", SECOND], &told[..]].concat(), &[0])
+        .run(&[&["forecast", SECOND], &told[..]].concat(), &[7])
         .await?;
     help(&store, &say).await?;
     say("\nThe drain, recorded; nobody is told ahead, and the other node waits:\n");

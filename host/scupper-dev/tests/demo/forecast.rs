@@ -17,12 +17,12 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
     let (unknown, after) = text.split_once("\nWhat only people can put right").unwrap();
     for named in [
         "  stays    db/ledger-1: still there in every play\n",
-        "  nowhere  training/pretrain-0: no node has room now",
+        "  nowhere  training/pretrain-0: no node has room for it: of 3 nodes, 2 have too little nvidia.com/gpu, 1 is to be drained\n",
         "  shared   budget shop/cart also counts pods of worker-2: drained together, they wait for each other\n",
         "  known    nothing: no recorded drain was read\n",
         "  assumed  budget db/ledger: allows no eviction now, and only this drain changes that\n",
         "  assumed  reports/monthly-1: finalizers are removed at once\n",
-        "  limit    1m00s holds in 0 % of the plays\n  waits    of 1m00s: 1m00s before-drain hook of policy notify before\n",
+        "worker-2: no drain would begin: no pod may leave for 2m00s (drain.notify-before), and the drain's deadline is in 1m00s: give it more time, or notify later\n",
     ] {
         assert!(unknown.contains(named), "{named}: {text}");
     }

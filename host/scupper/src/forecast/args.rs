@@ -13,7 +13,7 @@ use crate::setting_flags::{SettingFlags, Terminal};
 pub struct ForecastArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Forecast the cluster in this file: the output of `kubectl get nodes,pods,pdb,ds,pvc,pv -A -o json`; -: standard input
+    /// Forecast the cluster in this file: the output of `kubectl get nodes,ns,pods,pdb,ds,deploy,rs,sts,pvc,pv -A -o json`; -: standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context", "cluster", "user", "as_user"])]
     pub from: Option<PathBuf>,
     /// Use the driver's defaults: keep DaemonSet pods, delete emptyDir data

@@ -35,13 +35,23 @@ pub(crate) use saved::FromError;
 struct Foreseen {
     node: String,
     /// `Err`: why no drain would begin.
-    forecast: Result<Forecast, String>,
+    forecast: Result<Forecast, Refused>,
+    /// The cluster is a file without disruption budgets.
+    has_no_budgets: bool,
     /// The drain's time limit.
     limit: Option<Duration>,
     /// Budgets of its pods that also count pods which leave other nodes of this forecast, and these nodes.
     shared: Vec<(String, Vec<String>)>,
     /// Where its pods can come back; `Err`: why that is not known.
     room: Result<NodeRoom, String>,
+}
+
+/// Why no drain would begin.
+struct Refused {
+    why: String,
+    /// `scupper plan` tells it as well, and more.
+    by_plan: bool,
+    exit: Exit,
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
@@ -59,6 +69,8 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         Ok(saved) => saved,
         Err(error) => return fail(&error, Exit::Config),
     };
+    options.is_examined = false;
+    let has_no_budgets = options.saved.as_ref().is_some_and(|saved| !saved.has_budgets());
     let limit = options.settings.time_limit;
     let learned = match learned(args.recordings.clone(), &args.policies) {
         Ok(learned) => learned,
@@ -71,10 +83,16 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
     if plans.is_empty() {
         inform("no node has these labels");
     }
-    let refused = plans.iter().filter_map(|planned| planned.result.as_ref().err());
-    let exit = refused.fold(Exit::Done, |exit, outcome| exit.and(Exit::of(outcome)));
+    let mut exit = Exit::Done;
     let plays = usize::from(args.plays.get());
-    for foreseen in foresee(&plans, room, &learned, plays, limit) {
+    for mut foreseen in foresee(&plans, room, &learned, plays, limit) {
+        foreseen.has_no_budgets = has_no_budgets;
+        exit = exit.and(
+            foreseen
+                .forecast
+                .as_ref()
+                .map_or_else(|refused| refused.exit, |_| Exit::Done),
+        );
         print(&match output.format() {
             Format::Human => text::of(&foreseen),
             Format::Json => output.document(&document(&foreseen)),
@@ -98,6 +116,7 @@ fn foresee(
     let all = plans.iter().zip(situations).map(|(planned, situation)| Foreseen {
         node: planned.node.clone(),
         forecast: forecast(planned, situation, learned, plays, limit),
+        has_no_budgets: false,
         limit,
         shared: shared(&planned.node, &nodes),
         room: match &mut rooms {
@@ -190,29 +209,43 @@ fn situation(planned: &Planned) -> Option<Situation> {
     Some(Situation::of(planned.at, (request, node), pods, budgets, plan))
 }
 
-/// `Err`: why no drain would begin.
 fn forecast(
     planned: &Planned,
     situation: Option<Situation>,
     learned: &Learned,
     plays: usize,
     limit: Option<Duration>,
-) -> Result<Forecast, String> {
+) -> Result<Forecast, Refused> {
     match (&planned.result, situation) {
-        (Err(outcome), _) => Err(outcome.to_string()),
+        (Err(outcome), _) => Err(Refused {
+            why: outcome.to_string(),
+            by_plan: true,
+            exit: Exit::of(outcome),
+        }),
         (Ok(_), Some(mut situation)) => {
             // The plan has taken some of its time already.
             situation.request.deadline = limit.map(|limit| situation.at + limit);
-            Ok(Forecast::of(&situation, learned, plays))
+            match situation.notice_refusal() {
+                Some(why) => Err(Refused {
+                    why,
+                    by_plan: false,
+                    exit: Exit::Policy,
+                }),
+                None => Ok(Forecast::of(&situation, learned, plays)),
+            }
         }
-        (Ok(_), None) => Err("the node was not seen".to_owned()),
+        (Ok(_), None) => Err(Refused {
+            why: "the node was not seen".to_owned(),
+            by_plan: true,
+            exit: Exit::Done,
+        }),
     }
 }
 
 fn document(foreseen: &Foreseen) -> Value {
     let forecast = match &foreseen.forecast {
         Ok(forecast) => forecast,
-        Err(why) => return json!({"node": foreseen.node, "refused": why}),
+        Err(refused) => return json!({"node": foreseen.node, "refused": refused.why}),
     };
     let seconds = |tenths: usize| forecast.quantile(tenths).map(|took| took.as_secs_f64());
     let basis = &forecast.basis;
@@ -239,6 +272,7 @@ fn document(foreseen: &Foreseen) -> Value {
         "unknownWorkloads": basis.unknown_workloads.iter().map(pods).collect::<Vec<_>>(),
         "unknownBudgets": basis.unknown_budgets,
         "closedBudgets": basis.closed_budgets,
+        "noBudgetsInFile": foreseen.has_no_budgets,
         "awaitCompletion": basis.await_completion.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "finalizers": basis.finalizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),

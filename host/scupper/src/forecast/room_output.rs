@@ -30,12 +30,12 @@ fn nowhere(one: &Homeless) -> String {
 }
 
 fn together(one: &Homeless) -> String {
-    let only = match few(&one.fits_on) {
-        nodes if one.alone && !nodes.is_empty() => format!(", only {nodes} would"),
+    let would = match few(&one.fits_on) {
+        nodes if one.alone && !nodes.is_empty() => format!("; of them, {nodes} would have"),
         _ => String::new(),
     };
     format!(
-        "{}: drained together, {}{only}: {}",
+        "{}: if all these nodes are drained at once, {}{would}: {}",
         pods(one),
         no_room(one),
         reasons(one)
@@ -45,8 +45,8 @@ fn together(one: &Homeless) -> String {
 /// Of the nodes as they are: more may come.
 const fn no_room(one: &Homeless) -> &'static str {
     match one.alone {
-        true => "no node has room now",
-        false => "no node has room left after the other pods that come back",
+        true => "no node has room for it",
+        false => "no node has room once the other replacements are placed",
     }
 }
 

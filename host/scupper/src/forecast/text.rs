@@ -20,9 +20,12 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
     let node = one_line(&foreseen.node, TEXT);
     let forecast = match &foreseen.forecast {
         Ok(forecast) => forecast,
-        Err(why) => {
-            let why = one_line(why, 4 * TEXT);
-            return format!("{node}: no drain would begin; `scupper plan {node}` says more\n  {why}");
+        Err(refused) => {
+            let why = one_line(&refused.why, 4 * TEXT);
+            return match refused.by_plan {
+                true => format!("{node}: no drain would begin; `scupper plan {node}` says more\n  {why}"),
+                false => format!("{node}: no drain would begin: {why}"),
+            };
         }
     };
     let mut lines = vec![format!("{node}: {} of this drain", count(forecast.plays, "play"))];
@@ -64,6 +67,8 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
     let (known, assumed) = basis(&forecast.basis);
     lines.push(line("known", &known));
     lines.extend(assumed.iter().map(|text| line("assumed", text)));
+    let no_budgets = foreseen.has_no_budgets;
+    lines.extend(no_budgets.then(|| line("assumed", "no disruption budgets: the file has none")));
     let without = forecast.basis.not_played.iter();
     lines.extend(without.map(|what| line("without", not_played(*what).1)));
     lines.join("\n")

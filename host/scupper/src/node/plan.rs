@@ -164,6 +164,7 @@ fn plan_options(
     PlanOptions {
         connection: cluster.connection(),
         saved: None,
+        is_examined: true,
         target,
         settings: draining.settings,
         policies: draining.policies,

@@ -50,6 +50,8 @@ pub(crate) struct PlanOptions {
     pub as_driver: bool,
     /// What to load.
     pub policies: PoliciesOptions,
+    /// Also tell what stands in the way of the plans, and what the shadows of the configuration would change.
+    pub is_examined: bool,
     /// Ask the API server for every eviction, without carrying it out.
     pub ask_server: bool,
     /// What time it is.
@@ -207,8 +209,9 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
             policies: session.infos(),
             ..template.clone()
         };
-        let mut planned = dry_run(cluster, &session, options.clock, request.clone(), &asked_by).await?;
-        planned.with_flags = with_flags(cluster, &session, options.clock, request, &planned).await?;
+        let by = (&session, options.is_examined);
+        let mut planned = dry_run(cluster, by, options.clock, request.clone(), &asked_by).await?;
+        planned.with_flags = with_flags(cluster, by, options.clock, request, &planned).await?;
         if options.ask_server {
             planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
         }
@@ -220,7 +223,7 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
 /// The plan with the flags that are missing. A pod may need several, and names one at a time.
 async fn with_flags(
     cluster: &Cluster,
-    session: &Session,
+    by: (&Session, bool),
     clock: Clock,
     mut request: Request,
     planned: &Planned,
@@ -231,7 +234,7 @@ async fn with_flags(
     while let Some((flags, filters)) = missing {
         all.extend(flags);
         request.settings.filters = filters;
-        let next = dry_run(cluster, session, clock, request.clone(), &planned.asked_by).await?;
+        let next = dry_run(cluster, by, clock, request.clone(), &planned.asked_by).await?;
         missing = next.missing_flags();
         last = Some(next);
     }
@@ -252,7 +255,7 @@ pub(super) async fn plan_of_node(
     };
     dry_run(
         cluster,
-        session,
+        (session, false),
         Clock::System,
         request,
         &PlannedTrigger::default(),
@@ -280,10 +283,10 @@ async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option
 /// Budgets come by a watch of their own, which may be later than the plan. Without them there is a plan all the same.
 const BUDGETS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs a drain until it has a plan, or has ended without one.
+/// Runs a drain until it has a plan, or has ended without one. `is_examined`: as in [`PlanOptions`].
 async fn dry_run(
     cluster: &Cluster,
-    policies: &Session,
+    (policies, is_examined): (&Session, bool),
     clock: Clock,
     request: Request,
     asked_by: &PlannedTrigger,
@@ -311,14 +314,16 @@ async fn dry_run(
                 budgets = budgets_of(&mut watch).await;
             }
             let findings = match &result {
-                Ok(plan) => examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await,
-                Err(_) => Vec::new(),
+                Ok(plan) if is_examined => {
+                    examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await
+                }
+                _ => Vec::new(),
             };
             let now = clock.now();
             let asked = facts.of_plan(drain.chains_begun(), now);
             let shadows = match &result {
-                Ok(_) => shadows_of(policies, &drain, now, (asked, budgets.as_deref())).await,
-                Err(_) => Vec::new(),
+                Ok(_) if is_examined => shadows_of(policies, &drain, now, (asked, budgets.as_deref())).await,
+                _ => Vec::new(),
             };
             return Ok(Planned {
                 node,

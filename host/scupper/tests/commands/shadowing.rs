@@ -148,6 +148,19 @@ fn a_plan_says_what_the_shadow_would_change() {
         (&"differs".into(), &"next".into())
     );
     assert_eq!(shadow["pods"][0]["shadow"]["verdict"], "delete");
+    // With the flag that a plan lacks, it says the same.
+    rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-1"));
+    let lacking = rig.run(&["plan", "worker-1", "--config", &file, "-o", "json"]);
+    let lacking: Value = serde_json::from_str(&lacking.stdout).unwrap();
+    assert_eq!(
+        lacking["withFlags"]["flags"],
+        serde_json::json!(["--force"]),
+        "{lacking:#}"
+    );
+    assert_eq!(
+        lacking["withFlags"]["shadows"][0]["result"], "differs",
+        "{lacking:#}"
+    );
     assert_eq!(json["plan"]["decisions"][0]["verdict"], "evict");
 }
 

@@ -18,7 +18,7 @@ fn a_drain_that_is_to_notify_has_the_hooks_once() {
     let own: Vec<_> = given
         .policies
         .iter()
-        .filter(|policy| policy.name == POLICY)
+        .filter(|policy| policy.name == NOTICE)
         .collect();
     assert!(matches!(&own[..], [policy] if !policy.planner && policy.phases.len() == 3));
     assert_eq!(planned(given.clone()), given);

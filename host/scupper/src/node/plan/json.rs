@@ -46,7 +46,7 @@ fn shadow(plan: &ShadowPlan) -> Value {
 }
 
 /// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
-const WITH_FLAGS: [&str; 4] = ["flags", "plan", "budgets", "findings"];
+const WITH_FLAGS: [&str; 5] = ["flags", "plan", "budgets", "findings", "shadows"];
 
 /// A plan for programs.
 pub(super) fn of(planned: &Planned) -> Value {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::Reason;
+use scupper_forecast::NOTICE;
 use scupper_recording::{DrainHistory, Part, PodHistory};
 
 /// A kind of cause, with a colour of its own.
@@ -105,6 +106,9 @@ pub(super) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
 pub(super) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
     let of = |text: &str| who.map_or_else(|| text.to_owned(), |who| format!("{text} of {who}"));
     match reason {
+        Reason::HookRunning { policy, .. } if policy == NOTICE => {
+            (Kind::Hook, "notice to workloads (--notify-before)".to_owned())
+        }
         Reason::HookRunning { policy, phase } => (Kind::Hook, format!("{phase} hook of policy {policy}")),
         Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => {
             (Kind::Budget, format!("disruption budget {budget}"))

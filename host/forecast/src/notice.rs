@@ -1,0 +1,32 @@
+//! The notice to workloads before their pods leave (`drain.notify-before`).
+
+use std::time::Duration;
+
+use scupper_engine::{HumanDuration, Settings};
+
+use crate::Situation;
+use crate::basis::leaving;
+
+/// The name of its hooks, which are the host's. No policy can have it.
+pub const NOTICE: &str = "notify before";
+
+/// Why a drain does not begin that would end before its first pod may leave. `left`: until its deadline.
+pub fn notice_refusal(settings: &Settings, left: Duration, has_leaving_pods: bool) -> Option<String> {
+    let before = settings.notice()?;
+    (has_leaving_pods && before >= left).then(|| {
+        format!(
+            "no pod may leave for {} (drain.notify-before), and the drain's deadline is in {}: give it more time, or \
+             notify later",
+            HumanDuration(before),
+            HumanDuration(left)
+        )
+    })
+}
+
+impl Situation {
+    /// Why this drain would not begin because of its notice.
+    pub fn notice_refusal(&self) -> Option<String> {
+        let left = self.request.deadline?.since(self.at);
+        notice_refusal(&self.request.settings, left, leaving(self).next().is_some())
+    }
+}
