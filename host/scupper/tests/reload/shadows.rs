@@ -162,3 +162,24 @@ async fn a_drain_does_not_go_on_with_the_code_of_a_shadow() {
     rig.rescan().await;
     assert_eq!(step(&before).await, "2", "it is active again");
 }
+
+#[tokio::test]
+async fn a_shadow_that_is_rolled_back_stays_a_shadow() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    let file = rig.file();
+    rig.set_specs(Ok(vec![shadow(named("p", &file, &[]))]));
+    rig.rescan().await;
+    rig.put("revision_2");
+    rig.rescan().await;
+    rig.reported();
+    let done = rig.catalogue.roll_back("p").await.unwrap();
+    assert!(done.contains("is a shadow again"), "{done}");
+    assert_eq!(
+        (rig.version(), shadows(&rig)),
+        ("1".to_owned(), vec!["p".to_owned()])
+    );
+    let reported = rig.reported();
+    let [ReloadNotice::RolledBack { is_shadow: true, .. }] = &reported[..] else {
+        panic!("{reported:?}")
+    };
+}
