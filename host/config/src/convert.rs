@@ -63,13 +63,13 @@ fn check_modes(policies: &Node, path: &FieldPath, problems: &mut Problems) {
             continue;
         };
         let message = if !is_shadow(node) {
-            "only a shadow stands for another policy: add `mode: shadow`, or leave this out".to_owned()
+            "instead-of needs mode: shadow; add it, or remove instead-of".to_owned()
         } else if active().any(|name| name == replaced) {
             continue;
         } else {
             let hint = match nearest(replaced, active()) {
                 Some(name) => format!("did you mean {name}?"),
-                None => "leave it out for a policy that comes in addition".to_owned(),
+                None => "remove instead-of to try the policy as an addition to the chain".to_owned(),
             };
             format!(
                 "there is no active policy `{}`; {hint}",

@@ -55,7 +55,7 @@ pub enum PromoteError {
         name: String,
     },
     /// The lines of the policy hold more than one key each, so that none of them can be removed.
-    #[error("{}:{line}: {field}: this is written so that no single line can be changed; {steps}", file.display())]
+    #[error("{}:{line}: {field}: cannot edit this policy: several keys share a line. By hand: {steps}", file.display())]
     ByHand {
         /// The file.
         file: PathBuf,

@@ -175,8 +175,8 @@ static POLICY: Object = Object {
         Field::new(
             "mode",
             Shape::OneOf(MODES),
-            "shadow: the policy plans beside the chain, and what it would change is reported; no drain follows it, and \
-             its hooks are not called. `scupper policy promote` shows how to make it active. Default active.",
+            "shadow: the policy plans real drains without effect, and Scupper reports what it would change; its hooks are \
+             not called. `scupper policy promote` shows how to make it active. Default active.",
         ),
         Field::new(
             "instead-of",

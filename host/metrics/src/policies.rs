@@ -164,7 +164,8 @@ impl Metrics {
         self.show(version, REJECTED);
     }
 
-    /// Records that the active version of a policy was rolled back; `policy_back` then records its replacement.
+    /// Records that the current version of a policy was rolled back; `policy_back` or `policy_back_as_shadow` then records
+    /// its replacement.
     /// `reason`: a name of a closed list.
     pub fn policy_rolled_back(&self, version: &PolicyVersion<'_>, reason: &'static str) {
         self.reloaded(version.policy, "rolled-back", reason);
@@ -174,6 +175,11 @@ impl Metrics {
     /// Records that an earlier version of a policy is active again.
     pub fn policy_back(&self, version: &PolicyVersion<'_>) {
         self.show(version, ACTIVE);
+    }
+
+    /// Records that an earlier version of a shadow is back.
+    pub fn policy_back_as_shadow(&self, version: &PolicyVersion<'_>) {
+        self.show(version, SHADOW);
     }
 
     /// Records that a policy runs, but not in the configured version.

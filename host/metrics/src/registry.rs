@@ -158,7 +158,7 @@ impl Metrics {
         let help =
             "Versions of policies that were activated, rejected or rolled back, by the step that failed";
         all.register("policy_reloads", help, self.reloads.clone());
-        let help = "Plans of shadow policies beside those of drains, by result: agrees, differs, refuses, failed, unfinished";
+        let help = "Plans of shadow policies by result";
         all.register("policy_shadow_plans", help, self.shadow_plans.clone());
         let help = "Pods that a shadow policy would have treated differently";
         all.register("policy_shadow_pods", help, self.shadow_pods.clone());

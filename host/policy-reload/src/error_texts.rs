@@ -55,6 +55,14 @@ fn notices() -> Vec<ReloadNotice> {
         wrote: 1,
         reads: 2,
     };
+    let rolled_back = |is_shadow| ReloadNotice::RolledBack {
+        name: name(),
+        from: digest(),
+        to: "5f4e3d2c1b0a".to_owned(),
+        generation: 8,
+        is_shadow,
+        reason: "an operator requested it".to_owned(),
+    };
     vec![
         ReloadNotice::Activated {
             is_shadow: false,
@@ -66,13 +74,8 @@ fn notices() -> Vec<ReloadNotice> {
         rejected("", None),
         rejected("slurm", None),
         rejected("slurm", Some(digest())),
-        ReloadNotice::RolledBack {
-            name: name(),
-            from: digest(),
-            to: "5f4e3d2c1b0a".to_owned(),
-            generation: 8,
-            reason: "an operator requested it".to_owned(),
-        },
+        rolled_back(false),
+        rolled_back(true),
         degraded(""),
         degraded("slurm"),
         restarted,

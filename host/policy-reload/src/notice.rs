@@ -32,16 +32,18 @@ pub enum ReloadNotice {
         /// The error, and how to fix it.
         reason: String,
     },
-    /// A revision failed repeatedly, or an operator rolled it back: the previous one is active again.
+    /// A revision failed repeatedly, or an operator rolled it back: the previous one is back.
     RolledBack {
         /// The policy.
         name: String,
         /// The replaced digest.
         from: String,
-        /// The digest that is active again.
+        /// The digest that is back.
         to: String,
         /// Its new generation.
         generation: u64,
+        /// It is a shadow: no drain follows it.
+        is_shadow: bool,
         /// The reason.
         reason: String,
     },
@@ -131,10 +133,12 @@ impl fmt::Display for ReloadNotice {
                 from,
                 to,
                 reason,
+                is_shadow,
                 ..
             } => {
                 let (from, to) = (short(from), short(to));
-                write!(f, "policy {name}: rolled back from {from} to {to}: {reason}")
+                let kind = if *is_shadow { "shadow policy" } else { "policy" };
+                write!(f, "{kind} {name}: rolled back from {from} to {to}: {reason}")
             }
             Self::Degraded { name, reason, .. } if name.is_empty() => {
                 write!(

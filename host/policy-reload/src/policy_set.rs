@@ -61,6 +61,19 @@ impl Entry {
         self.back_to_active();
     }
 
+    /// A revision that is no longer wanted must not be activated later.
+    fn drop_ready(&mut self, is_stale: impl Fn(&Revision) -> bool) {
+        if self.ready.as_ref().is_some_and(|(ready, _)| is_stale(ready)) {
+            self.ready = None;
+        }
+    }
+
+    /// Whether a loaded revision of this mode waits.
+    fn is_ready(&self, mode: &PolicyMode) -> bool {
+        let ready = self.ready.as_ref();
+        ready.is_some_and(|(_, policy)| policy.description.mode == *mode)
+    }
+
     /// The configured revision is the active one.
     fn back_to_active(&mut self) {
         self.state = None;
@@ -147,13 +160,17 @@ impl PolicySet {
                 Err(error) => {
                     let fault = LoadFault::Source(error);
                     self.reject(&spec.name, None, &fault);
+                    let settings = Revision::of(&spec, "").settings;
+                    let entry = self.entries.entry(spec.name.clone()).or_default();
+                    entry.drop_ready(|ready| ready.settings != settings);
                     diff.unread.push((spec.name, fault));
                     continue;
                 }
             };
             let revision = Revision::of(&spec, &module.digest);
             let entry = self.entries.entry(spec.name.clone()).or_default();
-            if matches!(&entry.ready, Some((ready, _)) if *ready == revision) {
+            entry.drop_ready(|ready| *ready != revision);
+            if entry.ready.is_some() {
                 continue;
             }
             let previous = entry.previous.as_ref();
@@ -311,7 +328,7 @@ impl PolicySet {
         let missing: Vec<&String> = wanted
             .iter()
             .filter(|(name, mode)| {
-                let ready = self.entries.get(name).is_some_and(|entry| entry.ready.is_some());
+                let ready = self.entries.get(name).is_some_and(|entry| entry.is_ready(mode));
                 !ready && active.member(name).is_none_or(|member| member.mode() != mode)
             })
             .map(|(name, _)| name)
@@ -336,8 +353,10 @@ impl PolicySet {
         for name in &chain {
             let entry = self.entries.entry(name.clone()).or_default();
             let may_join = |policy: &LoadedPolicy| {
-                let mode = active.member(name).map(|member| member.mode());
-                missing.is_empty() || mode == Some(&policy.description.mode)
+                let mode = &policy.description.mode;
+                let is_wanted = wanted.iter().any(|(other, of)| other == name && of == mode);
+                let before = active.member(name).map(|member| member.mode());
+                is_wanted && (missing.is_empty() || before == Some(mode))
             };
             if let Some((revision, policy)) = entry.ready.take_if(|(_, policy)| may_join(policy)) {
                 let before = active.member(name);

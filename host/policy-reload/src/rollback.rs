@@ -25,7 +25,7 @@ impl PolicySet {
         }
     }
 
-    /// Makes the previous revision active again.
+    /// Puts the previous revision in the place of the current one.
     pub(super) fn roll_back(&mut self, name: &str, reason: &str, by_hand: bool) -> Result<String, String> {
         let now = self.clock.now();
         let active = self.catalogue.active();
@@ -63,9 +63,11 @@ impl PolicySet {
             members: members.collect(),
         });
         self.publish();
+        let is_shadow = back.mode().is_shadow();
         let done = format!(
-            "{name}: {} is active again, {} stays away",
+            "{name}: {} is {} again, {} stays away",
             short(&to.digest),
+            if is_shadow { "a shadow" } else { "active" },
             short(&from.digest)
         );
         self.notify(ReloadNotice::RolledBack {
@@ -73,6 +75,7 @@ impl PolicySet {
             from: from.digest,
             to: to.digest,
             generation: number,
+            is_shadow,
             reason: reason.to_owned(),
         });
         Ok(done)

@@ -149,13 +149,15 @@ impl Session {
         self.take(policy).map(|member| member.reads())
     }
 
-    /// The revision for the next call: the active one where it fits, or else the one that this drain has.
+    /// The revision for the next call: the active one where it fits, or else the one that this drain has. A shadow never
+    /// fits, because no drain follows it.
     fn take(&self, name: &str) -> Option<Arc<Member>> {
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let pin = pins.iter_mut().find(|pin| pin.name() == name)?;
         let promised = self.promised.iter().find(|info| info.name == name)?;
         let active = self.catalogue.as_ref().map(|catalogue| catalogue.active());
         let newer = active.as_ref().and_then(|active| active.member(name));
+        let newer = newer.filter(|newer| !newer.mode().is_shadow());
         if let Some(newer) = newer
             && !Arc::ptr_eq(newer, pin)
             && (pin.is_withdrawn() || follows(&newer.policy, &pin.policy, promised))

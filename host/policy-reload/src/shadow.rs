@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use scupper_engine::{PlanAnswer, PolicyInfo};
 use scupper_policy::{CallError, PlanCall};
-use scupper_policy_spec::PolicyMode;
 
 use super::catalogue::Member;
 
@@ -34,10 +33,7 @@ impl Shadow {
 
     /// The policy of the chain whose place it would take; `None`: it would come in addition.
     pub fn instead_of(&self) -> Option<&str> {
-        match self.member.mode() {
-            PolicyMode::Shadow { instead_of } => instead_of.as_deref(),
-            PolicyMode::Active => None,
-        }
+        self.member.mode().instead_of()
     }
 
     /// SHA-256 of its component, in hex.
@@ -67,10 +63,7 @@ impl Shadow {
 
 /// The chain of the active policies and this shadow, at its place and without the policy that it stands for.
 fn chain(members: &[Arc<Member>], shadow: &Arc<Member>) -> Vec<PolicyInfo> {
-    let replaced = match shadow.mode() {
-        PolicyMode::Shadow { instead_of } => instead_of.as_deref(),
-        PolicyMode::Active => None,
-    };
+    let replaced = shadow.mode().instead_of();
     let stays = |member: &&Arc<Member>| {
         Arc::ptr_eq(member, shadow) || !member.mode().is_shadow() && Some(member.name()) != replaced
     };

@@ -55,6 +55,14 @@ impl PolicyMode {
         matches!(self, Self::Shadow { .. })
     }
 
+    /// The policy of the chain whose place a shadow would take.
+    pub fn instead_of(&self) -> Option<&str> {
+        match self {
+            Self::Active => None,
+            Self::Shadow { instead_of } => instead_of.as_deref(),
+        }
+    }
+
     /// The word for it in the configuration file.
     pub const fn as_str(&self) -> &'static str {
         match self {

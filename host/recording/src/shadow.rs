@@ -145,10 +145,11 @@ impl fmt::Display for PodDifference {
         write!(out, "{pod}: {shadow}")?;
         match (active.to_string(), shadow.to_string()) {
             (before, after) if before != after => write!(out, " instead of {before}"),
-            _ => match (active.place, shadow.place) {
-                (Some(before), Some(after)) => write!(out, ", asked as number {after} instead of {before}"),
-                _ => Ok(()),
-            },
+            // The wave or the place in it differs, without the pods that leave in one plan only.
+            _ if active.place.is_some() && shadow.place.is_some() => {
+                write!(out, ", in another order among the pods of both plans")
+            }
+            _ => Ok(()),
         }
     }
 }

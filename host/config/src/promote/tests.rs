@@ -111,7 +111,7 @@ fn errors_name_the_file_the_field_and_what_to_do() {
         ),
         (
             "b",
-            "scupper.yaml:4: policies[0]: this is written so that no single line can be changed; remove `mode: shadow` from it",
+            "scupper.yaml:4: policies[0]: cannot edit this policy: several keys share a line. By hand: remove `mode: shadow` from it",
         ),
     ] {
         assert_eq!(promoted(policies, name).unwrap_err(), error);

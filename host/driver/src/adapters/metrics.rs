@@ -84,6 +84,7 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
             from,
             to,
             generation,
+            is_shadow,
             ..
         } => {
             metrics.policy_rolled_back(&by_digest(name, from), "faults");
@@ -91,7 +92,10 @@ pub(crate) fn count(metrics: &Metrics, notice: &ReloadNotice) {
                 generation: *generation,
                 ..by_digest(name, to)
             };
-            metrics.policy_back(&back);
+            match is_shadow {
+                true => metrics.policy_back_as_shadow(&back),
+                false => metrics.policy_back(&back),
+            }
         }
         ReloadNotice::Degraded { name, .. } => metrics.policy_degraded(name),
         ReloadNotice::HookRestarted { name, .. } => metrics.policy_hook_begun_again(name),
@@ -106,5 +110,46 @@ const fn by_digest<'a>(policy: &'a str, digest: &'a str) -> PolicyVersion<'a> {
         digest,
         version: "",
         generation: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_that_is_rolled_back_is_shown_as_a_shadow() {
+        for is_shadow in [false, true] {
+            let metrics = Metrics::new();
+            let (name, digest) = ("jobs".to_owned(), "bb".to_owned());
+            let activated = ReloadNotice::Activated {
+                name: name.clone(),
+                digest: digest.clone(),
+                version: "2".to_owned(),
+                generation: 2,
+                is_shadow,
+            };
+            let rolled_back = ReloadNotice::RolledBack {
+                name,
+                from: digest,
+                to: "aa".to_owned(),
+                generation: 3,
+                is_shadow,
+                reason: String::new(),
+            };
+            count(&metrics, &activated);
+            count(&metrics, &rolled_back);
+            let text = metrics.to_text();
+            let infos = text
+                .lines()
+                .filter(|line| line.starts_with("scupper_policy_info{"));
+            let current: Vec<_> = infos.filter(|line| !line.contains("rejected")).collect();
+            let [current] = &current[..] else { panic!("{text}") };
+            let state = if is_shadow { "shadow" } else { "active" };
+            assert!(
+                current.contains(r#"digest="aa""#) && current.contains(&format!("state=\"{state}\"")),
+                "{current}"
+            );
+        }
     }
 }

@@ -40,9 +40,20 @@ pub async fn plan(
             draft,
         })
         .await;
-    // The engine also checks every plan, but here the operator's failure policy decides what follows.
+    checked(policies, answer, (policy, draft), &pods, settings)
+}
+
+/// The answer of an active policy for the engine. The engine also checks every plan, but here the operator's failure policy
+/// decides what follows.
+pub(super) fn checked(
+    policies: &Session,
+    answer: PlanAnswer,
+    (policy, draft): (&str, &Plan),
+    pods: &[&Pod],
+    settings: &Settings,
+) -> PlanAnswer {
     match answer {
-        PlanAnswer::Plan(plan) => match holds(&plan, draft, &pods, settings) {
+        PlanAnswer::Plan(plan) => match holds(&plan, draft, pods, settings) {
             Ok(()) => PlanAnswer::Plan(plan),
             Err(fault) => {
                 let fault = fault.describe(pods.iter().copied());

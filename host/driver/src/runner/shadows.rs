@@ -129,7 +129,8 @@ impl EngineRunner {
     }
 }
 
-/// Plans with the active chain again, and with each shadow in it, one after another. Nothing follows from the answers.
+/// Plans with the active chain again, and with each shadow in it, one after another. Nothing follows from the answers. Once
+/// a fact could not be read, no more shadows are tried: none would get an answer.
 pub async fn plan_shadows(session: &Session, inputs: &PlanInputs, mut made: impl FnMut(ShadowPlan)) {
     let shadows: Vec<_> = shadows_for(session, &inputs.node).collect();
     if shadows.is_empty() {
@@ -137,21 +138,34 @@ pub async fn plan_shadows(session: &Session, inputs: &PlanInputs, mut made: impl
     }
     // Not the plan that was agreed on: that one has what the host's planners add, and a moment of its own.
     let active = play(session, ("", &session.infos()), inputs).await;
+    let mut unread: Option<String> = None;
     for shadow in shadows {
         let leaving = match &active {
             Played::Plan(plan) => plan.leaving().count(),
             Played::Refused(_) | Played::Failed(_) => 0,
         };
-        let result = match &active {
-            Played::Plan(active) => match play(session, (shadow.name(), shadow.chain()), inputs).await {
-                Played::Plan(plan) => compared(active, &plan, &inputs.pods),
-                Played::Refused(message) => ShadowResult::Refuses(message),
-                Played::Failed(message) => ShadowResult::Failed(message),
-            },
-            Played::Refused(message) | Played::Failed(message) => {
+        let result = match (&active, &unread) {
+            (Played::Plan(_), Some(cause)) => ShadowResult::Failed(cause.clone()),
+            (Played::Plan(active), None) => {
+                match play(session, (shadow.name(), shadow.chain()), inputs).await {
+                    Played::Plan(plan) => compared(active, &plan, &inputs.pods),
+                    Played::Refused(message) => ShadowResult::Refuses(message),
+                    Played::Failed(message) => ShadowResult::Failed(message),
+                }
+            }
+            (Played::Refused(message) | Played::Failed(message), _) => {
                 ShadowResult::Failed(format!("the active policies did not plan again: {message}"))
             }
         };
+        if unread.is_none() {
+            let trouble = inputs.facts.trouble();
+            unread = trouble.map(|trouble| {
+                format!(
+                    "it was not tried after shadow {}: a fact could not be read: {trouble}",
+                    shadow.name()
+                )
+            });
+        }
         made(ShadowPlan {
             result,
             ..unmade(shadow, leaving)
@@ -280,6 +294,7 @@ async fn answer(
         return PlanAnswer::Plan(out_of_service::with_deletions(draft));
     }
     let shown = NodeSnapshot::for_planner(drain);
+    let pods = shown.pods_of(&draft);
     let state = EngineDrainInfo::of(drain);
     let call = PlanCall {
         policy,
@@ -288,10 +303,18 @@ async fn answer(
             ..policy_calls::info(&inputs.request, inputs.started, state, inputs.now)
         },
         node: &inputs.node,
-        pods: &shown.pods_of(&draft),
+        pods: &pods,
         draft: &draft,
     };
-    session.plan_beside(call).await
+    let answer = session.plan_beside(call).await;
+    // What a shadow answers is reported as it is.
+    match session.shadows().iter().any(|shadow| shadow.name() == policy) {
+        true => answer,
+        false => {
+            let settings = &inputs.request.settings;
+            policy_calls::checked(session, answer, (policy, &draft), &pods, settings)
+        }
+    }
 }
 
 /// The plan of a drain that may not begin. Pods that may not leave are a difference like any other.

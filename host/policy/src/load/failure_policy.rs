@@ -18,7 +18,7 @@ const REREAD: Duration = Duration::from_secs(3);
 /// The answer when a fact could not be read that a planner asked for. The operator's failure policy does not apply: the
 /// policy has not failed, and a drain without it would be another one.
 pub(crate) fn unanswered(policy: &str, trouble: &str) -> PlanAnswer {
-    tracing::warn!(target: "scupper::policy", policy, "the plan is made again because a fact could not be read: {trouble}");
+    tracing::warn!(target: "scupper::policy", policy, "this plan does not count because a fact could not be read: {trouble}");
     PlanAnswer::Failed {
         message: format!("a fact that it asked for could not be read: {trouble}"),
         retry_after: Some(REREAD),

@@ -100,8 +100,8 @@ fn another_wave_order_or_grace_is_a_difference() {
     assert_eq!(
         different(&active, &plan(&[&["b", "a", "c"]])),
         [
-            "shop/a: evict in wave 1 w0, asked as number 2 instead of 1",
-            "shop/b: evict in wave 1 w0, asked as number 1 instead of 2"
+            "shop/a: evict in wave 1 w0, in another order among the pods of both plans",
+            "shop/b: evict in wave 1 w0, in another order among the pods of both plans"
         ]
     );
     let mut shadow = active.clone();

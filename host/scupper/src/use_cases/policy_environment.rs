@@ -73,7 +73,7 @@ async fn checked(name: &str, loaded: &LoadedPolicies, node: Option<&Node>) -> Ve
     let checked = loaded.policies.check(node).await;
     let mut findings = Vec::new();
     if is_shadow(loaded) {
-        let text = "it is a shadow: it plans beside the chain, and no drain follows it";
+        let text = "it is a shadow: it plans real drains without effect";
         findings.push(Finding::fine(name, text.to_owned()));
     }
     if checked.is_empty() && findings.is_empty() {

@@ -379,10 +379,10 @@ fn a_shadow_stands_for_an_active_policy_or_for_none() {
         "  instead-of: slurm\n  mode: shadowy\n- name: a\n  module: a.wasm\n  mode: shadow\n  instead-of: slrm\n- name: b\n  \
          module: b.wasm\n  mode: shadow\n  instead-of: a\n- name: c\n  module: c.wasm\n  mode: shadow\n  instead-of: slurm\n",
         &[
-            "6:15: policies[0].instead-of: only a shadow stands for another policy: add `mode: shadow`, or leave this out",
+            "6:15: policies[0].instead-of: instead-of needs mode: shadow; add it, or remove instead-of",
             "7:9: policies[0].mode: must be active or shadow, not `shadowy`; did you mean shadow?",
             "11:15: policies[1].instead-of: there is no active policy `slrm`; did you mean slurm?",
-            "15:15: policies[2].instead-of: there is no active policy `a`; leave it out for a policy that comes in addition",
+            "15:15: policies[2].instead-of: there is no active policy `a`; remove instead-of to try the policy as an addition to the chain",
         ],
     );
 }

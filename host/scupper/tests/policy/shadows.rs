@@ -201,6 +201,27 @@ async fn the_first_read_that_fails_is_the_last() {
     let failed = all.iter().filter(|plan| plan.result.name() == "failed").count();
     assert_eq!(failed, 2, "{all:?}");
     assert_eq!(asked(&cluster), ["namespace shop"]);
+    let second = all[1].to_string();
+    assert!(
+        second.starts_with("shadow policy t has no plan: it was not tried after shadow s: "),
+        "{second}"
+    );
+}
+
+/// A drain goes on without an active policy whose invalid plan is ignored, and so does the comparison.
+#[tokio::test]
+async fn an_invalid_plan_of_an_active_policy_is_ignored_beside_the_drain_as_in_it() {
+    let lies = |on_failure| PolicySpec {
+        on_failure: OnFailure::new(Some(on_failure), None),
+        ..spec("bad_plan")
+    };
+    for (on_failure, result) in [
+        (FailurePolicy::Ignore, "differs"),
+        (FailurePolicy::Refuse, "failed"),
+    ] {
+        let plans = results(&[lies(on_failure), shadow("deletes", None, decides("delete"))]).await;
+        assert_eq!(plans[0].result.name(), result, "{}", plans[0]);
+    }
 }
 
 /// A policy has in a shadow what it was granted, and no more.

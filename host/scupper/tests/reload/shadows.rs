@@ -108,3 +108,78 @@ async fn modes_change_together_or_not_at_all() {
         (vec!["q".to_owned()], vec!["p".to_owned()])
     );
 }
+
+/// The operator restores the old file while the change waits for a policy that does not load.
+#[tokio::test]
+async fn a_change_of_mode_that_was_taken_back_is_never_made() {
+    for is_shadow in [false, true] {
+        let mut rig = Rig::of("revision_1", still()).await;
+        let (file, other) = (rig.file(), rig.dir.path().join("q.wasm"));
+        let p = |is_shadow| match is_shadow {
+            true => shadow(named("p", &file, &[])),
+            false => named("p", &file, &[]),
+        };
+        let p_alone = vec!["p".to_owned()];
+        let before = match is_shadow {
+            true => (vec![], p_alone),
+            false => (p_alone, vec![]),
+        };
+        rig.set_specs(Ok(vec![p(is_shadow)]));
+        rig.rescan().await;
+        assert_eq!((chain(&rig), shadows(&rig)), before);
+        rig.reported();
+        replace(&other, b"nothing");
+        rig.set_specs(Ok(vec![p(!is_shadow), named("q", &other, &[])]));
+        rig.rescan().await;
+        assert_eq!((chain(&rig), shadows(&rig)), before);
+        rig.set_specs(Ok(vec![p(is_shadow)]));
+        for _ in 0..2 {
+            rig.rescan().await;
+            assert_eq!((chain(&rig), shadows(&rig)), before);
+        }
+        let reported = rig.reported();
+        let activated = |notice: &ReloadNotice| matches!(notice, ReloadNotice::Activated { .. });
+        assert!(!reported.iter().any(activated), "{reported:?}");
+    }
+}
+
+/// The drain follows a policy's newer revisions, but no drain follows a shadow.
+#[tokio::test]
+async fn a_drain_does_not_go_on_with_the_code_of_a_shadow() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    rig.until_active("1").await;
+    let before = rig.catalogue.session();
+    let file = rig.file();
+    rig.put("revision_2");
+    rig.set_specs(Ok(vec![shadow(named("p", &file, &[]))]));
+    rig.rescan().await;
+    assert_eq!(
+        (rig.version(), shadows(&rig)),
+        ("2".to_owned(), vec!["p".to_owned()])
+    );
+    assert_eq!(step(&before).await, "1");
+    rig.set_specs(Ok(vec![named("p", &file, &[])]));
+    rig.rescan().await;
+    assert_eq!(step(&before).await, "2", "it is active again");
+}
+
+#[tokio::test]
+async fn a_shadow_that_is_rolled_back_stays_a_shadow() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    let file = rig.file();
+    rig.set_specs(Ok(vec![shadow(named("p", &file, &[]))]));
+    rig.rescan().await;
+    rig.put("revision_2");
+    rig.rescan().await;
+    rig.reported();
+    let done = rig.catalogue.roll_back("p").await.unwrap();
+    assert!(done.contains("is a shadow again"), "{done}");
+    assert_eq!(
+        (rig.version(), shadows(&rig)),
+        ("1".to_owned(), vec!["p".to_owned()])
+    );
+    let reported = rig.reported();
+    let [ReloadNotice::RolledBack { is_shadow: true, .. }] = &reported[..] else {
+        panic!("{reported:?}")
+    };
+}

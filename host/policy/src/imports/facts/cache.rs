@@ -132,7 +132,7 @@ impl Facts {
     }
 
     /// Why a fact could not be read, if one could not.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
