@@ -77,7 +77,7 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     for line in [
         "A simulated cluster. On worker-1: a shop whose budget lets one pod go at a time, and which has a pod on worker-2 as well;",
         "a ledger with one replica and a budget that needs it; a collector that takes nine seconds to end; a report that a",
-        "finalizer holds; a training that needs eight GPUs; two plain pods.",
+        "finalizer holds; a training job that needs eight GPUs; and a web site with two pods and no budget.",
         "\nBefore anything is known, a forecast names what stands in the way, and what it has to assume:\n",
     ] {
         say(line);
@@ -85,13 +85,13 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     shell
         .run(&["forecast", FIRST, SECOND, "--timeout", "5m"], &[0])
         .await?;
-    say("\nIf the owners of the pods were told two minutes ahead, in a maintenance window of one minute:\n");
+    say("\nWith two minutes' notice to the owners of the pods, in a maintenance window of one minute:\n");
     let told = ["--notify-before", "2m", "--timeout", "1m"];
     shell
         .run(&[&["forecast", SECOND], &told[..]].concat(), &[7])
         .await?;
     help(&store, &say).await?;
-    say("\nThe drain, recorded; nobody is told ahead, and the other node waits:\n");
+    say("\nDrain worker-1 without notice, and record it; worker-2 follows later:\n");
     shell.drain(FIRST).await?;
     shell
         .run(&["uncordon", FIRST, "--local", "--config", CONFIG.0], &[0])
@@ -109,7 +109,7 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     shell
         .run(&[&["forecast", SECOND], &known[..]].concat(), &[0])
         .await?;
-    say("\nWhat comes of it:\n");
+    say("\nDrain worker-2, to compare:\n");
     shell.drain(SECOND).await?;
     say("\nWhat it waited for, in words and as a page:\n");
     let file = shell.recording_of(SECOND)?;
@@ -186,7 +186,7 @@ fn pod(workload: &Workload, number: u32, node: &str) -> serde_json::Value {
 
 /// What an engineer does about what the forecast has named.
 async fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), DemoError> {
-    say("\nWhat only people can put right, they do:\n");
+    say("\nFix by hand what Scupper must not decide:\n");
     say("$ kubectl -n db scale replicaset ledger --replicas 2");
     let scaled = store.edit("replicasets.apps", "db", "ledger", |set| {
         if let Some(replicas) = set.pointer_mut("/spec/replicas") {

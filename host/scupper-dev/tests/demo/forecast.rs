@@ -14,7 +14,9 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "--page",
         page.to_str().unwrap(),
     ]);
-    let (unknown, after) = text.split_once("\nWhat only people can put right").unwrap();
+    let (unknown, after) = text
+        .split_once("\nFix by hand what Scupper must not decide")
+        .unwrap();
     for named in [
         "  stays    db/ledger-1: still there in every play\n",
         "  nowhere  training/pretrain-0: no node has room for it: of 3 nodes, 2 have too little nvidia.com/gpu, 1 is to be drained\n",
