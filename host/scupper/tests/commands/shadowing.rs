@@ -128,6 +128,15 @@ fn a_shadow_that_traps_is_a_warning() {
         "{run:#?}"
     );
     assert!(events(&rig).is_empty());
+    let recording = rig.dir.path().join("drain.gz");
+    let report = |more: &[&str]| rig.run(&[&["report", recording.to_str().unwrap()][..], more].concat());
+    let text = report(&[]);
+    assert!(
+        text.stdout.contains("\nShadow policy next has no plan: "),
+        "{text:#?}"
+    );
+    let json: Value = serde_json::from_str(&report(&["-o", "json"]).stdout).unwrap();
+    assert_eq!(json["shadows"][0]["policy"], "next", "{json:#}");
 }
 
 #[test]

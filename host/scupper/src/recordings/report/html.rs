@@ -22,6 +22,9 @@ pub(super) fn page(report: &Report) -> String {
     if report.took_long() {
         path(&mut out, report);
     }
+    for shadow in report.shadows() {
+        out.push_str(&format!("<p>{}</p>\n", escaped(&shadow)));
+    }
     if !report.history.pods.is_empty() {
         pods(&mut out, report);
     }

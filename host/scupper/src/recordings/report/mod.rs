@@ -140,6 +140,16 @@ impl Report {
         text
     }
 
+    /// What shadow policies would have made of it, a sentence each.
+    fn shadows(&self) -> impl Iterator<Item = String> {
+        let shadows = self.recording.shadows.iter();
+        shadows.map(|shadow| {
+            let text = shadow.to_string();
+            let (first, rest) = text.split_at_checked(1).unwrap_or(("", &text));
+            format!("{}{rest}.", first.to_uppercase())
+        })
+    }
+
     /// What would have made it shorter; `None`: nothing that is worth it.
     fn advice(&self) -> Option<String> {
         savings::sentence(&self.savings, self.history.ended.since(self.history.started))
@@ -175,6 +185,7 @@ impl Report {
             "message": end.map(|end| &end.text),
             "seconds": self.history.ended.since(self.history.started).as_secs_f64(),
             "waitedFor": self.totals.iter().map(seconds).collect::<Vec<_>>(),
+            "shadows": self.recording.shadows,
             "savings": self.savings.iter().map(saving).collect::<Vec<_>>(),
             "pods": self.history.pods.iter().map(pod).collect::<Vec<_>>(),
         })

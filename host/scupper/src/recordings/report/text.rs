@@ -25,6 +25,7 @@ pub(super) fn markdown(report: &Report) -> String {
         let advice = report.advice();
         lines.extend(advice.iter().flat_map(|text| [String::new(), cell(text)]));
     }
+    lines.extend(report.shadows().flat_map(|text| [String::new(), cell(&text)]));
     if !report.history.pods.is_empty() {
         let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
         let waves: Vec<_> = waves.map(|wave| cell(&wave.name)).collect();
