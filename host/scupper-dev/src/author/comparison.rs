@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use scupper_engine::{HumanDuration, Outcome, Plan, Pod, Settings, StepOutcome, Uid};
 use scupper_policy_spec::PolicySpec;
+use scupper_recording::differences as plan_differences;
 
 use super::dry_run::DryRun;
 use super::offline::{OfflineRuntime, PolicyLoadError};
@@ -130,18 +131,22 @@ fn different(what: &str, old: String, new: String) -> Option<DifferentResult> {
     (old != new).then_some(DifferentResult { what, old, new })
 }
 
-/// Pods with another verdict, or in another wave: those with the same change together.
-fn pods(names: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<DifferentResult> {
+/// Pods with another verdict, wave or grace period: those with the same change together.
+fn pods(known: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<DifferentResult> {
     // Without a plan the end says why.
     let (Some(old), Some(new)) = (&old.plan, &new.plan) else {
         return Vec::new();
     };
     let mut changes: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for (uid, pod) in names {
-        if let (Some(old), Some(new)) = (fate(old, uid), fate(new, uid))
-            && old != new
-        {
-            changes.entry((old, new)).or_default().push(pod.id.to_string());
+    let pods: Vec<Pod> = known.values().map(|pod| (*pod).clone()).collect();
+    for difference in plan_differences(old, new, &pods) {
+        let change = (difference.active.to_string(), difference.shadow.to_string());
+        // A place in a wave is in neither text.
+        if change.0 != change.1 {
+            changes
+                .entry(change)
+                .or_default()
+                .push(difference.pod.to_string());
         }
     }
     let mut differences: Vec<_> = changes
@@ -166,19 +171,6 @@ fn first(mut pods: impl ExactSizeIterator<Item = String>) -> String {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }
-}
-
-fn fate(plan: &Plan, pod: &Uid) -> Option<String> {
-    let decision = plan.decision(pod)?;
-    if !decision.verdict.leaves() {
-        return Some(format!("{}: {}", decision.verdict, decision.reason));
-    }
-    let (number, wave) = plan
-        .waves
-        .iter()
-        .enumerate()
-        .find(|(_, wave)| wave.pods.contains(pod))?;
-    Some(format!("{}, wave {} {}", decision.verdict, number + 1, wave.name))
 }
 
 /// Waves with the same pods in another order.

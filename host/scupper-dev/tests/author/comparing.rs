@@ -74,11 +74,11 @@ fn what_differs_is_a_table_and_an_exit_code() {
     );
     for row in [
         "## worker-1, 2026-11-26T",
-        "| default/cart | evict, wave 1 all | keep: it has the label example.com/keep |",
+        "| default/cart | evict in wave 1 all | keep (it has the label example.com/keep) |",
         "| hook before-drain | done after 0s | not called |",
         "Recorded: Drained after 9s. Played with ",
         ": no end within 24h00m.",
-        "- Other policies of these drains, ",
+        "- Not modelled: other policies of these drains, ",
     ] {
         assert!(text.contains(row), "no `{row}` in {text}");
     }
