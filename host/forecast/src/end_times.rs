@@ -6,7 +6,7 @@ use scupper_engine::Time;
 
 use crate::basis::Basis;
 use crate::play::Play;
-use crate::{Learned, Situation, place};
+use crate::{Learned, Situation, place, times_of_drained};
 
 /// The ends of the plays of a drain that has begun.
 #[derive(Clone, Debug)]
@@ -27,14 +27,11 @@ impl EndTimes {
             return None;
         }
         let play = Play::of(situation, learned);
-        let played = (0..plays).map(|seed| play.run(seed as u64));
-        let drained = played.filter(|played| played.is_drained);
-        let mut drained: Vec<_> = drained.map(|played| played.took).collect();
-        drained.sort();
+        let played: Vec<_> = (0..plays).map(|seed| play.run(seed as u64)).collect();
         Some(Self {
             began: situation.at,
             plays,
-            drained,
+            drained: times_of_drained(played.iter()),
         })
     }
 

@@ -113,11 +113,7 @@ impl Forecast {
         }
         Self {
             plays,
-            drained: all
-                .iter()
-                .filter(|(_, played)| played.is_drained)
-                .map(|(_, played)| played.took)
-                .collect(),
+            drained: times_of_drained(all.iter().map(|(_, played)| played)),
             other_ends,
             still_there: still_there(situation, &all),
             typical: middle
@@ -131,6 +127,14 @@ impl Forecast {
     pub fn quantile(&self, tenths: usize) -> Option<Duration> {
         self.drained.get(place(self.plays, tenths)).copied()
     }
+}
+
+/// How long those took that drained the node, the shortest first.
+pub(crate) fn times_of_drained<'a>(played: impl Iterator<Item = &'a Played>) -> Vec<Duration> {
+    let drained = played.filter(|played| played.is_drained);
+    let mut times: Vec<_> = drained.map(|played| played.took).collect();
+    times.sort();
+    times
 }
 
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.

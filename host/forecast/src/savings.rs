@@ -10,7 +10,7 @@ use scupper_recording::{Beginning, DrainHistory, ObservedTimes, Recording};
 use crate::basis::{Basis, hooks};
 use crate::learned::{Learned, MANY, Workload};
 use crate::play::Play;
-use crate::{Situation, place, side_by_side};
+use crate::{Situation, place, side_by_side, times_of_drained};
 
 /// How often each drain is played.
 const PLAYS: usize = 30;
@@ -101,10 +101,8 @@ fn learned(times: &ObservedTimes) -> Learned {
 /// In the middle of all plays.
 fn ends_after(situation: &Situation, learned: &Learned) -> Option<Duration> {
     let play = Play::of(situation, learned);
-    let played = side_by_side(PLAYS, |seed| play.run(seed as u64)).into_iter();
-    let drained = played.filter(|(_, played)| played.is_drained);
-    let mut drained: Vec<_> = drained.map(|(_, played)| played.took).collect();
-    drained.sort();
+    let played = side_by_side(PLAYS, |seed| play.run(seed as u64));
+    let drained = times_of_drained(played.iter().map(|(_, played)| played));
     drained.get(place(PLAYS, 5)).copied()
 }
 

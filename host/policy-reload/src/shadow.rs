@@ -1,6 +1,6 @@
 //! A policy that plans beside the chain of a drain: which chain it would be part of, and how its planner is called.
 //!
-//! It must not know what is compared, or whom a difference is told.
+//! It must not know what is compared, or who reports a difference.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What a shadow policy would have made of a drain: how its plan differs from the drain's, in data and in words.
 //!
-//! It must not know how plans are made, or whom a difference is told.
+//! It must not know how plans are made, or who reports a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

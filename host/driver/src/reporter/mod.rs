@@ -244,11 +244,7 @@ impl Reporter {
         if let Some(meter) = &self.meter {
             meter.findings(findings);
         }
-        for event in finding_events(request, findings) {
-            let key = (event.reason.clone(), event.note.clone());
-            self.node_events.record(now, key, event);
-        }
-        self.write_node_events(now, request);
+        self.tell(now, request, finding_events(request, findings));
     }
 
     /// When the drain will probably end is known.
@@ -257,9 +253,7 @@ impl Reporter {
             self.sink.estimate(now, &estimate);
             self.blocked.estimated(now, &estimate);
             if let Some(event) = estimate.event(now, request) {
-                let key = (event.reason.clone(), event.note.clone());
-                self.node_events.record(now, key, event);
-                self.write_node_events(now, request);
+                self.tell(now, request, [event]);
             }
         }
     }
@@ -301,10 +295,17 @@ impl Reporter {
             self.write(QueuedWrite::PodEvent(pod, event));
         }
         if let Some(event) = event_for(request, notice) {
+            self.tell(now, request, [event]);
+        }
+    }
+
+    /// Records Events about the node, and writes what is due.
+    fn tell(&mut self, now: Time, request: &Request, events: impl IntoIterator<Item = NodeEvent>) {
+        for event in events {
             let key = (event.reason.clone(), event.note.clone());
             self.node_events.record(now, key, event);
-            self.write_node_events(now, request);
         }
+        self.write_node_events(now, request);
     }
 
     /// Writes the Events about the node that are due.

@@ -44,9 +44,7 @@ impl Reporter {
             reason: REASON.to_owned(),
             note: one_line(&texts.join(". "), NOTE),
         };
-        let key = (event.reason.clone(), event.note.clone());
-        self.node_events.record(now, key, event);
-        self.write_node_events(now, request);
+        self.tell(now, request, [event]);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A shadow costs the drain nothing: it plans in a task of its own once the drain has its plan, once in a drain, by the
 //! facts that the chain has asked for, and no answer of it reaches the engine of the drain. It must not know what policies
-//! are, or whom a difference is told.
+//! are, or who reports a difference.
 
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ enum Played {
     Failed(String),
 }
 
-/// Plans the drain with the chain of this shadow: in an engine of its own, which is told what the engine of the drain was.
+/// Plans the drain with the chain of this shadow, in a separate engine with the inputs of the drain's engine.
 async fn play(session: &Session, (shadow, chain): (&str, &[PolicyInfo]), inputs: &PlanInputs) -> Played {
     let mut drain = Drain::new(inputs.now, with_chain(session, chain, inputs));
     let known = [
