@@ -26,8 +26,8 @@ impl EndTimes {
         if basis.known_workloads == 0 || !basis.not_played.is_empty() || !basis.unknown_hooks.is_empty() {
             return None;
         }
-        let play = Play::of(situation, learned);
-        let played: Vec<_> = (0..plays).map(|seed| play.run(seed as u64)).collect();
+        let play = Play::of([situation], learned);
+        let played: Vec<_> = (0..plays).map(|seed| play.run(seed as u64, 1).played()).collect();
         Some(Self {
             began: situation.at,
             plays,

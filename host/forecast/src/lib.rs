@@ -11,10 +11,14 @@
 
 mod basis;
 mod end_times;
+mod group;
 mod learned;
 mod notice;
 mod play;
+mod run;
 mod savings;
+mod services;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -29,8 +33,12 @@ pub use end_times::EndTimes;
 pub use learned::{Learned, READY_WITHIN, Workload};
 pub use notice::{NOTICE, notice_refusal};
 pub use savings::{Change, Saving, savings};
+pub use services::{Service, ServiceLoss};
+pub use together::{Ends, Together};
 
-use play::{Play, Played};
+use group::Played;
+use play::Play;
+use services::Absence;
 
 /// The end of a play that has none: nothing would change any more, or not within a week.
 pub const NO_END: &str = "no end";
@@ -50,6 +58,8 @@ pub struct Situation {
     pub budgets: Vec<Budget>,
     /// The agreed plan.
     pub plan: Plan,
+    /// The Services whose endpoints leave with its pods, as far as anybody wants to know.
+    pub services: Vec<Service>,
 }
 
 impl Situation {
@@ -72,6 +82,7 @@ impl Situation {
                 .collect(),
             budgets,
             plan: plan.clone(),
+            services: Vec::new(),
         }
     }
 
@@ -96,6 +107,8 @@ pub struct Forecast {
     pub still_there: Vec<PodRef>,
     /// The drain in the middle, from the quickest to the slowest; `None`: the engine did not repeat it.
     pub typical: Option<DrainHistory>,
+    /// What Services lose meanwhile.
+    pub services: Vec<ServiceLoss>,
     /// What it rests on.
     pub basis: Basis,
 }
@@ -103,8 +116,8 @@ pub struct Forecast {
 impl Forecast {
     /// Plays the drain so many times. The same input gives the same result.
     pub fn of(situation: &Situation, learned: &Learned, plays: usize) -> Self {
-        let play = Play::of(situation, learned);
-        let mut all = side_by_side(plays, |seed| play.run(seed as u64));
+        let play = Play::of([situation], learned);
+        let mut all = side_by_side(plays, |seed| play.run(seed as u64, 1).played());
         all.sort_by_key(|(seed, played)| (!played.is_drained, played.took, *seed));
         let middle = all.get(all.len().saturating_sub(1) / 2).map(|(seed, _)| *seed);
         let mut other_ends = BTreeMap::new();
@@ -116,6 +129,7 @@ impl Forecast {
             drained: times_of_drained(all.iter().map(|(_, played)| played)),
             other_ends,
             still_there: still_there(situation, &all),
+            services: services::losses([situation], &absences(&all)),
             typical: middle
                 .and_then(|seed| play.recording(seed as u64))
                 .and_then(|recording| DrainHistory::of(&recording).ok()),
@@ -137,6 +151,11 @@ pub(crate) fn times_of_drained<'a>(played: impl Iterator<Item = &'a Played>) -> 
     times
 }
 
+/// Which endpoints were missing, and when, in each play.
+pub(crate) fn absences(all: &[(usize, Played)]) -> Vec<&[Absence]> {
+    all.iter().map(|(_, played)| played.absences.as_slice()).collect()
+}
+
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.
 pub(crate) fn place(of: usize, tenths: usize) -> usize {
     (of * tenths).div_ceil(10).max(1) - 1
@@ -144,7 +163,7 @@ pub(crate) fn place(of: usize, tenths: usize) -> usize {
 
 /// One play, as if it had been a drain that was recorded.
 pub fn recorded_play(situation: &Situation, learned: &Learned, seed: u64) -> Option<Recording> {
-    Play::of(situation, learned).recording(seed)
+    Play::of([situation], learned).recording(seed)
 }
 
 /// Plays on all cores, each play with its seed.

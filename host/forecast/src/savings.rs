@@ -100,8 +100,8 @@ fn learned(times: &ObservedTimes) -> Learned {
 
 /// In the middle of all plays.
 fn ends_after(situation: &Situation, learned: &Learned) -> Option<Duration> {
-    let play = Play::of(situation, learned);
-    let played = side_by_side(PLAYS, |seed| play.run(seed as u64));
+    let play = Play::of([situation], learned);
+    let played = side_by_side(PLAYS, |seed| play.run(seed as u64, 1).played());
     let drained = times_of_drained(played.iter().map(|(_, played)| played));
     drained.get(place(PLAYS, 5)).copied()
 }

@@ -4,6 +4,7 @@
 mod certain;
 mod cluster;
 mod saving;
+mod several;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,0 +1,323 @@
+//! One drain of a play: the engine and the cluster model.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
+use scupper_engine::{
+    Answer, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod, StepOutcome, Task,
+    Time, Uid,
+};
+use scupper_recording::{Input, Turn, waits_for_end};
+
+use crate::NO_END;
+use crate::play::{Draws, NodePlay};
+use crate::services::Absence;
+
+/// A pod that is terminating for so long past its grace period does not end by itself.
+const OVERDUE: Duration = Duration::from_secs(30);
+
+/// The drain of a node, before, while and after it runs.
+pub(crate) struct NodeRun<'a> {
+    pub(crate) play: &'a NodePlay<'a>,
+    pub(crate) model: ClusterModel,
+    /// Not before it has begun.
+    drain: Option<Drain>,
+    /// When nothing was due and nothing changed any more.
+    changed: Time,
+    /// When it is looked at once more, in a cluster that stays as it is.
+    again: Option<Time>,
+    until: Time,
+    end: Option<(Time, Outcome)>,
+    /// When the endpoints come back that are still there.
+    returns: BTreeMap<Uid, Replaced>,
+    absences: BTreeMap<Uid, Absence>,
+    /// The turn under way, and those before it, if they are kept.
+    turn: Turn,
+    turns: Option<Vec<Turn>>,
+}
+
+impl<'a> NodeRun<'a> {
+    /// The node before its drain, with times for its pods.
+    pub(crate) fn new(play: &'a NodePlay<'a>, draws: &mut Draws<'_>, keeps_turns: bool) -> Self {
+        let situation = play.situation;
+        let mut model = ClusterModel::new(situation.at, situation.node.clone());
+        let mut returns = BTreeMap::new();
+        for budget in &play.budgets {
+            model.set_budget((*budget).clone());
+        }
+        for (pod, (ends, replaced)) in situation.pods.iter().zip(&play.pods) {
+            let times = PodTimes {
+                ends_after: draws.draw(*ends).unwrap_or_default(),
+                replaced: replaced
+                    .and_then(|place| draws.draw(place))
+                    .map_or(Replaced::Never, |after| {
+                        Replaced::by_controller(pod, waits_for_end(pod), after)
+                    }),
+            };
+            model.add_pod(pod.clone(), times);
+            if play.serving.contains(&pod.id.uid) {
+                returns.insert(pod.id.uid.clone(), times.replaced);
+            }
+            if let Some(deletion) = &pod.deletion {
+                terminating(&mut model, pod, times, deletion);
+            }
+        }
+        Self {
+            play,
+            model,
+            drain: None,
+            changed: situation.at,
+            again: None,
+            until: situation.at,
+            end: None,
+            returns,
+            absences: BTreeMap::new(),
+            turn: Turn::default(),
+            turns: keeps_turns.then(Vec::new),
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        let now = self.model.now;
+        self.drain = Some(Drain::new(now, self.play.request_at(now)));
+        self.changed = now;
+        self.again = self.play.again.map(|after| now + after);
+        self.until = now + self.play.longest;
+        for event in self.model.beginning() {
+            self.tell(event);
+        }
+    }
+
+    pub(crate) const fn is_started(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    pub(crate) const fn is_running(&self) -> bool {
+        self.drain.is_some() && self.end.is_none()
+    }
+
+    /// Does some of what is due now; `false`: nothing is.
+    pub(crate) fn act(&mut self, draws: &mut Draws<'_>) -> bool {
+        self.look();
+        if !self.is_running() {
+            self.take_events();
+            return false;
+        }
+        let drain = self.drain.iter_mut();
+        let commands: Vec<_> = drain
+            .flat_map(|drain| std::iter::from_fn(|| drain.poll_command()))
+            .collect();
+        if !commands.is_empty() {
+            let is_step = |command: &Command| matches!(command.task, Task::Step { .. });
+            if commands.iter().any(is_step) {
+                self.changed = self.model.now;
+            }
+            self.turn.commands.clone_from(&commands);
+            self.end_turn();
+            commands
+                .iter()
+                .for_each(|command| self.carry_out(command, draws));
+            return true;
+        }
+        let events = self.take_events();
+        if events.is_empty() {
+            return false;
+        }
+        self.changed = self.model.now;
+        events.into_iter().for_each(|event| self.tell(event));
+        true
+    }
+
+    /// What has changed, which endpoints it concerns noted.
+    fn take_events(&mut self) -> Vec<Event> {
+        let events = self.model.take_events();
+        let now = self.model.now;
+        for event in &events {
+            match event {
+                Event::PodApplied(pod) if pod.deletion.is_some() => self.lose(&pod.id.uid, now),
+                Event::PodDeleted(uid) => {
+                    self.lose(uid, now);
+                    if let Some(absence) = self.absences.get_mut(uid)
+                        && let Some(Replaced::AfterEnd(after)) = self.returns.get(uid)
+                    {
+                        absence.until = Some(now + *after);
+                    }
+                }
+                _ => {}
+            }
+        }
+        events
+    }
+
+    fn lose(&mut self, pod: &Uid, now: Time) {
+        let Some(returns) = self.returns.get(pod).filter(|_| !self.absences.contains_key(pod)) else {
+            return;
+        };
+        let until = match returns {
+            Replaced::AfterRequest(after) => Some(now + *after),
+            Replaced::AfterEnd(_) | Replaced::Never => None,
+        };
+        let absence = Absence {
+            pod: pod.clone(),
+            from: now,
+            until,
+        };
+        self.absences.insert(pod.clone(), absence);
+    }
+
+    pub(crate) fn take_absences(&mut self) -> impl Iterator<Item = Absence> {
+        std::mem::take(&mut self.absences).into_values()
+    }
+
+    fn carry_out(&mut self, command: &Command, draws: &mut Draws<'_>) {
+        let answer = match &command.task {
+            Task::Plan { .. } => Answer::Plan(PlanAnswer::Plan(self.play.situation.plan.clone())),
+            Task::Step { step, state_version } => Answer::Step {
+                outcome: self.step(step, draws),
+                state_version: *state_version,
+            },
+            task => self.model.carry_out(task),
+        };
+        self.tell(Event::Answer(command.id, answer));
+    }
+
+    /// The first call draws when the hook will have finished, which is its state: the engine asks again at least every five
+    /// minutes.
+    fn step(&self, step: &HookStep, draws: &mut Draws<'_>) -> StepOutcome {
+        let Some(place) = self.play.hooks.get(&(step.policy.clone(), step.phase)) else {
+            return StepOutcome::Done;
+        };
+        let left = match <[u8; 8]>::try_from(step.state.as_slice()) {
+            Ok(ends) => Time::from_millis(u64::from_le_bytes(ends)).since(self.model.now),
+            Err(_) => draws.draw(*place).unwrap_or_default(),
+        };
+        if left.is_zero() {
+            return StepOutcome::Done;
+        }
+        let ends = (self.model.now + left).as_millis();
+        StepOutcome::Pending {
+            state: ends.to_le_bytes().to_vec(),
+            again_after: left,
+            progress: String::new(),
+            waiting_for: Vec::new(),
+        }
+    }
+
+    fn look(&mut self) {
+        let drain = self.drain.iter_mut();
+        let notices = drain.flat_map(|drain| std::iter::from_fn(|| drain.poll_notice()));
+        for notice in notices {
+            if let Notice::Finished { outcome, .. } = notice {
+                self.end = Some((self.model.now, outcome));
+            }
+        }
+    }
+
+    /// The next moment at which something is due.
+    pub(crate) fn next(&self) -> Option<Time> {
+        let drain = self.drain.as_ref().filter(|_| self.is_running());
+        let timer = drain.and_then(Drain::poll_timeout);
+        timer.into_iter().chain(self.model.next_due()).min()
+    }
+
+    /// The end of its watch.
+    pub(crate) const fn until(&self) -> Time {
+        self.until
+    }
+
+    /// The cluster has stayed as it is for longer than a drain may take to notice.
+    pub(crate) fn is_still(&self) -> bool {
+        self.model.next_due().is_none() && self.model.now.since(self.changed) > self.play.patience
+    }
+
+    /// When it is to be looked at again, told once.
+    pub(crate) fn take_again(&mut self) -> Option<Time> {
+        let now = self.model.now;
+        self.again.take().filter(|again| *again > now)
+    }
+
+    /// Looked at once more, it is given the same time again.
+    pub(crate) const fn look_again(&mut self) {
+        self.changed = self.model.now;
+    }
+
+    pub(crate) fn advance(&mut self, to: Time) {
+        self.end_turn();
+        self.model.advance(to);
+        let now = self.model.now;
+        if self.is_running()
+            && let Some(drain) = &mut self.drain
+        {
+            if self.turns.is_some() {
+                self.turn.inputs.push((now, Input::Timeout));
+            }
+            drain.handle_timeout(now);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let now = self.model.now;
+        if self.turns.is_some() {
+            let input = Input::Event(Cow::Owned(event.clone()));
+            self.turn.inputs.push((now, input));
+        }
+        if let Some(drain) = &mut self.drain {
+            drain.handle_event(now, event);
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        if let Some(turns) = &mut self.turns
+            && turn != Turn::default()
+        {
+            turns.push(turn);
+        }
+    }
+
+    /// How it ended, and its turns, if they were kept.
+    pub(crate) fn into_turns(mut self) -> (Option<(Time, Outcome)>, Option<Vec<Turn>>) {
+        self.end_turn();
+        (self.end, self.turns)
+    }
+
+    pub(crate) const fn is_drained(&self) -> bool {
+        matches!(self.end, Some((_, Outcome::Drained)))
+    }
+
+    /// In one word.
+    pub(crate) fn end(&self) -> &str {
+        self.end.as_ref().map_or(NO_END, |(_, outcome)| outcome.name())
+    }
+
+    /// The pods of the plan that are still there.
+    pub(crate) fn left(&self) -> BTreeSet<Uid> {
+        let left = self.model.pods().map(|pod| &pod.id.uid);
+        left.filter(|uid| self.play.leaving.contains(uid))
+            .cloned()
+            .collect()
+    }
+}
+
+/// A pod that is terminating when the drain begins has been since its grace period began.
+fn terminating(model: &mut ClusterModel, pod: &Pod, times: PodTimes, deletion: &Deletion) {
+    let (now, asked) = (
+        model.now,
+        deletion.at - Duration::from_secs(deletion.grace_seconds),
+    );
+    // What takes longer than it has by now may do so once more.
+    let due = |after: Duration| {
+        let due = asked + after;
+        if due > now { due } else { now + after }
+    };
+    // One that is long overdue has a finalizer, or its kubelet is silent.
+    if now.since(deletion.at) < OVERDUE {
+        let ends = due(times.ends_after).min(deletion.at).max(now);
+        model.ends_at(&pod.id.uid, ends);
+    }
+    if let Replaced::AfterRequest(after) = times.replaced {
+        model.replaced_at(pod, due(after));
+    }
+}
