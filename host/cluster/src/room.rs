@@ -1,18 +1,18 @@
-//! What the nodes have room for: all nodes and pods, read once, as where replacements can run depends on all of them.
+//! What the nodes have room for: all nodes, pods and Services, read once, as where replacements can run depends on all of them.
 //!
 //! Objects are reduced as they are decoded, page by page: a cluster of 1,000 nodes has 110,000 pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::VolumeClaim;
-use scupper_placement::wire::{PodToPlace, WireNode, WirePod, WireVolume};
-use scupper_placement::{NodeTerm, Scene};
+use scupper_placement::wire::{PodToPlace, WireNode, WirePod, WireService, WireVolume};
+use scupper_placement::{NodeTerm, Scene, Services};
 
 use super::listing::{self, Source};
 use super::{Cluster, ReadError};
 
 /// The nodes, the pods that stay, and those that may leave.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ClusterRoom {
     /// All nodes, with the pods of those that are not drained.
     pub scene: Scene,
@@ -20,6 +20,8 @@ pub struct ClusterRoom {
     pub pods: Vec<PodToPlace>,
     /// Why it is not known which nodes reach the volumes of these.
     pub volumes_unread: Option<ReadError>,
+    /// The Services with the number of their ready pods; `Err`: why they are not known.
+    pub services: Result<Services, ReadError>,
 }
 
 impl Cluster {
@@ -28,13 +30,21 @@ impl Cluster {
         let nodes = Source::all("/api/v1/nodes".to_owned());
         let nodes = self.read_reduced(&nodes, "list nodes", WireNode::into_node);
         let (mut scene, mut pods) = (Scene::new(nodes.await?), Vec::new());
-        let each = |pod: WirePod| match pod.is_there() {
-            true if drained.contains(pod.node()) => pods.push(pod.into_pod_to_place()),
-            true => {
+        let services = Source::all("/api/v1/services".to_owned());
+        let services = self.read_reduced(&services, "list services", WireService::into_service);
+        let services = services.await;
+        let mut services = services.map(|all| Services::new(all.into_iter().flatten()));
+        let each = |pod: WirePod| {
+            if !pod.is_there() {
+                return;
+            }
+            services.iter_mut().for_each(|services| pod.count_in(services));
+            if drained.contains(pod.node()) {
+                pods.push(pod.into_pod_to_place());
+            } else {
                 let (node, resident) = pod.into_resident();
                 scene.add(&node, resident);
             }
-            false => {}
         };
         let all = Source::all("/api/v1/pods".to_owned());
         let listed = listing::for_each(self.client(), &all, self.options(), each).await;
@@ -44,6 +54,7 @@ impl Cluster {
             scene,
             pods,
             volumes_unread,
+            services,
         })
     }
 

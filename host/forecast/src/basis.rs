@@ -21,6 +21,8 @@ pub struct Basis {
     pub unknown_workloads: Vec<(Workload, usize)>,
     /// Budgets of these pods without a known time until a replacement is ready: [`READY_WITHIN`](crate::READY_WITHIN) is assumed.
     pub unknown_budgets: Vec<String>,
+    /// Workloads without a budget whose pods are endpoints of Services: the same is assumed of their replacements.
+    pub unknown_replacements: Vec<Workload>,
     /// Budgets of these pods that allow nothing now: only what this drain does changes that.
     pub closed_budgets: Vec<String>,
     /// Pods whose work the drain waits for: it does not end.
@@ -113,6 +115,7 @@ impl Basis {
             not_played: NotPlayed::of(situation),
             unknown_workloads: unknown.into_iter().collect(),
             unknown_budgets: named(&|budget| learned.replacement(budget).is_none()),
+            unknown_replacements: unknown_replacements(situation, &budgets, leaving()),
             closed_budgets: named(&|budget| budget.disruptions_allowed <= 0),
             await_completion: pods(&|pod| verdict(pod) == Some(Verdict::AwaitCompletion)),
             finalizers: pods(&|pod| !pod.finalizers.is_empty()),
@@ -121,6 +124,22 @@ impl Basis {
                 .collect(),
         }
     }
+}
+
+/// Of pods that serve and come back, and that no budget counts.
+fn unknown_replacements<'a>(
+    situation: &Situation,
+    budgets: &[&Budget],
+    leaving: impl Iterator<Item = &'a Pod>,
+) -> Vec<Workload> {
+    let serving = situation.services.iter().flat_map(|service| &service.pods);
+    let serving: BTreeSet<&Uid> = serving.collect();
+    let is_one = |pod: &&Pod| {
+        let is_counted = || budgets.iter().any(|budget| budget.selects(pod));
+        serving.contains(&pod.id.uid) && pod.controller.is_some() && !is_counted()
+    };
+    let workloads: BTreeSet<_> = leaving.filter(is_one).map(Workload::of).collect();
+    workloads.into_iter().collect()
 }
 
 /// The hooks of a drain, without that of the notice: how long it takes is a setting.

@@ -6,7 +6,7 @@
 //!   newcomers ───────────────────┘
 //! ```
 //!
-//! What is not modelled ([`NOT_MODELLED`]), or not known, refuses no node: a pod without a node has none now, while a pod
+//! Besides, it counts how many pods are endpoints of each Service. What is not modelled ([`NOT_MODELLED`]), or not known, refuses no node: a pod without a node has none now, while a pod
 //! with a node may still have to wait. It must not know clusters, clocks, drains, or who asks.
 #![deny(missing_docs)]
 
@@ -16,6 +16,7 @@ mod pod_terms;
 mod refusal;
 mod residents;
 mod scene;
+mod services;
 mod spread;
 mod trial;
 pub mod wire;
@@ -26,6 +27,7 @@ pub use model::{
 };
 pub use refusal::{Filter, Refusal, Refusals};
 pub use scene::Scene;
+pub use services::{Service, Services};
 pub use trial::{Placement, Trial};
 
 /// What may keep a pod from a node, or bring one, and is not looked at.

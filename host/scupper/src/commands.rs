@@ -77,7 +77,7 @@ async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {
     match args.command {
         Command::KubeletPlugin(plugin) => kubelet_plugin(&plugin, format, screen).await,
         Command::Plan(plan) => crate::node::plan(&plan, output).await,
-        Command::Forecast(forecast) => crate::forecast::run(&forecast, output).await,
+        Command::Forecast(forecast) => crate::forecast::run(&forecast, output, screen).await,
         Command::Drain(drain) => crate::node::drain(&drain, output, screen).await,
         Command::Uncordon(uncordon) => crate::node::uncordon(&uncordon, format, screen).await,
         Command::Cancel(cancel) => crate::node::cancel(&cancel, output).await,

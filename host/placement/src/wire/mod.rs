@@ -1,4 +1,4 @@
-//! Nodes, pods and volumes as the API has them, read into the plain types of this crate.
+//! Nodes, pods, volumes and Services as the API has them, read into the plain types of this crate.
 //!
 //! Only the few fields that filters look at are decoded, as a cluster has many pods. What cannot be judged is left out, so
 //! that it refuses no node.
@@ -6,6 +6,7 @@
 mod nodes;
 mod pods;
 mod requests;
+mod services;
 mod terms;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Deserializer};
 pub use nodes::{WireNode, WireVolume};
 pub use pods::{PodToPlace, WirePod};
 pub use requests::{Container, Resources, requests};
+pub use services::WireService;
 
 type Texts = BTreeMap<String, String>;
 

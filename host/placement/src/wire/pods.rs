@@ -10,6 +10,7 @@ use super::requests::{Container, Port, Resources, requests};
 use super::terms::{keeps_away, node_terms, pod_terms, spread, toleration};
 use super::{Meta, Texts, nullable};
 use crate::model::{Amounts, HostPort, Newcomer, Resident};
+use crate::services::Services;
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -58,7 +59,17 @@ struct Spec {
 struct Status {
     #[serde(deserialize_with = "nullable")]
     phase: String,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
     extended_resource_claim_status: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -93,6 +104,14 @@ impl WirePod {
     pub fn is_there(&self) -> bool {
         let has_ended = matches!(self.status.phase.as_str(), "Succeeded" | "Failed");
         !self.spec.node_name.is_empty() && !has_ended && self.metadata.deletion_timestamp.is_none()
+    }
+
+    /// Counts it as an endpoint of these Services, if it is ready.
+    pub fn count_in(&self, services: &mut Services) {
+        let is_ready = |condition: &Condition| condition.kind == "Ready" && condition.status == "True";
+        if self.status.conditions.iter().any(is_ready) {
+            services.count(&self.metadata.namespace, &self.metadata.labels);
+        }
     }
 
     /// Its node.

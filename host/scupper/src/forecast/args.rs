@@ -13,7 +13,7 @@ use crate::setting_flags::{SettingFlags, Terminal};
 pub struct ForecastArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Forecast the cluster in this file: the output of `kubectl get nodes,ns,pods,pdb,ds,deploy,rs,sts,pvc,pv -A -o json`; -: standard input
+    /// Forecast the cluster in this file: the output of `kubectl get nodes,ns,pods,pdb,svc,ds,deploy,rs,sts,pvc,pv -A -o json`; -: standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context", "cluster", "user", "as_user"])]
     pub from: Option<PathBuf>,
     /// Use the driver's defaults: keep DaemonSet pods, delete emptyDir data
@@ -22,9 +22,9 @@ pub struct ForecastArgs {
     /// Recorded drains to learn times from [default: `recordings` in --state-dir]
     #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
-    /// How often to play the drain
-    #[arg(long, default_value = "200", value_name = "NUMBER")]
-    pub plays: NonZeroU16,
+    /// How often to play each drain [default: 200; of more than 100 nodes fewer, 20 at least]
+    #[arg(long, value_name = "NUMBER")]
+    pub plays: Option<NonZeroU16>,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
     #[command(flatten)]

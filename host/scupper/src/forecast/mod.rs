@@ -6,7 +6,9 @@ mod args;
 mod room;
 mod room_output;
 mod saved;
+mod services;
 mod text;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,16 +22,24 @@ use crate::exit::Exit;
 use crate::node;
 use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
 use crate::recordings::{self, Total};
-use crate::use_cases::{self, Planned};
+use crate::use_cases::{self, Planned, Progress, Stage};
 use room::{NodeRoom, Rooms};
+use together::All;
 use scupper_cluster::{ClusterRoom, ReadError};
+use scupper_common::clock::Clock;
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::ListError;
-use scupper_report::Format;
+use scupper_report::{Format, count};
+use scupper_screen::{LiveDisplay, Screen, bar, cut};
 
 pub(crate) use args::ForecastArgs;
 #[cfg(test)]
 pub(crate) use saved::FromError;
+
+/// For the pods of more nodes no room is looked for: each may go to each node of the cluster.
+const MOST_NODES: usize = 100;
+/// Whoever waits longer sees how far it is.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// What became of a node.
 struct Foreseen {
@@ -44,6 +54,8 @@ struct Foreseen {
     shared: Vec<(String, Vec<String>)>,
     /// Where its pods can come back; `Err`: why that is not known.
     room: Result<NodeRoom, String>,
+    /// Why it is not known which Services its pods serve.
+    services_unread: Option<String>,
 }
 
 /// Why no drain would begin.
@@ -54,7 +66,7 @@ struct Refused {
     exit: Exit,
 }
 
-pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
+pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) -> ExitCode {
     let mut options = match node::plan_options_of(
         &args.nodes,
         args.as_driver,
@@ -70,6 +82,8 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         Err(error) => return fail(&error, Exit::Config),
     };
     options.is_examined = false;
+    let progress = options.progress.clone();
+    let shown = show(screen, options.clock, &progress);
     let has_no_budgets = options.saved.as_ref().is_some_and(|saved| !saved.has_budgets());
     let limit = options.settings.time_limit;
     let learned = match learned(args.recordings.clone(), &args.policies) {
@@ -84,8 +98,10 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
         inform("no node has these labels");
     }
     let mut exit = Exit::Done;
-    let plays = usize::from(args.plays.get());
-    for mut foreseen in foresee(&plans, room, &learned, plays, limit) {
+    let plays = args.plays.map_or_else(|| plays_of(plans.len()), |plays| usize::from(plays.get()));
+    let (nodes, all) = foresee(&plans, room, (&learned, plays), limit, &progress);
+    drop(shown);
+    for mut foreseen in nodes {
         foreseen.has_no_budgets = has_no_budgets;
         exit = exit.and(
             foreseen
@@ -98,33 +114,80 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output) -> ExitCode {
             Format::Json => output.document(&document(&foreseen)),
         });
     }
+    match (all, output.format()) {
+        (Some(all), Format::Human) => print(&all.text()),
+        (Some(all), Format::Json) => all.document().iter().for_each(|all| print(&output.document(all))),
+        (None, _) => {}
+    }
     exit.into()
 }
 
-/// What becomes of each node.
+/// How far it is, in a line that is redrawn, for whoever has to wait.
+fn show(screen: &Screen, clock: Clock, progress: &Progress) -> LiveDisplay {
+    let (began, progress) = (clock.now(), progress.clone());
+    screen.show(clock, move |size, now| {
+        let Stage { name, done, of } = progress.stage();
+        let line = format!("{} {done} of {} {name}", bar(done, of), count(of, "node"));
+        let is_shown = of > 0 && now.since(began) >= SHOWN_AFTER;
+        is_shown.then(|| cut(&line, size.columns).into_owned()).into_iter().collect()
+    })
+}
+
+/// How often each drain is played, so that many take no longer than this many.
+fn plays_of(nodes: usize) -> usize {
+    const PLAYS: usize = 200;
+    const FULL: usize = 100;
+    const LEAST: usize = 20;
+    (PLAYS * FULL / nodes.max(FULL)).max(LEAST)
+}
+
+/// What becomes of each node, and of all of them.
 fn foresee(
     plans: &[Planned],
     room: Result<ClusterRoom, ReadError>,
-    learned: &Learned,
-    plays: usize,
+    (learned, plays): (&Learned, usize),
     limit: Option<Duration>,
-) -> Vec<Foreseen> {
-    let situations: Vec<_> = plans.iter().map(situation).collect();
+    progress: &Progress,
+) -> (Vec<Foreseen>, Option<All>) {
+    let mut situations: Vec<_> = plans.iter().map(situation).collect();
+    for situation in situations.iter_mut().flatten() {
+        // The plan has taken some of its time already.
+        situation.request.deadline = limit.map(|limit| situation.at + limit);
+    }
     let nodes = nodes_by_budget(situations.iter().flatten());
-    let rooms = room.map(|room| Rooms::of(&room, situations.iter().flatten()));
-    let mut rooms = rooms.map_err(|error| error.to_string());
-    let all = plans.iter().zip(situations).map(|(planned, situation)| Foreseen {
-        node: planned.node.clone(),
-        forecast: forecast(planned, situation, learned, plays, limit),
-        has_no_budgets: false,
-        limit,
-        shared: shared(&planned.node, &nodes),
-        room: match &mut rooms {
-            Ok(rooms) => Ok(rooms.take(&planned.node)),
-            Err(why) => Err(why.clone()),
-        },
+    let mut rooms = match &room {
+        Ok(_) if plans.len() > MOST_NODES => Err(format!("that is done for up to {MOST_NODES} nodes")),
+        Ok(room) => Ok(Rooms::of(room, situations.iter().flatten())),
+        Err(error) => Err(error.to_string()),
+    };
+    let services = room.and_then(|room| room.services);
+    if let Ok(services) = &services {
+        let situations = situations.iter_mut().flatten();
+        situations.for_each(|situation| services::add(situation, services));
+    }
+    let services_unread = services.err().map(|error| error.to_string());
+    let begins = situations.iter().flatten();
+    let begins = begins.filter(|situation| situation.notice_refusal().is_none());
+    let together: Vec<_> = begins.cloned().collect();
+    progress.begin("forecast", plans.len());
+    let nodes = plans.iter().zip(situations).map(|(planned, situation)| {
+        let foreseen = Foreseen {
+            node: planned.node.clone(),
+            forecast: forecast(planned, situation, learned, plays),
+            has_no_budgets: false,
+            limit,
+            shared: shared(&planned.node, &nodes),
+            room: match &mut rooms {
+                Ok(rooms) => Ok(rooms.take(&planned.node)),
+                Err(why) => Err(why.clone()),
+            },
+            services_unread: services_unread.clone(),
+        };
+        progress.step();
+        foreseen
     });
-    all.collect()
+    let nodes = nodes.collect();
+    (nodes, All::of(&together, learned, plays))
 }
 
 /// What recorded drains have shown; those that cannot be read are named.
@@ -214,7 +277,6 @@ fn forecast(
     situation: Option<Situation>,
     learned: &Learned,
     plays: usize,
-    limit: Option<Duration>,
 ) -> Result<Forecast, Refused> {
     match (&planned.result, situation) {
         (Err(outcome), _) => Err(Refused {
@@ -222,18 +284,14 @@ fn forecast(
             by_plan: true,
             exit: Exit::of(outcome),
         }),
-        (Ok(_), Some(mut situation)) => {
-            // The plan has taken some of its time already.
-            situation.request.deadline = limit.map(|limit| situation.at + limit);
-            match situation.notice_refusal() {
-                Some(why) => Err(Refused {
-                    why,
-                    by_plan: false,
-                    exit: Exit::Policy,
-                }),
-                None => Ok(Forecast::of(&situation, learned, plays)),
-            }
-        }
+        (Ok(_), Some(situation)) => match situation.notice_refusal() {
+            Some(why) => Err(Refused {
+                why,
+                by_plan: false,
+                exit: Exit::Policy,
+            }),
+            None => Ok(Forecast::of(&situation, learned, plays)),
+        },
         (Ok(_), None) => Err(Refused {
             why: "the node was not seen".to_owned(),
             by_plan: true,
@@ -265,12 +323,15 @@ fn document(foreseen: &Foreseen) -> Value {
         "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
         "stillThere": forecast.still_there.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),
+        "services": forecast.services.iter().map(services::document).collect::<Vec<_>>(),
+        "servicesUnread": foreseen.services_unread,
         "sharedBudgets": foreseen.shared.iter().map(shared).collect::<Vec<_>>(),
         "recordings": basis.recordings,
         "knownWorkloads": basis.known_workloads,
         "fewestTimes": basis.fewest_times,
         "unknownWorkloads": basis.unknown_workloads.iter().map(pods).collect::<Vec<_>>(),
         "unknownBudgets": basis.unknown_budgets,
+        "unknownReplacements": basis.unknown_replacements.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "closedBudgets": basis.closed_budgets,
         "noBudgetsInFile": foreseen.has_no_budgets,
         "awaitCompletion": basis.await_completion.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::{Foreseen, room_output};
+use super::{Foreseen, room_output, services};
 use crate::recordings;
 use scupper_common::text::one_line;
 use scupper_engine::{HookPhase, HumanDuration, named};
@@ -14,7 +14,7 @@ use scupper_report::count;
 /// Bytes of a foreign text.
 pub(super) const TEXT: usize = 300;
 /// Things named in a line.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 pub(super) fn of(foreseen: &Foreseen) -> String {
     let node = one_line(&foreseen.node, TEXT);
@@ -59,6 +59,13 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             ),
         )
     }));
+    match &foreseen.services_unread {
+        Some(why) => lines.push(line("service", &format!("not looked at: {}", one_line(why, 4 * TEXT)))),
+        None => {
+            let losses = services::lines(&forecast.services);
+            lines.extend(losses.iter().map(|loss| line("service", loss)));
+        }
+    }
     lines.extend(
         room_output::lines(&foreseen.room)
             .iter()
@@ -110,17 +117,12 @@ fn share(forecast: &Forecast) -> String {
     }
 }
 
-fn line(name: &str, text: &str) -> String {
+pub(super) fn line(name: &str, text: &str) -> String {
     format!("  {name:<8} {text}")
 }
 
 /// `p50 1m30s, p90 2m10s`, `p50 1m30s; 30 of 200 plays end with DeadlineExceeded`
 fn end(forecast: &Forecast) -> String {
-    let quantiles = [(5, "p50"), (9, "p90")].into_iter().filter_map(|(tenths, name)| {
-        let took = forecast.quantile(tenths)?;
-        Some(format!("{name} {}", HumanDuration(took)))
-    });
-    let quantiles: Vec<_> = quantiles.collect();
     let others = forecast.other_ends.iter().map(|(end, times)| {
         let of = format!("{times} of {}", count(forecast.plays, "play"));
         match end.as_str() {
@@ -128,8 +130,18 @@ fn end(forecast: &Forecast) -> String {
             end => format!("{of} end with {end}"),
         }
     });
-    let quantiles = (!quantiles.is_empty()).then(|| quantiles.join(", "));
-    quantiles.into_iter().chain(others).collect::<Vec<_>>().join("; ")
+    quantiles(|tenths| forecast.quantile(tenths))
+        .into_iter().chain(others).collect::<Vec<_>>().join("; ")
+}
+
+/// `p50 1m30s, p90 2m10s`
+pub(super) fn quantiles(of: impl Fn(usize) -> Option<Duration>) -> Option<String> {
+    let known = [(5, "p50"), (9, "p90")].into_iter().filter_map(|(tenths, name)| {
+        let took = of(tenths)?;
+        Some(format!("{name} {}", HumanDuration(took)))
+    });
+    let known: Vec<_> = known.collect();
+    (!known.is_empty()).then(|| known.join(", "))
 }
 
 fn waits(forecast: &Forecast, history: &DrainHistory) -> String {
@@ -168,6 +180,10 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
         ),
         (
             few(basis.unknown_budgets.iter().map(budget)),
+            format!("replacements are ready after {low} to {high}"),
+        ),
+        (
+            few(&basis.unknown_replacements),
             format!("replacements are ready after {low} to {high}"),
         ),
         (

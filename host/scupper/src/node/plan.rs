@@ -21,7 +21,7 @@ use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{fail, failed, inform, print, print_lines, wrong_options};
 use crate::setting_flags::{SettingFlags, Terminal};
-use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned};
+use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned, Progress};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
@@ -165,6 +165,7 @@ fn plan_options(
         connection: cluster.connection(),
         saved: None,
         is_examined: true,
+        progress: Progress::default(),
         target,
         settings: draining.settings,
         policies: draining.policies,

@@ -11,6 +11,7 @@ mod handover;
 mod plan;
 mod policy_environment;
 mod pre_flight;
+mod progress;
 mod status;
 
 pub(crate) use cleanup::{CleanedUp, CleanupOptions, cleanup};
@@ -23,6 +24,7 @@ pub(crate) use handover::{
 };
 pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan, plan_with_room};
 pub use plan::{Planned, PlannedTrigger};
+pub(crate) use progress::{Progress, Stage};
 pub(crate) use status::overview;
 pub use status::{StatusOptions, status};
 

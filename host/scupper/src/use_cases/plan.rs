@@ -13,7 +13,7 @@ use scupper_engine::{
 };
 use tokio::time::timeout;
 
-use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
+use crate::use_cases::{CommandError, Progress, REFUSAL_PATIENCE};
 use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder, SavedCluster};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
@@ -56,6 +56,8 @@ pub(crate) struct PlanOptions {
     pub ask_server: bool,
     /// What time it is.
     pub clock: Clock,
+    /// How many are planned.
+    pub progress: Progress,
     /// Keeps what is read.
     pub recorder: Option<Recorder>,
     /// The program that compiles policies; `None`: this one.
@@ -201,6 +203,7 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
     .await?;
     let session = Session::fixed(loaded.policies);
     let mut plans = Vec::new();
+    options.progress.begin("planned", nodes.len());
     for node in nodes {
         let now = options.clock.now();
         let request = Request {
@@ -216,6 +219,7 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
             planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
         }
         plans.push(planned);
+        options.progress.step();
     }
     Ok(plans)
 }

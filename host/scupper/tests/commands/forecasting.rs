@@ -89,6 +89,38 @@ fn nodes_that_share_a_budget_are_named() {
 }
 
 #[test]
+fn the_drains_of_several_nodes_are_played_together() {
+    let rig = Rig::new();
+    for (pod, node) in [("web-1", "worker-1"), ("web-2", "worker-2")] {
+        rig.apply(rig.pod(pod, node).label("app", "web"));
+    }
+    rig.service("web");
+    let forecast = ["forecast", "worker-1", "worker-2"];
+    let both = rig.run(&forecast);
+    assert_eq!(both.code, Some(0), "{both:#?}");
+    let together: Vec<_> = both.stdout.lines().rev().take(4).collect();
+    assert_eq!(together[3], "worker-1, worker-2: all cordoned first, then drained, 200 plays");
+    assert!(together[2].starts_with("  at once  p50 "), "{both:#?}");
+    assert!(together[1].starts_with("  in turn  p50 "), "{both:#?}");
+    let none = "  service  at once: shop/web: 0 of 2 endpoints ready at the fewest, none for ";
+    assert!(together[0].starts_with(none), "{both:#?}");
+    // By itself, either drain leaves one.
+    let one = "  service  shop/web: 1 of 2 endpoints ready at the fewest, fewer than 2 for ";
+    let starting = |line: &str| both.stdout.lines().filter(|printed| printed.starts_with(line)).count();
+    assert_eq!(starting(one), 2, "{both:#?}");
+    let json = rig.run(&[&forecast[..], &["-o", "json"]].concat());
+    let objects: Vec<Value> = serde_json::Deserializer::from_str(&json.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let together = objects.last().unwrap();
+    assert_eq!(together["nodes"], json!(["worker-1", "worker-2"]), "{together:#}");
+    assert_eq!(together["atOnce"]["drained"], 200, "{together:#}");
+    let seconds = |way: &str| together[way]["p50Seconds"].as_f64().unwrap();
+    assert!(seconds("inTurn") > seconds("atOnce"), "{together:#}");
+}
+
+#[test]
 fn a_drain_that_would_be_refused_has_no_forecast() {
     let rig = Rig::new();
     let mut pod = Value::from(rig.pod("cache", "worker-1"));
@@ -279,8 +311,9 @@ fn a_drain_that_would_end_before_its_notice_is_foretold_to_be_refused() {
 fn a_cluster_in_a_file_is_forecast_without_a_server() {
     let rig = with_cpus("huge", 5000);
     rig.apply(rig.pod("web", "worker-1"));
+    rig.service("web");
     let of_server = rig.run(&["forecast", "worker-1"]);
-    let items = [rig.objects("nodes"), rig.objects("pods")].concat();
+    let items = ["nodes", "pods", "services"].map(|kind| rig.objects(kind)).concat();
     let items: Vec<Value> = items.into_iter().map(with_version).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     rig.api.pause();
@@ -309,8 +342,11 @@ fn a_cluster_in_a_file_is_forecast_without_a_server() {
 
 /// Lists of an API server have it once, for all items.
 fn with_version(mut object: Value) -> Value {
-    let kind = if object["spec"]["nodeName"].is_string() {
+    let spec = &object["spec"];
+    let kind = if spec["nodeName"].is_string() {
         "Pod"
+    } else if spec["selector"].is_object() {
+        "Service"
     } else {
         "Node"
     };

@@ -213,6 +213,7 @@ policies:
     let policies = ["--config", config.to_str().unwrap()];
     let nowhere = json!({"pool": "none"});
     rig.apply(rig.pod("choosy", "worker-1").with("/spec/nodeSelector", nowhere));
+    rig.service("web");
     let unknown = json(&rig, &[&["forecast", "worker-1"], &policies[..]].concat());
     // The budget stops one drain, and a hook that does not end another.
     let recordings = recordings(&rig, &[]);

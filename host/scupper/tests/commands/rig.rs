@@ -9,7 +9,7 @@ pub(crate) use crate::limit::LIMIT;
 use crate::program::program;
 use rustix::process::{Pid, Signal, kill_process};
 use scupper_simulator::api::{ApiServer, Options, objects};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A cluster of three nodes, each unchanged.
 pub(crate) struct Rig {
@@ -87,6 +87,16 @@ impl Rig {
             assert!(begun.elapsed() < LIMIT, "the budget {name} is not counted");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// A Service of the pods of this app.
+    pub(crate) fn service(&self, app: &str) {
+        self.apply(json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"namespace": "shop", "name": app},
+            "spec": {"selector": {"app": app}},
+        }));
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {

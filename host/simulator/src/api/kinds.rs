@@ -161,6 +161,7 @@ pub(crate) fn all(how: Lifecycle, group: &str, extra: &[Kind]) -> Vec<Kind> {
             .selectable("status.podIP")
             .selectable("status.nominatedNodeName"),
         Kind::of("", "v1", "configmaps", "ConfigMap").namespaced(),
+        Kind::of("", "v1", "services", "Service").namespaced(),
         Kind::of("", "v1", "persistentvolumes", "PersistentVolume").with_status(false),
         Kind::of("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
             .namespaced()
