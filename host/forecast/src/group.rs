@@ -71,7 +71,7 @@ impl<'a> Group<'a> {
         let waiting = self.runs.iter_mut().filter(|run| !run.is_started());
         waiting
             .take(self.at_once.saturating_sub(running))
-            .for_each(NodeRun::start);
+            .for_each(|run| run.start(&mut self.draws));
     }
 
     /// Does what is due now; `false`: nothing was.

@@ -25,7 +25,7 @@ use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
 
-use scupper_engine::{Budget, Node, Plan, Pod, PodRef, Request, Time, Uid};
+use scupper_engine::{Budget, Checkpoint, Node, Plan, Pod, PodRef, Request, Time, Uid};
 use scupper_recording::{DrainHistory, Recording};
 
 pub use basis::{Basis, NotPlayed};
@@ -46,7 +46,7 @@ pub const NO_END: &str = "no end";
 /// The drain that was planned, as the cluster is now.
 #[derive(Clone, Debug)]
 pub struct Situation {
-    /// When it begins.
+    /// When it begins, or goes on.
     pub at: Time,
     /// What was asked for.
     pub request: Request,
@@ -58,6 +58,8 @@ pub struct Situation {
     pub budgets: Vec<Budget>,
     /// The agreed plan.
     pub plan: Plan,
+    /// How far it is, if it has begun.
+    pub checkpoint: Option<Checkpoint>,
     /// The Services whose endpoints leave with its pods, as far as anybody wants to know.
     pub services: Vec<Service>,
 }
@@ -82,8 +84,22 @@ impl Situation {
                 .collect(),
             budgets,
             plan: plan.clone(),
+            checkpoint: None,
             services: Vec::new(),
         }
+    }
+
+    /// A drain that has come so far. The pods that have left since it was planned are not in its plan any more.
+    #[must_use]
+    pub fn from(mut self, checkpoint: Checkpoint) -> Self {
+        let pods: BTreeSet<_> = self.pods.iter().map(|pod| &pod.id.uid).collect();
+        self.plan.decisions.retain(|decision| pods.contains(&decision.pod));
+        for wave in &mut self.plan.waves {
+            wave.pods.retain(|pod| pods.contains(pod));
+        }
+        self.plan.waves.retain(|wave| !wave.pods.is_empty());
+        self.checkpoint = Some(checkpoint);
+        self
     }
 
     /// The budgets that count a pod that is to leave.

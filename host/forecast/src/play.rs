@@ -102,7 +102,8 @@ impl<'a> Play<'a> {
     pub(crate) fn recording(&self, seed: u64) -> Option<Recording> {
         let mut group = Group::begin(self, seed, 1, true);
         group.go();
-        let run = group.runs.into_iter().next()?;
+        let mut run = group.runs.into_iter().next()?;
+        let checkpoint = run.take_checkpoint();
         let (situation, request) = (run.play.situation, run.play.request.clone());
         let (end, turns) = run.into_turns();
         let end = end.map(|(at, outcome)| End {
@@ -117,7 +118,7 @@ impl<'a> Play<'a> {
                 at: situation.at,
                 wall: situation.at,
                 request,
-                checkpoint: None,
+                checkpoint,
                 policies: Vec::new(),
             },
             turns: turns?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
 use scupper_engine::{
-    Answer, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod, StepOutcome, Task,
+    Answer, Checkpoint, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod, StepOutcome, Task,
     Time, Uid,
 };
 use scupper_recording::{Input, Turn, waits_for_end};
@@ -17,6 +17,8 @@ use crate::services::Absence;
 
 /// A pod that is terminating for so long past its grace period does not end by itself.
 const OVERDUE: Duration = Duration::from_secs(30);
+/// So often a time is drawn for a hook that has taken longer than that already.
+const DRAWS: usize = 10;
 
 /// The drain of a node, before, while and after it runs.
 pub(crate) struct NodeRun<'a> {
@@ -24,6 +26,8 @@ pub(crate) struct NodeRun<'a> {
     pub(crate) model: ClusterModel,
     /// Not before it has begun.
     drain: Option<Drain>,
+    /// Where it has begun from.
+    checkpoint: Option<Checkpoint>,
     /// When nothing was due and nothing changed any more.
     changed: Time,
     /// When it is looked at once more, in a cluster that stays as it is.
@@ -68,6 +72,7 @@ impl<'a> NodeRun<'a> {
             play,
             model,
             drain: None,
+            checkpoint: None,
             changed: situation.at,
             again: None,
             until: situation.at,
@@ -79,9 +84,20 @@ impl<'a> NodeRun<'a> {
         }
     }
 
-    pub(crate) fn start(&mut self) {
-        let now = self.model.now;
-        self.drain = Some(Drain::new(now, self.play.request_at(now)));
+    pub(crate) fn start(&mut self, draws: &mut Draws<'_>) {
+        let (now, play) = (self.model.now, self.play);
+        let request = play.request_at(now);
+        self.checkpoint.clone_from(&play.situation.checkpoint);
+        let hooks = self.checkpoint.iter_mut().flat_map(|checkpoint| &mut checkpoint.hooks);
+        for hook in hooks {
+            let place = play.hooks.get(&(hook.policy.clone(), hook.phase));
+            let ends = place.map_or(now, |place| ends_of_begun(hook.started, now, || draws.draw(*place)));
+            hook.state = state_of(ends);
+        }
+        self.drain = Some(match self.checkpoint.clone() {
+            Some(checkpoint) => Drain::resume(now, request, checkpoint),
+            None => Drain::new(now, request),
+        });
         self.changed = now;
         self.again = self.play.again.map(|after| now + after);
         self.until = now + self.play.longest;
@@ -196,9 +212,8 @@ impl<'a> NodeRun<'a> {
         if left.is_zero() {
             return StepOutcome::Done;
         }
-        let ends = (self.model.now + left).as_millis();
         StepOutcome::Pending {
-            state: ends.to_le_bytes().to_vec(),
+            state: state_of(self.model.now + left),
             again_after: left,
             progress: String::new(),
             waiting_for: Vec::new(),
@@ -277,6 +292,11 @@ impl<'a> NodeRun<'a> {
         }
     }
 
+    /// Where it has begun from.
+    pub(crate) fn take_checkpoint(&mut self) -> Option<Checkpoint> {
+        self.checkpoint.take()
+    }
+
     /// How it ended, and its turns, if they were kept.
     pub(crate) fn into_turns(mut self) -> (Option<(Time, Outcome)>, Option<Vec<Turn>>) {
         self.end_turn();
@@ -299,6 +319,18 @@ impl<'a> NodeRun<'a> {
             .cloned()
             .collect()
     }
+}
+
+/// The state of a hook that ends then.
+fn state_of(ends: Time) -> Vec<u8> {
+    ends.as_millis().to_le_bytes().to_vec()
+}
+
+/// When a hook ends that has begun already. What takes longer than all that was drawn may take as long again.
+fn ends_of_begun(started: Time, now: Time, mut draw: impl FnMut() -> Option<Duration>) -> Time {
+    let drawn = std::iter::repeat_with(|| started + draw().unwrap_or_default()).take(DRAWS);
+    let ends = drawn.into_iter().find(|ends| *ends > now);
+    ends.unwrap_or(now + now.since(started))
 }
 
 /// A pod that is terminating when the drain begins has been since its grace period began.

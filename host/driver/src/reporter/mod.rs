@@ -258,6 +258,17 @@ impl Reporter {
         }
     }
 
+    /// It was played again, from where it is. Told to whoever reads on only if what was known before would mislead.
+    pub(crate) fn on_other_end_times(&mut self, now: Time, played: EndTimes) {
+        let before = self.publisher.estimate(now);
+        if let Some(estimate) = self.publisher.set_end_times(now, played)
+            && before.is_none_or(|before| !before.covers(&estimate))
+        {
+            self.sink.estimate(now, &estimate);
+            self.blocked.estimated(now, &estimate);
+        }
+    }
+
     /// Messages of policies about the node.
     pub(crate) fn on_policy_messages(&mut self, now: Time, words: &[PolicyMessage]) {
         for words in words {

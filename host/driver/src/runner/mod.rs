@@ -44,11 +44,12 @@ use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use crate::runner::recorded::RecordedDrain;
 use crate::runner::shadows::ShadowPlans;
+use crate::runner::estimate::Estimates;
 use crate::runner::wakeups::{WakeupReason, answered, next_of};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
-use scupper_forecast::{EndTimes, NOTICE};
+use scupper_forecast::NOTICE;
 use scupper_policy::{DrainFacts, DrainInfo, KnownPeers};
 use scupper_policy_reload::Session;
 use scupper_recording::RecordingTarget;
@@ -105,8 +106,8 @@ pub(crate) struct EngineRunner {
     findings: Option<BoxStream<'static, Vec<Finding>>>,
     /// What is known of them until then.
     likely: Vec<Finding>,
-    /// When it will probably end, once it is known.
-    estimate: Option<BoxStream<'static, Option<EndTimes>>>,
+    /// When it will probably end.
+    estimates: Estimates,
     /// What shadow policies would make of it.
     shadows: ShadowPlans,
     /// What the pre-flight check has read of volumes.
@@ -158,7 +159,7 @@ impl EngineRunner {
             is_pre_flight,
             findings: None,
             likely: Vec::new(),
-            estimate: None,
+            estimates: Estimates::default(),
             shadows: ShadowPlans::default(),
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
@@ -208,6 +209,7 @@ impl EngineRunner {
             self.drain_engine_output(&node, &mut ended);
             self.drain.end_turn();
             self.lease.update(&self.drain);
+            self.estimate_again(self.deps.clock.now());
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
@@ -225,7 +227,7 @@ impl EngineRunner {
                 }
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
                 WakeupReason::Found(findings) => self.report_found(&findings),
-                WakeupReason::Estimated(played) => self.end_estimate(played),
+                WakeupReason::Estimated(plays) => self.estimated(plays),
                 WakeupReason::ShadowPlanned(plan) => self.shadow_planned(plan),
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
@@ -283,7 +285,7 @@ impl EngineRunner {
                 quiet = false;
                 if let Notice::Finished { outcome, .. } = &notice {
                     *ended = Some(outcome.clone());
-                    self.estimate = None;
+                    self.estimates.end();
                     self.end_shadows();
                     let likely = std::mem::take(&mut self.likely);
                     if self.findings.is_some() {
@@ -291,12 +293,12 @@ impl EngineRunner {
                     }
                 }
                 self.reporter.on_notice(now, self.drain.request(), &notice);
-                if let Notice::Planned(plan) = &notice
-                    && std::mem::take(&mut self.is_pre_flight)
-                {
-                    self.report_findings(now, plan);
-                    self.begin_estimate(now, plan);
-                    self.begin_shadows(now);
+                if let Notice::Planned(plan) = &notice {
+                    self.estimate_by(now, plan);
+                    if std::mem::take(&mut self.is_pre_flight) {
+                        self.report_findings(now, plan);
+                        self.begin_shadows(now);
+                    }
                 }
             }
             if quiet {
@@ -320,7 +322,7 @@ impl EngineRunner {
             biased;
             changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
             Some(findings) = next_of(&mut self.findings) => WakeupReason::Found(findings),
-            Some(played) = next_of(&mut self.estimate) => WakeupReason::Estimated(played),
+            plays = self.estimates.next() => WakeupReason::Estimated(plays),
             plan = self.shadows.next() => WakeupReason::ShadowPlanned(plan),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             Some(event) = watch.next() => WakeupReason::Event(event),

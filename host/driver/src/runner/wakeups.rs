@@ -4,10 +4,10 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Answer, CommandId, Event};
-
-use scupper_forecast::EndTimes;
 use scupper_policy::KnownPeers;
 use scupper_recording::ShadowPlan;
+
+use super::estimate::Plays;
 
 /// The next item, if there is a stream.
 pub(super) async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
@@ -37,7 +37,7 @@ pub(super) enum WakeupReason {
     /// The first plan has been examined.
     Found(Vec<Finding>),
     /// When the drain will probably end is known, or not known.
-    Estimated(Option<EndTimes>),
+    Estimated(Option<Plays>),
     /// A shadow policy has planned; `None`: no further one will.
     ShadowPlanned(Option<ShadowPlan>),
     OrdersChanged,

@@ -111,6 +111,7 @@ pub(crate) fn situation(budgets: Vec<Budget>) -> Situation {
         },
         pods,
         budgets,
+        checkpoint: None,
         services: Vec::new(),
     }
 }

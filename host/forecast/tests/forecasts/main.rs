@@ -1,6 +1,7 @@
 //! Forecasts of drains whose times are known.
 #![expect(clippy::indexing_slicing, reason = "helpers of a test")]
 
+mod begun;
 mod certain;
 mod cluster;
 mod saving;

@@ -31,6 +31,12 @@ impl Estimate {
         }
     }
 
+    /// What is likely by another one is within the range of this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        let ([early, _, late], [_, likely, _]) = (self.0, other.0);
+        early <= likely && likely <= late
+    }
+
     /// `in about 12m00s`, where there is little room.
     pub(crate) fn short_text(&self, now: Time) -> Option<String> {
         let [_, likely, _] = self.0;

@@ -22,6 +22,15 @@ fn group(what: &str) -> PodGroup {
 }
 
 #[test]
+fn an_estimate_covers_another_one_whose_likely_end_is_in_its_range() {
+    let known = Estimate([30, 90, 300].map(at));
+    for (likely, is_covered) in [(29, false), (30, true), (300, true), (301, false)] {
+        let other = Estimate([at(0), at(likely), at(900)]);
+        assert_eq!(known.covers(&other), is_covered, "{likely}");
+    }
+}
+
+#[test]
 fn an_estimate_says_nothing_that_time_has_disproved() {
     let at = |seconds: u64| Time::from_millis(seconds * 1_000);
     let text = |now| Estimate([30, 90, 300].map(at)).text(at(now)).unwrap_or_default();

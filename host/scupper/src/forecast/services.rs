@@ -31,12 +31,29 @@ pub(super) fn add(situation: &mut Situation, services: &Services) {
     situation.services = served.into_values().collect();
 }
 
-/// A line for each of those that lose most.
+/// A line for each of those that lose more than half of their endpoints, the worst first, and one for the others.
 pub(super) fn lines(losses: &[ServiceLoss]) -> Vec<String> {
-    let more = losses.len().saturating_sub(NAMED);
-    let named = losses.iter().take(NAMED).map(line);
-    let more = (more > 0).then(|| format!("and {more} more that lose endpoints; -o json has them"));
-    named.chain(more).collect()
+    let mut losses: Vec<&ServiceLoss> = losses.iter().collect();
+    losses.sort_by(|one, other| share(one).total_cmp(&share(other)));
+    let worst = losses.partition_point(|loss| share(loss) < 0.5);
+    let (worst, others) = losses.split_at(worst.min(NAMED));
+    let more = match others {
+        [] => None,
+        [only] => Some(line(only)),
+        [first, ..] if worst.is_empty() => Some(format!(
+            "{} lose endpoints, most of all {}",
+            count(others.len(), "Service"),
+            line(first)
+        )),
+        others => Some(format!("{} more that lose endpoints; -o json names them", others.len())),
+    };
+    worst.iter().map(|loss| line(loss)).chain(more).collect()
+}
+
+/// What is left of all endpoints at the fewest.
+fn share(loss: &ServiceLoss) -> f64 {
+    let [_, fewest] = loss.fewest;
+    fewest as f64 / loss.ready.max(1) as f64
 }
 
 /// `shop/db: 0 of 2 endpoints ready at the fewest, none for 12s (p90 40s), fewer than 2 for 31s (p90 1m10s)`

@@ -1,5 +1,6 @@
 //! A forecast in lines.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -50,15 +51,8 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
         let pods = few(&forecast.still_there);
         lines.push(line("stays", &format!("{pods}: still there in every play")));
     }
-    lines.extend(foreseen.shared.iter().map(|(budget, nodes)| {
-        let nodes = few(nodes);
-        line(
-            "shared",
-            &format!(
-                "budget {budget} also counts pods of {nodes}: drained together, they wait for each other"
-            ),
-        )
-    }));
+    let shared = shared(&foreseen.shared);
+    lines.extend(shared.iter().map(|text| line("shared", text)));
     match &foreseen.services_unread {
         Some(why) => lines.push(line("service", &format!("not looked at: {}", one_line(why, 4 * TEXT)))),
         None => {
@@ -119,6 +113,26 @@ fn share(forecast: &Forecast) -> String {
 
 pub(super) fn line(name: &str, text: &str) -> String {
     format!("  {name:<8} {text}")
+}
+
+/// A line for the budgets that the same nodes have in common.
+fn shared(budgets: &[(String, Vec<String>)]) -> Vec<String> {
+    let mut by_nodes: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+    for (budget, nodes) in budgets {
+        by_nodes.entry(nodes).or_default().push(budget);
+    }
+    let line = |(nodes, budgets): (&[String], Vec<&str>)| {
+        let (budget, count) = match budgets[..] {
+            [_] => ("budget", "counts"),
+            _ => ("budgets", "count"),
+        };
+        format!(
+            "{budget} {} also {count} pods of {}: drained together, they wait for each other",
+            few(budgets),
+            few(nodes)
+        )
+    };
+    by_nodes.into_iter().map(line).collect()
 }
 
 /// `p50 1m30s, p90 2m10s`, `p50 1m30s; 30 of 200 plays end with DeadlineExceeded`

@@ -3,6 +3,7 @@
 use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
+use crate::kubelet_node::until;
 use crate::rig::Rig;
 
 #[test]
@@ -305,6 +306,47 @@ fn a_drain_that_would_end_before_its_notice_is_foretold_to_be_refused() {
     // Nobody is to be told.
     let empty = rig.run(&[&["forecast", "worker-2"], &late[1..]].concat());
     assert_eq!(empty.code, Some(0), "{empty:#?}");
+}
+
+/// It ends when the first process has said that it would, and not an hour after the second one has begun.
+#[test]
+fn a_drain_that_another_process_continues_is_estimated_from_where_it_is() {
+    let rig = Rig::new();
+    let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
+    let drain = [
+        "drain", "worker-1", "--local", "--record", &directory, "-o", "json",
+    ];
+    rig.apply(rig.pod("web", "worker-1"));
+    let taught = rig.run(&drain);
+    assert_eq!(taught.code, Some(0), "{taught:#?}");
+    rig.run(&["uncordon", "worker-1", "--local"]);
+    rig.apply(rig.pod("web", "worker-1"));
+    let slow = [&drain[..], &["--notify-before", "1h", "--timeout", "5h"]].concat();
+    let mut first = rig.start(&slow);
+    first.prints(r#""kind":"hookWaiting""#);
+    first.prints(r#""kind":"estimate""#);
+    let known = likely(&first.stdout());
+    let left = || known.duration_since(jiff::Timestamp::now());
+    let hour = jiff::SignedDuration::from_hours(1);
+    until("some of its time is over", || left() < hour - OVER);
+    first.kill();
+    let mut second = rig.start(&[&slow[..], &["--take-over"]].concat());
+    second.prints(r#""kind":"estimate""#);
+    let again = likely(&second.stdout());
+    second.kill();
+    // Pods end a moment sooner or later in the two.
+    let apart = known.duration_since(again).abs();
+    assert!(apart < OVER / 2, "{known} {again}");
+}
+
+/// So much of a drain is over when another process continues it.
+const OVER: jiff::SignedDuration = jiff::SignedDuration::from_secs(6);
+
+/// The likely end in the line of a drain that tells it.
+fn likely(lines: &str) -> jiff::Timestamp {
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let estimate = lines.into_iter().find(|line| line["kind"] == "estimate").unwrap();
+    estimate["estimate"]["likely"].as_str().unwrap().parse().unwrap()
 }
 
 #[test]
