@@ -23,6 +23,7 @@ fn group(what: &str) -> PodGroup {
 
 #[test]
 fn an_estimate_covers_another_one_whose_likely_end_is_in_its_range() {
+    let at = |seconds: u64| Time::from_millis(seconds * 1_000);
     let known = Estimate([30, 90, 300].map(at));
     for (likely, is_covered) in [(29, false), (30, true), (300, true), (301, false)] {
         let other = Estimate([at(0), at(likely), at(900)]);

@@ -77,7 +77,7 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     for line in [
         "A simulated cluster. On worker-1: a shop whose budget lets one pod go at a time, and which has a pod on worker-2 as well;",
         "a ledger with one replica and a budget that needs it; a collector that takes nine seconds to end; a report that a",
-        "finalizer holds; a training job that needs eight GPUs; and a web site with two pods and no budget.",
+        "finalizer holds; a training job that needs eight GPUs; and a web site, a Service with two pods and no budget.",
         "\nBefore anything is known, a forecast names what stands in the way, and what it has to assume:\n",
     ] {
         say(line);
@@ -172,6 +172,7 @@ fn build(store: &Store) -> Result<(), StoreError> {
     all.chain([report.build(), training.build()])
         .chain(sets)
         .chain(budgets)
+        .chain([objects::service("web", "site", ("app", "site"))])
         .try_for_each(|object| store.apply(object).map(drop))
 }
 

@@ -61,13 +61,11 @@ fn line(loss: &ServiceLoss) -> String {
     let name = one_line(&format!("{}/{}", loss.namespace, loss.name), TEXT);
     let [_, fewest] = loss.fewest;
     let endpoints = count(loss.ready, "endpoint");
-    let none = (fewest == 0 && loss.ready > 1).then(|| format!(", none {}", spans(loss.none)));
-    let none = none.unwrap_or_default();
-    let missing = match loss.ready {
-        1 => format!("none {}", spans(loss.missing)),
-        ready => format!("fewer than {ready} {}", spans(loss.missing)),
-    };
-    format!("{name}: {fewest} of {endpoints} ready at the fewest{none}, {missing}")
+    let none = (fewest == 0).then(|| format!(", none {}", spans(loss.none)));
+    let missing = (fewest > 0 || loss.none != loss.missing)
+        .then(|| format!(", fewer than {} {}", loss.ready, spans(loss.missing)));
+    let [none, missing] = [none, missing].map(Option::unwrap_or_default);
+    format!("{name}: {fewest} of {endpoints} ready at the fewest{none}{missing}")
 }
 
 /// `for 31s (p90 1m10s)`

@@ -187,17 +187,14 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
     let hook = |(policy, phase): &(String, HookPhase)| format!("{phase} hook of policy {policy}");
     let workload = |(workload, pods): &(Workload, usize)| format!("{workload} ({})", count(*pods, "pod"));
     let [low, high] = [READY_WITHIN.start(), READY_WITHIN.end()].map(|span: &Duration| HumanDuration(*span));
+    let unbudgeted = basis.unknown_replacements.iter().map(ToString::to_string);
     let texts = [
         (
             few(basis.unknown_workloads.iter().map(workload)),
             "pods end after 1s, or up to their grace period".to_owned(),
         ),
         (
-            few(basis.unknown_budgets.iter().map(budget)),
-            format!("replacements are ready after {low} to {high}"),
-        ),
-        (
-            few(&basis.unknown_replacements),
+            few(basis.unknown_budgets.iter().map(budget).chain(unbudgeted)),
             format!("replacements are ready after {low} to {high}"),
         ),
         (

@@ -69,8 +69,11 @@ impl All {
 /// `p50 1m10s, p90 2m00s`
 fn text_of(ends: &Ends) -> String {
     let quantiles = quantiles(|tenths| ends.quantile(tenths));
-    let not = ends.plays - ends.drained.len();
-    let not = (not > 0).then(|| format!("{not} of {} plays do not drain all of them", ends.plays));
+    let not = match ends.plays - ends.drained.len() {
+        0 => None,
+        all if all == ends.plays => Some("no play drains all of them".to_owned()),
+        some => Some(format!("{some} of {} plays do not drain all of them", ends.plays)),
+    };
     quantiles.into_iter().chain(not).collect::<Vec<_>>().join("; ")
 }
 

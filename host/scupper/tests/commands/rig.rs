@@ -9,7 +9,7 @@ pub(crate) use crate::limit::LIMIT;
 use crate::program::program;
 use rustix::process::{Pid, Signal, kill_process};
 use scupper_simulator::api::{ApiServer, Options, objects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A cluster of three nodes, each unchanged.
 pub(crate) struct Rig {
@@ -91,12 +91,7 @@ impl Rig {
 
     /// A Service of the pods of this app.
     pub(crate) fn service(&self, app: &str) {
-        self.apply(json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"namespace": "shop", "name": app},
-            "spec": {"selector": {"app": app}},
-        }));
+        self.apply(objects::service("shop", app, ("app", app)));
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {

@@ -94,6 +94,12 @@ pub fn budget(namespace: &str, name: &str, selector: &[(&str, &str)], minimum: i
         "spec": {"minAvailable": minimum.into(), "selector": {"matchLabels": labels}}})
 }
 
+/// A Service of the pods with this label.
+pub fn service(namespace: &str, name: &str, (key, value): (&str, &str)) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": name},
+        "spec": {"selector": {key: value}}})
+}
+
 /// A ReplicaSet with this number of pods. With [`super::Options::owners`] it creates missing ones.
 pub fn replica_set(namespace: &str, name: &str, replicas: u32) -> Object {
     owner("ReplicaSet", namespace, name).with("/spec/replicas", replicas)
