@@ -158,7 +158,7 @@ impl<'a> Group<'a> {
         let side_by_side = self.at_once.clamp(1, self.runs.len().max(1));
         let besides = overheads.sum::<Duration>() / u32::try_from(side_by_side).unwrap_or(u32::MAX);
         let undrained = self.runs.iter().find(|run| !run.is_drained());
-        let last = undrained.or(self.runs.last());
+        let last = undrained.or_else(|| self.runs.last());
         let now = self.runs.iter().map(|run| run.model.now).max();
         Played {
             is_drained: undrained.is_none(),

@@ -93,7 +93,9 @@ impl Situation {
     #[must_use]
     pub fn from(mut self, checkpoint: Checkpoint) -> Self {
         let pods: BTreeSet<_> = self.pods.iter().map(|pod| &pod.id.uid).collect();
-        self.plan.decisions.retain(|decision| pods.contains(&decision.pod));
+        self.plan
+            .decisions
+            .retain(|decision| pods.contains(&decision.pod));
         for wave in &mut self.plan.waves {
             wave.pods.retain(|pod| pods.contains(pod));
         }

@@ -133,12 +133,18 @@ impl<'a> Play<'a> {
 impl<'a> NodePlay<'a> {
     fn of(situation: &'a Situation, learned: &Learned, places: &mut Places<'a>) -> Self {
         let budgets: Vec<_> = situation.budgets_of_leaving().collect();
-        let serving: BTreeSet<_> = situation.services.iter().flat_map(|service| &service.pods).collect();
+        let serving: BTreeSet<_> = situation
+            .services
+            .iter()
+            .flat_map(|service| &service.pods)
+            .collect();
         let pods = situation.pods.iter().map(|pod| {
             let ends = places.ending(learned, pod);
             let replaced = match budgets.iter().find(|budget| budget.selects(pod)) {
                 Some(budget) => Some(places.replacement(learned, budget)),
-                None => serving.contains(&pod.id.uid).then(|| places.unknown_replacement(pod)),
+                None => serving
+                    .contains(&pod.id.uid)
+                    .then(|| places.unknown_replacement(pod)),
             };
             (ends, replaced)
         });
@@ -188,7 +194,12 @@ impl<'a> Places<'a> {
     fn replacement(&mut self, learned: &Learned, budget: &'a Budget) -> usize {
         let times = &mut self.times;
         let place = self.replaced_by.entry((&budget.namespace, &budget.name));
-        *place.or_insert_with(|| add(times, learned.replacement(budget).unwrap_or_else(unknown_replacement)))
+        *place.or_insert_with(|| {
+            add(
+                times,
+                learned.replacement(budget).unwrap_or_else(unknown_replacement),
+            )
+        })
     }
 
     /// Of a pod without a budget.
@@ -207,7 +218,10 @@ impl<'a> Places<'a> {
         });
         let placed = known.chain(notice).map(|(known, hook)| {
             let times = &mut self.times;
-            let place = *self.hooks.entry(hook.clone()).or_insert_with(|| add(times, known));
+            let place = *self
+                .hooks
+                .entry(hook.clone())
+                .or_insert_with(|| add(times, known));
             (hook, place)
         });
         placed.collect()

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
 use scupper_engine::{
-    Answer, Checkpoint, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod, StepOutcome, Task,
-    Time, Uid,
+    Answer, Checkpoint, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod,
+    StepOutcome, Task, Time, Uid,
 };
 use scupper_recording::{Input, Turn, waits_for_end};
 
@@ -88,10 +88,15 @@ impl<'a> NodeRun<'a> {
         let (now, play) = (self.model.now, self.play);
         let request = play.request_at(now);
         self.checkpoint.clone_from(&play.situation.checkpoint);
-        let hooks = self.checkpoint.iter_mut().flat_map(|checkpoint| &mut checkpoint.hooks);
+        let hooks = self
+            .checkpoint
+            .iter_mut()
+            .flat_map(|checkpoint| &mut checkpoint.hooks);
         for hook in hooks {
             let place = play.hooks.get(&(hook.policy.clone(), hook.phase));
-            let ends = place.map_or(now, |place| ends_of_begun(hook.started, now, || draws.draw(*place)));
+            let ends = place.map_or(now, |place| {
+                ends_of_begun(hook.started, now, || draws.draw(*place))
+            });
             hook.state = state_of(ends);
         }
         self.drain = Some(match self.checkpoint.clone() {
@@ -132,9 +137,7 @@ impl<'a> NodeRun<'a> {
             }
             self.turn.commands.clone_from(&commands);
             self.end_turn();
-            commands
-                .iter()
-                .for_each(|command| self.carry_out(command, draws));
+            commands.iter().for_each(|command| self.carry_out(command, draws));
             return true;
         }
         let events = self.take_events();
@@ -330,7 +333,7 @@ fn state_of(ends: Time) -> Vec<u8> {
 fn ends_of_begun(started: Time, now: Time, mut draw: impl FnMut() -> Option<Duration>) -> Time {
     let drawn = std::iter::repeat_with(|| started + draw().unwrap_or_default()).take(DRAWS);
     let ends = drawn.into_iter().find(|ends| *ends > now);
-    ends.unwrap_or(now + now.since(started))
+    ends.unwrap_or_else(|| now + now.since(started))
 }
 
 /// A pod that is terminating when the drain begins has been since its grace period began.

@@ -101,7 +101,11 @@ pub(crate) fn losses<'a>(
         }
     });
     let mut losses: Vec<_> = losses.filter(|loss| loss.fewest[1] < loss.ready).collect();
-    losses.sort_by(|one, other| one.fewest[1].cmp(&other.fewest[1]).then_with(|| name(one).cmp(&name(other))));
+    losses.sort_by(|one, other| {
+        one.fewest[1]
+            .cmp(&other.fewest[1])
+            .then_with(|| name(one).cmp(&name(other)))
+    });
     losses
 }
 
@@ -121,7 +125,9 @@ fn merged<'a>(situations: impl IntoIterator<Item = &'a Situation>) -> Vec<Servic
 }
 
 fn loss(service: &Service, absences: &[Absence]) -> Loss {
-    let absent = absences.iter().filter(|absence| service.pods.contains(&absence.pod));
+    let absent = absences
+        .iter()
+        .filter(|absence| service.pods.contains(&absence.pod));
     let mut changes: Vec<(Time, bool)> = Vec::new();
     for absence in absent {
         changes.push((absence.from, true));
@@ -132,7 +138,11 @@ fn loss(service: &Service, absences: &[Absence]) -> Loss {
     let (mut loss, mut missing) = (Loss::default(), 0_usize);
     let mut after = changes.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
     for (at, leaves) in &changes {
-        missing = if *leaves { missing + 1 } else { missing.saturating_sub(1) };
+        missing = if *leaves {
+            missing + 1
+        } else {
+            missing.saturating_sub(1)
+        };
         loss.most = loss.most.max(missing);
         let until = after.next().flatten();
         if missing > 0 {
@@ -148,5 +158,10 @@ fn loss(service: &Service, absences: &[Absence]) -> Loss {
 /// What half of all plays do not exceed, and nine of ten.
 fn middle_and_late<T: Ord + Copy + Default>(losses: &mut [Loss], of: impl Fn(&Loss) -> T) -> [T; 2] {
     losses.sort_by_key(&of);
-    [5, 9].map(|tenths| losses.get(crate::place(losses.len(), tenths)).map(&of).unwrap_or_default())
+    [5, 9].map(|tenths| {
+        losses
+            .get(crate::place(losses.len(), tenths))
+            .map(&of)
+            .unwrap_or_default()
+    })
 }

@@ -1,6 +1,7 @@
 //! Reports one drain: lines, log, node conditions, Events, metrics, trace and status. Separate
 //! tasks write to the API server, so that it never delays the drain; only the end waits for them.
 
+mod estimates;
 mod holds;
 pub(crate) mod policy_messages;
 mod shadows;
@@ -29,7 +30,6 @@ use scupper_cluster::{Cluster, KubernetesEvent, Series, Severity};
 use scupper_common::clock::Clock;
 use scupper_common::event_throttle::{EventThrottle, Repeated};
 use scupper_common::health::Health;
-use scupper_forecast::EndTimes;
 use scupper_metrics::{DrainMeter, Metrics};
 use scupper_report::{
     BlockedCondition, DrainOutput, Format, NodeEvent, PodEvents, PolicyMessage, ProgressBoard,
@@ -245,28 +245,6 @@ impl Reporter {
             meter.findings(findings);
         }
         self.tell(now, request, finding_events(request, findings));
-    }
-
-    /// When the drain will probably end is known.
-    pub(crate) fn on_end_times(&mut self, now: Time, request: &Request, played: EndTimes) {
-        if let Some(estimate) = self.publisher.set_end_times(now, played) {
-            self.sink.estimate(now, &estimate);
-            self.blocked.estimated(now, &estimate);
-            if let Some(event) = estimate.event(now, request) {
-                self.tell(now, request, [event]);
-            }
-        }
-    }
-
-    /// It was played again, from where it is. Told to whoever reads on only if what was known before would mislead.
-    pub(crate) fn on_other_end_times(&mut self, now: Time, played: EndTimes) {
-        let before = self.publisher.estimate(now);
-        if let Some(estimate) = self.publisher.set_end_times(now, played)
-            && before.is_none_or(|before| !before.covers(&estimate))
-        {
-            self.sink.estimate(now, &estimate);
-            self.blocked.estimated(now, &estimate);
-        }
     }
 
     /// Messages of policies about the node.

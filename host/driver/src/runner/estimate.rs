@@ -74,7 +74,8 @@ impl EngineRunner {
             return;
         }
         self.estimates.again = None;
-        let (Some(directory), Some(situation)) = (self.deps.recordings.directory(), self.situation(now)) else {
+        let (Some(directory), Some(situation)) = (self.deps.recordings.directory(), self.situation(now))
+        else {
             return;
         };
         let (directory, learned) = (directory.clone(), self.estimates.learned.clone());

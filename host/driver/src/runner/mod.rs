@@ -33,6 +33,7 @@ use tracing::Instrument as _;
 
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
+use crate::runner::estimate::Estimates;
 use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
@@ -44,7 +45,6 @@ use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
 use crate::runner::recorded::RecordedDrain;
 use crate::runner::shadows::ShadowPlans;
-use crate::runner::estimate::Estimates;
 use crate::runner::wakeups::{WakeupReason, answered, next_of};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;

@@ -16,7 +16,10 @@ fn other(of: &Situation) -> Situation {
     };
     other.request.node = "worker-2".to_owned();
     other.pods = ["web-4", "web-5", "web-6"].map(pod).into();
-    other.pods.iter_mut().for_each(|pod| pod.node = "worker-2".to_owned());
+    other
+        .pods
+        .iter_mut()
+        .for_each(|pod| pod.node = "worker-2".to_owned());
     other.plan = draft(&other.pods, &other.request.settings, BEGIN);
     other
 }
@@ -36,7 +39,11 @@ fn nodes_without_a_common_budget_are_drained_side_by_side() {
     let one = situation(Vec::new());
     let together = Together::of(&[one.clone(), other(&one)], &learned(), 20);
     assert_eq!(together.at_once.quantile(5), Some(seconds(10)), "{together:#?}");
-    assert_eq!(together.one_by_one.quantile(5), Some(seconds(20)), "{together:#?}");
+    assert_eq!(
+        together.one_by_one.quantile(5),
+        Some(seconds(20)),
+        "{together:#?}"
+    );
 }
 
 #[test]
@@ -47,7 +54,11 @@ fn a_common_budget_makes_nodes_wait_for_each_other() {
     let together = Together::of(&[one.clone(), other(&one)], &learned(), 20);
     // Five times thirty seconds until the replacement is ready, and the last pod's ten: the same in both ways.
     assert_eq!(together.at_once.quantile(5), Some(seconds(160)), "{together:#?}");
-    assert_eq!(together.one_by_one.quantile(5), Some(seconds(160)), "{together:#?}");
+    assert_eq!(
+        together.one_by_one.quantile(5),
+        Some(seconds(160)),
+        "{together:#?}"
+    );
 }
 
 #[test]
@@ -60,7 +71,10 @@ fn each_node_has_its_time_limit_from_its_own_start() {
     // It never opens: the second drain does not begin.
     let closed = situation(vec![budget(0)]);
     let together = Together::of(&[closed.clone(), other(&closed)], &learned(), 5);
-    assert_eq!((together.at_once.drained.len(), together.one_by_one.drained.len()), (0, 0));
+    assert_eq!(
+        (together.at_once.drained.len(), together.one_by_one.drained.len()),
+        (0, 0)
+    );
 }
 
 #[test]

@@ -24,13 +24,13 @@ use crate::output::{Output, complain, fail, failed, inform, print, wrong_options
 use crate::recordings::{self, Total};
 use crate::use_cases::{self, Planned, Progress, Stage};
 use room::{NodeRoom, Rooms};
-use together::All;
 use scupper_cluster::{ClusterRoom, ReadError};
 use scupper_common::clock::Clock;
 use scupper_forecast::{Forecast, Learned, Situation};
 use scupper_recording::ListError;
 use scupper_report::{Format, count};
 use scupper_screen::{LiveDisplay, Screen, bar, cut};
+use together::All;
 
 pub(crate) use args::ForecastArgs;
 #[cfg(test)]
@@ -98,7 +98,9 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
         inform("no node has these labels");
     }
     let mut exit = Exit::Done;
-    let plays = args.plays.map_or_else(|| plays_of(plans.len()), |plays| usize::from(plays.get()));
+    let plays = args
+        .plays
+        .map_or_else(|| plays_of(plans.len()), |plays| usize::from(plays.get()));
     let (nodes, all) = foresee(&plans, room, (&learned, plays), limit, &progress);
     drop(shown);
     for mut foreseen in nodes {
@@ -129,7 +131,10 @@ fn show(screen: &Screen, clock: Clock, progress: &Progress) -> LiveDisplay {
         let Stage { name, done, of } = progress.stage();
         let line = format!("{} {done} of {} {name}", bar(done, of), count(of, "node"));
         let is_shown = of > 0 && now.since(began) >= SHOWN_AFTER;
-        is_shown.then(|| cut(&line, size.columns).into_owned()).into_iter().collect()
+        is_shown
+            .then(|| cut(&line, size.columns).into_owned())
+            .into_iter()
+            .collect()
     })
 }
 

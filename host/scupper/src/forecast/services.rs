@@ -45,7 +45,10 @@ pub(super) fn lines(losses: &[ServiceLoss]) -> Vec<String> {
             count(others.len(), "Service"),
             line(first)
         )),
-        others => Some(format!("{} more that lose endpoints; -o json names them", others.len())),
+        others => Some(format!(
+            "{} more that lose endpoints; -o json names them",
+            others.len()
+        )),
     };
     worst.iter().map(|loss| line(loss)).chain(more).collect()
 }

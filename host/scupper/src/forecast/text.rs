@@ -54,7 +54,10 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
     let shared = shared(&foreseen.shared);
     lines.extend(shared.iter().map(|text| line("shared", text)));
     match &foreseen.services_unread {
-        Some(why) => lines.push(line("service", &format!("not looked at: {}", one_line(why, 4 * TEXT)))),
+        Some(why) => lines.push(line(
+            "service",
+            &format!("not looked at: {}", one_line(why, 4 * TEXT)),
+        )),
         None => {
             let losses = services::lines(&forecast.services);
             lines.extend(losses.iter().map(|loss| line("service", loss)));
@@ -145,7 +148,10 @@ fn end(forecast: &Forecast) -> String {
         }
     });
     quantiles(|tenths| forecast.quantile(tenths))
-        .into_iter().chain(others).collect::<Vec<_>>().join("; ")
+        .into_iter()
+        .chain(others)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// `p50 1m30s, p90 2m10s`

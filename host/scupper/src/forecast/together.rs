@@ -38,7 +38,9 @@ impl All {
         let (nodes, together) = match self {
             Self::Played(nodes, together) => (nodes, together),
             Self::NotPlayed(nodes) => {
-                return format!("all {nodes} nodes: not played together; that is done for up to {MOST_NODES} nodes");
+                return format!(
+                    "all {nodes} nodes: not played together; that is done for up to {MOST_NODES} nodes"
+                );
             }
         };
         let mut lines = vec![format!(
@@ -50,7 +52,11 @@ impl All {
             lines.push(line(name, &text_of(ends)));
         }
         let losses = services::lines(&together.at_once.services);
-        lines.extend(losses.iter().map(|loss| line("service", &format!("at once: {loss}"))));
+        lines.extend(
+            losses
+                .iter()
+                .map(|loss| line("service", &format!("at once: {loss}"))),
+        );
         lines.join("\n")
     }
 

@@ -100,14 +100,22 @@ fn the_drains_of_several_nodes_are_played_together() {
     let both = rig.run(&forecast);
     assert_eq!(both.code, Some(0), "{both:#?}");
     let together: Vec<_> = both.stdout.lines().rev().take(4).collect();
-    assert_eq!(together[3], "worker-1, worker-2: all cordoned first, then drained, 200 plays");
+    assert_eq!(
+        together[3],
+        "worker-1, worker-2: all cordoned first, then drained, 200 plays"
+    );
     assert!(together[2].starts_with("  at once  p50 "), "{both:#?}");
     assert!(together[1].starts_with("  in turn  p50 "), "{both:#?}");
     let none = "  service  at once: shop/web: 0 of 2 endpoints ready at the fewest, none for ";
     assert!(together[0].starts_with(none), "{both:#?}");
     // By itself, either drain leaves one.
     let one = "  service  shop/web: 1 of 2 endpoints ready at the fewest, fewer than 2 for ";
-    let starting = |line: &str| both.stdout.lines().filter(|printed| printed.starts_with(line)).count();
+    let starting = |line: &str| {
+        both.stdout
+            .lines()
+            .filter(|printed| printed.starts_with(line))
+            .count()
+    };
     assert_eq!(starting(one), 2, "{both:#?}");
     let json = rig.run(&[&forecast[..], &["-o", "json"]].concat());
     let objects: Vec<Value> = serde_json::Deserializer::from_str(&json.stdout)
@@ -344,7 +352,9 @@ const OVER: jiff::SignedDuration = jiff::SignedDuration::from_secs(6);
 
 /// The likely end in the line of a drain that tells it.
 fn likely(lines: &str) -> jiff::Timestamp {
-    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let estimate = lines.into_iter().find(|line| line["kind"] == "estimate").unwrap();
     estimate["estimate"]["likely"].as_str().unwrap().parse().unwrap()
 }
@@ -355,7 +365,9 @@ fn a_cluster_in_a_file_is_forecast_without_a_server() {
     rig.apply(rig.pod("web", "worker-1"));
     rig.service("web");
     let of_server = rig.run(&["forecast", "worker-1"]);
-    let items = ["nodes", "pods", "services"].map(|kind| rig.objects(kind)).concat();
+    let items = ["nodes", "pods", "services"]
+        .map(|kind| rig.objects(kind))
+        .concat();
     let items: Vec<Value> = items.into_iter().map(with_version).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     rig.api.pause();
