@@ -69,6 +69,8 @@ pub struct ClusterModel {
     due: Vec<(Time, TimedChange)>,
     /// Pending watch events, in order.
     events: Vec<Event>,
+    /// Budgets of which pods were lost or came back.
+    changed_budgets: Vec<Budget>,
     version: u64,
 }
 
@@ -97,6 +99,7 @@ impl ClusterModel {
             gone: BTreeMap::new(),
             due: Vec::new(),
             events: Vec::new(),
+            changed_budgets: Vec::new(),
             version: 1,
         }
     }
@@ -114,6 +117,11 @@ impl ClusterModel {
     /// The changes since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
+    }
+
+    /// The budgets that pods of this node have changed since the last call, as they were then.
+    pub fn take_changed_budgets(&mut self) -> Vec<Budget> {
+        std::mem::take(&mut self.changed_budgets)
     }
 
     /// The time of the next scheduled event.
@@ -352,6 +360,7 @@ impl ClusterModel {
             budget.current_healthy -= 1;
             budget.disruptions_allowed = (budget.disruptions_allowed - 1).max(0);
             self.events.push(Event::BudgetApplied(budget.clone()));
+            self.changed_budgets.push(budget.clone());
         }
     }
 
@@ -384,6 +393,7 @@ impl ClusterModel {
                 budget.disruptions_allowed += 1;
             }
             self.events.push(Event::BudgetApplied(budget.clone()));
+            self.changed_budgets.push(budget.clone());
         }
     }
 }

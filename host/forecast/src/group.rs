@@ -13,8 +13,8 @@ use crate::services::Absence;
 /// Drains under way.
 pub(crate) struct Group<'a> {
     pub(crate) runs: Vec<NodeRun<'a>>,
-    /// The runs of which each budget counts pods, where it does so of several.
-    shared: Vec<Vec<(usize, Budget)>>,
+    /// The runs of which a budget counts pods, by its namespace and name, where it does so of several.
+    shared: BTreeMap<(String, String), Vec<usize>>,
     draws: Draws<'a>,
     began: Time,
     overhead: Option<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct Played {
     /// The pods of the plans that are still there.
     pub(crate) left: BTreeSet<Uid>,
     /// The endpoints that were missing, and when.
-    pub(crate) absences: Vec<Absence>,
+    pub(crate) absences: BTreeMap<Uid, Absence>,
 }
 
 impl<'a> Group<'a> {
@@ -125,22 +125,13 @@ impl<'a> Group<'a> {
 
     /// The budgets that others have in common with this run are as it has left them.
     fn share(&mut self, changed: usize) {
-        for among in &mut self.shared {
-            let place = among.iter().position(|(run, _)| *run == changed);
-            let Some((_, known)) = place.and_then(|place| among.get_mut(place)) else {
-                continue;
-            };
-            let run = self.runs.get(changed);
-            let now = run.and_then(|run| run.model.budgets.iter().find(|now| same(now, known)));
-            let Some(now) = now.filter(|now| *now != known).cloned() else {
-                continue;
-            };
-            for (run, known) in among {
-                known.clone_from(&now);
-                if *run != changed
-                    && let Some(run) = self.runs.get_mut(*run)
-                {
-                    run.model.set_budget(now.clone());
+        let run = self.runs.get_mut(changed);
+        let budgets = run.map(|run| run.model.take_changed_budgets());
+        for budget in budgets.into_iter().flatten() {
+            let others = self.shared.get(&name_of(&budget)).into_iter().flatten();
+            for other in others.filter(|other| **other != changed) {
+                if let Some(run) = self.runs.get_mut(*other) {
+                    run.model.set_budget(budget.clone());
                 }
             }
         }
@@ -170,19 +161,18 @@ impl<'a> Group<'a> {
     }
 }
 
-fn same(one: &Budget, other: &Budget) -> bool {
-    (&one.namespace, &one.name) == (&other.namespace, &other.name)
+fn name_of(budget: &Budget) -> (String, String) {
+    (budget.namespace.clone(), budget.name.clone())
 }
 
-/// The budgets of several runs.
-fn shared(runs: &[NodeRun<'_>]) -> Vec<Vec<(usize, Budget)>> {
-    let mut by_name: BTreeMap<(&str, &str), Vec<(usize, Budget)>> = BTreeMap::new();
+/// The runs of each budget that has several.
+fn shared(runs: &[NodeRun<'_>]) -> BTreeMap<(String, String), Vec<usize>> {
+    let mut by_name: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
         for budget in &run.model.budgets {
-            let among = by_name.entry((&budget.namespace, &budget.name)).or_default();
-            among.push((place, budget.clone()));
+            by_name.entry(name_of(budget)).or_default().push(place);
         }
     }
-    let shared = by_name.into_values();
-    shared.filter(|among| among.len() > 1).collect()
+    by_name.retain(|_, among| among.len() > 1);
+    by_name
 }

@@ -170,8 +170,8 @@ pub(crate) fn times_of_drained<'a>(played: impl Iterator<Item = &'a Played>) -> 
 }
 
 /// Which endpoints were missing, and when, in each play.
-pub(crate) fn absences(all: &[(usize, Played)]) -> Vec<&[Absence]> {
-    all.iter().map(|(_, played)| played.absences.as_slice()).collect()
+pub(crate) fn absences(all: &[(usize, Played)]) -> Vec<&BTreeMap<Uid, Absence>> {
+    all.iter().map(|(_, played)| &played.absences).collect()
 }
 
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.

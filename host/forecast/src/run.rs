@@ -178,16 +178,11 @@ impl<'a> NodeRun<'a> {
             Replaced::AfterRequest(after) => Some(now + *after),
             Replaced::AfterEnd(_) | Replaced::Never => None,
         };
-        let absence = Absence {
-            pod: pod.clone(),
-            from: now,
-            until,
-        };
-        self.absences.insert(pod.clone(), absence);
+        self.absences.insert(pod.clone(), Absence { from: now, until });
     }
 
-    pub(crate) fn take_absences(&mut self) -> impl Iterator<Item = Absence> {
-        std::mem::take(&mut self.absences).into_values()
+    pub(crate) fn take_absences(&mut self) -> BTreeMap<Uid, Absence> {
+        std::mem::take(&mut self.absences)
     }
 
     fn carry_out(&mut self, command: &Command, draws: &mut Draws<'_>) {

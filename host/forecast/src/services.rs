@@ -38,9 +38,8 @@ pub struct ServiceLoss {
 }
 
 /// A pod that serves no more, from its eviction until its replacement is ready.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Absence {
-    pub(crate) pod: Uid,
     pub(crate) from: Time,
     pub(crate) until: Option<Time>,
 }
@@ -85,7 +84,7 @@ impl Span {
 /// What Services lose in these plays, those that lose nothing left out; the one that is left with the fewest first.
 pub(crate) fn losses<'a>(
     situations: impl IntoIterator<Item = &'a Situation>,
-    plays: &[&[Absence]],
+    plays: &[&BTreeMap<Uid, Absence>],
 ) -> Vec<ServiceLoss> {
     let services = merged(situations);
     let losses = services.into_iter().map(|service| {
@@ -124,10 +123,8 @@ fn merged<'a>(situations: impl IntoIterator<Item = &'a Situation>) -> Vec<Servic
     merged.into_values().collect()
 }
 
-fn loss(service: &Service, absences: &[Absence]) -> Loss {
-    let absent = absences
-        .iter()
-        .filter(|absence| service.pods.contains(&absence.pod));
+fn loss(service: &Service, absences: &BTreeMap<Uid, Absence>) -> Loss {
+    let absent = service.pods.iter().filter_map(|pod| absences.get(pod));
     let mut changes: Vec<(Time, bool)> = Vec::new();
     for absence in absent {
         changes.push((absence.from, true));

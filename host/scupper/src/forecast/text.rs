@@ -1,6 +1,6 @@
 //! A forecast in lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -118,24 +118,33 @@ pub(super) fn line(name: &str, text: &str) -> String {
     format!("  {name:<8} {text}")
 }
 
-/// A line for the budgets that the same nodes have in common.
+/// A line for the budgets that the same nodes have in common; one for all of them where that would be many.
 fn shared(budgets: &[(String, Vec<String>)]) -> Vec<String> {
     let mut by_nodes: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
     for (budget, nodes) in budgets {
         by_nodes.entry(nodes).or_default().push(budget);
     }
-    let line = |(nodes, budgets): (&[String], Vec<&str>)| {
-        let (budget, count) = match budgets[..] {
-            [_] => ("budget", "counts"),
-            _ => ("budgets", "count"),
-        };
-        format!(
-            "{budget} {} also {count} pods of {}: drained together, they wait for each other",
-            few(budgets),
-            few(nodes)
-        )
+    if by_nodes.len() > NAMED {
+        let nodes: BTreeSet<_> = budgets.iter().flat_map(|(_, nodes)| nodes).collect();
+        return vec![waits_with(
+            budgets.iter().map(|(budget, _)| budget.as_str()).collect(),
+            nodes,
+        )];
+    }
+    let lines = by_nodes.into_iter();
+    lines.map(|(nodes, budgets)| waits_with(budgets, nodes)).collect()
+}
+
+fn waits_with<'a>(budgets: Vec<&str>, nodes: impl IntoIterator<Item = &'a String>) -> String {
+    let (budget, count) = match budgets[..] {
+        [_] => ("budget", "counts"),
+        _ => ("budgets", "count"),
     };
-    by_nodes.into_iter().map(line).collect()
+    format!(
+        "{budget} {} also {count} pods of {}: drained together, they wait for each other",
+        few(budgets),
+        few(nodes)
+    )
 }
 
 /// `p50 1m30s, p90 2m10s`, `p50 1m30s; 30 of 200 plays end with DeadlineExceeded`
