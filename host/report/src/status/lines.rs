@@ -181,8 +181,12 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
     let mut lines: Vec<_> = unlisted.into_iter().collect();
     let unread = status.details.unread.iter();
     lines.extend(unread.map(|what| format!("    not shown: {}", one_line(what))));
-    if let Some(view) = status.current_driver_status(now).filter(|view| view.more > 0) {
-        lines.push(format!("    {} more are not in the driver's status", view.more));
+    let without_room = status.without_room(&status.remaining_pods(now), now);
+    if without_room > 0 {
+        lines.push(format!(
+            "    {without_room} of the pods to evict have no room in the driver's status: the API server's state of them is \
+             shown"
+        ));
     }
     lines
 }
