@@ -78,6 +78,12 @@ fn local() -> Vec<LocalError> {
         busy(Trigger::Command),
         busy(Trigger::Cordon),
         busy(Trigger::LifecycleEvent),
+        LocalError::MayBeAbandoned {
+            node: node(),
+            trigger: Trigger::Command.name().to_owned(),
+            name: "drain-worker-1".to_owned(),
+            phase: "evicting".to_owned(),
+        },
         LocalError::NoDriver {
             node: node(),
             driver: "drain".to_owned(),

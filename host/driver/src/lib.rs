@@ -27,10 +27,11 @@ mod runner;
 pub use adapters::drain_request_plan::{DrainRequestPlanError, plan_drain_request};
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
 pub use error::DriverError;
-pub use lease::{LeaseReader, ObservedLease};
+pub use lease::{HOLDER_ANNOTATION, LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes, resolve_or_recall};
 pub use local::{
-    CordonsAhead, LocalOptions, NodeDrainResult, RollBack, back_in_service, is_abandoned, run as run_locally,
+    CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
+    draining_process, run as run_locally,
 };
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 pub use options::{KubeletPluginOptions, PoliciesOptions};

@@ -13,7 +13,7 @@ mod reasons;
 mod table;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_api::{LifecycleEvent, Workload};
@@ -81,8 +81,7 @@ impl RemainingPod<'_> {
         }
         match &self.reason {
             Some(reason) if reason.stays() => Some(false),
-            // The status omits some pods to be evicted, so any other pod may be one of them.
-            _ => (view.more > 0).then_some(true),
+            _ => None,
         }
     }
 
@@ -229,7 +228,19 @@ impl NodeStatus {
         view.filter(|view| view.plan.is_some())?;
         let held = self.remaining_pods(now);
         let leaving = held.iter().filter(|held| held.is_leaving(view) == Some(true));
-        Some(leaving.count())
+        Some(leaving.count() + self.without_room(&held, now))
+    }
+
+    /// How many of the pods here are to be evicted, and are not in the published status, which had no room for them.
+    pub(super) fn without_room(&self, held: &[RemainingPod<'_>], now: Time) -> usize {
+        let Some(view) = self.current_driver_status(now).filter(|view| view.more > 0) else {
+            return 0;
+        };
+        let told: BTreeSet<_> = view.pods.iter().map(|pod| &pod.uid).chain(&view.kept).collect();
+        let is_untold =
+            |held: &&RemainingPod<'_>| !told.contains(&held.pod.id.uid) && held.pod.created < view.at;
+        let here = held.iter().filter(is_untold).count();
+        here.min(usize::try_from(view.more).unwrap_or(usize::MAX))
     }
 
     /// Every pod that is still to be evicted, and why it is still there.
@@ -283,11 +294,10 @@ impl NodeStatus {
         if let Some(reason) = reported {
             return (Some(self.with_names(pod, reason.clone())), true);
         }
-        match self.current_driver_status(now) {
-            // The status names every pod that is to be evicted, so other pods are kept.
-            Some(view) if view.more == 0 && pod.created < view.at && !self.is_over() => {
-                (Some(Reason::Kept), true)
-            }
+        let is_kept = |view: &&DrainStatus| view.more == 0 || view.kept.contains(&pod.id.uid);
+        match self.current_driver_status(now).filter(is_kept) {
+            // The status names every pod that is to be evicted, or this one as kept.
+            Some(view) if pod.created < view.at && !self.is_over() => (Some(Reason::Kept), true),
             _ => (seen(), false),
         }
     }

@@ -9,8 +9,9 @@ use console::{measure_text_width, truncate_str};
 const CUT: &str = "...";
 /// Below this width lines are not folded, because nothing would be readable.
 const NARROW: usize = 24;
-/// What stands before a command to type.
+/// What stands before a command to type, and between a command and what is said of it.
 const COMMANDS: [&str; 2] = ["next: ", "do: "];
+const COMMENT: &str = "    # ";
 /// Number of cells of a progress bar.
 const CELLS: usize = 20;
 
@@ -65,15 +66,25 @@ pub fn padded(text: &str, columns: usize) -> String {
 /// Folds a text into as many lines as needed; all but the first are indented a little more.
 pub fn fold(line: &str, columns: usize) -> Vec<String> {
     let own = line.chars().take_while(|c| *c == ' ').count();
-    fold_to(line, columns, own + 4)
+    if columns < NARROW {
+        return vec![cut(line, columns).into_owned()];
+    }
+    let parts = match command_place(line).filter(|_| width(line) > columns) {
+        Some(place) => commented(line, columns, place),
+        None => vec![line.to_owned()],
+    };
+    let parts = parts.iter().flat_map(|part| fold_to(part, columns, own + 4));
+    parts.collect()
 }
 
 /// The same for a line of columns, such as a time, a topic and a text: the text goes on below its beginning. A command to
 /// copy stays as it is, and so does everything where there is no room.
 pub(super) fn fold_text(line: &str, columns: usize) -> Vec<String> {
-    let is_command = COMMANDS.iter().any(|word| line.trim_start().starts_with(word));
-    if columns < NARROW || is_command {
+    if columns < NARROW || width(line) <= columns {
         return vec![line.to_owned()];
+    }
+    if let Some(place) = command_place(line) {
+        return commented(line, columns, place);
     }
     let (mut at, mut spaces, mut begins) = (0, 0, None);
     for letter in line.chars().take(columns / 2) {
@@ -87,12 +98,28 @@ pub(super) fn fold_text(line: &str, columns: usize) -> Vec<String> {
     begins.map_or_else(|| fold(line, columns), |begins| fold_to(line, columns, begins))
 }
 
+/// Where the command to type begins in a line that has one.
+fn command_place(line: &str) -> Option<usize> {
+    let text = line.trim_start();
+    let word = COMMANDS.iter().find(|word| text.starts_with(**word))?;
+    Some(line.len() - text.len() + word.len())
+}
+
+/// A command too wide for the screen: what is said of it stands below it. Each of these lines is a comment, so that all can be
+/// copied.
+fn commented(line: &str, columns: usize, place: usize) -> Vec<String> {
+    let Some((command, comment)) = line.split_once(COMMENT) else {
+        return vec![line.to_owned()];
+    };
+    let sign = format!("{}# ", " ".repeat(place.min(columns / 4)));
+    let comment = fold_to(comment, columns.saturating_sub(sign.len()), 0);
+    let comment = comment.iter().map(|line| format!("{sign}{line}"));
+    std::iter::once(command.to_owned()).chain(comment).collect()
+}
+
 fn fold_to(line: &str, columns: usize, indent: usize) -> Vec<String> {
     if width(line) <= columns {
         return vec![line.to_owned()];
-    }
-    if columns < NARROW {
-        return vec![cut(line, columns).into_owned()];
     }
     let indent = " ".repeat(indent.min(columns / 2));
     let mut lines = Vec::new();
@@ -214,6 +241,33 @@ mod tests {
         );
         let command = "      next: kubectl -n shop describe pdb keep-web";
         assert_eq!(fold_text(command, 30), [command]);
+        let explained = format!("{command}    # it allows an eviction once another pod is ready elsewhere");
+        assert_eq!(fold_text(&explained, 120), [explained.as_str()]);
+        assert_eq!(
+            fold_text(&explained, 50),
+            [
+                command,
+                "            # it allows an eviction once another",
+                "            # pod is ready elsewhere",
+            ]
+        );
+        assert_eq!(
+            fold(&explained, 50),
+            [
+                command,
+                "            # it allows an eviction once another",
+                "            # pod is ready elsewhere",
+            ]
+        );
+        assert_eq!(
+            fold(&explained, 44),
+            [
+                "      next: kubectl -n shop describe pdb",
+                "          keep-web",
+                "           # it allows an eviction once",
+                "           # another pod is ready elsewhere",
+            ]
+        );
         let pod = "    shop/web  BudgetExhausted  budget web does not allow it";
         assert_eq!(
             fold_text(pod, 48),

@@ -89,7 +89,7 @@ fn group(text: &str) -> Result<Group, Problem> {
         config::duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time))
     });
     let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
-    let wave = format!("priority {priority} and above");
+    let wave = format!("priority-{priority}");
     Ok(Group {
         priority,
         budget: budget.transpose()?,

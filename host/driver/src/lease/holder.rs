@@ -7,6 +7,9 @@ use std::fs;
 
 use scupper_engine::PodRef;
 
+/// The annotation of a node on which a command drains without a Lease: its process.
+pub const HOLDER_ANNOTATION: &str = "scupper.dev/drain-holder";
+
 /// Separates the parts of an identity. Names and UIDs of Kubernetes do not contain it.
 const SEPARATOR: char = '_';
 

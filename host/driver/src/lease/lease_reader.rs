@@ -8,7 +8,7 @@ use scupper_engine::{Checkpoint, Node};
 use tokio::time::Instant;
 
 use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
-use super::holder::HolderIdentity;
+use super::holder::{HOLDER_ANNOTATION, HolderIdentity};
 use super::node_leases::DURATION;
 use scupper_cluster::{Cluster, Lease, ReadError};
 use scupper_common::clock::Clock;
@@ -75,7 +75,7 @@ impl LeaseReader {
             Ok(lease) => {
                 let holder = match lease.as_ref().filter(|lease| !lease.holder.is_empty()) {
                     Some(lease) => self.holder(lease),
-                    None if is_marked => LeaseHolder::Free,
+                    None if is_marked => self.named_on(node).unwrap_or(LeaseHolder::Free),
                     None => LeaseHolder::Unknown,
                 };
                 (
@@ -85,7 +85,8 @@ impl LeaseReader {
             }
             Err(error) => {
                 tracing::debug!(node = node.name, %error, "the node's Lease could not be read");
-                (LeaseHolder::Unknown, None)
+                let named = self.named_on(node).filter(|_| is_marked);
+                (named.unwrap_or_default(), None)
             }
         }
     }
@@ -109,20 +110,52 @@ impl LeaseReader {
                 watched.absent_since = None;
                 watched.expiry.observe(&lease, now) == LeaseAvailability::Free
             }
-            Ok(_) => now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION,
+            Ok(_) => {
+                let is_long_ago = now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION;
+                match self.life_of_named(node).await {
+                    HolderLife::Gone(_) => true,
+                    HolderLife::Alive => false,
+                    HolderLife::Silent(_) | HolderLife::Unknown => is_long_ago,
+                }
+            }
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
                 watched.absent_since = None;
-                false
+                matches!(self.life_of_named(node).await, HolderLife::Gone(_))
             }
         }
+    }
+
+    /// Whether the process that the node names is alive, as far as this machine shows it.
+    async fn life_of_named(&self, node: &str) -> HolderLife {
+        let found = self.cluster.node(node).await.ok().flatten();
+        match found.and_then(|node| self.named_on(&node)) {
+            Some(LeaseHolder::Abandoned { by, .. }) => HolderLife::Gone(by),
+            Some(_) => HolderLife::Alive,
+            None => HolderLife::Unknown,
+        }
+    }
+
+    /// The process that drains without a Lease, and has left its name on the node, if this machine shows whether it is alive.
+    fn named_on(&self, node: &Node) -> Option<LeaseHolder> {
+        let holder = HolderIdentity::parse(node.annotations.get(HOLDER_ANNOTATION)?);
+        let by = holder.text();
+        self.own
+            .is_beside(&holder)
+            .then(|| match self.own.knows_dead(&holder) {
+                true => LeaseHolder::Abandoned {
+                    by,
+                    silent_since: None,
+                },
+                false => LeaseHolder::Held { by },
+            })
     }
 
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
     pub(crate) async fn life_of_holder(&mut self, node: &str) -> HolderLife {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
         let Some(lease) = found.ok().flatten().filter(|lease| !lease.holder.is_empty()) else {
-            return HolderLife::Unknown;
+            return self.life_of_named(node).await;
         };
         let holder = HolderIdentity::parse(&lease.holder);
         if self.own.is_beside(&holder) && !self.own.knows_dead(&holder) {

@@ -15,6 +15,7 @@ mod node_leases;
 mod observer;
 
 pub use expiry_tracker::ObservedLease;
+pub use holder::HOLDER_ANNOTATION;
 pub(super) use holder::HolderIdentity;
 pub(super) use lease_reader::HolderLife;
 pub use lease_reader::LeaseReader;

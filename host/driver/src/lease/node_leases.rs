@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
-use super::holder::HolderIdentity;
+use super::holder::{HOLDER_ANNOTATION, HolderIdentity};
 use crate::runner::lease_record::LeaseRecord;
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 use scupper_report::LeasedDrain;
@@ -80,6 +80,8 @@ pub(crate) struct NodeLeases {
 /// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
 pub(super) struct HeldLease {
     held: Option<RenewedLease>,
+    /// Where this process has left its name instead of in a Lease.
+    named: Option<(Cluster, String)>,
     /// The drain that it names.
     drain: LeasedDrain,
     record: LeaseRecord,
@@ -117,6 +119,7 @@ impl NodeLeases {
                 Ok(LeaseAcquireResult::Ours(lease, record)) => {
                     return HeldLease {
                         held: Some(self.start_renewal(lease, asked)),
+                        named: None,
                         drain: drain.clone(),
                         record,
                     };
@@ -151,6 +154,7 @@ impl NodeLeases {
                     );
                     return HeldLease {
                         held: None,
+                        named: self.leave_name(node).await,
                         drain: drain.clone(),
                         record: LeaseRecord::default(),
                     };
@@ -158,6 +162,23 @@ impl NodeLeases {
             }
             sleep(RETRY).await;
         }
+    }
+
+    /// Leaves the name of a command's process on the node, so that others on its machine see whether it runs. A driver comes
+    /// back.
+    async fn leave_name(&self, node: &str) -> Option<(Cluster, String)> {
+        if !self.is_of_a_command {
+            return None;
+        }
+        let identity = self.own.identity();
+        let left = self
+            .cluster
+            .set_node_annotation(node, HOLDER_ANNOTATION, &identity)
+            .await;
+        if let Err(error) = left {
+            tracing::debug!(node, %error, "could not name this process on the node");
+        }
+        Some((self.cluster.clone(), node.to_owned()))
     }
 
     /// The API server refuses the Lease, and says that the user has no right to it. One that is starting does not say so.
@@ -260,6 +281,12 @@ impl HeldLease {
 
     /// Releases it, so that no other process waits. It stays as a record if policies must still undo something.
     pub(super) async fn release(mut self) {
+        if let Some((cluster, node)) = &self.named {
+            let removed = cluster.remove_node_annotation(node, HOLDER_ANNOTATION);
+            if let Ok(Err(error)) = timeout(RELEASE_TIMEOUT, removed).await {
+                tracing::debug!(node, %error, "could not remove the name of this process from the node");
+            }
+        }
         let Some(mut held) = self.held.take() else { return };
         held.task.abort();
         // After that, no renewal is under way.

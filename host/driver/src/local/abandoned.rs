@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::{LocalOptions, RollBack, run};
 use crate::lease::{HolderLife, LeaseReader, ObservedLease};
+use crate::occupancy::LocalError;
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::Cluster;
 
@@ -20,6 +21,17 @@ const REASON: &str = "undone by scupper uncordon, because the process that drain
 pub(super) struct AbandonedDrain {
     /// Its Lease, so that it need not be waited for again.
     pub(super) lease: Option<ObservedLease>,
+}
+
+/// What is known of the process of a drain that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainingProcess {
+    /// A command has begun the drain, and its process is gone.
+    Gone,
+    /// It runs, or it is a driver, which comes back.
+    Alive,
+    /// A command has begun the drain, and nothing shows whether its process runs.
+    Unknown,
 }
 
 /// The abandoned drain of a node on which another process seems to work, if it is one.
@@ -41,17 +53,25 @@ pub(super) async fn find(
         Intent::Drain => "continuing it",
         Intent::Uncordon => "undoing it first",
     };
-    let is_gone = is_abandoned(&mut leases, node, &mark, does).await;
-    Ok(is_gone.then(|| AbandonedDrain {
-        lease: leases.observed(node),
-    }))
+    match draining_process(&mut leases, node, &mark, does).await {
+        DrainingProcess::Gone => Ok(Some(AbandonedDrain {
+            lease: leases.observed(node),
+        })),
+        DrainingProcess::Alive => Ok(None),
+        DrainingProcess::Unknown => Err(LocalError::may_be_abandoned(node, mark).into()),
+    }
 }
 
-/// Whether a command has begun this drain, and its process is gone. Waits until its Lease shows that. `does`: what happens to
-/// the drain.
-pub async fn is_abandoned(leases: &mut LeaseReader, node: &str, mark: &Checkpoint, does: &str) -> bool {
+/// What is known of the process of this drain. Waits until its Lease shows that. `does`: what happens to a drain whose
+/// process is gone.
+pub async fn draining_process(
+    leases: &mut LeaseReader,
+    node: &str,
+    mark: &Checkpoint,
+    does: &str,
+) -> DrainingProcess {
     if !is_of_a_command(mark) {
-        return false;
+        return DrainingProcess::Alive;
     }
     let mut is_reported = false;
     loop {
@@ -61,9 +81,10 @@ pub async fn is_abandoned(leases: &mut LeaseReader, node: &str, mark: &Checkpoin
                 tracing::warn!(
                     "node {node}: {trigger} {name} was abandoned, because {holder} is gone; {does}"
                 );
-                return true;
+                return DrainingProcess::Gone;
             }
-            HolderLife::Alive | HolderLife::Unknown => return false,
+            HolderLife::Alive => return DrainingProcess::Alive,
+            HolderLife::Unknown => return DrainingProcess::Unknown,
             HolderLife::Silent(holder) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(

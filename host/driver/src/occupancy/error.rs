@@ -21,6 +21,21 @@ pub enum LocalError {
         /// Where it stands.
         phase: String,
     },
+    /// A command drained it, and nothing shows whether its process still runs.
+    #[error(
+        "node {node}: {phase}, for {trigger} {name}; no process holds the node's Lease, so it may be abandoned; {}",
+        advice(trigger, node)
+    )]
+    MayBeAbandoned {
+        /// The node.
+        node: String,
+        /// Who asked for that.
+        trigger: String,
+        /// What it is called.
+        name: String,
+        /// Where it stands.
+        phase: String,
+    },
     /// No driver offers to drain it.
     #[error(
         "driver {driver} publishes no drain transition for node {node}; --local drains from here without it"
@@ -101,6 +116,16 @@ impl LocalError {
             trigger: mark.trigger.clone(),
             name: mark.name.clone(),
             phase: doing(mark),
+        }
+    }
+
+    /// Whether the process of this checkpoint still runs is not known.
+    pub(crate) fn may_be_abandoned(node: &str, mark: Checkpoint) -> Self {
+        Self::MayBeAbandoned {
+            node: node.to_owned(),
+            phase: doing(&mark),
+            trigger: mark.trigger,
+            name: mark.name,
         }
     }
 

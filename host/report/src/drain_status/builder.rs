@@ -103,8 +103,9 @@ impl StatusBuilder {
         pods: Vec<(PodRef, Reason)>,
         force: Option<(Time, Vec<PodRef>)>,
     ) -> DrainStatus {
-        let leaving = pods.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
-        let pods = leaving.map(|(pod, reason)| PodStatus {
+        let (kept, leaving): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|(_, reason)| *reason == Reason::Kept);
+        let pods = leaving.into_iter().map(|(pod, reason)| PodStatus {
             wave: self.waves.get(&pod.uid).cloned().unwrap_or_default(),
             since: self.since(&pod.uid, &reason),
             uid: pod.uid,
@@ -123,6 +124,7 @@ impl StatusBuilder {
             estimate: None,
             pods: pods.collect(),
             more: 0,
+            kept: kept.into_iter().map(|(pod, _)| pod.uid).collect(),
         }
     }
 

@@ -8,6 +8,7 @@ mod estimate;
 mod force;
 mod json;
 mod plan;
+mod pods;
 mod reason;
 mod surge;
 mod text;
@@ -57,8 +58,11 @@ pub struct DrainStatus {
     pub estimate: Option<Estimate>,
     /// Pods still to be evicted, and pods that arrived during the drain and stay.
     pub pods: Vec<PodStatus>,
-    /// Number of pods that did not fit.
+    /// Number of further pods to be evicted, for which there was no room.
     pub more: u32,
+    /// The first pods that the drain keeps; published only where there are further pods, which cannot be told from them
+    /// otherwise.
+    pub kept: Vec<Uid>,
 }
 
 /// A wave.

@@ -182,7 +182,12 @@ fn kept_fields_survive_a_round_trip() {
         Time::from_millis(2_000),
         "since the first time"
     );
-    assert_eq!(status_from_text(&status_to_text(&view)), Some(view));
+    let mut back = status_from_text(&status_to_text(&view)).unwrap();
+    // Pods with the same reason stand together, terminating ones last.
+    for pods in [&mut back.pods, &mut view.pods] {
+        pods.sort_by(|one, other| one.uid.cmp(&other.uid));
+    }
+    assert_eq!(back, view);
 }
 
 #[test]
@@ -223,9 +228,9 @@ fn it_is_never_too_large() {
         );
     }
     builder.notice(Time::default(), &volumes(300));
-    let refused = |_| Reason::EvictionRefused {
+    let refused = |number: usize| Reason::EvictionRefused {
         code: 500,
-        message: "\u{1}ü".repeat(4_000),
+        message: format!("{number}{}", "\u{1}ü".repeat(4_000)),
     };
     let pods = (0..500).map(|number| (pod(number), refused(number))).collect();
     let view = builder.build(Time::default(), &"id".repeat(1_000), pods, None);
@@ -312,8 +317,10 @@ fn an_unreadable_status_counts_as_none() {
     for text in ["", "{}", "[]", "null", r#"{"v":2,"drain":"id","at":1}"#] {
         assert_eq!(status_from_text(text), None, "{text}");
     }
-    let strange = r#"{"v":1,"drain":"id","at":1,"pods":[{"uid":"u","r":"Bewitched"}],"more":0,"new":1}"#;
-    assert_eq!(status_from_text(strange).unwrap().pods, []);
+    let strange =
+        r#"{"v":1,"drain":"id","at":1,"pods":[{"pods":[["u",null]],"r":"Bewitched"}],"more":0,"new":1}"#;
+    let strange = status_from_text(strange).unwrap();
+    assert_eq!((strange.pods, strange.more), (Vec::new(), 1));
 }
 
 #[test]

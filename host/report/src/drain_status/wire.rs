@@ -4,11 +4,11 @@ use scupper_engine::{HookPhase, Subject, Time, Uid, WaitingOn};
 use serde::{Deserialize, Serialize};
 
 use super::force::WireForce;
-use super::reason::{self, WireReason};
+use super::pods::{self, WirePods};
 use super::volumes::WireVolumes;
 use super::{
-    DrainStatus, Estimate, ForceStatus, HookStatus, PlanSummary, PodGroup, PodStatus, SurgeSummary,
-    VolumesStatus, WaveStatus,
+    DrainStatus, Estimate, ForceStatus, HookStatus, PlanSummary, PodGroup, SurgeSummary, VolumesStatus,
+    WaveStatus,
 };
 
 /// The format version that this build writes and reads.
@@ -21,9 +21,8 @@ const HOOKS: usize = 8;
 const WAITS: usize = 8;
 /// Maximum number of waves in a plan, of reasons why pods are kept, and of restarts.
 const GROUPS: usize = 12;
-/// Maximum size of all pods together, in bytes. The annotations of a node share 256 KiB, and other writers need most of
-/// it.
-const PODS: usize = 24 * 1024;
+/// Maximum size without the kept pods, in bytes. The annotations of a node share 256 KiB, and other writers need most of it.
+const ALL: usize = 56 * 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Wire {
@@ -47,8 +46,10 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimate: Option<[u64; 3]>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pods: Vec<WirePod>,
+    pods: Vec<WirePods>,
     more: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -78,35 +79,9 @@ struct WireHook {
     waits: Vec<(String, String, Option<u64>)>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct WirePod {
-    uid: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    wave: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    since: Option<u64>,
-    #[serde(flatten)]
-    reason: WireReason,
-}
-
 /// Encodes the status for the annotation. Items that do not fit are counted.
 pub fn encode(view: &DrainStatus) -> String {
-    let mut left = PODS;
-    let mut pods = Vec::new();
-    for pod in &view.pods {
-        let wire = WirePod {
-            uid: short(&pod.uid.0),
-            wave: short(&pod.wave),
-            since: pod.since.map(Time::as_millis),
-            reason: reason::to_wire(&pod.reason),
-        };
-        let size = serde_json::to_string(&wire).map_or(usize::MAX, |text| text.len() + 1);
-        let Some(rest) = left.checked_sub(size) else { break };
-        left = rest;
-        pods.push(wire);
-    }
-    let unsaid = view.pods.len().saturating_sub(pods.len());
-    let wire = Wire {
+    let mut wire = Wire {
         v: VERSION,
         drain: short(&view.drain),
         at: view.at.as_millis(),
@@ -118,13 +93,17 @@ pub fn encode(view: &DrainStatus) -> String {
         volumes: view.volumes.as_ref().map(VolumesStatus::to_wire),
         force: view.force.as_ref().map(ForceStatus::to_wire),
         estimate: view.estimate.map(|ends| ends.0.map(Time::as_millis)),
-        pods,
-        more: view
-            .more
-            .saturating_add(u32::try_from(unsaid).unwrap_or(u32::MAX)),
+        pods: Vec::new(),
+        more: view.more,
+        kept: Vec::new(),
     };
-    // Serializing strings and numbers never fails.
-    serde_json::to_string(&wire).unwrap_or_default()
+    let (pods, without_room) = pods::to_wire(&view.pods, ALL.saturating_sub(to_text(&wire).len()));
+    wire.pods = pods;
+    wire.more = view.more.saturating_add(number(without_room));
+    if wire.more > 0 {
+        wire.kept = pods::kept_to_wire(&view.kept);
+    }
+    to_text(&wire)
 }
 
 /// Decodes the annotation; `None` if its version is unknown or its content is broken.
@@ -133,14 +112,10 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
     if wire.v != VERSION {
         return None;
     }
-    let pods = wire.pods.into_iter().filter_map(|pod| {
-        Some(PodStatus {
-            uid: Uid(pod.uid),
-            wave: pod.wave,
-            since: pod.since.map(Time::from_millis),
-            reason: reason::from_wire(pod.reason)?,
-        })
-    });
+    let published: usize = wire.pods.iter().map(WirePods::len).sum();
+    let pods = pods::from_wire(wire.pods);
+    // With a reason that this build does not know.
+    let others = number(published.saturating_sub(pods.len()));
     Some(DrainStatus {
         drain: wire.drain,
         at: Time::from_millis(wire.at),
@@ -154,8 +129,9 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
         volumes: wire.volumes.map(VolumesStatus::from_wire),
         force: wire.force.map(ForceStatus::from_wire),
         estimate: wire.estimate.map(|ends| Estimate(ends.map(Time::from_millis))),
-        pods: pods.collect(),
-        more: wire.more,
+        pods,
+        more: wire.more.saturating_add(others),
+        kept: wire.kept.into_iter().map(Uid).collect(),
     })
 }
 
@@ -238,6 +214,15 @@ fn hook_from_wire(wire: WireHook) -> Option<HookStatus> {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 const fn is_false(value: &bool) -> bool {
     !*value
+}
+
+/// Serializing strings and numbers never fails.
+pub(super) fn to_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Shortens a text from outside.

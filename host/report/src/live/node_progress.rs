@@ -53,6 +53,8 @@ pub(super) struct NodeProgress {
     leaving: BTreeSet<Uid>,
     /// Number of pods that were gone before the first observation.
     unseen: usize,
+    /// Number of further pods to be evicted, for which the published status has no room.
+    without_room: usize,
     facts: Source,
 }
 
@@ -75,6 +77,7 @@ impl NodeProgress {
             planned: false,
             leaving: BTreeSet::new(),
             unseen: 0,
+            without_room: 0,
             facts: Source::Text(words),
         }
     }
@@ -94,7 +97,7 @@ impl NodeProgress {
         }
         let waiting = drain.waiting();
         let is_leaving = |(pod, reason): &(PodRef, Reason)| (pod.uid.clone(), Some(!reason.stays()));
-        let pods = self.count(waiting.iter().map(is_leaving).collect(), None);
+        let pods = self.count(waiting.iter().map(is_leaving).collect(), 0, None);
         let view = self.status_builder.build(now, "", Vec::new(), None);
         let name = |uid: &Uid| {
             let pod = waiting.iter().find(|(pod, _)| pod.uid == *uid);
@@ -169,7 +172,8 @@ impl NodeProgress {
         let pods = held
             .iter()
             .map(|held| (held.pod.id.uid.clone(), held.is_leaving(view)));
-        let pods = self.count(pods.collect(), first);
+        let without_room = status.without_room(&held, now);
+        let pods = self.count(pods.collect(), without_room, first);
         let hooks = open_hooks(mark, view).into_iter().map(|hook| {
             let of = status.subject_text(&hook.subject);
             WaitsFor::Hook(hook, of)
@@ -194,9 +198,15 @@ impl NodeProgress {
     }
 
     /// Returns the number of pods that are gone, and the number to be evicted in all. `here`: the pods on the node,
-    /// each with whether it is to be evicted, if known. `planned`: the planned number of evictions, on its first
-    /// report.
-    fn count(&mut self, here: Vec<(Uid, Option<bool>)>, planned: Option<u32>) -> Option<(usize, usize)> {
+    /// each with whether it is to be evicted, if known. `without_room`: how many are to be evicted without being known.
+    /// `planned`: the planned number of evictions, on its first report.
+    fn count(
+        &mut self,
+        here: Vec<(Uid, Option<bool>)>,
+        without_room: usize,
+        planned: Option<u32>,
+    ) -> Option<(usize, usize)> {
+        let known = self.leaving.len();
         for (uid, is_leaving) in &here {
             match is_leaving {
                 Some(true) => {
@@ -211,10 +221,15 @@ impl NodeProgress {
         let still = here.iter().filter(|(uid, _)| self.leaving.contains(uid)).count();
         if let Some(planned) = planned {
             let planned = usize::try_from(planned).unwrap_or(usize::MAX);
-            self.unseen = planned.saturating_sub(self.leaving.len());
+            self.unseen = planned.saturating_sub(self.leaving.len() + without_room);
+        } else {
+            // Of the pods without room, those that are not known now are gone.
+            let fewer = self.without_room.saturating_sub(without_room);
+            self.unseen += fewer.saturating_sub(self.leaving.len().saturating_sub(known));
         }
-        let of = self.leaving.len() + self.unseen;
-        (self.planned && of > 0).then(|| (of - still, of))
+        self.without_room = without_room;
+        let of = self.leaving.len() + self.unseen + without_room;
+        (self.planned && of > 0).then(|| (of - still - without_room, of))
     }
 }
 

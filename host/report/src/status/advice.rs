@@ -3,7 +3,7 @@
 
 use scupper_api::Workload;
 use scupper_engine::pre_flight::what_opens;
-use scupper_engine::{Budget, Checkpoint, Phase, PodRef, Reason, Trigger, VolumesLeft};
+use scupper_engine::{Budget, Checkpoint, Intent, Phase, PodRef, Reason, Trigger, VolumesLeft};
 
 use crate::messages::one_line;
 
@@ -106,20 +106,21 @@ fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: O
     }
 }
 
-/// Advice for a hook that does not finish.
+/// Advice for a hook that does not finish. What it waits for says above what to look at.
 pub(super) fn of_hook(drain: &Checkpoint, node: &str) -> String {
-    const LOOK: &str = "resolve what it waits for";
-    let give_up = match (drain.phase, Trigger::of(&drain.trigger)) {
-        (Phase::RollingBack, _) => return format!("{LOOK}; the drain is already being undone"),
-        // Evictions are over, and there is nothing to roll back.
-        (Phase::Uncordoning, _) => return LOOK.to_owned(),
-        (_, Trigger::Command) => format!("press Ctrl-C where it runs, or: scupper cancel {node}"),
-        (_, Trigger::Cordon) => {
-            format!("scupper cancel {node}    # kubectl uncordon {node} also does, and lifts the cordon")
+    let also = match (drain.phase, Trigger::of(&drain.trigger)) {
+        (Phase::RollingBack, _) => {
+            return format!("scupper status {node} --watch    # the drain is already being undone");
         }
-        (_, Trigger::LifecycleEvent | Trigger::DrainRequest) => format!("scupper cancel {node}"),
+        // Evictions are over, and there is nothing to roll back.
+        (Phase::Uncordoning, _) => {
+            return format!("scupper status {node} --watch    # follows it; the node takes pods afterwards");
+        }
+        (_, Trigger::Command) => "; Ctrl-C where it runs does the same",
+        (_, Trigger::Cordon) => "; kubectl uncordon also does, and lifts the cordon",
+        (_, Trigger::LifecycleEvent | Trigger::DrainRequest) => "",
     };
-    format!("{LOOK}; to cancel the drain: {give_up}")
+    format!("scupper cancel {node}    # if the drain should not wait for that{also}")
 }
 
 /// Advice for volumes that stay attached.
@@ -154,6 +155,16 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     }
 }
 
+/// Advice for a drain of a command whose process may be gone; a driver comes back.
+pub(super) fn of_perhaps_abandoned(drain: &Checkpoint, node: &str) -> Option<String> {
+    let is_drain = drain.intent == Intent::Drain && Trigger::of(&drain.trigger) == Trigger::Command;
+    is_drain.then(|| {
+        format!(
+            "scupper cancel {node}    # undoes it; if its process is gone, scupper drain {node} --take-over continues it"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use scupper_engine::{Amount, BudgetLimit, Uid};
@@ -164,20 +175,22 @@ mod tests {
     #[test]
     fn a_drain_is_given_up_where_it_is_driven() {
         let hook = |trigger, phase| of_hook(&mark(trigger, phase), "worker-1");
-        assert!(
-            hook("LifecycleEvent", Phase::Holding).ends_with("to cancel the drain: scupper cancel worker-1")
+        let cancel = "scupper cancel worker-1    # if the drain should not wait for that";
+        assert_eq!(hook("LifecycleEvent", Phase::Holding), cancel);
+        let cordon = hook("cordon", Phase::Holding);
+        assert_eq!(
+            cordon,
+            format!("{cancel}; kubectl uncordon also does, and lifts the cordon")
         );
-        assert!(hook("cordon", Phase::Holding).ends_with(
-            "scupper cancel worker-1    # kubectl uncordon worker-1 also does, and lifts the cordon"
-        ));
         let command = hook("command", Phase::Holding);
-        assert!(
-            command.contains("press Ctrl-C where it runs, or: scupper cancel worker-1"),
-            "{command}"
-        );
+        assert_eq!(command, format!("{cancel}; Ctrl-C where it runs does the same"));
         for trigger in ["LifecycleEvent", "cordon", "command"] {
             for phase in [Phase::RollingBack, Phase::Uncordoning] {
                 let over = hook(trigger, phase);
+                assert!(
+                    over.starts_with("scupper status worker-1 --watch    # "),
+                    "{over}"
+                );
                 assert!(!over.contains("cancel") && !over.contains("Ctrl-C"), "{over}");
             }
         }

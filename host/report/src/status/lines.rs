@@ -181,8 +181,12 @@ pub(super) fn tail_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
     let mut lines: Vec<_> = unlisted.into_iter().collect();
     let unread = status.details.unread.iter();
     lines.extend(unread.map(|what| format!("    not shown: {}", one_line(what))));
-    if let Some(view) = status.current_driver_status(now).filter(|view| view.more > 0) {
-        lines.push(format!("    {} more are not in the driver's status", view.more));
+    let without_room = status.without_room(&status.remaining_pods(now), now);
+    if without_room > 0 {
+        lines.push(format!(
+            "    {without_room} of the pods to evict have no room in the driver's status: the API server's state of them is \
+             shown"
+        ));
     }
     lines
 }
@@ -269,12 +273,7 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     if is_undone(status, mark, now) && status.node.unschedulable && !status.machine_is_off(mark) {
         lines.push(format!("    next: {}", advice::of_undone(&status.node.name)));
     }
-    if status.lease_holder.is_abandoned() && !status.is_over() {
-        lines.push(format!(
-            "    next: {}",
-            advice::of_abandoned(mark, &status.node.name)
-        ));
-    }
+    lines.extend(abandoned_line(status, mark, now));
     // Without a status it is unknown how far the hooks of an ended drain came.
     if status.current_driver_status(now).is_some() || !status.is_over() {
         let hooks = status.hooks(now);
@@ -284,6 +283,20 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         lines.extend(estimate_line(status, now));
     }
     lines
+}
+
+/// What to do about a drain whose process is gone, or may be.
+fn abandoned_line(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Option<String> {
+    let node = &status.node.name;
+    let advice = match status.lease_holder {
+        _ if status.is_over() => return None,
+        LeaseHolder::Abandoned { .. } => advice::of_abandoned(mark, node),
+        LeaseHolder::Free if status.current_driver_status(now).is_none() => {
+            advice::of_perhaps_abandoned(mark, node)?
+        }
+        _ => return None,
+    };
+    Some(format!("    next: {advice}"))
 }
 
 /// What the drain does, or how it has ended. The checkpoint alone does not tell whether the hooks before the first pod are

@@ -244,7 +244,7 @@ fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
         "  driver     status from 4s ago; wave 2 of 3, late",
         "  hook       slurm before-evict of shop/db, running for 30s: 0 of 1 Slurm nodes drained",
         "    waits for slurm/gpu-0: allocated: jobs still run, for 1m00s",
-        "    next: resolve what it waits for; to cancel the drain: press Ctrl-C where it runs, or: scupper cancel worker-1",
+        "    next: scupper cancel worker-1    # if the drain should not wait for that; Ctrl-C where it runs does the same",
     ];
     assert_eq!(lines[2..6], expected);
     let json = status_to_json(&status, NOW);
@@ -274,7 +274,7 @@ fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has()
         trigger: "DrainRequest".into(),
         intent: scupper_engine::Intent::Drain,
         to_undo: BTreeMap::new(),
-        policies: std::collections::BTreeSet::new(),
+        policies: BTreeSet::new(),
     };
     status.leased_drain = Some(drain.clone());
     let shown = |status: &NodeStatus| status_to_json(status, NOW)["planning"]["name"].clone();

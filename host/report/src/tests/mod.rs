@@ -4,6 +4,7 @@
 
 mod drain;
 mod followed;
+mod many_pods;
 mod metrics;
 mod overview;
 mod plan;

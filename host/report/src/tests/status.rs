@@ -142,6 +142,7 @@ fn driver_status() -> DrainStatus {
         estimate: Some(estimate()),
         pods: pods.collect(),
         more: 3,
+        kept: Vec::new(),
     }
 }
 

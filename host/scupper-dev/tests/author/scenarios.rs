@@ -69,8 +69,8 @@ fn a_chain_runs_in_order_and_each_planner_gets_the_previous_plan() {
              plan:\n  \
                keep: [shop/db]\n  \
                waves:\n  \
-               - {{name: priority 0 and above, pods: [shop/cart]}}\n  \
-               - {{name: priority 2000000000 and above, pods: [kube-system/dns]}}\n  \
+               - {{name: priority-0, pods: [shop/cart]}}\n  \
+               - {{name: priority-2000000000, pods: [kube-system/dns]}}\n  \
                reasons: {{shop/db: it has the label example.com/keep}}\n\
              ends: Drained\n"
         ))

@@ -40,7 +40,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "$ scupper report recordings/worker-2.",
         "Each of these alone would have shortened it: one more eviction at a time from budget shop/cart (",
         "# Policy announce: 2 of 2 recorded drains would go differently\n",
-        "evict in wave 2 priority 1000 and above",
+        "evict in wave 2 priority-1000",
     ] {
         assert!(known.contains(told), "{told}: {text}");
     }

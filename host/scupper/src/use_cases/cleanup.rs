@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, ToUndo, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
-use scupper_driver::{ACTIVE_POLICIES, DriverError, OUT_OF_SERVICE_TAINT};
+use scupper_driver::{ACTIVE_POLICIES, DriverError, HOLDER_ANNOTATION, OUT_OF_SERVICE_TAINT};
 use scupper_report::{LeasedDrain, conditions_of_abandoned};
 
 /// What to clean up.
@@ -47,16 +47,16 @@ pub(crate) async fn cleanup(options: CleanupOptions) -> Result<CleanedUp, Comman
         undo(&cluster, node, &mut done).await?;
     }
     forget_lease(&cluster, &options, node.as_ref(), &mut done).await;
-    if node
-        .as_ref()
-        .is_some_and(|node| node.annotations.contains_key(ACTIVE_POLICIES))
-    {
-        let removed = cluster
-            .remove_node_annotation(&options.node, ACTIVE_POLICIES)
-            .await;
-        removed.map_err(CommandError::Cleanup)?;
-        let what = format!("the annotation {ACTIVE_POLICIES} of node {}", options.node);
-        done.removed.push(what);
+    for key in [ACTIVE_POLICIES, HOLDER_ANNOTATION] {
+        if node
+            .as_ref()
+            .is_some_and(|node| node.annotations.contains_key(key))
+        {
+            let removed = cluster.remove_node_annotation(&options.node, key).await;
+            removed.map_err(CommandError::Cleanup)?;
+            done.removed
+                .push(format!("the annotation {key} of node {}", options.node));
+        }
     }
     if let Some(node) = node.filter(|node| node.checkpoint.is_some()) {
         remove_annotation(&cluster, &options.node, node.uid.clone()).await?;

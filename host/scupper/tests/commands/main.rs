@@ -65,3 +65,4 @@ mod unclaimed;
 mod uncordoning;
 mod undoing;
 mod volumes;
+mod without_lease;

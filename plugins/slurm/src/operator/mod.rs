@@ -10,6 +10,7 @@ use scupper_sdk::{Call, Grant, Outcome, Phase, Pod, Subject, Timestamp};
 
 use crate::WAVE;
 use crate::settings::{HeldPods, Settings};
+use crate::slurmrestd::naming::of_pod;
 use worker::State;
 
 /// The wanted grant.
@@ -65,7 +66,8 @@ fn wait(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     }
     let began = began(call);
     let drained = workers.len() - waiting.len();
-    let progress = format!("{drained} of {} Slurm nodes drained", workers.len());
+    let jobs = jobs_text(call, &waiting);
+    let progress = format!("{drained} of {} Slurm nodes drained{jobs}", workers.len());
     let pending = Outcome::pending(progress)
         .again_after(settings.poll)
         .state(began.to_le_bytes());
@@ -76,6 +78,18 @@ fn wait(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
         pending.waiting_for(pod.full_name(), detail, Some(since))
     });
     waiting.into()
+}
+
+/// `; squeue --nodelist gpu-0,gpu-1 lists their jobs`: the Slurm nodes that have some.
+fn jobs_text(call: &Call, waiting: &[(&Pod, State)]) -> String {
+    let busy = waiting
+        .iter()
+        .filter(|(_, state)| matches!(state, State::Busy { .. }));
+    let names: Vec<_> = busy.map(|(pod, _)| of_pod(&call.node, pod)).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; squeue --nodelist {} lists their jobs", names.join(","))
 }
 
 /// When this hook began to wait, from its state.

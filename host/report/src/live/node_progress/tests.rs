@@ -96,6 +96,35 @@ fn pods_that_had_gone_before_the_first_look_are_counted() {
 }
 
 #[test]
+fn pods_without_room_in_the_published_status_are_counted() {
+    let mut progress = progress();
+    let full = |here: &[&str], told: &[&str], more: u32| {
+        let mut status = status(here, Some(told));
+        if let Some(view) = &mut status.driver {
+            view.more = more;
+            view.kept = vec![Uid("stays".into())];
+            view.plan = Some(PlanSummary {
+                leaving: 4,
+                ..PlanSummary::default()
+            });
+        }
+        status
+    };
+    for (here, told, more, pods) in [
+        (&["a", "b", "c", "d", "stays"][..], &["a", "b"][..], 2, (0, 4)),
+        (&["b", "c", "d", "stays"], &["a", "b"], 2, (1, 4)),
+        // Now there is room for c, and d is gone before there was room for it.
+        (&["b", "c", "d", "stays"], &["b", "c"], 1, (1, 4)),
+        (&["b", "c", "stays"], &["b", "c"], 1, (2, 4)),
+        (&["b", "c", "stays"], &["b", "c"], 0, (2, 4)),
+        (&["stays"], &[], 0, (4, 4)),
+    ] {
+        let snapshot = stands(&mut progress, "id", full(here, told, more));
+        assert_eq!(snapshot.pods, Some(pods), "{here:?} {told:?} {more}");
+    }
+}
+
+#[test]
 fn the_published_status_overrides_the_checkpoints_phase() {
     let mut progress = progress();
     let snapshot = stands(&mut progress, "id", status(&["a", "stays"], Some(&["a"])));

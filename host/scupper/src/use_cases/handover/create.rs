@@ -12,8 +12,8 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CordonsAhead, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides, is_abandoned,
-    resolve_nodes,
+    CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides,
+    draining_process, resolve_nodes,
 };
 use scupper_report::FollowEvent;
 
@@ -241,7 +241,7 @@ impl HandOver<'_> {
                 Intent::Drain => "its driver takes over",
                 Intent::Uncordon => "its driver gives the node back",
             };
-            if is_abandoned(&mut leases, node, mark, does).await {
+            if draining_process(&mut leases, node, mark, does).await == DrainingProcess::Gone {
                 let keeps_cordon = intent == Intent::Uncordon && !mark.own_cordon;
                 let is_cordoned = found.as_ref().is_some_and(|node| node.unschedulable);
                 if keeps_cordon && is_cordoned {

@@ -204,7 +204,10 @@ fn with_hold_slurm_pods_other_pods_are_evicted_meanwhile() {
     assert_eq!(step(&host), Outcome::Done);
     let wave = |name: &str| host.step::<Slurm>(Phase::BeforeWave, Subject::Wave(name.to_owned()));
     assert_eq!(wave("all"), Outcome::Done);
-    assert_eq!(pending(wave("slurm")).progress, "0 of 1 Slurm nodes drained");
+    assert_eq!(
+        pending(wave("slurm")).progress,
+        "0 of 1 Slurm nodes drained; squeue --nodelist worker-1 lists their jobs"
+    );
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn no_busy_slurm_pod_is_evicted_in_any_wave() {
     assert_eq!(evict("slurm/worker-0"), Outcome::Done);
     assert_eq!(
         pending(evict("slurm/worker-1")).progress,
-        "0 of 1 Slurm nodes drained"
+        "0 of 1 Slurm nodes drained; squeue --nodelist worker-1 lists their jobs"
     );
 }
 

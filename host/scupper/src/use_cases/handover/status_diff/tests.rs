@@ -41,7 +41,7 @@ fn view(of: &str) -> DrainStatus {
     let text = r#"{"v":1,"drain":"OF","at":999000,
         "plan":{"leaving":2,"staying":1,"waves":[["early","prio",["a"],0],["late","prio",["b"],3]],
                 "stays":[["ignored","kubectl",["c"],0]]},
-        "wave":["early",1,2],"pods":[{"uid":"a","wave":"early","r":"ParallelLimit"}],"more":0}"#;
+        "wave":["early",1,2],"pods":[{"wave":"early","r":"ParallelLimit","pods":[["a",null]]}],"more":0}"#;
     status_from_text(&text.replace("OF", of)).unwrap()
 }
 
