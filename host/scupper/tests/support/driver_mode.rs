@@ -130,8 +130,13 @@ impl DriverMode {
 
     /// Requests the uncordon, and returns how its event ended.
     pub(crate) async fn uncordon(&self, event: &str) -> String {
-        self.ask(event, &format!("{DRIVER}-uncordon"));
+        self.begin_uncordon(event);
         self.ends(event).await
+    }
+
+    /// Requests the uncordon, and does not wait.
+    pub(crate) fn begin_uncordon(&self, event: &str) {
+        self.ask(event, &format!("{DRIVER}-uncordon"));
     }
 
     /// Requests a drain, and does not wait.
