@@ -98,12 +98,22 @@ pub(crate) async fn while_silent_in_driver_mode(bed: &Testbed) {
     nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
         .await;
     node.cancel("drain-1").await;
-    let status = nova.service(A)["status"].clone();
+    let service = nova.service(A)["status"].clone();
+    let status = node.types(&["status", NODE]).ended().await;
     bed.resume(CONDUCTOR);
-    assert_eq!(status, "disabled", "{}", node.reported());
-    let events = node.events("ServerMigrationNotAborted");
+    assert_eq!(service, "disabled", "{}", node.reported());
     let words = format!("server vm-0 ({})", &ids[0][..8]);
+    let events = node.events("ServerMigrationNotAborted");
     assert!(events.len() == 1 && events[0].contains(&words), "{events:?}");
+    // The end line and the status.
+    let still =
+        "policy openstack must still undo its part of the drain: nova-compute on compute-a does not respond";
+    for text in [node.reported(), status.stdout] {
+        let named = text
+            .lines()
+            .any(|line| line.contains(still) && line.contains(&words));
+        assert!(named, "{text}");
+    }
     nova.until("it responds again", |nova| nova.service(A)["state"] == "up")
         .await;
     let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;

@@ -211,11 +211,11 @@ const SCENARIOS: &[Scenario] = &[
         |bed| words::error(bed).boxed(),
     ),
     (
-        "a_request_that_times_out_is_named_and_a_task_has_a_since",
+        "in_driver_mode_requests_that_time_out_and_servers_are_named",
         |bed| words::silent(bed).boxed(),
     ),
     ("an_incoming_server_has_its_name", |bed| words::names(bed).boxed()),
-    ("an_old_nova_is_named_with_the_remedy", |bed| {
+    ("in_driver_mode_an_old_nova_is_named_with_the_remedy", |bed| {
         words::old_nova(bed).boxed()
     }),
     (
@@ -228,6 +228,10 @@ const SCENARIOS: &[Scenario] = &[
     ("two_drains_at_once_leave_one_host_in_service", |bed| {
         sharing::two_drains(bed).boxed()
     }),
+    (
+        "in_driver_mode_two_drains_at_once_leave_one_host_in_service",
+        |bed| sharing::two_drains_in_driver_mode(bed).boxed(),
+    ),
     ("in_driver_mode_servers_from_volumes_leave_as_well", |bed| {
         kinds::from_volumes(bed).boxed()
     }),

@@ -1,8 +1,12 @@
 //! Several nodes, hosts and marks.
 
+use std::sync::{Arc, Barrier};
+
 use serde_json::json;
 
 use crate::driver::NODE;
+use crate::driver_mode::DriverMode;
+use crate::proxy::{Fault, Proxy};
 use crate::rig;
 use crate::testbed::{A, B, Testbed};
 
@@ -94,4 +98,70 @@ pub(crate) async fn two_drains(bed: &Testbed) {
         [true, true],
         "the whole cloud is out of service: {ended:#?}"
     );
+}
+
+const SECOND: &str = "node-2";
+
+/// Two drivers, whose requests to disable meet: neither drain has seen what the other does.
+pub(crate) async fn two_drains_in_driver_mode(bed: &Testbed) {
+    let nova = bed.nova();
+    bed.boot(1, &["--mode", "stuck"]);
+    bed.boot(1, &["--mode", "stuck", "--host", B]);
+    let both = Arc::new(Barrier::new(2));
+    let proxies = [(); 2].map(|()| meeting(bed, &both));
+    let table = format!("{NODE}={A},{SECOND}={B}");
+    let [first, second] = proxies
+        .each_ref()
+        .map(|proxy| rig::policies_at(bed, &proxy.url, &[("host-table", &table)]));
+    let first = DriverMode::new(NODE, Vec::new(), json!({}), first).await;
+    let second = first.beside(SECOND, Vec::new(), json!({}), second);
+    let mut drivers = [first, second];
+    for driver in &mut drivers {
+        driver.start().await;
+    }
+    let events = ["drain-1", "drain-2"];
+    for (driver, event) in drivers.iter().zip(events) {
+        driver.begin_drain(event);
+    }
+    let refuses = |driver: &DriverMode, node: &str, other: &str| {
+        let words = format!(
+            "no other compute host is enabled and up: 1 server on {node} cannot leave; {other} is disabled by scupper: node="
+        );
+        driver.reported().contains(&words)
+    };
+    let refused = || [refuses(&drivers[0], A, B), refuses(&drivers[1], B, A)];
+    drivers[0]
+        .until("one of them is refused", || refused().contains(&true))
+        .await;
+    for ((driver, event), is_refused) in drivers.iter().zip(events).zip(refused()) {
+        if is_refused {
+            assert_eq!(driver.ends(event).await, "Failed", "{}", driver.reported());
+        }
+    }
+    let disabled = || [A, B].map(|host| nova.service(host)["status"] == "disabled");
+    let reported = || drivers.each_ref().map(DriverMode::reported).concat();
+    assert_ne!(
+        disabled(),
+        [true, true],
+        "the whole cloud is out of service: {}",
+        reported()
+    );
+    for ((driver, event), is_refused) in drivers.iter().zip(events).zip(refused()) {
+        if !is_refused {
+            driver.cancel(event).await;
+        }
+    }
+    assert_eq!(disabled(), [false, false], "{}", reported());
+}
+
+/// Nova, whose first request to disable a host waits until the other proxy has one.
+fn meeting(bed: &Testbed, both: &Arc<Barrier>) -> Proxy {
+    let both = Arc::clone(both);
+    let mut has_met = false;
+    Proxy::start(bed.nova_url(), move |seen| {
+        if seen.method == "PUT" && !std::mem::replace(&mut has_met, true) {
+            both.wait();
+        }
+        Fault::Pass
+    })
 }

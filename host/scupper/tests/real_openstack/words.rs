@@ -1,11 +1,9 @@
 //! What people read while a drain waits, and when it ends.
 
-use scupper_engine::HookPhase::{BeforeDrain, OnCancel};
-use scupper_engine::StepOutcome;
-use scupper_policy::Severity;
+use scupper_engine::HookPhase::BeforeDrain;
 use serde_json::json;
 
-use crate::driver::{Drain, Setup, limited};
+use crate::driver::{Drain, NODE, limited};
 use crate::proxy::{Fault, Proxy};
 use crate::rig;
 use crate::testbed::{A, B, Testbed};
@@ -145,36 +143,40 @@ pub(crate) async fn error(bed: &Testbed) {
     node.cancel("drain-1").await;
 }
 
-/// nova-compute does not respond, and does not count as down yet.
+/// nova-compute does not respond, and Nova has begun a task that does not end. Then the drain waits for a server that has been
+/// on its way here since before.
 pub(crate) async fn silent(bed: &Testbed) {
     let nova = bed.nova();
-    let id = bed.boot(1, &["--prefix", "vm"]).remove(0);
-    let mut drain = Drain::new(bed, &limited(&[])).await;
+    let arrives = ["--host", B, "--mode", "stuck", "--prefix", "guest"];
+    let guest = bed.boot(1, &arrives).remove(0);
+    let id = bed.boot(1, &["--seconds", "0.5", "--prefix", "vm"]).remove(0);
+    nova.migrate_live(&guest);
+    nova.until("it is on its way", |nova| nova.migrations(&guest) == ["running"])
+        .await;
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.start().await;
     bed.pause(A);
-    let first = drain.step(BeforeDrain).await;
-    // Nova has begun a task that does not end.
+    node.begin_drain("drain-1");
+    node.until("a request has timed out", || {
+        node.reported().contains("timed out")
+    })
+    .await;
     nova.act(&id, &json!({"rebuild": {"imageRef": bed.image()}}));
-    let second = drain.step(BeforeDrain).await;
+    let (id, guest) = (&id[..8], &guest[..8]);
+    let task = format!("waits for server vm-0 ({id}): waiting for Nova's task rebuilding to end, for ");
+    node.until("it waits for the task", || node.reported().contains(&task))
+        .await;
     bed.resume(A);
-    let StepOutcome::Pending { progress, .. } = first else {
-        panic!("{first:?}");
-    };
-    assert!(
-        progress.starts_with("disabling nova-compute on compute-a: Nova, PUT /os-services/")
-            && progress.contains("timed out"),
-        "{progress}"
-    );
-    let StepOutcome::Pending { waiting_for, .. } = second else {
-        panic!("{second:?}");
-    };
-    assert!(
-        waiting_for[0].detail == "waiting for Nova's task rebuilding to end"
-            && waiting_for[0].since.is_some(),
-        "{waiting_for:?}"
-    );
-    nova.until_status(&id, "ACTIVE").await;
-    drain.run(BeforeDrain).await.unwrap();
-    drain.run(OnCancel).await.unwrap();
+    let incoming = format!("waits for server guest-0 ({guest}): incoming: ");
+    node.until("it waits for the other one", || {
+        node.reported().contains(&incoming)
+    })
+    .await;
+    let reported = node.reported();
+    let line = reported.lines().find(|line| line.contains("timed out")).unwrap();
+    let request = "disabling nova-compute on compute-a: Nova, PUT /os-services/";
+    assert!(line.contains(request), "{line}");
+    node.cancel("drain-1").await;
 }
 
 /// An incoming server is in no list of the host.
@@ -205,18 +207,32 @@ pub(crate) async fn old_nova(bed: &Testbed) {
         "/v2.1/" => Fault::Change(|answer| answer.replace("\"2.100\"", "\"2.42\" ")),
         _ => Fault::Pass,
     });
-    let setup = Setup {
-        proxy: Some(&proxy.url),
-        ..limited(&[])
-    };
-    let findings = Drain::new(bed, &setup).await.check().await;
-    let found = findings
-        .iter()
-        .find(|finding| finding.severity == Severity::Error)
-        .unwrap();
-    assert_eq!(found.subject, "microversion", "{found:?}");
+    let mut node = rig::node(bed, &[], json!({})).await;
+    node.configure(json!({}), rig::policies_at(bed, &proxy.url, &[]));
+    let doctor = node.types(&["doctor", "--node", NODE]).ended().await;
+    let found = doctor
+        .stdout
+        .lines()
+        .position(|line| line.contains("microversion") && line.contains("2.42"));
+    let fix = "upgrade Nova to 16 (Pike) or later";
     assert!(
-        found.message.contains("2.42") && found.fix.contains("upgrade Nova to 16 (Pike)"),
-        "{found:?}"
+        found.is_some_and(|at| doctor
+            .stdout
+            .lines()
+            .nth(at + 1)
+            .is_some_and(|line| line.contains(fix))),
+        "{doctor:#?}"
     );
+    node.start().await;
+    node.until("the driver has checked it", || {
+        node.reported().contains("check of microversion: ")
+    })
+    .await;
+    assert!(node.reported().contains(fix), "{}", node.reported());
+    assert_ne!(node.drain("drain-1").await, "Succeeded", "{}", node.reported());
+    let reported = node.reported();
+    let end = reported.lines().find(|line| line.contains("PolicyFailed"));
+    assert!(end.is_some_and(|end| end.contains("2.42")), "{reported}");
+    assert!(!node.is_cordoned(), "{reported}");
+    assert_eq!(bed.nova().service(A)["status"], "enabled");
 }

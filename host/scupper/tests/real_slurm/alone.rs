@@ -6,7 +6,7 @@ use scupper_engine::HookPhase;
 
 use serde_json::json;
 
-use crate::driver::node;
+use crate::driver::{WORKER, node, policies};
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
@@ -134,6 +134,36 @@ async fn in_driver_mode_a_task_is_ended_and_its_array_is_not() {
     assert!(events.len() == 1 && events[0].ends_with(&said), "{events:?}");
 }
 
+/// A rung requeues the task; after the uncordon it runs there again, and is requeued again.
+#[tokio::test]
+async fn in_driver_mode_a_task_that_was_requeued_is_requeued_without_its_array() {
+    let Some(testbed) = Testbed::up("requeue-driver", &["--nodes", "4", "--suite", "forky"]) else {
+        return;
+    };
+    let (tasks, last) = array(&testbed).await;
+    let task = testbed.client(&["squeue", "-h", "-w", &last, "-o", "%i"]);
+    let table = format!("worker-1={last}");
+    let config = [("slurm-node-table", table.as_str()), ("ladder", "20s requeue")];
+    let mut driver = node(&testbed, &config, json!({"sla": "35s"}), Vec::new()).await;
+    driver.start().await;
+    for round in ["first", "second"] {
+        assert_eq!(driver.drain(round).await, "Succeeded", "{}", driver.reported());
+        only_there(&testbed, &tasks, &last, "PENDING");
+        let uncordon = driver.uncordon(&format!("after-{round}")).await;
+        assert_eq!(uncordon, "Succeeded", "{}", driver.reported());
+        // Otherwise Slurm waits for two minutes.
+        testbed.client(&["scontrol", "update", &format!("JobId={task}"), "StartTime=now"]);
+        running(&testbed, 4).await;
+        only_there(&testbed, &tasks, &last, "RUNNING");
+    }
+    let events = driver.events("SlurmJobsRequeued");
+    let said = format!("1 job requeued ({last})");
+    assert!(
+        events.len() == 2 && events.iter().all(|event| event.ends_with(&said)),
+        "{events:?}"
+    );
+}
+
 async fn heterogeneous(testbed: &Testbed) -> u64 {
     let job = submit(
         testbed,
@@ -213,4 +243,48 @@ async fn a_later_part_of_a_heterogeneous_job_ends_alone() {
     assert!(said.iter().any(|said| said.contains(&words)), "{said:?}");
     let left = running(&testbed, 1).await;
     assert_eq!(left, [(job, NODE.to_owned())]);
+}
+
+/// By default it is left alone; if configured, the first part ends all. Each time people read on which other node it runs.
+#[tokio::test]
+async fn in_driver_mode_a_heterogeneous_job_is_treated_as_configured_and_its_other_node_is_named() {
+    let Some(testbed) = Testbed::up("het-driver", &[]) else {
+        return;
+    };
+    let job = heterogeneous(&testbed).await;
+    let part = format!("job {job}+0 is a part of heterogeneous job {job}, which also runs on slurm-worker-1");
+    let ladder = ("ladder", "20s cancel");
+    let sla = json!({"sla": "35s"});
+    let mut driver = node(&testbed, &[ladder], sla.clone(), Vec::new()).await;
+    driver.start().await;
+    driver.begin_drain("waits");
+    let left = format!(
+        "no job to cancel; job {job}+0, a part of heterogeneous job {job}, which also runs on slurm-worker-1, is left alone"
+    );
+    driver
+        .until("it is left alone", || driver.reported().contains(&left))
+        .await;
+    let waits = format!("waits for job {job}+0: ");
+    let reported = driver.reported();
+    let line = reported.lines().find(|line| line.contains(&waits)).unwrap();
+    assert!(line.contains(", which also runs on slurm-worker-1"), "{line}");
+    let events = driver.events("SlurmRungMissed");
+    assert!(events.len() == 1 && events[0].contains(&left), "{events:?}");
+    driver.cancel("waits").await;
+    assert_eq!(running(&testbed, 2).await.len(), 2);
+
+    driver.kill();
+    driver.configure(sla, policies(&testbed, &[ladder, ("heterogeneous", "ladder")]));
+    let found = format!(
+        "job {job}+0 on {NODE} is a part of heterogeneous job {job}, which also runs on slurm-worker-1"
+    );
+    let doctor = driver.types(&["doctor", "--node", WORKER]).ended().await;
+    assert!(doctor.stdout.contains(&found), "{doctor:?}");
+    driver.start().await;
+    assert_eq!(driver.drain("ends").await, "Succeeded", "{}", driver.reported());
+    until("both parts have ended", async || testbed.jobs() == 0).await;
+    let ended = format!("1 job cancelled; {part}: its other parts are reached as well");
+    assert!(driver.reported().contains(&ended), "{}", driver.reported());
+    let events = driver.events("SlurmJobsCancelled");
+    assert!(events.len() == 1 && events[0].contains(&ended), "{events:?}");
 }

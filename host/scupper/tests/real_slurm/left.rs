@@ -3,7 +3,7 @@
 use scupper_simulator::api::objects;
 use serde_json::json;
 
-use crate::driver::{WORKER, policies, policy};
+use crate::driver::{WORKER, node, policies, policy};
 use crate::driver_mode::DriverMode;
 use crate::testbed::{Testbed, until};
 
@@ -115,4 +115,56 @@ async fn what_a_terminal_drained_is_named_without_the_policy_and_after_the_node_
     until("the node is idle", async || testbed.node().starts_with("idle")).await;
     let status = status(&mut rig).await;
     assert!(!status.contains(STILL), "{status}");
+}
+
+/// The driver drains under a foreign cordon, which is lifted by `kubectl uncordon`; the Node is made anew; an uncordon is
+/// interrupted. Each time the node is named until the next uncordon.
+#[tokio::test]
+async fn in_driver_mode_what_no_uncordon_has_undone_is_named() {
+    let Some(testbed) = Testbed::up("undone", &[]) else {
+        return;
+    };
+    let cordoned = objects::node(WORKER).cordoned().build();
+    let mut rig = node(&testbed, &[], json!({}), vec![cordoned]).await;
+    rig.start().await;
+    for (case, words) in [
+        ("foreign", "the node was uncordoned without Scupper"),
+        (
+            "anew",
+            "the Node was deleted or made anew, or the process that drained it was killed",
+        ),
+        ("interrupted", "slurmrestd cannot reach slurmctld"),
+    ] {
+        assert_eq!(rig.drain(case).await, "Succeeded", "{}", rig.reported());
+        let drained = testbed.node();
+        assert!(drained.starts_with("drained scupper: "), "{drained}");
+        match case {
+            "foreign" => rig.kubectl_uncordon(),
+            "anew" => {
+                rig.api.store().delete("nodes", "", WORKER);
+                rig.api.store().apply(objects::node(WORKER).build()).unwrap();
+            }
+            _ => {
+                testbed.daemon("slurmctld", "stop");
+                rig.begin_uncordon("interrupted-uncordon");
+                rig.until("it has asked", || rig.reported().contains(words)).await;
+                rig.cancel("interrupted-uncordon").await;
+                testbed.daemon("slurmctld", "start");
+            }
+        }
+        status_names(&mut rig, words).await;
+        if case != "interrupted" {
+            let named = format!("{STILL}: {words}; to undo it: scupper uncordon {WORKER}");
+            rig.until("an Event says so", || {
+                rig.events("PolicyMustUndo").contains(&named)
+            })
+            .await;
+        }
+        assert_eq!(testbed.node(), drained);
+        let uncordon = rig.uncordon(&format!("after-{case}")).await;
+        assert_eq!(uncordon, "Succeeded", "{}", rig.reported());
+        until("the node is idle", async || testbed.node().starts_with("idle")).await;
+        let status = status(&mut rig).await;
+        assert!(!status.contains(STILL), "{status}");
+    }
 }

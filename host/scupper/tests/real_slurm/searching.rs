@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
 use crate::rig::module;
-use crate::testbed::{NODE, Testbed};
+use crate::testbed::{NODE, Testbed, until};
 
 /// The node's name in Kubernetes.
 const WORKER: &str = "worker-1";
@@ -180,34 +180,67 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     assert!(!testbed.node().starts_with("drain"), "{}", testbed.node());
 }
 
+/// One of them is the output of `scontrol token` as it is. With a good one the drain waits for the job, which is older.
 #[tokio::test]
 async fn in_the_driver_a_bad_token_fails_the_event_at_once_and_nothing_is_changed() {
     let Some(testbed) = Testbed::up("refused", &[]) else {
         return;
     };
     let file = testbed.folder().join("token-of-the-driver");
-    std::fs::write(&file, "no.token.at-all").unwrap();
+    let as_printed = testbed.client(&["scontrol", "token", "username=slurm"]);
+    assert!(as_printed.starts_with("SLURM_JWT="), "{as_printed}");
+    std::fs::write(&file, &as_printed).unwrap();
+    let mut policy = policy(&testbed.url(), &file);
+    policy["config"]["ladder"] = json!("");
     let setup = Setup {
         node: WORKER,
-        policy: policy(&testbed.url(), &file),
+        policy,
         objects: Vec::new(),
     };
     let node = Node::start(setup, Captured::default()).await;
-    testbed.submit(600, &[]);
-    let begun = Instant::now();
-    assert_eq!(node.drain("drain-1").await, "Failed", "{}", node.reported());
-    // The drain has three minutes, and an undo fifteen seconds.
-    assert!(
-        begun.elapsed() < Duration::from_secs(150),
-        "{:?}\n{}",
-        begun.elapsed(),
-        node.reported()
-    );
+    let job = testbed.submit(600, &[]);
+    let submitted = Instant::now();
+    for (event, bad) in [("drain-1", as_printed.as_str()), ("drain-2", "no.token.at-all")] {
+        std::fs::write(&file, bad).unwrap();
+        let begun = Instant::now();
+        assert_eq!(node.drain(event).await, "Failed", "{}", node.reported());
+        // The drain has three minutes, and an undo fifteen seconds.
+        assert!(
+            begun.elapsed() < Duration::from_secs(150),
+            "{:?}\n{}",
+            begun.elapsed(),
+            node.reported()
+        );
+    }
     let reported = node.reported();
-    assert!(reported.contains("Slurm rejects the token"), "{reported}");
+    let named = "Slurm rejects the token (its file holds the token alone, without `SLURM_JWT=`): ";
+    assert!(reported.matches(named).count() >= 2, "{reported}");
     assert!(
         !node.is_cordoned() && !reported.contains("the node is cordoned"),
         "{reported}"
     );
     assert!(!testbed.node().contains("drain"), "{}", testbed.node());
+
+    until("the job is older than the drain", async || {
+        submitted.elapsed() > Duration::from_secs(5)
+    })
+    .await;
+    std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
+    let begun = Instant::now();
+    node.begin("drain-3");
+    let waits = format!("waits for job {job}: ");
+    node.prints(&waits).await;
+    let reported = node.reported();
+    let line = reported.lines().find(|line| line.contains(&waits)).unwrap();
+    assert!(waited(line) <= begun.elapsed(), "the job's age: {line}");
+}
+
+/// The time at the end of a line such as `waits for job 3: running, for 1m05s`; zero in the first second.
+fn waited(line: &str) -> Duration {
+    let Some((_, time)) = line.rsplit_once(", for ") else {
+        return Duration::ZERO;
+    };
+    let (minutes, seconds) = time.split_once('m').unwrap_or(("0", time));
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    Duration::from_secs(number(minutes) * 60 + number(seconds.trim_end_matches('s')))
 }

@@ -101,7 +101,17 @@ async fn in_driver_mode_a_slurm_node_that_is_drained_for_another_node_refuses_th
         json!({}),
         policies(&testbed, &[("slurm-node-table", table.as_str())]),
     );
-    let doctor = ours.types(&["doctor", "--node", WORKER]).ended().await;
     let both = format!("{WORKER} and worker-2 cannot both be {NODE}");
-    assert!(format!("{doctor:?}").contains(&both), "{doctor:?}");
+    ours.until("the driver keeps the former one", || {
+        ours.reported().contains(&both)
+    })
+    .await;
+    for args in [
+        &["doctor", "--node", WORKER][..],
+        &["kubelet-plugin", "--node-name", WORKER],
+    ] {
+        let ended = ours.types(args).ended().await;
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        assert!(format!("{ended:?}").contains(&both), "{ended:?}");
+    }
 }

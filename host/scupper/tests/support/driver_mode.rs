@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scupper_simulator::api::{self, ApiServer, objects};
@@ -19,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// A node, and the driver on it once it is started.
 pub(crate) struct DriverMode {
-    pub(crate) api: ApiServer,
+    pub(crate) api: Arc<ApiServer>,
     kubelet: KubeletHandle,
     name: String,
     driver: Option<Child>,
@@ -46,9 +47,18 @@ impl DriverMode {
     /// The node and these objects. `drain` and `policies` are the parts of `scupper.yaml` of those names.
     pub(crate) async fn new(node: &str, objects: Vec<Value>, drain: Value, policies: Value) -> Self {
         let api = ApiServer::start(api::Options::default()).await.unwrap();
+        api.store().apply(objects::namespace("scupper").build()).unwrap();
+        Self::on(Arc::new(api), node, objects, drain, policies)
+    }
+
+    /// Another node of the same cluster.
+    pub(crate) fn beside(&self, node: &str, objects: Vec<Value>, drain: Value, policies: Value) -> Self {
+        Self::on(Arc::clone(&self.api), node, objects, drain, policies)
+    }
+
+    fn on(api: Arc<ApiServer>, node: &str, objects: Vec<Value>, drain: Value, policies: Value) -> Self {
         let store = api.store();
         store.apply(objects::node(node).build()).unwrap();
-        store.apply(objects::namespace("scupper").build()).unwrap();
         for object in objects {
             store.apply(object).unwrap();
         }
@@ -130,8 +140,13 @@ impl DriverMode {
 
     /// Requests the uncordon, and returns how its event ended.
     pub(crate) async fn uncordon(&self, event: &str) -> String {
-        self.ask(event, &format!("{DRIVER}-uncordon"));
+        self.begin_uncordon(event);
         self.ends(event).await
+    }
+
+    /// Requests the uncordon, and does not wait.
+    pub(crate) fn begin_uncordon(&self, event: &str) {
+        self.ask(event, &format!("{DRIVER}-uncordon"));
     }
 
     /// Requests a drain, and does not wait.

@@ -153,6 +153,8 @@ impl Leftovers {
             what: server.title(),
             detail: if is_unknown {
                 "unknown: its cell does not answer Nova".to_owned()
+            } else if incoming {
+                format!("incoming: {}", migration.describe())
             } else {
                 migration.describe()
             },

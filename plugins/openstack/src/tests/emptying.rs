@@ -140,7 +140,9 @@ fn an_incoming_migration_from_before_the_drain_is_found_when_the_list_is_empty()
     cloud.server("late", "active");
     cloud.set("late", "host", json!("compute-b"));
     cloud.set("late", "OS-EXT-STS:task_state", json!("migrating"));
-    assert_eq!(waits(&pending(&host)).len(), 1);
+    let waiting = pending(&host);
+    assert_eq!(waits(&waiting).len(), 1);
+    assert!(waits(&waiting)[0].contains("incoming: "), "{waiting:?}");
     assert_eq!(cloud.count("DELETE /servers"), 0);
     host.config("incoming", "abort");
     pending(&host);
