@@ -152,6 +152,7 @@ impl<'a> Play<'a> {
             turns: run.turns.take()?,
             facts: Vec::new(),
             shadows: Vec::new(),
+            estimate: None,
             end,
             cut: None,
         })

@@ -6,7 +6,7 @@ use std::thread;
 use futures::{StreamExt as _, stream};
 use scupper_engine::{Plan, Time};
 use scupper_forecast::{EndTimes, Learned, Situation};
-use scupper_recording::Directory;
+use scupper_recording::{Directory, StartEstimate};
 use tokio::sync::oneshot;
 
 use super::EngineRunner;
@@ -44,8 +44,16 @@ impl EngineRunner {
     pub(super) fn end_estimate(&mut self, played: Option<EndTimes>) {
         self.estimate = None;
         if let Some(played) = played.filter(|_| self.drain.phase().follows_plan()) {
-            self.reporter
-                .on_end_times(self.deps.clock.now(), self.drain.request(), played);
+            let at = self.deps.clock.now();
+            if let Some([early, likely, late]) = played.estimate(at) {
+                self.drain.estimate(StartEstimate {
+                    at,
+                    early,
+                    likely,
+                    late,
+                });
+            }
+            self.reporter.on_end_times(at, self.drain.request(), played);
         }
     }
 }
