@@ -15,6 +15,7 @@ const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json
 const OVERVIEW: &str = include_str!("../../../../deploy/schemas/overview.schema.json");
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
 const FORECAST: &str = include_str!("../../../../deploy/schemas/forecast.schema.json");
+const REPORT: &str = include_str!("../../../../deploy/schemas/report.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
 
 /// A pod that a budget blocks on a node, and one that it does not.
@@ -224,6 +225,26 @@ policies:
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let refused = json(&rig, &["forecast", "worker-3"]);
     is_as_published(FORECAST, &[unknown, known, refused], &[]);
+}
+
+#[test]
+fn the_reports_output_matches_its_schema() {
+    let rig = rig();
+    let directory = recordings(&rig, &[]);
+    let uncordon = ["uncordon", "worker-1", "--local", "--record", &directory];
+    assert_eq!(rig.run(&uncordon).code, Some(0));
+    let files = std::fs::read_dir(&directory).unwrap();
+    let files: Vec<_> = files
+        .map(|file| file.unwrap().path().to_str().unwrap().to_owned())
+        .collect();
+    let report: Vec<_> = ["report"]
+        .into_iter()
+        .chain(files.iter().map(String::as_str))
+        .collect();
+    let printed = json(&rig, &report);
+    assert_eq!(printed.len(), 2, "{printed:#?}");
+    assert_eq!(yaml(&rig, &report), printed);
+    is_as_published(REPORT, &[printed], &["report-json"]);
 }
 
 #[test]

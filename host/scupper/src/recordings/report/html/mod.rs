@@ -1,49 +1,110 @@
 //! A report as one page that needs no script and no other file.
 
-use scupper_engine::{HumanDuration, Time};
+mod bars;
+
+use scupper_engine::HumanDuration;
 use scupper_recording::PodHistory;
 
-use super::causes::{self, Kind};
-use super::text::{SHOWN, few, gone, sentence, wave};
-use super::{Report, TEXT};
+use super::causes;
+use super::overview::{self, Row};
+use super::text::{SHOWN, few, gone, sentence, times, wave_name, wave_of};
+use super::{Report, Reports, TEXT, theme};
 
 const STYLE: &str = include_str!("style.css");
 
-pub(super) fn page(report: &Report) -> String {
-    let title = escaped(&report.title());
+pub(super) fn page(reports: &Reports) -> String {
+    let title = escaped(&overview::title(reports));
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p>{}</p>\n",
-        escaped(&report.introduction())
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+        theme::variables()
     );
-    if report.took_long() {
-        path(&mut out, report);
-    }
-    for shadow in report.shadows() {
-        out.push_str(&format!("<p>{}</p>\n", escaped(&shadow)));
-    }
-    if !report.history.pods.is_empty() {
-        pods(&mut out, report);
+    if let [one] = &reports.drains[..] {
+        drain(&mut out, reports, one, "h2");
+        if one.took_long() {
+            bars::legend(&mut out, reports);
+        }
+    } else {
+        several(&mut out, reports);
     }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
+/// All drains on one axis, with links to each, and what colours mean before the charts that have them.
+fn several(out: &mut String, reports: &Reports) {
+    out.push_str(&format!(
+        "<p>{}</p>\n<p>All bars share one time axis, which begins with the first drain. Times in a drain's own section count from \
+         its own beginning.</p>\n",
+        escaped(&overview::introduction(reports))
+    ));
+    out.push_str(
+        "<table class=\"drains wide\">\n<thead><tr><th>Node</th><th>Begun after</th><th>Ended after</th><th>End</th>\
+         <th>Forecast</th><th class=\"chart\" aria-hidden=\"true\">",
+    );
+    bars::axis(out, &reports.axis);
+    out.push_str("</th><th>Waited longest for</th></tr></thead>\n<tbody>\n");
+    for (number, report) in reports.drains.iter().enumerate() {
+        let row = Row::of(reports, report);
+        out.push_str(&format!(
+            "<tr><th scope=\"row\"><a href=\"#drain-{number}\">{}</a></th><td class=\"time\">{}</td><td class=\"time\">{}</td>\
+             <td>{}</td><td>{}</td><td class=\"chart\" aria-hidden=\"true\">",
+            escaped(&row.node),
+            row.begun,
+            row.ended,
+            escaped(&row.end),
+            row.forecast
+        ));
+        bars::of_drain(out, reports, report);
+        out.push_str(&format!("</td><td>{}</td></tr>\n", escaped(&row.waited)));
+    }
+    out.push_str("</tbody>\n</table>\n");
+    bars::legend(out, reports);
+    for (number, report) in reports.drains.iter().enumerate() {
+        out.push_str(&format!(
+            "<section id=\"drain-{number}\" aria-labelledby=\"title-{number}\">\n<h2 id=\"title-{number}\">{}</h2>\n",
+            escaped(&report.title())
+        ));
+        drain(out, reports, report, "h3");
+        out.push_str("</section>\n");
+    }
+}
+
+/// All of one drain, with headings of this level.
+fn drain(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
+    out.push_str(&format!("<p>{}</p>\n", escaped(&report.introduction())));
+    if let Some(forecast) = report.forecast() {
+        out.push_str(&format!("<p>{}</p>\n", escaped(&forecast)));
+    }
+    if report.took_long() {
+        path(out, reports, report, heading);
+    }
+    for shadow in report.shadows() {
+        out.push_str(&format!("<p>{}</p>\n", escaped(&shadow)));
+    }
+    if report.history.waves.len() > 1 {
+        waves(out, report, heading);
+    }
+    if !report.history.pods.is_empty() {
+        pods(out, reports, report, heading);
+    }
+}
+
 /// What the drain as a whole waited for.
-fn path(out: &mut String, report: &Report) {
-    out.push_str("<h2>Why it took so long</h2>\n");
-    out.push_str(&format!("<p>{}.</p>\n", escaped(&sentence(report))));
+fn path(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
+    out.push_str(&format!(
+        "<{heading}>Why it took so long</{heading}>\n<p>{}.</p>\n",
+        escaped(&sentence(report))
+    ));
     if let Some(advice) = report.advice() {
         out.push_str(&format!("<p>{}</p>\n", escaped(&advice)));
     }
-    out.push_str("<div class=\"bar path\" aria-hidden=\"true\">");
-    for part in &report.history.path {
-        let (kind, cause) = causes::of_part(&report.history, part);
-        span(out, report, kind, &cause, (part.from, part.to));
-    }
+    out.push_str("<div class=\"path\" aria-hidden=\"true\">\n");
+    bars::axis(out, &reports.axis);
+    bars::of_drain(out, reports, report);
     out.push_str("</div>\n<table>\n<thead><tr><th>Time</th><th>Cause</th></tr></thead>\n<tbody>\n");
     for total in report.totals.iter().filter(|total| total.took >= SHOWN) {
         out.push_str(&format!(
@@ -54,66 +115,51 @@ fn path(out: &mut String, report: &Report) {
         ));
     }
     out.push_str("</tbody>\n</table>\n");
-    legend(out);
 }
 
-fn legend(out: &mut String) {
-    out.push_str("<p class=\"legend\">Colours:");
-    for kind in Kind::ALL {
+fn waves(out: &mut String, report: &Report, heading: &str) {
+    out.push_str(&format!(
+        "<{heading}>Waves</{heading}>\n<table>\n<thead><tr><th>Wave</th><th>Pods</th><th>Begun after</th><th>Gone after</th></tr>\
+         </thead>\n<tbody>\n"
+    ));
+    for wave in &report.history.waves {
+        let (begun, gone) = times(report, wave);
         out.push_str(&format!(
-            " <span><i class=\"{}\" aria-hidden=\"true\"></i>{}</span>",
-            kind.name(),
-            kind.text()
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{begun}</td><td>{gone}</td></tr>\n",
+            escaped(&wave_name(wave)),
+            wave.pods
         ));
-    }
-    out.push_str("</p>\n");
-}
-
-fn pods(out: &mut String, report: &Report) {
-    let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
-    let waves: Vec<_> = waves.map(|wave| wave.name.clone()).collect();
-    out.push_str(
-        "<h2>Pods</h2>\n<table class=\"pods\">\n<thead><tr><th>Pod</th><th>Wave</th><th>Gone after</th>\
-         <th class=\"chart\" aria-hidden=\"true\">Time</th><th>Waited for</th></tr></thead>\n<tbody>\n",
-    );
-    for pod in &report.history.pods {
-        row(out, report, &waves, pod);
     }
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn row(out: &mut String, report: &Report, waves: &[String], pod: &PodHistory) {
+fn pods(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
+    out.push_str(&format!(
+        "<{heading}>Pods</{heading}>\n<table class=\"pods wide\">\n<thead><tr><th>Pod</th><th>Wave</th><th>Gone after</th>\
+         <th class=\"chart\" aria-hidden=\"true\">"
+    ));
+    bars::axis(out, &reports.axis);
+    out.push_str("</th><th>Waited for</th></tr></thead>\n<tbody>\n");
+    for pod in &report.history.pods {
+        row(out, reports, report, pod);
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn row(out: &mut String, reports: &Reports, report: &Report, pod: &PodHistory) {
     out.push_str(&format!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"time\">{}</td>\
          <td class=\"chart\" aria-hidden=\"true\"><div class=\"bar\">",
         escaped(&pod.pod.to_string()),
-        escaped(&wave(waves, pod)),
+        escaped(&wave_of(report, pod)),
         gone(report, pod)
     ));
     for wait in &pod.waits {
-        let (kind, cause) = causes::of_reason(&wait.reason, None);
-        span(out, report, kind, &cause, (wait.from, wait.to));
+        let cause = causes::of_reason(&wait.reason, None);
+        bars::span(out, reports, report, &cause, (wait.from, wait.to));
     }
     let waited = few(&causes::of_pod(pod));
     out.push_str(&format!("</div></td><td>{}</td></tr>\n", escaped(&waited)));
-}
-
-/// A part of a bar that is as wide as the drain was long.
-fn span(out: &mut String, report: &Report, kind: Kind, cause: &str, (from, to): (Time, Time)) {
-    let whole = report
-        .history
-        .ended
-        .since(report.history.started)
-        .as_secs_f64()
-        .max(0.001);
-    let left = from.since(report.history.started).as_secs_f64() / whole * 100.0;
-    let width = to.since(from).as_secs_f64() / whole * 100.0;
-    out.push_str(&format!(
-        "<b class=\"{}\" style=\"left:{left:.2}%;width:{width:.2}%\" title=\"{} {}\"></b>",
-        kind.name(),
-        HumanDuration(to.since(from)),
-        escaped(cause)
-    ));
 }
 
 /// Names and texts come from strangers.
