@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
+use scupper_recording::Recording;
 use serde_json::{Value, json};
 
 use crate::guests::guest;
@@ -87,7 +88,7 @@ fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &[&str]) {
     schema.is_seen();
 }
 
-/// The line of a drain that tells when it will end, because such a one is recorded. An Event tells it as well.
+/// The line of a drain that tells when it will end, because such a one is recorded. An Event and the recording have it as well.
 fn estimate() -> Value {
     let rig = Rig::new();
     let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
@@ -109,6 +110,12 @@ fn estimate() -> Value {
         events.any(|event| event["reason"] == "DrainEstimated" && event["regarding"]["name"] == "worker-1")
     };
     until("an Event tells when the drain will end", is_told);
+    let is_recorded = || {
+        let files = std::fs::read_dir(&directory).unwrap();
+        let mut read = files.filter_map(|file| Recording::read(&file.unwrap().path()).ok());
+        read.any(|recording| recording.estimate.is_some())
+    };
+    until("the recording has the estimate", is_recorded);
     known.kill();
     let [early, likely, late] = ["early", "likely", "late"].map(|end| line["estimate"][end].as_str());
     // RFC 3339, all in one zone.

@@ -30,7 +30,7 @@ pub(super) fn markdown(reports: &Reports, list: PodList) -> String {
             "Begun after",
             "Ended after",
             "End",
-            "Forecast",
+            "Forecast duration",
             "Waited longest for",
         ];
         let rows = reports.drains.iter().map(|report| {

@@ -24,9 +24,6 @@ pub(super) fn page(reports: &Reports) -> String {
     );
     if let [one] = &reports.drains[..] {
         drain(&mut out, reports, one, "h2");
-        if one.took_long() {
-            bars::legend(&mut out, reports);
-        }
     } else {
         several(&mut out, reports);
     }
@@ -43,7 +40,7 @@ fn several(out: &mut String, reports: &Reports) {
     ));
     out.push_str(
         "<table class=\"drains wide\">\n<thead><tr><th>Node</th><th>Begun after</th><th>Ended after</th><th>End</th>\
-         <th>Forecast</th><th class=\"chart\" aria-hidden=\"true\">",
+         <th>Forecast duration</th><th class=\"chart\" aria-hidden=\"true\">",
     );
     bars::axis(out, &reports.axis);
     out.push_str("</th><th>Waited longest for</th></tr></thead>\n<tbody>\n");
@@ -93,7 +90,7 @@ fn drain(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
     }
 }
 
-/// What the drain as a whole waited for.
+/// What the drain as a whole waited for. Of several drains, the legend stands before all of them.
 fn path(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
     out.push_str(&format!(
         "<{heading}>Why it took so long</{heading}>\n<p>{}.</p>\n",
@@ -115,6 +112,9 @@ fn path(out: &mut String, reports: &Reports, report: &Report, heading: &str) {
         ));
     }
     out.push_str("</tbody>\n</table>\n");
+    if reports.drains.len() == 1 {
+        bars::legend(out, reports);
+    }
 }
 
 fn waves(out: &mut String, report: &Report, heading: &str) {
