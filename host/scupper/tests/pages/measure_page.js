@@ -43,6 +43,9 @@ const measured = {
   overflow: Math.max(0, root.scrollWidth - root.clientWidth),
   text: Math.min(...text),
   colours: Math.min(...colours),
+  // A longer text needs some room beside its neighbours.
+  narrowest: Math.min(...all.filter(cell => /^(TD|TH)$/.test(cell.tagName) && isShown(cell) && cell.innerText.trim().length > 12)
+    .map(cell => cell.getBoundingClientRect().width)),
   links: links.length,
   lost: links.filter(link => !isSeen(link) || !leads(link)).length,
   focusable: all.filter(element => element.tabIndex >= 0).length,
