@@ -124,6 +124,7 @@ impl<'a> Play<'a> {
             turns: turns?,
             facts: Vec::new(),
             shadows: Vec::new(),
+            estimate: None,
             end,
             cut: None,
         })

@@ -27,6 +27,8 @@ pub(crate) enum Line {
     Facts(Learned),
     /// What shadow policies would have made of it. The engine does not know them.
     Shadows(Vec<ShadowPlan>),
+    /// When the drain would probably end, as it was estimated at its start. The engine does not know it.
+    Estimate(StartEstimate),
     /// Its policies from the next turn on, if one was replaced.
     Policies(Vec<RecordedPolicy>),
     End(End),
@@ -73,6 +75,20 @@ pub struct Learned {
     pub policy: String,
     /// The objects that are new or have changed.
     pub objects: Vec<FactObject>,
+}
+
+/// When a drain would probably end, as it was estimated at its start: of ten drains like it, one ends before `early`, five
+/// before `likely` and nine before `late`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartEstimate {
+    /// When it was made.
+    pub at: Time,
+    /// The moment before which one in ten ends.
+    pub early: Time,
+    /// The moment before which five in ten end.
+    pub likely: Time,
+    /// The moment before which nine in ten end.
+    pub late: Time,
 }
 
 /// What the engine was told.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use crate::line::{End, FORMAT, Header, LONGEST, Learned, Line, Turn};
+use crate::line::{End, FORMAT, Header, LONGEST, Learned, Line, StartEstimate, Turn};
 use crate::shadow::ShadowPlan;
 
 /// A recording of more bytes before compression is none of ours.
@@ -24,6 +24,8 @@ pub struct Recording {
     pub facts: Vec<Learned>,
     /// What shadow policies would have made of it.
     pub shadows: Vec<ShadowPlan>,
+    /// When it would probably end, as it was estimated at its start; `None`: not enough was known.
+    pub estimate: Option<StartEstimate>,
     /// How it ended; `None`: the recording ends before the drain does.
     pub end: Option<End>,
     /// Why the recording ends before the drain does, where it says so.
@@ -88,6 +90,7 @@ impl Recording {
             turns: Vec::new(),
             facts: Vec::new(),
             shadows: Vec::new(),
+            estimate: None,
             end: None,
             cut: None,
         };
@@ -100,6 +103,7 @@ impl Recording {
                 Line::End(end) => recording.end = Some(end),
                 Line::Cut(why) => recording.cut = Some(why),
                 Line::Shadows(plans) => recording.shadows.extend(plans),
+                Line::Estimate(estimate) => recording.estimate = Some(estimate),
                 Line::Facts(learned) => recording.facts.push(learned),
                 Line::Header(_) | Line::Policies(_) => {}
             }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
-use crate::line::{End, Header, Input, Line, RecordedPolicy};
+use crate::line::{End, Header, Input, Line, RecordedPolicy, StartEstimate};
 use crate::shadow::ShadowPlan;
 use crate::writer::{Waiting, write};
 
@@ -112,6 +112,11 @@ impl Recorder {
     /// Shadow policies would have made this of the drain.
     pub fn shadows(&mut self, plans: Vec<ShadowPlan>) {
         self.write(&Line::Shadows(plans));
+    }
+
+    /// The drain will probably end then.
+    pub fn estimate(&mut self, estimate: StartEstimate) {
+        self.write(&Line::Estimate(estimate));
     }
 
     /// The engine has commanded this.

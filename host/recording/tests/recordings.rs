@@ -23,7 +23,7 @@ use scupper_engine::{Controller, Event, PodPhase, PodRef, Task, Time, Uid};
 use scupper_engine_simulation::{Process, Step, processes};
 use scupper_recording::{
     Difference, Directory, DrainHistory, End, FORMAT, Header, Limits, ReadError, RecordedPolicy, Recorder,
-    Recording, RecordingTarget, Replayed, replay,
+    Recording, RecordingTarget, Replayed, StartEstimate, replay,
 };
 
 fn header(process: &Process) -> Header {
@@ -114,6 +114,35 @@ fn a_policy_that_is_replaced_is_named_and_the_turns_keep_their_lines() {
     assert_eq!(lines.iter().position(is_named), Some(1), "{lines:?}");
     let turns = Recording::read(&file).unwrap().turns;
     assert_eq!(turns.iter().map(|turn| turn.line).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn an_estimate_is_read_as_it_was_written_and_a_replay_does_not_need_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, process) = (dir.path().join("a"), busy());
+    let mut recorder = RecordingTarget::File(file.clone()).begin(|| header(&process));
+    let [at, early, likely, late] = [1, 2, 3, 4].map(Time::from_millis);
+    let estimate = StartEstimate {
+        at,
+        early,
+        likely,
+        late,
+    };
+    recorder.estimate(estimate);
+    record(&mut recorder, &process);
+    end(recorder);
+    let estimated = Recording::read(&file).unwrap();
+    assert_eq!(estimated.estimate, Some(estimate));
+    let text = MultiGzDecoder::new(fs::File::open(&file).unwrap());
+    let mut lines = BufReader::new(text).lines().map(Result::unwrap);
+    let line = r#"{"estimate":{"at":1,"early":2,"likely":3,"late":4}}"#;
+    assert!(lines.any(|found| found == line));
+    let without = recorded(&process, &dir.path().join("b"));
+    assert_eq!(without.estimate, None);
+    assert_eq!(
+        replay(&without_end(estimated)).unwrap(),
+        replay(&without_end(without)).unwrap()
+    );
 }
 
 /// One object of each kind, with what JSON has no form of its own for.
@@ -210,7 +239,7 @@ fn facts_are_read_as_they_were_written_and_only_once() {
 #[test]
 fn what_a_drain_waited_for_is_told_without_gaps() {
     let dir = tempfile::tempdir().unwrap();
-    let mut along_several = 0;
+    let (mut along_several, mut begun) = (0, 0);
     for (number, process) in (0..200).flat_map(processes).enumerate() {
         let recording = without_end(recorded(&process, &dir.path().join(number.to_string())));
         let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
@@ -225,6 +254,20 @@ fn what_a_drain_waited_for_is_told_without_gaps() {
             let until_end = until.is_none_or(|until| until == pod.gone.unwrap_or(ended));
             assert!(until_end, "{number}: {pod:#?}");
         }
+        let mut of_waves = 0;
+        for wave in &history.waves {
+            let pods = history.pods.iter().filter(|pod| pod.wave == Some(wave.number));
+            assert!(wave.pods > 0 && wave.pods == pods.clone().count(), "{wave:#?}");
+            let is_there = pods.clone().any(|pod| pod.gone.is_none());
+            let gone = pods.filter_map(|pod| pod.gone).max();
+            assert_eq!(wave.gone, gone.filter(|_| !is_there), "{number}: {wave:#?}");
+            let in_time = |begun: Time| begun >= history.started && begun <= ended;
+            assert!(wave.begun.is_none_or(in_time), "{number}: {wave:#?}");
+            of_waves += wave.pods;
+        }
+        let in_waves = history.pods.iter().filter(|pod| pod.wave.is_some());
+        assert_eq!(of_waves, in_waves.count(), "{number}");
+        begun += history.waves.iter().filter(|wave| wave.begun.is_some()).count();
         let mut at = history.started;
         for part in &history.path {
             assert_eq!(part.from, at, "{number}: {:#?}", history.path);
@@ -237,6 +280,7 @@ fn what_a_drain_waited_for_is_told_without_gaps() {
         along_several += usize::from(pods.len() > 1);
     }
     assert!(along_several > 20, "{along_several} paths along several pods");
+    assert!(begun > 100, "{begun} waves that have begun");
 }
 
 /// A process with many inputs and commands.

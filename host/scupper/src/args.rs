@@ -92,7 +92,8 @@ Examples:
 const REPORT_EXAMPLES: &str = "\
 Examples:
   scupper report drain.jsonl.gz             why it took so long, as Markdown
-  scupper report drain.jsonl.gz --html report.html";
+  scupper report worker-1 worker-2 --html report.html
+  scupper report drain.jsonl.gz -o wide     with every pod";
 const CLEANUP_EXAMPLES: &str = "\
 Examples:
   scupper cleanup --node-name worker-1      remove what the driver left on this node";
@@ -131,7 +132,7 @@ pub enum Command {
     /// Repeat recorded drains without a cluster, and compare what the engine commands
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(ReplayArgs),
-    /// Tell what a recorded drain waited for, as Markdown or as a page
+    /// Tell what recorded drains waited for, as Markdown, as a page or as a picture
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArgs),
     /// Check a cluster before the driver is installed; change nothing

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, stream};
 use scupper_engine::{Plan, Time};
 use scupper_forecast::{EndTimes, Learned, Situation};
-use scupper_recording::Directory;
+use scupper_recording::{Directory, StartEstimate};
 use tokio::sync::oneshot;
 
 use super::EngineRunner;
@@ -129,6 +129,14 @@ impl EngineRunner {
         if std::mem::replace(&mut self.estimates.has_some, true) {
             self.reporter.on_other_end_times(now, ends);
         } else {
+            if let Some([early, likely, late]) = ends.estimate(now) {
+                self.drain.estimate(StartEstimate {
+                    at: now,
+                    early,
+                    likely,
+                    late,
+                });
+            }
             self.reporter.on_end_times(now, self.drain.request(), ends);
         }
     }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use scupper_common::clock::Clock;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Notice, Request, Time, ToUndo};
 use scupper_policy_reload::Session;
-use scupper_recording::{End, FactLog, Header, RecordedPolicy, Recorder, RecordingTarget, ShadowPlan};
+use scupper_recording::{
+    End, FactLog, Header, RecordedPolicy, Recorder, RecordingTarget, ShadowPlan, StartEstimate,
+};
 
 pub(super) struct RecordedDrain {
     drain: Drain,
@@ -86,6 +88,11 @@ impl RecordedDrain {
     /// Records what shadow policies would have made of the drain.
     pub(super) fn shadows(&mut self, plans: Vec<ShadowPlan>) {
         self.recorder.shadows(plans);
+    }
+
+    /// Records when the drain will probably end.
+    pub(super) fn estimate(&mut self, estimate: StartEstimate) {
+        self.recorder.estimate(estimate);
     }
 
     /// Notices follow from what is recorded, and are not.

@@ -22,10 +22,27 @@ pub struct DrainHistory {
     pub ended: Time,
     /// Its last plan.
     pub plan: Option<Plan>,
+    /// The waves of this plan in which pods left.
+    pub waves: Vec<WaveHistory>,
     /// Its pods by name: those that were to leave.
     pub pods: Vec<PodHistory>,
     /// What the drain waited for, from its begin to its end without a gap.
     pub path: Vec<Part>,
+}
+
+/// A wave of pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaveHistory {
+    /// Its place in the plan, from 1.
+    pub number: usize,
+    /// Its name.
+    pub name: String,
+    /// How many pods were to leave in it.
+    pub pods: usize,
+    /// When it began; `None`: never, or before an earlier process ended.
+    pub begun: Option<Time>,
+    /// When the last of its pods was gone; `None`: some were still there at the end.
+    pub gone: Option<Time>,
 }
 
 /// A pod that was to leave.
@@ -66,10 +83,12 @@ impl DrainHistory {
             (None, Some((at, _))) => *at,
             (None, None) => started,
         };
+        let pods = watcher.pods(ended);
         let mut history = Self {
             started,
             ended,
-            pods: watcher.pods(ended),
+            waves: watcher.waves(&pods),
+            pods,
             plan: watcher.plan,
             path: Vec::new(),
         };
@@ -85,13 +104,17 @@ impl DrainHistory {
 struct Watcher {
     pods: BTreeMap<Uid, PodHistory>,
     plan: Option<Plan>,
+    /// When a wave of this name began first.
+    begun: BTreeMap<String, Time>,
 }
 
 impl Watcher {
     fn look(&mut self, at: Time, drain: &mut Drain) {
         while let Some(notice) = drain.poll_notice() {
-            if let Notice::Planned(plan) = notice {
-                self.plan = Some(plan);
+            match notice {
+                Notice::Planned(plan) => self.plan = Some(plan),
+                Notice::WaveStarted { name, .. } => _ = self.begun.entry(name).or_insert(at),
+                _ => {}
             }
         }
         let mut waiting: BTreeMap<Uid, (PodRef, Reason)> = drain
@@ -123,6 +146,24 @@ impl Watcher {
             };
             self.pods.insert(uid, history);
         }
+    }
+
+    /// The waves of the last plan that have some of these pods.
+    fn waves(&self, pods: &[PodHistory]) -> Vec<WaveHistory> {
+        let waves = self.plan.iter().flat_map(|plan| &plan.waves).enumerate();
+        let waves = waves.map(|(place, wave)| {
+            let number = place + 1;
+            let of_wave = pods.iter().filter(|pod| pod.wave == Some(number));
+            let gone: Option<Vec<Time>> = of_wave.clone().map(|pod| pod.gone).collect();
+            WaveHistory {
+                number,
+                name: wave.name.clone(),
+                pods: of_wave.count(),
+                begun: self.begun.get(&wave.name).copied(),
+                gone: gone.and_then(|gone| gone.into_iter().max()),
+            }
+        });
+        waves.filter(|wave| wave.pods > 0).collect()
     }
 
     /// Those that were to leave, with their waves.

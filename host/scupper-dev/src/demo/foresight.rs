@@ -112,10 +112,12 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
     say("\nDrain worker-2, to compare:\n");
     shell.drain(SECOND).await?;
     say("\nWhat it waited for, in words and as a page:\n");
-    let file = shell.recording_of(SECOND)?;
-    shell.run(&["report", &file], &[0]).await?;
+    let report = ["report", SECOND, "--recordings", RECORDINGS];
+    shell.run(&report, &[0]).await?;
     let page = page.display().to_string();
-    shell.run(&["report", &file, "--html", &page], &[0]).await?;
+    shell
+        .run(&[&report[..], &["--html", &page]].concat(), &[0])
+        .await?;
     say("\nWould evicting by priority have been better? Another policy, played on what was recorded:\n");
     let [used, tried] = POLICIES;
     let grant = ["--grant", "node-annotations:example.com/"];
@@ -277,18 +279,5 @@ impl<'a> Shell<'a> {
             "drain", node, "--local", "--config", CONFIG.0, "--record", &record,
         ];
         self.run(&drain, &[0]).await
-    }
-
-    /// The file of the drain of this node, below the folder.
-    fn recording_of(&self, node: &str) -> Result<String, DemoError> {
-        let directory: &Path = &self.folder.path().join(RECORDINGS);
-        let files = std::fs::read_dir(directory).map_err(DemoError::Folder)?;
-        let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
-        let own = names.filter(|name| name.starts_with(&format!("{node}.")));
-        let file = own.last().map(|name| format!("{RECORDINGS}/{name}"));
-        file.ok_or_else(|| DemoError::Stuck {
-            event: format!("the drain of {node}"),
-            message: "it is not recorded".to_owned(),
-        })
     }
 }

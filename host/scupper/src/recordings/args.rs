@@ -188,12 +188,17 @@ pub struct ReplayArgs {
 /// `scupper report`
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Recording of a drain
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Write a page with a chart of all pods to this file
+    /// Recordings of drains, or nodes, of which the newest recorded drain is taken
+    #[arg(value_name = "FILE|NODE", required = true)]
+    pub drains: Vec<PathBuf>,
+    /// Write a page with charts and tables to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the charts alone, as a picture, to this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: RecordedAt,
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ mod program;
 mod proxies;
 mod raising;
 mod recording;
+mod reporting;
 mod returning;
 mod rig;
 #[path = "../support/schema.rs"]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
+use scupper_recording::Recording;
 use serde_json::{Value, json};
 
 use crate::guests::guest;
@@ -15,6 +16,7 @@ const STATUS: &str = include_str!("../../../../deploy/schemas/status.schema.json
 const OVERVIEW: &str = include_str!("../../../../deploy/schemas/overview.schema.json");
 const PLAN: &str = include_str!("../../../../deploy/schemas/plan.schema.json");
 const FORECAST: &str = include_str!("../../../../deploy/schemas/forecast.schema.json");
+const REPORT: &str = include_str!("../../../../deploy/schemas/report.schema.json");
 const DOCTOR: &str = include_str!("../../../../deploy/schemas/doctor.schema.json");
 
 /// A pod that a budget blocks on a node, and one that it does not.
@@ -86,7 +88,7 @@ fn is_as_published(schema: &str, printed: &[Vec<Value>], snapshots: &[&str]) {
     schema.is_seen();
 }
 
-/// The line of a drain that tells when it will end, because such a one is recorded. An Event tells it as well.
+/// The line of a drain that tells when it will end, because such a one is recorded. An Event and the recording have it as well.
 fn estimate() -> Value {
     let rig = Rig::new();
     let directory = format!("{}/", rig.dir.path().join("recordings").to_str().unwrap());
@@ -108,6 +110,12 @@ fn estimate() -> Value {
         events.any(|event| event["reason"] == "DrainEstimated" && event["regarding"]["name"] == "worker-1")
     };
     until("an Event tells when the drain will end", is_told);
+    let is_recorded = || {
+        let files = std::fs::read_dir(&directory).unwrap();
+        let mut read = files.filter_map(|file| Recording::read(&file.unwrap().path()).ok());
+        read.any(|recording| recording.estimate.is_some())
+    };
+    until("the recording has the estimate", is_recorded);
     known.kill();
     let [early, likely, late] = ["early", "likely", "late"].map(|end| line["estimate"][end].as_str());
     // RFC 3339, all in one zone.
@@ -225,6 +233,26 @@ policies:
     rig.apply(scupper_simulator::api::objects::pod("shop", "bare", "worker-3"));
     let refused = json(&rig, &["forecast", "worker-3"]);
     is_as_published(FORECAST, &[unknown, known, refused], &[]);
+}
+
+#[test]
+fn the_reports_output_matches_its_schema() {
+    let rig = rig();
+    let directory = recordings(&rig, &[]);
+    let uncordon = ["uncordon", "worker-1", "--local", "--record", &directory];
+    assert_eq!(rig.run(&uncordon).code, Some(0));
+    let files = std::fs::read_dir(&directory).unwrap();
+    let files: Vec<_> = files
+        .map(|file| file.unwrap().path().to_str().unwrap().to_owned())
+        .collect();
+    let report: Vec<_> = ["report"]
+        .into_iter()
+        .chain(files.iter().map(String::as_str))
+        .collect();
+    let printed = json(&rig, &report);
+    assert_eq!(printed.len(), 2, "{printed:#?}");
+    assert_eq!(yaml(&rig, &report), printed);
+    is_as_published(REPORT, &[printed], &["report-json"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The page of a report in a real browser: it is as wide as the window, its texts can be read in light and in dark, and names
-//! that are markup stay text.
+//! The page and the picture of a report in a real browser: they are as wide as the window, their texts can be read in light and
+//! in dark, and names that are markup stay text.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -7,6 +7,7 @@
     reason = "helpers of tests"
 )]
 
+mod browser;
 #[path = "../support/limit.rs"]
 mod limit;
 #[path = "../support/program.rs"]
@@ -15,144 +16,132 @@ mod program;
 #[path = "../commands/rig.rs"]
 mod rig;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use browser::{Made, with_estimate};
+use serde_json::{Value, json};
 
-use flate2::read::MultiGzDecoder;
-use flate2::{Compression, write::GzEncoder};
-use rig::Rig;
-use serde_json::Value;
+/// Also on both sides of where tables become lists.
+const WIDTHS: [(u32, bool); 7] = [
+    (360, true),
+    (700, false),
+    (701, true),
+    (1_000, false),
+    (1_001, true),
+    (1_280, false),
+    (2_560, true),
+];
 
-/// Measures the page and writes what it has found into it.
-const MEASURE: &str = include_str!("measure.js");
-/// Shows it in a frame, because a window has a least width, and keeps what it tells.
-const FRAME: &str = "<!doctype html><iframe src=page.html width=WIDTH height=900></iframe><pre id=measured></pre>\
-    <script>onmessage = event => { document.getElementById('measured').textContent = event.data; }</script>";
-/// Forbids scripts, of which this test needs one.
-const POLICY: &str = "http-equiv=\"Content-Security-Policy\"";
-const MARKUP: &str = "<img src=x onerror=alert(1)><script>alert(2)</script>";
-
-/// A page, with what belongs to it.
-struct Page {
-    dir: tempfile::TempDir,
+/// What a page needs in every window, and a picture.
+#[track_caller]
+fn is_legible(found: &Value, width: u32, dark: bool) {
+    let of = format!("{width}, dark: {dark}: {found:#}");
+    assert_eq!(found["dark"], dark, "{of}");
+    assert_eq!(found["width"], width, "{of}");
+    assert_eq!(found["overflow"], 0, "{of}");
+    // As WCAG 2 asks of text, and of what a picture means.
+    assert!(found["text"].as_f64().unwrap() >= 4.5, "{of}");
+    assert!(found["colours"].as_f64().unwrap() >= 3.0, "{of}");
+    assert_eq!(found["elements"], json!([]), "{of}");
 }
 
-impl Page {
-    /// Of the recording of a drain whose pods have names of any length, of which a budget holds some.
-    fn new(pods: usize, change: impl Fn(String) -> String) -> Self {
-        let rig = Rig::new();
-        for number in 0..pods {
-            let name = format!("{}-{number}", "a-long-name".repeat(number % 5 + 1));
-            rig.apply(rig.pod(&name, "worker-1"));
-        }
-        rig.apply(rig.pod("db", "worker-1"));
-        rig.budget("keep-db", "db");
-        let dir = tempfile::tempdir().unwrap();
-        let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-        let (recording, page) = (file("drain.jsonl.gz"), file("page.html"));
-        let drain = [
-            "drain",
-            "worker-1",
-            "--local",
-            "--timeout",
-            "3s",
-            "--record",
-            &recording,
-        ];
-        rig.run(&drain);
-        rewrite(Path::new(&recording), change);
-        let made = rig.run(&["report", &recording, "--html", &page]);
-        assert_eq!(made.code, Some(0), "{made:#?}");
-        let text = fs::read_to_string(&page).unwrap();
-        assert!(text.contains(POLICY), "{text}");
-        let text = text
-            .replace(POLICY, "")
-            .replace("</body>", &format!("<script>{MEASURE}</script></body>"));
-        fs::write(&page, text).unwrap();
-        Self { dir }
-    }
-
-    /// What it is like in a window so wide.
-    fn measured(&self, width: u32, dark: bool) -> Value {
-        let frame = self.dir.path().join("frame.html");
-        fs::write(&frame, FRAME.replace("WIDTH", &width.to_string())).unwrap();
-        let profile: PathBuf = self.dir.path().join("profile");
-        let output = Command::new("chromium")
-            .args([
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--no-first-run",
-                "--disable-sync",
-            ])
-            .args([
-                "--disable-background-networking",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
-            ])
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg(format!(
-                "--blink-settings=preferredColorScheme={}",
-                u8::from(!dark)
-            ))
-            .arg("--window-size=2700,1000")
-            .args(["--virtual-time-budget=5000", "--dump-dom"])
-            .arg(&frame)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let found = text
-            .split_once("<pre id=\"measured\">")
-            .and_then(|(_, rest)| rest.split_once("</pre>"));
-        let (found, _) = found.unwrap_or_else(|| {
-            panic!(
-                "no measurements in {text}\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            )
-        });
-        let found = found
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&");
-        serde_json::from_str(&found).unwrap()
-    }
+#[track_caller]
+fn is_legible_page(found: &Value, (width, dark): (u32, bool), (drains, pods): (usize, usize)) {
+    is_legible(found, width, dark);
+    let of = format!("{width}, dark: {dark}: {found:#}");
+    assert_eq!(found["rows"], pods, "{of}");
+    assert_eq!(found["unnamed"], 0, "{of}");
+    assert!(found["narrowest"].as_f64().unwrap() >= 60.0, "{of}");
+    assert_eq!(found["overlaps"], 0, "{of}");
+    // One drain needs no links; of several, each has one, and nothing else takes the focus.
+    let links = if drains == 1 { 0 } else { drains };
+    assert_eq!(
+        (&found["links"], &found["focusable"]),
+        (&json!(links), &json!(links)),
+        "{of}"
+    );
+    assert_eq!(found["lost"], 0, "{of}");
+    let levels: Vec<_> = found["levels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_u64().unwrap())
+        .collect();
+    assert_eq!(levels[0], 1, "{of}");
+    assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{of}");
 }
 
-/// Changes the lines of a recording.
-fn rewrite(file: &Path, change: impl Fn(String) -> String) {
-    let plain = fs::read(file).unwrap();
-    let text = std::io::read_to_string(MultiGzDecoder::new(&plain[..])).unwrap();
-    let mut out = GzEncoder::new(fs::File::create(file).unwrap(), Compression::fast());
-    std::io::Write::write_all(&mut out, change(text).as_bytes()).unwrap();
-    out.finish().unwrap();
+#[track_caller]
+fn is_legible_picture(found: &Value, (width, dark): (u32, bool), (drains, pods): (usize, usize)) {
+    is_legible(found, width, dark);
+    let of = format!("{width}, dark: {dark}: {found:#}");
+    assert_eq!(found["outside"], json!([]), "{of}");
+    assert_eq!(found["cut"], json!([]), "{of}");
+    assert_eq!(found["rows"], drains + pods, "{of}");
+    // A line of 12 pixels needs so much.
+    assert!(found["distance"].as_f64().unwrap() >= 14.0, "{of}");
+    assert_eq!(found["role"], "img", "{of}");
+    let named = found["named"].as_array().unwrap();
+    assert!(named.len() == 2 && named.iter().all(|text| text != ""), "{of}");
 }
 
 #[test]
-fn a_page_fits_every_window_and_can_be_read_in_light_and_dark() {
-    let page = Page::new(60, |text| text);
-    for width in [360, 700, 1_280, 2_560] {
-        for dark in [false, true] {
-            let found = page.measured(width, dark);
-            let of = format!("{width}, dark: {dark}: {found:#}");
-            assert_eq!(found["dark"], dark, "{of}");
-            assert_eq!(found["width"], width, "{of}");
-            assert_eq!(found["overflow"], 0, "{of}");
-            // As WCAG 2 asks of text, and of what a picture means.
-            assert!(found["text"].as_f64().unwrap() >= 4.5, "{of}");
-            assert!(found["colours"].as_f64().unwrap() >= 3.0, "{of}");
-            assert_eq!(found["rows"], 61, "{of}");
-            assert_eq!(found["unnamed"], 0, "{of}");
-        }
+fn a_report_of_one_drain_fits_every_window_and_can_be_read_in_light_and_dark() {
+    let made = Made::of(&[60], with_estimate);
+    for (width, dark) in WIDTHS.into_iter().chain([(360, false), (2_560, false)]) {
+        let drains = (1, 61);
+        is_legible_page(&made.measured("page.html", width, dark), (width, dark), drains);
+        is_legible_picture(&made.measured("picture.svg", width, dark), (width, dark), drains);
     }
 }
+
+#[test]
+fn a_report_of_four_drains_with_hundreds_of_pods_is_as_legible() {
+    let made = Made::of(&[500, 5, 1, 60], with_estimate);
+    let pods = 500 + 5 + 1 + 60 + 4;
+    for (width, dark) in WIDTHS {
+        is_legible_page(&made.measured("page.html", width, dark), (width, dark), (4, pods));
+        is_legible_picture(
+            &made.measured("picture.svg", width, dark),
+            (width, dark),
+            (4, pods),
+        );
+    }
+    let page = made.text("page.html");
+    assert!(page.contains("<h1>4 drains in "), "{page}");
+    assert!(page.contains("<td>1s to 5s</td>"), "{page}");
+}
+
+/// What strangers may have called a node, a budget, a pod, a namespace and a controller.
+const HOSTILE: [(&str, &str); 5] = [
+    ("worker-1", "\"><svg onload=alert(3)></title></desc>&lt;b&gt;"),
+    ("keep-db", "<img src=x onerror=alert(1)><script>alert(2)</script>"),
+    (
+        "a-long-name",
+        "]]><a href='javascript:alert(4)'>\u{202e}\u{7}\u{fffe}\0",
+    ),
+    ("shop", "' style='position:fixed' x='| **b** `c` [d](e) # @all"),
+    (
+        "web",
+        "--><!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>&y;",
+    ),
+];
 
 #[test]
 fn names_that_are_markup_stay_text() {
-    let markup = serde_json::to_string(MARKUP).unwrap();
-    let markup = markup.trim_matches('"').to_owned();
-    let page = Page::new(3, move |text| text.replace("keep-db", &markup));
-    let found = page.measured(1_280, false);
-    assert_eq!(found["elements"], serde_json::json!([]), "{found:#}");
-    assert_eq!(found["overflow"], 0, "{found:#}");
-    assert!(found["body"].as_str().unwrap().contains(MARKUP), "{found:#}");
+    let hostile = |text: String| {
+        let replaced = HOSTILE.iter().fold(text, |text, (name, markup)| {
+            let json = serde_json::to_string(markup).unwrap();
+            text.replace(name, &json[1..json.len() - 1])
+        });
+        with_estimate(replaced)
+    };
+    let made = Made::of(&[3, 3], hostile);
+    for (name, shown) in [("page.html", "body"), ("picture.svg", "text_of_all")] {
+        let found = made.measured(name, 1_280, false);
+        assert_eq!(found["elements"], json!([]), "{found:#}");
+        assert_eq!(found["overflow"], 0, "{found:#}");
+        let text = found[shown].as_str().unwrap();
+        for (_, markup) in &HOSTILE[..2] {
+            assert!(text.contains(markup), "{markup}: {found:#}");
+        }
+    }
 }

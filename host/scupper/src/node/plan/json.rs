@@ -10,7 +10,7 @@ use super::loosening::loosened_to_json;
 use crate::use_cases::Planned;
 
 /// What a shadow would change.
-fn shadow(plan: &ShadowPlan) -> Value {
+pub(crate) fn shadow_to_json(plan: &ShadowPlan) -> Value {
     let treatment = |it: &Treatment| {
         json!({
             "verdict": it.verdict.to_string(),
@@ -81,7 +81,7 @@ pub(super) fn of(planned: &Planned) -> Value {
         add("continues", planned.continues.clone().into());
         add("findings", findings_to_json(&planned.findings));
         add("loosened", loosened_to_json(plan));
-        add("shadows", planned.shadows.iter().map(shadow).collect());
+        add("shadows", planned.shadows.iter().map(shadow_to_json).collect());
     }
     if let Some((flags, rest)) = &planned.with_flags {
         let mut rest = of(rest);

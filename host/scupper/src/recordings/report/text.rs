@@ -1,48 +1,115 @@
-//! A report as Markdown.
+//! A report as Markdown, for a terminal, a pull request or a ticket.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use scupper_common::text::one_line;
 use scupper_engine::HumanDuration;
-use scupper_recording::PodHistory;
+use scupper_recording::{PodHistory, WaveHistory};
+use scupper_report::PodList;
 
 use super::causes::{self, Total};
-use super::{Report, TEXT};
+use super::overview::{self, Row};
+use super::{Report, Reports, TEXT};
 
 /// Causes named in a sentence or a cell.
 const NAMED: usize = 3;
+/// Pods in the table of the slowest.
+const SLOWEST: usize = 10;
 /// What took less than this would read 0s.
 pub(super) const SHOWN: Duration = Duration::from_millis(100);
 
-pub(super) fn markdown(report: &Report) -> String {
-    let mut lines = vec![
-        format!("# {}", cell(&report.title())),
-        String::new(),
-        cell(&report.introduction()),
-    ];
+pub(super) fn markdown(reports: &Reports, list: PodList) -> String {
+    let mut blocks = Vec::new();
+    let is_one = reports.drains.len() == 1;
+    if !is_one {
+        blocks.push(format!("# {}", cell(&overview::title(reports))));
+        blocks.push(cell(&overview::introduction(reports)));
+        let header = [
+            "Node",
+            "Begun after",
+            "Ended after",
+            "End",
+            "Forecast duration",
+            "Waited longest for",
+        ];
+        let rows = reports.drains.iter().map(|report| {
+            let row = Row::of(reports, report);
+            let (begun, ended) = (row.begun.to_string(), row.ended.to_string());
+            [row.node, begun, ended, row.end, row.forecast, row.waited]
+        });
+        blocks.push(table(&header, rows));
+    }
+    for report in &reports.drains {
+        let heading = if is_one { "#" } else { "##" };
+        blocks.push(format!("{heading} {}", cell(&report.title())));
+        drain(&mut blocks, report, list);
+    }
+    blocks.join("\n\n")
+}
+
+fn drain(blocks: &mut Vec<String>, report: &Report, list: PodList) {
+    blocks.push(cell(&report.introduction()));
+    blocks.extend(report.forecast().map(|text| cell(&text)));
     if report.took_long() {
-        lines.extend([String::new(), format!("{}.", cell(&sentence(report)))]);
-        let advice = report.advice();
-        lines.extend(advice.iter().flat_map(|text| [String::new(), cell(text)]));
+        blocks.push(format!("{}.", cell(&sentence(report))));
+        blocks.extend(report.advice().map(|text| cell(&text)));
     }
-    lines.extend(report.shadows().flat_map(|text| [String::new(), cell(&text)]));
-    if !report.history.pods.is_empty() {
-        let waves = report.history.plan.iter().flat_map(|plan| &plan.waves);
-        let waves: Vec<_> = waves.map(|wave| cell(&wave.name)).collect();
-        lines.extend([
-            String::new(),
-            "| Pod | Wave | Gone after | Waited for |".to_owned(),
-            "|---|---|---|---|".to_owned(),
-        ]);
-        lines.extend(report.history.pods.iter().map(|pod| row(report, &waves, pod)));
+    blocks.extend(report.shadows().map(|text| cell(&text)));
+    let waves = &report.history.waves;
+    if waves.len() > 1 {
+        let header = ["Wave", "Pods", "Begun after", "Gone after"];
+        let row = |wave: &WaveHistory| {
+            let (begun, gone) = times(report, wave);
+            [wave_name(wave), wave.pods.to_string(), begun, gone]
+        };
+        blocks.push(table(&header, waves.iter().map(row)));
     }
-    lines.join("\n")
+    let mut pods: Vec<_> = report.history.pods.iter().collect();
+    if pods.is_empty() {
+        return;
+    }
+    if list == PodList::ByWorkload && pods.len() > SLOWEST {
+        // Those that are still there first.
+        pods.sort_by_key(|pod| Reverse(pod.gone.map_or((true, None), |gone| (false, Some(gone)))));
+        blocks.push(format!(
+            "The slowest {SLOWEST} of {} pods (all: -o wide):",
+            pods.len()
+        ));
+        pods.truncate(SLOWEST);
+    }
+    let header = ["Pod", "Wave", "Gone after", "Waited for"];
+    let row = |pod: &&PodHistory| {
+        let waited = few(&causes::of_pod(pod));
+        [
+            pod.pod.to_string(),
+            wave_of(report, pod),
+            gone(report, pod),
+            waited,
+        ]
+    };
+    blocks.push(table(&header, pods.iter().map(row)));
+}
+
+/// All cells come from strangers.
+fn table<const COLUMNS: usize>(
+    header: &[&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+) -> String {
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let header = line(header.iter().map(|&name| name.to_owned()).collect());
+    let rows = rows.map(|row| line(row.iter().map(|text| cell(text)).collect()));
+    let rule = format!("|{}", "---|".repeat(COLUMNS));
+    [header, rule]
+        .into_iter()
+        .chain(rows)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// `Of 31m00s: 22m00s disruption budget pg, 6m00s ending of ReplicaSet web, …`
 pub(super) fn sentence(report: &Report) -> String {
-    let took = HumanDuration(report.history.ended.since(report.history.started));
-    format!("Of {took}: {}", few(&report.totals))
+    format!("Of {}: {}", HumanDuration(report.took()), few(&report.totals))
 }
 
 /// The longest ones, and what they leave.
@@ -66,23 +133,26 @@ pub(crate) fn few(totals: &[Total]) -> String {
     }
 }
 
-fn row(report: &Report, waves: &[String], pod: &PodHistory) -> String {
-    format!(
-        "| {} | {} | {} | {} |",
-        cell(&pod.pod.to_string()),
-        wave(waves, pod),
-        gone(report, pod),
-        cell(&few(&causes::of_pod(pod)))
-    )
+/// `2 low priority`
+pub(super) fn wave_of(report: &Report, pod: &PodHistory) -> String {
+    let mut waves = report.history.waves.iter();
+    let wave = waves.find(|wave| Some(wave.number) == pod.wave);
+    wave.map_or_else(|| "none".to_owned(), wave_name)
 }
 
-/// `2 low priority`
-pub(super) fn wave(waves: &[String], pod: &PodHistory) -> String {
-    let Some(number) = pod.wave else {
-        return "none".to_owned();
-    };
-    let name = waves.get(number - 1).map_or("", String::as_str);
-    format!("{number} {name}").trim_end().to_owned()
+pub(super) fn wave_name(wave: &WaveHistory) -> String {
+    let name = one_line(&wave.name, TEXT);
+    format!("{} {name}", wave.number).trim_end().to_owned()
+}
+
+/// When a wave began, and when its last pod was gone.
+pub(super) fn times(report: &Report, wave: &WaveHistory) -> (String, String) {
+    let begun = wave.begun.map(|at| report.after(at).to_string());
+    let gone = wave.gone.map(|at| report.after(at).to_string());
+    (
+        begun.unwrap_or_else(|| "not recorded".to_owned()),
+        gone.unwrap_or_else(|| "some still there".to_owned()),
+    )
 }
 
 pub(super) fn gone(report: &Report, pod: &PodHistory) -> String {

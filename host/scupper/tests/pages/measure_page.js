@@ -24,13 +24,33 @@ const text = all.filter(element => isShown(element) && hasText(element)).map(ele
 const colours = [...document.querySelectorAll('.legend i')].map(element =>
   contrast(channels(getComputedStyle(element).backgroundColor), page));
 const root = document.documentElement;
-const known = /^(MAIN|H1|H2|P|DIV|B|I|SPAN|TABLE|THEAD|TBODY|TR|TH|TD)$/;
+const known = /^(MAIN|SECTION|H1|H2|H3|P|A|DIV|B|I|SPAN|TABLE|THEAD|TBODY|TR|TH|TD)$/;
+// By keyboard: what takes the focus shows it, and leads somewhere.
+const links = [...document.querySelectorAll('a')];
+const isSeen = link => {
+  link.focus({ focusVisible: true });
+  const style = getComputedStyle(link);
+  return document.activeElement === link && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+};
+const leads = link => document.getElementById(link.getAttribute('href').slice(1))?.localName === 'section';
+// A heading skips no level.
+const levels = [...document.querySelectorAll('h1, h2, h3')].map(heading => Number(heading.localName[1]));
+const marks = [...document.querySelectorAll('.axis')].map(axis => [...axis.children].map(mark => mark.getBoundingClientRect()));
+const overlaps = marks.filter(isShownAxis => isShownAxis.some((mark, place, all) => place > 0 && mark.width > 0 && mark.left < all[place - 1].right));
 const measured = {
   dark: matchMedia('(prefers-color-scheme: dark)').matches,
   width: innerWidth,
   overflow: Math.max(0, root.scrollWidth - root.clientWidth),
   text: Math.min(...text),
   colours: Math.min(...colours),
+  // A longer text needs some room beside its neighbours.
+  narrowest: Math.min(...all.filter(cell => /^(TD|TH)$/.test(cell.tagName) && isShown(cell) && cell.innerText.trim().length > 12)
+    .map(cell => cell.getBoundingClientRect().width)),
+  links: links.length,
+  lost: links.filter(link => !isSeen(link) || !leads(link)).length,
+  focusable: all.filter(element => element.tabIndex >= 0).length,
+  levels,
+  overlaps: overlaps.length,
   rows: document.querySelectorAll('.pods tbody tr').length,
   // What a screen reader would read without a name: pictures that are not hidden from it.
   unnamed: [...document.querySelectorAll('.bar, i')].filter(element => !element.closest('[aria-hidden=true]')).length,

@@ -1,0 +1,158 @@
+//! A report of recorded drains, made by the program, and what a real browser measures of it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::read::MultiGzDecoder;
+use flate2::{Compression, write::GzEncoder};
+use scupper_simulator::api::objects;
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+/// Measure a page and a picture, and write what they have found into the frame around.
+const OF_PAGE: &str = include_str!("measure_page.js");
+const OF_PICTURE: &str = include_str!("measure_picture.js");
+/// Shows it in a frame, because a window has a least width, and keeps what it tells.
+const FRAME: &str = "<!doctype html><meta name=color-scheme content='light dark'>\
+    <iframe src=NAME width=WIDTH height=900 style='border:0'></iframe><pre id=measured></pre>\
+    <script>onmessage = event => { document.getElementById('measured').textContent = event.data; }</script>";
+/// Forbids scripts, of which this test needs one.
+const POLICY: &str = "http-equiv=\"Content-Security-Policy\"";
+
+/// A page and a picture of the same drains.
+pub(crate) struct Made {
+    dir: tempfile::TempDir,
+}
+
+impl Made {
+    /// Of drains of nodes with so many pods each, with names of any length, of which a budget holds one. `change`: the lines
+    /// of each recording.
+    pub(crate) fn of(nodes: &[usize], change: impl Fn(String) -> String) -> Self {
+        let rig = Rig::new();
+        rig.apply(objects::node("worker-4"));
+        let names: Vec<_> = (1..=nodes.len())
+            .map(|number| format!("worker-{number}"))
+            .collect();
+        for (node, pods) in names.iter().zip(nodes) {
+            for number in 0..*pods {
+                let name = format!("{}-{node}-{number}", "a-long-name".repeat(number % 5 + 1));
+                rig.apply(rig.pod(&name, node));
+            }
+            let db = format!("db-{node}");
+            rig.apply(rig.pod(&db, node));
+            rig.budget(&format!("keep-{db}"), &db);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let (page, picture) = (file("page.html"), file("picture.svg"));
+        let drain = |node: &String| {
+            let recording = file(&format!("{node}.gz"));
+            let flags = ["--local", "--timeout", "3s", "--record", &recording];
+            rig.run(&[&["drain", node.as_str()], &flags[..]].concat());
+            rewrite(Path::new(&recording), &change);
+            recording
+        };
+        let recordings: Vec<_> = names.iter().map(drain).collect();
+        let mut args = vec!["report", "--html", &page, "--svg", &picture];
+        args.extend(recordings.iter().map(String::as_str));
+        let made = rig.run(&args);
+        assert_eq!(made.code, Some(0), "{made:#?}");
+        let made = Self { dir };
+        made.add_script("page.html", "</body>", &format!("<script>{OF_PAGE}</script>"));
+        let script = format!("<script><![CDATA[{OF_PICTURE}]]></script>");
+        made.add_script("picture.svg", "</svg>\n", &script);
+        made
+    }
+
+    /// Its text as the program has written it.
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.path().join(format!("{name}.text"))).unwrap()
+    }
+
+    /// Puts a script before the last of these ends.
+    fn add_script(&self, name: &str, end: &str, script: &str) {
+        let path = self.dir.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(self.dir.path().join(format!("{name}.text")), &text).unwrap();
+        assert_eq!(text.contains(POLICY), name.ends_with("html"), "{text}");
+        let (body, after) = text.rsplit_once(end).unwrap();
+        let body = body.replace(POLICY, "");
+        fs::write(&path, format!("{body}{script}{end}{after}")).unwrap();
+    }
+
+    /// What it is like in a window so wide.
+    pub(crate) fn measured(&self, name: &str, width: u32, dark: bool) -> Value {
+        let frame = self.dir.path().join("frame.html");
+        let shown = FRAME.replace("NAME", name).replace("WIDTH", &width.to_string());
+        fs::write(&frame, shown).unwrap();
+        let output = self
+            .browser(dark)
+            .args(["--virtual-time-budget=5000", "--dump-dom"])
+            .arg(&frame)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let found = text
+            .split_once("<pre id=\"measured\">")
+            .and_then(|(_, rest)| rest.split_once("</pre>"))
+            .filter(|(found, _)| !found.is_empty());
+        let (found, _) = found.unwrap_or_else(|| {
+            panic!(
+                "no measurements in {text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        });
+        let found = found
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&nbsp;", "\u{a0}")
+            .replace("&amp;", "&");
+        serde_json::from_str(&found).unwrap()
+    }
+
+    fn browser(&self, dark: bool) -> Command {
+        let profile: PathBuf = self.dir.path().join("profile");
+        let mut browser = Command::new("chromium");
+        browser
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-sync",
+            ])
+            .args([
+                "--disable-background-networking",
+                "--host-resolver-rules=MAP * ~NOTFOUND",
+            ])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!(
+                "--blink-settings=preferredColorScheme={}",
+                u8::from(!dark)
+            ))
+            .arg("--window-size=2700,1000");
+        browser
+    }
+}
+
+/// Changes the lines of a recording.
+fn rewrite(file: &Path, change: impl Fn(String) -> String) {
+    let plain = fs::read(file).unwrap();
+    let text = std::io::read_to_string(MultiGzDecoder::new(&plain[..])).unwrap();
+    let mut out = GzEncoder::new(fs::File::create(file).unwrap(), Compression::fast());
+    out.write_all(change(text).as_bytes()).unwrap();
+    out.finish().unwrap();
+}
+
+/// Adds an estimate to a recording, as if such drains were known to take one to five seconds.
+pub(crate) fn with_estimate(text: String) -> String {
+    let (header, rest) = text.split_once('\n').unwrap();
+    let parsed: Value = serde_json::from_str(header).unwrap();
+    let begun = parsed["header"]["at"].as_u64().unwrap();
+    let [early, likely, late] = [1_000, 2_000, 5_000].map(|after| begun + after);
+    let estimate = json!({"estimate": {"at": begun, "early": early, "likely": likely, "late": late}});
+    format!("{header}\n{estimate}\n{rest}")
+}
