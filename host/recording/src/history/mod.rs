@@ -57,8 +57,15 @@ pub struct Wait {
 impl DrainHistory {
     /// Tells it by a replay. An uncordon has no pods.
     pub fn of(recording: &Recording) -> Result<Self, Box<Difference>> {
-        let mut watcher = Watcher::default();
-        replay_watched(recording, |at, drain| watcher.look(at, drain))?;
+        let mut observer = HistoryObserver::default();
+        replay_watched(recording, |at, drain| {
+            while let Some(notice) = drain.poll_notice() {
+                if let Notice::Planned(plan) = notice {
+                    observer.planned(plan);
+                }
+            }
+            observer.look(at, drain);
+        })?;
         let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
         let started = recording.header.at;
         let ended = match (&recording.end, last) {
@@ -66,34 +73,25 @@ impl DrainHistory {
             (None, Some((at, _))) => *at,
             (None, None) => started,
         };
-        let mut history = Self {
-            started,
-            ended,
-            pods: watcher.pods(ended),
-            plan: watcher.plan,
-            path: Vec::new(),
-        };
-        if recording.header.request.intent == Intent::Drain {
-            history.path = path::of(&history);
-        }
-        Ok(history)
+        Ok(observer.history(started, ended, recording.header.request.intent))
     }
 }
 
-/// Looks at an engine after each turn.
-#[derive(Default)]
-struct Watcher {
+/// Looks at an engine whenever something has happened, and tells what its drain did.
+#[derive(Debug, Default)]
+pub struct HistoryObserver {
     pods: BTreeMap<Uid, PodHistory>,
     plan: Option<Plan>,
 }
 
-impl Watcher {
-    fn look(&mut self, at: Time, drain: &mut Drain) {
-        while let Some(notice) = drain.poll_notice() {
-            if let Notice::Planned(plan) = notice {
-                self.plan = Some(plan);
-            }
-        }
+impl HistoryObserver {
+    /// It has come to this plan.
+    pub fn planned(&mut self, plan: Plan) {
+        self.plan = Some(plan);
+    }
+
+    /// What its pods wait for from now on.
+    pub fn look(&mut self, at: Time, drain: &Drain) {
         let mut waiting: BTreeMap<Uid, (PodRef, Reason)> = drain
             .waiting()
             .into_iter()
@@ -123,6 +121,21 @@ impl Watcher {
             };
             self.pods.insert(uid, history);
         }
+    }
+
+    /// What it did, once nothing more is looked at. An uncordon has no path.
+    pub fn history(mut self, started: Time, ended: Time, intent: Intent) -> DrainHistory {
+        let mut history = DrainHistory {
+            started,
+            ended,
+            pods: self.pods(ended),
+            plan: self.plan,
+            path: Vec::new(),
+        };
+        if intent == Intent::Drain {
+            history.path = path::of(&history);
+        }
+        history
     }
 
     /// Those that were to leave, with their waves.
