@@ -13,6 +13,7 @@
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
 //! * `shadow`: how the plan of a shadow policy differs from that of the drain.
 //! * `beginning`: what the drain saw before it did anything.
+//! * `policy_answers`: what its policies planned, and how long their hooks took.
 //! * `history`: what each pod waited for, and what the drain as a whole did.
 //! * `times`: how long pods, their replacements and hooks took.
 //!
@@ -24,6 +25,7 @@ mod directory;
 mod facts;
 mod history;
 mod line;
+mod policy_answers;
 mod read;
 mod recorder;
 mod replay;
@@ -34,8 +36,9 @@ mod writer;
 pub use beginning::Beginning;
 pub use directory::{Directory, Entry, Limits, ListError, RecordingTarget};
 pub use facts::FactLog;
-pub use history::{DrainHistory, Part, PodHistory, Wait, WaveHistory};
+pub use history::{DrainHistory, HistoryObserver, Part, PodHistory, Wait, WaveHistory};
 pub use line::{End, FORMAT, Header, Input, Learned, RecordedPolicy, StartEstimate, Turn};
+pub use policy_answers::{HookAnswer, PolicyAnswers};
 pub use read::{ReadError, Recording};
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, replay};

@@ -26,6 +26,8 @@ pub struct ObservedTimes {
     /// Budgets, by namespace and name, and the time until one more pod was healthy: from the request that a pod leave, and of
     /// a StatefulSet's from its end, because only then another one begins.
     pub replacements: Vec<(BudgetName, Duration)>,
+    /// Budgets whose replacements took longer than this: none was healthy when the recording ended.
+    pub cut_replacements: Vec<(BudgetName, Duration)>,
     /// Hooks, and the time from their first step until they had finished.
     pub hooks: Vec<(String, HookPhase, Duration)>,
     /// Hooks that took longer than this: they had not finished when the recording ended, or had begun before it did.
@@ -240,6 +242,12 @@ impl Watch {
             if let (Some(asked), Some(pod)) = (asked, self.pods.remove(uid)) {
                 self.times.cut_endings.push((pod, now.since(*asked)));
             }
+        }
+        for (budget, missing) in std::mem::take(&mut self.missing) {
+            let cut = missing
+                .into_iter()
+                .map(|since| (budget.clone(), now.since(since)));
+            self.times.cut_replacements.extend(cut);
         }
         for ((policy, phase, _), (begun, _)) in std::mem::take(&mut self.begun) {
             self.times.cut_hooks.push((policy, phase, now.since(begun)));

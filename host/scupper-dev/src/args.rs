@@ -1,7 +1,7 @@
 //! The command line. `scupper` passes its own on unchanged, so the help names `scupper`.
 
 use clap::{Parser, Subcommand};
-use scupper::{CompileArgs, OutputArgs};
+use scupper::{CompileArgs, OutputArgs, ReplayArgs};
 
 use crate::demo::DemoArgs;
 use crate::policy::PolicyCommand;
@@ -23,6 +23,10 @@ pub(crate) enum Command {
     /// Write, build, test and inspect policies
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Play recorded drains with other policies or settings
+    // `scupper replay` has the help.
+    #[command(hide = true)]
+    Replay(ReplayArgs),
     /// Drain a node of a simulated cluster; needs no Kubernetes
     Demo(DemoArgs),
     /// Compile one policy from standard input to standard output
@@ -34,7 +38,7 @@ impl Command {
     /// It prints its own report; the log would only repeat it.
     pub(crate) const fn is_quiet(&self) -> bool {
         match self {
-            Self::Demo(_) => true,
+            Self::Demo(_) | Self::Replay(_) => true,
             Self::Policy(command) => command.is_quiet(),
             Self::CompilePolicy(_) => false,
         }

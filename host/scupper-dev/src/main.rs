@@ -5,7 +5,9 @@
 mod args;
 mod author;
 mod demo;
+mod differences;
 mod policy;
+mod replay;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Duration::MAX,
         async |screen| match &args.command {
             Command::Policy(command) => policy::run(command, output.format()).await,
+            Command::Replay(args) => replay::run(args, output.format()).await,
             Command::Demo(demo) => demo::run(demo, output.format(), screen).await,
             Command::CompilePolicy(_) => Exit::Bug.into(),
         },

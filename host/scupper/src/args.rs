@@ -88,7 +88,9 @@ Examples:
   scupper drains --recordings recordings/   drains recorded with --record recordings/";
 const REPLAY_EXAMPLES: &str = "\
 Examples:
-  scupper replay recordings/*.gz            exit code 8: this version decides differently";
+  scupper replay recordings/*.gz            exit code 8: this version decides differently
+  scupper replay drain.gz --config new.yaml --policy slurm=new.wasm
+                                            exit code 8: the drain would go differently";
 const REPORT_EXAMPLES: &str = "\
 Examples:
   scupper report drain.jsonl.gz             why it took so long, as Markdown
@@ -199,6 +201,7 @@ impl Command {
         match self {
             Self::Demo(_) => true,
             Self::Policy(command) => command.is_of_dev_program(),
+            Self::Replay(replay) => replay.has_changes(),
             _ => false,
         }
     }

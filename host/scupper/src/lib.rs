@@ -43,4 +43,5 @@ pub use output::{
     wrong_options,
 };
 pub use process::run_process;
+pub use recordings::{ReplayArgs, waits_in_words};
 pub use use_cases::{CommandError, HandOverError, Planned, PlannedTrigger, StatusOptions, status};

@@ -91,9 +91,15 @@ impl EngineRunner {
             facts: self.facts.of_plan(self.drain.chains_begun(), now),
         };
         let (policies, (made, planned)) = (Arc::clone(&self.policies), mpsc::unbounded_channel());
+        let log = self.drain.facts().clone();
         let planning = async move {
-            // Nobody waits any more where the drain has ended.
-            plan_shadows(&policies, &inputs, |plan| made.send(plan).unwrap_or_default()).await;
+            let planned = |plan: ShadowPlan| {
+                // So that its plan can be made again.
+                log.learned(&plan.policy, || inputs.facts.objects());
+                // Nobody waits any more where the drain has ended.
+                made.send(plan).unwrap_or_default();
+            };
+            plan_shadows(&policies, &inputs, planned).await;
         };
         self.shadows.task.spawn(planning.in_current_span());
         (self.shadows.planned, self.shadows.waiting) = (Some(planned), waiting);

@@ -74,8 +74,13 @@ pub struct Wait {
 impl DrainHistory {
     /// Tells it by a replay. An uncordon has no pods.
     pub fn of(recording: &Recording) -> Result<Self, Box<Difference>> {
-        let mut watcher = Watcher::default();
-        replay_watched(recording, |at, drain| watcher.look(at, drain))?;
+        let mut observer = HistoryObserver::default();
+        replay_watched(recording, |at, drain| {
+            while let Some(notice) = drain.poll_notice() {
+                observer.notice(at, &notice);
+            }
+            observer.look(at, drain);
+        })?;
         let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
         let started = recording.header.at;
         let ended = match (&recording.end, last) {
@@ -83,40 +88,33 @@ impl DrainHistory {
             (None, Some((at, _))) => *at,
             (None, None) => started,
         };
-        let pods = watcher.pods(ended);
-        let mut history = Self {
-            started,
-            ended,
-            waves: watcher.waves(&pods),
-            pods,
-            plan: watcher.plan,
-            path: Vec::new(),
-        };
-        if recording.header.request.intent == Intent::Drain {
-            history.path = path::of(&history);
-        }
-        Ok(history)
+        Ok(observer.history(started, ended, recording.header.request.intent))
     }
 }
 
-/// Looks at an engine after each turn.
-#[derive(Default)]
-struct Watcher {
+/// Looks at an engine whenever something has happened, and tells what its drain did.
+#[derive(Debug, Default)]
+pub struct HistoryObserver {
     pods: BTreeMap<Uid, PodHistory>,
     plan: Option<Plan>,
     /// When a wave of this name began first.
     begun: BTreeMap<String, Time>,
 }
 
-impl Watcher {
-    fn look(&mut self, at: Time, drain: &mut Drain) {
-        while let Some(notice) = drain.poll_notice() {
-            match notice {
-                Notice::Planned(plan) => self.plan = Some(plan),
-                Notice::WaveStarted { name, .. } => _ = self.begun.entry(name).or_insert(at),
-                _ => {}
+impl HistoryObserver {
+    /// The engine tells this.
+    pub fn notice(&mut self, at: Time, notice: &Notice) {
+        match notice {
+            Notice::Planned(plan) => self.plan = Some(plan.clone()),
+            Notice::WaveStarted { name, .. } if !self.begun.contains_key(name) => {
+                self.begun.insert(name.clone(), at);
             }
+            _ => {}
         }
+    }
+
+    /// What its pods wait for from now on.
+    pub fn look(&mut self, at: Time, drain: &Drain) {
         let mut waiting: BTreeMap<Uid, (PodRef, Reason)> = drain
             .waiting()
             .into_iter()
@@ -164,6 +162,23 @@ impl Watcher {
             }
         });
         waves.filter(|wave| wave.pods > 0).collect()
+    }
+
+    /// What it did, once nothing more is looked at. An uncordon has no path.
+    pub fn history(mut self, started: Time, ended: Time, intent: Intent) -> DrainHistory {
+        let pods = self.pods(ended);
+        let mut history = DrainHistory {
+            started,
+            ended,
+            waves: self.waves(&pods),
+            pods,
+            plan: self.plan,
+            path: Vec::new(),
+        };
+        if intent == Intent::Drain {
+            history.path = path::of(&history);
+        }
+        history
     }
 
     /// Those that were to leave, with their waves.

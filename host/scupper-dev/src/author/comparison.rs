@@ -1,28 +1,64 @@
-//! What another edition of a policy would have made of recorded drains.
+//! What another edition of a recorded drain would have come to: with other policies, or with other settings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
-use scupper_engine::{HumanDuration, Outcome, Plan, Pod, Settings, StepOutcome, Uid};
+use scupper_engine::{HumanDuration, Outcome, Plan, Pod, PolicyInfo, Settings, StepOutcome, Uid};
 use scupper_policy_spec::PolicySpec;
 use scupper_recording::differences as plan_differences;
 
-use super::dry_run::DryRun;
+use super::dry_run::{DryRun, PlayedDrain};
 use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::recorded::RecordedCluster;
 
 /// Pods named in a text about the order.
 const NAMED: usize = 3;
 
+/// How a recorded drain is played.
+#[derive(Clone, Debug)]
+pub(crate) struct Edition {
+    pub settings: Settings,
+    /// How much time it has; `None`: as much as it needs.
+    pub limit: Option<Duration>,
+    /// Its policies in order; empty: those that are loaded.
+    pub chain: Vec<PolicyInfo>,
+    /// The policies that are loaded. The others answer as is recorded.
+    pub specs: Vec<PolicySpec>,
+}
+
 /// What is different.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DifferentResult {
-    /// A pod, the order in a wave, a hook, or the end.
+    /// A pod, the order in a wave, a hook, what the drain waited for, or the end.
     pub what: String,
-    /// With the old component.
+    /// In the old edition.
     pub old: String,
-    /// With the new one.
+    /// In the new one.
     pub new: String,
+}
+
+/// What a play needed and no recording has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unknown {
+    /// A policy asked for it. The answer was that there is none.
+    Fact(String),
+    /// How long something takes. In the play it took no time, or as long as is known at least.
+    Time(String),
+    /// What this policy makes of another draft. In the play it changed nothing.
+    Plan(String),
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fact(what) | Self::Time(what) => write!(out, "{what}"),
+            Self::Plan(policy) => write!(
+                out,
+                "what policy {policy} makes of another plan than the recorded one"
+            ),
+        }
+    }
 }
 
 /// Two drains from the same beginning.
@@ -30,9 +66,9 @@ pub(crate) struct DifferentResult {
 pub(crate) struct Comparison {
     /// Empty: none.
     pub differences: Vec<DifferentResult>,
-    /// What a policy asked for and no recording has; the answer was that there is nothing.
-    pub unknown: BTreeSet<String>,
-    /// How the drain ends with the old component.
+    /// What had to be assumed.
+    pub unknown: BTreeSet<Unknown>,
+    /// How the drain ends in the old edition.
     pub old_end: String,
 }
 
@@ -40,20 +76,25 @@ pub(crate) struct Comparison {
 #[derive(Debug)]
 struct Played {
     plan: Option<Plan>,
-    end: String,
+    /// The pods of its plan that were still there at the end.
+    still_there: String,
+    /// What it waited for, in words.
+    waits: String,
+    outcome: Option<Outcome>,
+    took: Duration,
     /// How long each hook took.
     hooks: BTreeMap<String, String>,
+    unknown: BTreeSet<Unknown>,
 }
 
-/// Plays a recorded drain with both components. Other policies of the drain have no part in it.
+/// Plays a recorded drain in both editions.
 pub(crate) async fn compare(
     workbench: &OfflineRuntime,
     recorded: &RecordedCluster,
-    [old, new]: [&PolicySpec; 2],
+    [old, new]: [&Edition; 2],
 ) -> Result<Comparison, PolicyLoadError> {
-    let mut unknown = BTreeSet::new();
-    let old = play(workbench, recorded, old, &mut unknown).await?;
-    let new = play(workbench, recorded, new, &mut unknown).await?;
+    let old = play(workbench, recorded, old).await?;
+    let new = play(workbench, recorded, new).await?;
     let names: BTreeMap<&Uid, &Pod> = recorded.pods().map(|pod| (&pod.id.uid, pod)).collect();
     let mut differences = pods(&names, &old, &new);
     if differences.is_empty() {
@@ -69,31 +110,40 @@ pub(crate) async fn compare(
             .into_iter()
             .filter_map(|hook| different(&format!("hook {hook}"), took(&old, hook), took(&new, hook))),
     );
-    let old_end = old.end.clone();
-    differences.extend(different("end", old.end, new.end));
+    let [still_there, waits] = ["still there at the end", "waits"];
+    differences.extend(different(
+        still_there,
+        old.still_there.clone(),
+        new.still_there.clone(),
+    ));
+    differences.extend(different(waits, old.waits.clone(), new.waits.clone()));
+    // What is not known of both makes no difference.
+    if (old.took, &old.outcome) != (new.took, &new.outcome) {
+        differences.extend(different("end", old.end(), new.end()));
+    }
     Ok(Comparison {
+        old_end: old.end(),
         differences,
-        unknown,
-        old_end,
+        unknown: old.unknown.into_iter().chain(new.unknown).collect(),
     })
 }
 
 async fn play(
     workbench: &OfflineRuntime,
     recorded: &RecordedCluster,
-    spec: &PolicySpec,
-    unknown: &mut BTreeSet<String>,
+    edition: &Edition,
 ) -> Result<Played, PolicyLoadError> {
-    // Surges, and looks at a machine that is off, need what no recording has.
-    let settings = Settings {
-        surge: None,
-        machine_is_off: false,
-        ..recorded.settings.clone()
+    let drain = PlayedDrain {
+        settings: edition.settings.clone(),
+        limit: edition.limit,
+        chain: edition.chain.clone(),
+        recorded: recorded.policies_without(&edition.specs),
     };
-    let (cluster, limit) = (recorded.cluster(), recorded.limit);
-    let mut run = DryRun::on(workbench, spec.clone(), cluster, settings, limit).await?;
+    let (specs, cluster) = (edition.specs.clone(), recorded.cluster());
+    let mut run = DryRun::on(workbench, specs, cluster, drain).await?;
     run.drain().await;
-    let hooks = run.hook_answers().iter().map(|answer| {
+    let mut hooks = BTreeMap::new();
+    for answer in run.hook_answers() {
         let subject = match answer.subject.as_str() {
             "" => String::new(),
             subject => format!(" of {subject}"),
@@ -101,28 +151,56 @@ async fn play(
         let after = HumanDuration(answer.after);
         let text = match &answer.outcome {
             StepOutcome::Done => format!("done after {after}"),
+            StepOutcome::Pending { progress, .. } if progress.is_empty() => format!("waits after {after}"),
             StepOutcome::Pending { progress, .. } => format!("waits after {after}: {progress}"),
             StepOutcome::Failed { message, .. } => format!("failed after {after}: {message}"),
         };
-        (format!("{}{subject}", answer.phase), text)
-    });
-    let hooks = hooks.collect();
-    unknown.extend(run.asked_in_vain());
+        hooks.insert(format!("{}{subject}", answer.phase), text);
+    }
+    let mut unknown: BTreeSet<_> = run.asked_in_vain().into_iter().map(Unknown::Fact).collect();
+    unknown.extend(run.unknown_answers().iter().cloned());
+    let plan = run.planned().cloned();
+    let times = recorded.unknown_times(&run.asked_to_leave(), &edition.settings, plan.as_ref());
+    unknown.extend(times.into_iter().map(Unknown::Time));
+    let history = run.history();
+    let stay = history.pods.iter().filter(|pod| pod.gone.is_none());
+    let stay: Vec<_> = stay.map(|pod| pod.pod.to_string()).collect();
     Ok(Played {
-        plan: run.planned().cloned(),
-        end: end(run.outcome(), run.took()),
+        plan,
+        still_there: if stay.is_empty() {
+            "none".to_owned()
+        } else {
+            named(stay)
+        },
+        waits: scupper::waits_in_words(&history),
+        outcome: run.outcome().cloned(),
+        took: run.took(),
         hooks,
+        unknown,
     })
 }
 
-fn end(outcome: Option<&Outcome>, took: Duration) -> String {
-    let took = HumanDuration(took);
-    match outcome {
-        Some(outcome @ (Outcome::Blocked { .. } | Outcome::PolicyFailed { .. })) => {
-            format!("{} after {took}: {outcome}", outcome.name())
+impl Played {
+    fn end(&self) -> String {
+        // At a deadline a drain ends, whatever takes longer.
+        let is_at_deadline = matches!(self.outcome, Some(Outcome::DeadlineExceeded { .. }) | None);
+        let is_open = self
+            .unknown
+            .iter()
+            .any(|unknown| matches!(unknown, Unknown::Time(_)));
+        let least = if is_open && !is_at_deadline {
+            "at least "
+        } else {
+            ""
+        };
+        let took = format!("{least}{}", HumanDuration(self.took));
+        match &self.outcome {
+            Some(outcome @ (Outcome::Blocked { .. } | Outcome::PolicyFailed { .. })) => {
+                format!("{} after {took}: {outcome}", outcome.name())
+            }
+            Some(outcome) => format!("{} after {took}", outcome.name()),
+            None => format!("no end within {took}"),
         }
-        Some(outcome) => format!("{} after {took}", outcome.name()),
-        None => format!("no end within {took}"),
     }
 }
 
@@ -153,15 +231,19 @@ fn pods(known: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<Differe
         .into_iter()
         .map(|((old, new), mut pods)| {
             pods.sort();
-            let what = match pods.len() {
-                0..=NAMED => pods.join(", "),
-                many => format!("{many} pods: {}", first(pods.into_iter())),
-            };
+            let what = named(pods);
             DifferentResult { what, old, new }
         })
         .collect();
     differences.sort_by(|one, other| one.what.cmp(&other.what));
     differences
+}
+
+fn named(pods: Vec<String>) -> String {
+    match pods.len() {
+        0..=NAMED => pods.join(", "),
+        many => format!("{many} pods: {}", first(pods.into_iter())),
+    }
 }
 
 /// A few of many.

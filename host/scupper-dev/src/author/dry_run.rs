@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use scupper_cluster_model::PodTimes;
 use scupper_engine::{
-    HookPhase, HookStep, Intent, Outcome, Plan, Pod, Request, Settings, StepOutcome, Subject, Time,
+    HookPhase, HookStep, Intent, Outcome, Plan, Pod, PolicyInfo, Request, Settings, StepOutcome, Subject,
+    Time, Uid,
 };
 
 use super::cluster_access::SharedCluster;
+use super::comparison::Unknown;
 use super::memory_cluster::MemoryCluster;
 use super::offline::{OfflineRuntime, PolicyLoadError};
+use super::recorded_policies::RecordedPolicies;
 use super::runner::{HookAnswer, ScenarioRunner, Until};
 use super::scenario::BEGINNING;
 use super::snapshot::Snapshot;
@@ -18,6 +21,7 @@ use scupper::{Planned, PlannedTrigger};
 use scupper_policy::{LoadFault, Policies, PolicyUsage};
 use scupper_policy_reload::Session;
 use scupper_policy_spec::{FailurePolicy, OnFailure, PolicySpec};
+use scupper_recording::DrainHistory;
 
 /// The longest simulated time of a drain.
 const AT_MOST: Duration = Duration::from_secs(24 * 3600);
@@ -28,6 +32,18 @@ pub(crate) struct DryRun {
     policy: String,
     runner: ScenarioRunner,
     start: Time,
+}
+
+/// The drain to play.
+#[derive(Debug, Default)]
+pub(super) struct PlayedDrain {
+    pub(super) settings: Settings,
+    /// How much time it has; `None`: as much as it needs.
+    pub(super) limit: Option<Duration>,
+    /// Its policies in order; empty: those that are loaded.
+    pub(super) chain: Vec<PolicyInfo>,
+    /// Those that are not loaded.
+    pub(super) recorded: RecordedPolicies,
 }
 
 /// One step of a hook.
@@ -69,57 +85,50 @@ impl DryRun {
             cluster.model.set_budget(budget);
         }
         (cluster.facts, cluster.elsewhere) = (snapshot.facts, snapshot.elsewhere);
-        Self::on(workbench, spec, cluster, settings, None).await
+        let drain = PlayedDrain {
+            settings,
+            ..PlayedDrain::default()
+        };
+        Self::on(workbench, vec![asking_author(spec)], cluster, drain).await
     }
 
-    /// On this cluster, with a drain that has so much time.
+    /// On this cluster.
     pub(super) async fn on(
         workbench: &OfflineRuntime,
-        mut spec: PolicySpec,
+        mut specs: Vec<PolicySpec>,
         cluster: MemoryCluster,
-        settings: Settings,
-        limit: Option<Duration>,
+        drain: PlayedDrain,
     ) -> Result<Self, PolicyLoadError> {
-        // Whatever the configuration says: the author waits for the answer.
-        spec.on_failure = OnFailure {
-            planner: FailurePolicy::Refuse,
-            hooks: FailurePolicy::Refuse,
-            ..spec.on_failure
-        };
         let start = cluster.model.now;
         let (node, trigger) = (cluster.model.node.name.clone(), cluster.trigger_or("command"));
         let cluster = SharedCluster::new(cluster);
-        let policy = spec.name.clone();
-        let load = async |spec: &PolicySpec| workbench.load(std::slice::from_ref(spec), &cluster).await;
-        let loaded = load(&spec).await;
-        let missing = match &loaded {
-            Err(PolicyLoadError::Load(error)) => match error.fault.as_ref() {
-                LoadFault::NotGranted(missing) => missing.clone(),
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
-        };
-        let policies = if missing.is_empty() {
-            loaded?
-        } else {
-            spec.grants
-                .extend(missing.into_iter().map(|missing| missing.grant));
-            load(&spec).await?
-        };
+        let policies = load_granted(workbench, &mut specs, &cluster).await?;
+        let mut chain = drain.chain;
+        let infos = policies.infos();
+        for place in &mut chain {
+            if let Some(info) = infos.iter().find(|info| info.name == place.name) {
+                place.clone_from(info);
+            }
+        }
         let request = Request {
             id: "uid-of-maintenance".to_owned(),
             name: "maintenance".to_owned(),
             trigger,
             intent: Intent::Drain,
             node,
-            deadline: limit.map(|limit| start + limit),
-            settings,
-            policies: policies.infos(),
+            deadline: drain.limit.map(|limit| start + limit),
+            settings: drain.settings,
+            policies: if chain.is_empty() { infos } else { chain },
         };
+        let mut runner = ScenarioRunner::begin(cluster, Session::fixed(policies.clone()), request);
+        runner.recorded = drain.recorded;
         Ok(Self {
-            runner: ScenarioRunner::begin(cluster, Session::fixed(policies.clone()), request),
+            runner,
             policies,
-            policy,
+            policy: specs
+                .into_iter()
+                .next()
+                .map_or_else(String::new, |spec| spec.name),
             start,
         })
     }
@@ -176,6 +185,24 @@ impl DryRun {
     /// How the drain has ended.
     pub(super) const fn outcome(&self) -> Option<&Outcome> {
         self.runner.outcome.as_ref()
+    }
+
+    /// What its pods waited for.
+    pub(super) fn history(&mut self) -> DrainHistory {
+        self.runner.history()
+    }
+
+    /// The pods that it has asked to leave.
+    pub(super) fn asked_to_leave(&self) -> BTreeSet<Uid> {
+        let cluster = self.runner.cluster.lock();
+        let leaving = cluster.model.pods().filter(|pod| pod.deletion.is_some());
+        let asked = leaving.map(|pod| &pod.id).chain(cluster.model.gone());
+        asked.map(|pod| pod.uid.clone()).collect()
+    }
+
+    /// What policies that are not loaded were asked and no recording has.
+    pub(super) const fn unknown_answers(&self) -> &BTreeSet<Unknown> {
+        &self.runner.recorded.unknown
     }
 
     /// How long it has run.
@@ -269,6 +296,42 @@ impl DryRun {
     pub(crate) fn usage(&self) -> Option<PolicyUsage> {
         self.policies.usage().into_iter().next()
     }
+}
+
+/// Whatever the configuration says: the author waits for the answer.
+pub(super) fn asking_author(spec: PolicySpec) -> PolicySpec {
+    PolicySpec {
+        on_failure: OnFailure {
+            planner: FailurePolicy::Refuse,
+            hooks: FailurePolicy::Refuse,
+            ..spec.on_failure
+        },
+        ..spec
+    }
+}
+
+/// Loads them with all grants that they ask for: no request leaves the machine.
+async fn load_granted(
+    workbench: &OfflineRuntime,
+    specs: &mut [PolicySpec],
+    cluster: &SharedCluster,
+) -> Result<Policies, PolicyLoadError> {
+    // The first policy that lacks something is named.
+    for _ in 0..specs.len() {
+        let error = match workbench.load(specs, cluster).await {
+            Err(PolicyLoadError::Load(error)) => error,
+            loaded => return loaded,
+        };
+        let LoadFault::NotGranted(missing) = error.fault.as_ref() else {
+            return Err(error.into());
+        };
+        let Some(spec) = specs.iter_mut().find(|spec| spec.name == error.policy) else {
+            return Err(error.into());
+        };
+        spec.grants
+            .extend(missing.iter().map(|missing| missing.grant.clone()));
+    }
+    workbench.load(specs, cluster).await
 }
 
 impl Figures {

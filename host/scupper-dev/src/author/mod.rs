@@ -8,6 +8,7 @@
 //! It must not know how to reach a real cluster, and prints nothing.
 
 mod assertions;
+mod changes;
 mod cluster_access;
 mod comparison;
 mod drain_requests;
@@ -21,6 +22,7 @@ mod mock_servers;
 mod new;
 mod offline;
 mod recorded;
+mod recorded_policies;
 mod runner;
 mod scenario;
 mod sdk;
@@ -31,7 +33,8 @@ mod suite;
 mod values;
 
 pub(crate) use assertions::Difference;
-pub(crate) use comparison::{Comparison, DifferentResult, compare};
+pub(crate) use changes::{Changes, NoSuchPolicy};
+pub(crate) use comparison::{Comparison, DifferentResult, Edition, Unknown, compare};
 pub(crate) use dry_run::{DryRun, Figures, Stepped};
 pub(crate) use new::{Kind, new};
 pub(crate) use offline::{OfflineRuntime, PolicyLoadError};

@@ -11,10 +11,12 @@ use scupper_engine::{
 };
 
 use super::cluster_access::SharedCluster;
+use super::recorded_policies::RecordedPolicies;
 use scupper_driver::NodeSnapshot;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
+use scupper_recording::{DrainHistory, HistoryObserver};
 use scupper_report::DrainLines;
 
 /// Commands and moments of one run; a drain with more of them loops.
@@ -24,6 +26,9 @@ const TURNS: usize = 200_000;
 pub(super) struct ScenarioRunner {
     pub(super) cluster: SharedCluster,
     policies: Session,
+    /// Policies that are not loaded.
+    pub(super) recorded: RecordedPolicies,
+    observer: HistoryObserver,
     request: Request,
     started: Time,
     drain: Drain,
@@ -89,6 +94,8 @@ impl ScenarioRunner {
             drain: Drain::new(now, request.clone()),
             cluster,
             policies,
+            recorded: RecordedPolicies::default(),
+            observer: HistoryObserver::default(),
             facts: DrainFacts::default(),
             started: now,
             progress: DrainLines::begin(now, &request).0,
@@ -240,6 +247,8 @@ impl ScenarioRunner {
     }
 
     fn advance(&mut self, to: Time) {
+        // What pods wait for lasts only while time passes.
+        self.observer.look(self.now(), &self.drain);
         let now = {
             let mut cluster = self.cluster.lock();
             cluster.model.advance(to);
@@ -277,6 +286,7 @@ impl ScenarioRunner {
     /// `true`: a hook has answered.
     async fn carry_out(&mut self, command: Command) -> bool {
         let Command { id, task } = command;
+        let recorded = self.as_recorded(&task);
         let info = policy_calls::info(
             &self.request,
             self.started,
@@ -286,8 +296,9 @@ impl ScenarioRunner {
         let asked = self
             .facts
             .of_plan(self.drain.chains_begun(), self.cluster.lock().model.now);
-        let answer = match &task {
-            Task::Plan { policy, draft } => Answer::Plan(
+        let answer = match (recorded, &task) {
+            (Some(answer), _) => answer,
+            (None, Task::Plan { policy, draft }) => Answer::Plan(
                 policy_calls::plan(
                     &self.policies,
                     DrainInfo {
@@ -300,11 +311,11 @@ impl ScenarioRunner {
                 )
                 .await,
             ),
-            Task::Step { step, state_version } => {
+            (None, Task::Step { step, state_version }) => {
                 let shown = NodeSnapshot::for_hook(&self.drain);
                 policy_calls::step(&self.policies, info, &shown, (step, *state_version)).await
             }
-            task => self.cluster.lock().model.carry_out(task),
+            (None, task) => self.cluster.lock().model.carry_out(task),
         };
         let (sent, emitted) = {
             let mut cluster = self.cluster.lock();
@@ -333,6 +344,23 @@ impl ScenarioRunner {
         answered
     }
 
+    /// The answer of a policy that is not loaded.
+    fn as_recorded(&mut self, task: &Task) -> Option<Answer> {
+        match task {
+            Task::Plan { policy, draft } => self.recorded.plan(policy, draft).map(Answer::Plan),
+            Task::Step { step, state_version } => {
+                let (now, subject) = (self.now(), self.subject(&step.subject));
+                let outcome = self.recorded.step(step, &subject, now)?;
+                let state_version = *state_version;
+                Some(Answer::Step {
+                    outcome,
+                    state_version,
+                })
+            }
+            _ => None,
+        }
+    }
+
     fn subject(&self, subject: &Subject) -> String {
         match subject {
             Subject::Node => String::new(),
@@ -345,12 +373,21 @@ impl ScenarioRunner {
         let now = self.now();
         while let Some(notice) = self.drain.poll_notice() {
             self.story.extend(self.progress.lines(now, &notice));
+            self.observer.notice(now, &notice);
             match notice {
                 Notice::Planned(plan) => self.plan = Some(plan),
                 Notice::Finished { outcome, .. } => self.outcome = Some(outcome),
                 _ => {}
             }
         }
+    }
+
+    /// What its pods waited for until now; nothing is observed any more.
+    pub(super) fn history(&mut self) -> DrainHistory {
+        let now = self.now();
+        let mut observer = std::mem::take(&mut self.observer);
+        observer.look(now, &self.drain);
+        observer.history(self.started, now, self.request.intent)
     }
 
     /// The time since its start.

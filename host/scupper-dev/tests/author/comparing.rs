@@ -11,15 +11,20 @@ use crate::looking::component;
 use crate::program::{policy, repository};
 
 const RECORDED: &str = include_str!("../../../recording/tests/format-1.jsonl");
-const KEEP: &str = "example.com/keep";
+pub(crate) const KEEP: &str = "example.com/keep";
 
 /// A file with the recorded drain, changed like this.
-fn recording(dir: &Path, name: &str, change: impl Fn(&mut Value)) -> String {
+pub(crate) fn recording(dir: &Path, name: &str, change: impl Fn(&mut Value)) -> String {
     recording_with(dir, name, None, change)
 }
 
 /// With one more line before the last one.
-fn recording_with(dir: &Path, name: &str, more: Option<Value>, change: impl Fn(&mut Value)) -> String {
+pub(crate) fn recording_with(
+    dir: &Path,
+    name: &str,
+    more: Option<Value>,
+    change: impl Fn(&mut Value),
+) -> String {
     let file = dir.join(format!("{name}.jsonl.gz"));
     let mut out = GzEncoder::new(std::fs::File::create(&file).unwrap(), Compression::fast());
     for line in RECORDED.lines() {
@@ -35,7 +40,7 @@ fn recording_with(dir: &Path, name: &str, more: Option<Value>, change: impl Fn(&
 }
 
 /// One of its pods has the label of the example policy.
-fn with_label(line: &mut Value) {
+pub(crate) fn with_label(line: &mut Value) {
     let pods = "/turn/inputs/0/1/Event/Pods";
     for pod in line
         .pointer_mut(pods)
@@ -49,7 +54,7 @@ fn with_label(line: &mut Value) {
     }
 }
 
-fn replaced(line: &mut Value, key: &str, value: &Value) {
+pub(crate) fn replaced(line: &mut Value, key: &str, value: &Value) {
     if let Some(found) = line.pointer_mut(key) {
         found.clone_from(value);
     }
@@ -78,7 +83,7 @@ fn what_differs_is_a_table_and_an_exit_code() {
         "| hook before-drain | done after 0s | not called |",
         "Recorded: Drained after 9s. Played with ",
         ": no end within 24h00m.",
-        "- Not modelled: other policies of these drains, ",
+        "- Not modelled: other policies of these drains; ",
     ] {
         assert!(text.contains(row), "no `{row}` in {text}");
     }

@@ -18,8 +18,11 @@ mod new;
 mod program;
 #[path = "../../../scupper/tests/support/programs.rs"]
 mod programs;
+mod replaying;
 mod saved_plans;
 mod scenarios;
+#[path = "../../../scupper/tests/support/schema.rs"]
+mod schema;
 #[path = "../../../scupper/tests/support/skip.rs"]
 mod skip;
 mod stories;

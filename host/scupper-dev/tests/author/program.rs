@@ -44,6 +44,13 @@ pub(crate) fn policy(folder: &Path, args: &[&str]) -> Run {
     run(folder, command)
 }
 
+/// Runs `scupper replay …` in a folder to its end, as `scupper` forwards it.
+pub(crate) fn replay(folder: &Path, args: &[&str]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_scupper-dev"));
+    command.arg("replay").args(args);
+    run(folder, command)
+}
+
 /// Runs a command in a folder to its end.
 pub(crate) fn run(folder: &Path, mut command: Command) -> Run {
     let output = command

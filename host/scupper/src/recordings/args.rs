@@ -183,6 +183,20 @@ pub struct ReplayArgs {
     /// Recordings of drains
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+    /// Play the drains with this component of a policy of theirs instead, and print what differs; may be repeated
+    #[arg(long = "policy", value_name = "NAME=FILE")]
+    pub policies: Vec<String>,
+    /// Play the drains with the settings and policies of this configuration file, and print what differs. What it does not
+    /// give stays as recorded
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl ReplayArgs {
+    /// Something is to be different.
+    pub(crate) const fn has_changes(&self) -> bool {
+        !self.policies.is_empty() || self.config.is_some()
+    }
 }
 
 /// `scupper report`

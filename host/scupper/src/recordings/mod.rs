@@ -5,9 +5,15 @@ mod drains;
 mod replay;
 mod report;
 
+pub use args::ReplayArgs;
 pub(crate) use args::directory_of as directory;
-pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReplayArgs, ReportArgs};
+pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReportArgs};
 pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
 pub(crate) use report::run as report;
 pub(crate) use report::{Total, few, last_wait, waits_of};
+
+/// `4s disruption budget cart, 2s ending of ReplicaSet web`
+pub fn waits_in_words(history: &scupper_recording::DrainHistory) -> String {
+    few(&waits_of(history))
+}

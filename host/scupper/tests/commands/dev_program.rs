@@ -39,6 +39,8 @@ fn the_command_line_reaches_it_unchanged_and_its_exit_code_is_ours() {
         &["--output", "json", "policy", "test", ".", "--story", "--", "-x"],
         &["policy", "build", "--help"],
         &["demo", "--slurm", "slurm.wasm", "-o", "json"],
+        &["replay", "drain.gz", "--policy", "slurm=slurm.wasm"],
+        &["-o", "json", "replay", "drain.gz", "--config", "scupper.yaml"],
         &["__complete", "policy", "new", "--"],
     ] {
         let ran = run(&program, elsewhere.path(), args);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::guests::guest;
 use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::{Rig, Run};
+use scupper_api::facts::FactObject;
 use scupper_recording::{Recording, ShadowPlan};
 
 /// A configuration with a shadow that is this guest; `more`: further lines of the policy.
@@ -96,6 +97,27 @@ fn the_hooks_of_a_shadow_are_not_called() {
     assert_eq!(
         rig.node("worker-1")["metadata"]["annotations"]["scupper.dev/drain"],
         Value::Null
+    );
+}
+
+#[test]
+fn what_only_a_shadow_has_asked_for_is_recorded() {
+    let rig = Rig::new();
+    let more = "    grants: {facts: [request, namespaces, budgets, owners, resources, volumes, peers]}\n    config: {ask: namespace shop, then: go on}\n";
+    let file = config(&rig, "asks", more);
+    rig.apply(rig.pod("web", "worker-1"));
+    let (run, shadows) = drained(&rig, &file, &[]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(shadows[0].result.name(), "agrees", "{shadows:?}");
+    let recording = Recording::read(&rig.dir.path().join("drain.gz")).unwrap();
+    let [learned] = &recording.facts[..] else {
+        panic!("of one policy: {:?}", recording.facts)
+    };
+    let is_shop =
+        |object: &FactObject| matches!(object, FactObject::Namespace(it) if it.metadata.name == "shop");
+    assert!(
+        learned.policy == "next" && learned.objects.iter().any(is_shop),
+        "{learned:?}"
     );
 }
 

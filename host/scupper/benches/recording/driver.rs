@@ -1,0 +1,187 @@
+//! A driver as a separate process with a simulated API server of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use scupper_simulator::api::{ApiServer, Options, objects};
+
+const NODE: &str = "worker-1";
+const DRIVER: &str = "drain.bench";
+const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
+const LIMIT: Duration = Duration::from_secs(180);
+/// What follows from a drain is written by then, also to the disk.
+const SETTLED: Duration = Duration::from_millis(1500);
+/// Linux shows CPU time in this many steps a second, whatever its own clock.
+const TICKS: u64 = 100;
+
+/// The recordings that a driver has when its next drain begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// None, ever.
+    Nothing,
+    /// None: each one is removed once its drain is over.
+    Last,
+    /// Those of all earlier drains.
+    All,
+}
+
+/// A running driver, ended when dropped.
+pub(crate) struct Driver {
+    child: Child,
+    dir: tempfile::TempDir,
+    api: ApiServer,
+    keeps: Keeps,
+    drains: usize,
+    recorded: u64,
+    requests: usize,
+}
+
+impl Driver {
+    pub(crate) async fn start(keeps: Keeps) -> Self {
+        let api = ApiServer::start(Options::default()).await.unwrap();
+        let store = api.store();
+        store.apply(objects::node(NODE).build()).unwrap();
+        store.apply(objects::namespace("scupper").build()).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("scupper-bench-")
+            .tempdir()
+            .unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("kubeconfig"), api.kubeconfig()).unwrap();
+        for folder in ["plugins", "plugins_registry"] {
+            fs::create_dir_all(path("kubelet").join(folder)).unwrap();
+        }
+        let limits = match keeps {
+            Keeps::Nothing => "number=0",
+            Keeps::Last | Keeps::All => "number=200",
+        };
+        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
+            .args(["kubelet-plugin", "--driver-name", DRIVER, "--node-name", NODE])
+            .args(["--claim", "self", "--recording-limits", limits])
+            .arg("--kubelet-root")
+            .arg(path("kubelet"))
+            .arg("--kubeconfig")
+            .arg(path("kubeconfig"))
+            .arg("--policy-cache")
+            .arg(path("compiled"))
+            .arg("--state-dir")
+            .arg(path("state"))
+            .env("SCUPPER_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let driver = Self {
+            child,
+            dir,
+            api,
+            keeps,
+            drains: 0,
+            recorded: 0,
+            requests: 0,
+        };
+        driver
+            .until(|driver| {
+                let transitions = driver.api.store().list("lifecycletransitions.lifecycle.k8s.io");
+                transitions.iter().any(|it| it["spec"]["driver"] == DRIVER)
+            })
+            .await;
+        driver
+    }
+
+    /// Drains so many pods, and waits until the driver is idle again.
+    pub(crate) async fn drain(&mut self, pods: usize) {
+        self.drains += 1;
+        let (store, name) = (self.api.store(), format!("drain-{}", self.drains));
+        for number in 0..pods {
+            let pod = objects::pod(
+                "shop",
+                &format!("web-7c9f5d6b4-{}-{number:03}", self.drains),
+                NODE,
+            )
+            .owner_replicaset("web-7c9f5d6b4")
+            .label("app.kubernetes.io/name", "web")
+            .label("app.kubernetes.io/part-of", "shop")
+            .label("pod-template-hash", "7c9f5d6b4")
+            .annotation("kubernetes.io/config.source", "api")
+            .takes(0.5);
+            store.apply(pod.build()).unwrap();
+        }
+        let mark = self.api.mark();
+        let event = objects::lifecycle_event(&name, DRIVER, NODE);
+        store.apply(event.build()).unwrap();
+        self.until(|driver| {
+            let event = driver.api.store().get(EVENTS, "", &name);
+            // It deletes its own events at the end.
+            event.is_none_or(|event| event["status"]["claimStatus"] == "Succeeded")
+        })
+        .await;
+        assert!(store.list("pods").is_empty(), "{name} has not drained the node");
+        self.requests = self.api.requests_since(mark).len();
+        let node = |node: &mut serde_json::Value| node["spec"]["unschedulable"] = false.into();
+        store.edit("nodes", "", NODE, node).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        let newest = self.recordings().pop();
+        let bytes = newest.map(|file| fs::metadata(file).unwrap().len());
+        self.recorded = bytes.unwrap_or_default();
+        assert_eq!(self.keeps == Keeps::Nothing, self.recorded == 0);
+        if self.keeps == Keeps::Last {
+            self.recordings()
+                .iter()
+                .for_each(|file| fs::remove_file(file).unwrap());
+        }
+    }
+
+    /// The CPU time of all its threads, also of those that have ended.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+        let ticks = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
+        Duration::from_millis(ticks.sum::<u64>() * 1000 / TICKS)
+    }
+
+    /// A field of its status.
+    pub(crate) fn mib(&self, field: &str) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+        let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024.0
+    }
+
+    /// The bytes of the last recording.
+    pub(crate) const fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// The requests from the last drain's event to its end.
+    pub(crate) const fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// The oldest first.
+    fn recordings(&self) -> Vec<PathBuf> {
+        let Ok(files) = fs::read_dir(self.dir.path().join("state/recordings")) else {
+            return Vec::new();
+        };
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !holds(self) {
+            assert!(begin.elapsed() < LIMIT, "not within {LIMIT:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}

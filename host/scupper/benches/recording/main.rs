@@ -1,0 +1,80 @@
+//! What a recording costs a drain of 110 pods: CPU time and memory of the driver's process, on a simulated API server.
+//!
+//! Three drivers drain by turns: one that records nothing, one that records and has no earlier recordings, and one that
+//! also estimates the end from them. Compare only figures of the same run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark stops at what it did not expect, and prints"
+)]
+
+mod driver;
+
+use std::time::Duration;
+
+use driver::{Driver, Keeps};
+
+const PODS: usize = 110;
+/// Drains between two looks at the process: its CPU time is shown in steps of 10 ms.
+const BATCH: u32 = 5;
+/// Each driver has as many batches.
+const TURNS: usize = 8;
+/// The first drain of each process is slower and not counted.
+const MODES: [(&str, Keeps); 3] = [
+    ("no recording", Keeps::Nothing),
+    ("recording", Keeps::Last),
+    ("recording and estimate", Keeps::All),
+];
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only checks that it starts.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    println!("{PODS} pods that end after half a second, {TURNS} turns of {BATCH} drains each\n");
+    let mut drivers = Vec::new();
+    for (_, keeps) in MODES {
+        let mut driver = Driver::start(keeps).await;
+        driver.drain(PODS).await;
+        drivers.push((driver, Vec::new()));
+    }
+    for _ in 0..TURNS {
+        for (driver, turns) in &mut drivers {
+            let before = driver.cpu();
+            for _ in 0..BATCH {
+                driver.drain(PODS).await;
+            }
+            turns.push((driver.cpu() - before) / BATCH);
+        }
+    }
+    println!(
+        "{:<24} {:>12} {:>12} {:>8} {:>10} {:>10}",
+        "CPU time of a drain", "mean", "median", "more", "most RSS", "RSS"
+    );
+    let without = mean(&drivers[0].1);
+    for ((name, _), (driver, turns)) in MODES.iter().zip(&mut drivers) {
+        let mean = mean(turns);
+        turns.sort();
+        println!(
+            "{name:<24} {:>9.1} ms {:>9.1} ms {:>6.1} % {:>6.1} MiB {:>6.1} MiB",
+            mean * 1e3,
+            turns[turns.len() / 2].as_secs_f64() * 1e3,
+            (mean / without - 1.0) * 100.0,
+            driver.mib("VmHWM:"),
+            driver.mib("VmRSS:"),
+        );
+    }
+    let (without, recording) = (&drivers[0].0, &drivers[1].0);
+    println!("\na recording has {} KiB", recording.recorded() >> 10);
+    println!(
+        "requests of the last drain: {} without and {} with a recording",
+        without.requests(),
+        recording.requests()
+    );
+}
+
+fn mean(turns: &[Duration]) -> f64 {
+    turns.iter().sum::<Duration>().as_secs_f64() / turns.len() as f64
+}
