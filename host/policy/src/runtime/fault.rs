@@ -158,14 +158,20 @@ impl Frames {
             return Self(Vec::new());
         };
         let frames = backtrace.frames().iter();
-        let names = frames.map(|frame| readable(frame.func_name(), frame.func_index()));
-        Self(
-            names
-                .filter(|name| !is_machinery(name))
-                .take(SHOWN)
-                .map(|name| one_line(&name, 120))
-                .collect(),
-        )
+        Self::named(frames.map(|frame| readable(frame.func_name(), frame.func_index())))
+    }
+
+    /// The author's functions; all of them where none is the author's.
+    fn named(names: impl Iterator<Item = String>) -> Self {
+        let names: Vec<String> = names.filter(|name| !is_machinery(name)).collect();
+        let authors: Vec<&String> = names.iter().filter(|name| !is_glue(name)).collect();
+        let shown = if authors.is_empty() {
+            names.iter().collect()
+        } else {
+            authors
+        };
+        let shown = shown.into_iter().take(SHOWN).map(|name| one_line(name, 120));
+        Self(shown.collect())
     }
 }
 
@@ -194,6 +200,14 @@ fn is_machinery(name: &str) -> bool {
         .any(|prefix| name.trim_start_matches('<').starts_with(prefix))
 }
 
+/// Functions between the host and those that the author wrote: the generated ones, and those of the SDK that call the author's.
+fn is_glue(name: &str) -> bool {
+    let is_generated = name.ends_with("_cabi") || name.starts_with("scupper:drain/");
+    let is_of_sdk = name.starts_with("scupper_sdk::export::")
+        || name.contains("::_::Exported as scupper_sdk::bindings::");
+    is_generated || is_of_sdk
+}
+
 impl fmt::Display for Frames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -206,7 +220,38 @@ impl fmt::Display for Frames {
 
 #[cfg(test)]
 mod tests {
-    use super::readable;
+    use super::{Frames, readable};
+
+    /// As a policy of the SDK's tutorial trapped.
+    #[test]
+    fn a_backtrace_has_only_the_authors_functions() {
+        let shown = |names: &[&str]| Frames::named(names.iter().map(|name| (*name).to_owned())).to_string();
+        let bindings = "scupper_sdk::bindings::planner::exports::scupper::drain::planner";
+        let guest = format!("<p::_::Exported as {bindings}::Guest>::make_plan");
+        let cabi = format!("{bindings}::_export_make_plan_cabi");
+        let glue = [
+            "scupper_sdk::export::glue::make_plan",
+            &guest,
+            &cabi,
+            "scupper:drain/planner@0.1.0#make-plan",
+        ];
+        let panicking = ["rust_begin_unwind", "core::panicking::panic_fmt"];
+        let own = ["p::sort", "<p::P as scupper_sdk::policy::Planner>::plan"];
+        assert_eq!(
+            shown(&[&panicking[..], &own, &glue].concat()),
+            " in p::sort, called by <p::P as scupper_sdk::policy::Planner>::plan"
+        );
+        // Functions of the SDK that the author has called say what was asked of it.
+        assert_eq!(
+            shown(&[&["scupper_sdk::draft::Draft::keep"], &own[1..], &glue].concat()),
+            " in scupper_sdk::draft::Draft::keep, called by <p::P as scupper_sdk::policy::Planner>::plan"
+        );
+        // Better than nothing.
+        assert!(
+            shown(&glue).starts_with(" in scupper_sdk::export::glue::make_plan, called by <p::_::Exported")
+        );
+        assert_eq!(shown(&panicking), "");
+    }
 
     #[test]
     fn names_are_readable() {

@@ -36,8 +36,8 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     facts(
         two,
         "hook       slurm before-drain, running for ",
-        &["0 of 1 Slurm nodes drained"],
-        "to cancel the drain: scupper cancel worker-2",
+        &["0 of 1 Slurm nodes drained; squeue --nodelist gpu-0 lists their jobs"],
+        "next: scupper cancel worker-2    # if the drain should not wait for that",
     );
     assert!(
         two.contains("waits for slurm/gpu-0: allocated: jobs still run, for "),

@@ -440,7 +440,8 @@ fn transitions_found(driver: &str, names: &[String]) -> Finding {
         return Finding::note(
             SUBJECT,
             format!("no LifecycleTransition of driver {driver} is published"),
-            "start the driver: scupper kubelet-plugin".to_owned(),
+            "is it installed? kubectl -n scupper get daemonset scupper; by hand: scupper kubelet-plugin"
+                .to_owned(),
         );
     }
     Finding::fine(

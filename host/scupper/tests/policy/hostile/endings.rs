@@ -35,7 +35,9 @@ pub(super) async fn row_16_a_panic_names_the_function() {
         panic!("{outcome:?}")
     };
     assert!(
-        message.ends_with("in panics::look_up_the_impossible, called by panics::step"),
+        message.contains("in panics::look_up_the_impossible, called by")
+            && !message.contains("_cabi")
+            && !message.contains("scupper:drain/"),
         "{message}"
     );
     assert_eq!(retry_after, Some(Duration::from_secs(10)));
