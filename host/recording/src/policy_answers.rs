@@ -227,7 +227,7 @@ mod tests {
         };
         assert_eq!(
             known.hook(&step("slurm")),
-            Some(&answer(8, Some(StepOutcome::Done)))
+            Some(&answer(9, Some(StepOutcome::Done)))
         );
         assert_eq!(known.hook(&step("nova")), Some(&answer(11, None)));
         assert_eq!(known.hook(&step("other")), None);

@@ -97,7 +97,7 @@ impl Changes {
                 edition
                     .chain
                     .retain(|policy| !recorded.policies.contains(&policy.name));
-                edition.chain.splice(..0, names.iter().map(unloaded));
+                edition.chain.splice(..0, names.iter().map(|name| unloaded(name)));
                 place = (config.file.clone(), names);
             }
         }
@@ -121,9 +121,9 @@ impl Changes {
 }
 
 /// A policy whose place in the chain is known, and nothing else yet.
-fn unloaded(name: &String) -> PolicyInfo {
+fn unloaded(name: &str) -> PolicyInfo {
     PolicyInfo {
-        name: name.clone(),
+        name: name.to_owned(),
         ..PolicyInfo::default()
     }
 }
