@@ -17,7 +17,7 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
-variants!(LocalError: Busy NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
+variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
