@@ -261,15 +261,20 @@ async fn in_driver_mode_a_heterogeneous_job_is_treated_as_configured_and_its_oth
     let left = format!(
         "no job to cancel; job {job}+0, a part of heterogeneous job {job}, which also runs on slurm-worker-1, is left alone"
     );
-    driver
-        .until("it is left alone", || driver.reported().contains(&left))
-        .await;
     let waits = format!("waits for job {job}+0: ");
-    let reported = driver.reported();
-    let line = reported.lines().find(|line| line.contains(&waits)).unwrap();
-    assert!(line.contains(", which also runs on slurm-worker-1"), "{line}");
-    let events = driver.events("SlurmRungMissed");
-    assert!(events.len() == 1 && events[0].contains(&left), "{events:?}");
+    let names = |line: &str| line.contains(&waits) && line.contains(", which also runs on slurm-worker-1");
+    driver
+        .until("it is left alone", || {
+            let reported = driver.reported();
+            reported.contains(&left) && reported.lines().any(names)
+        })
+        .await;
+    let events = || driver.events("SlurmRungMissed");
+    driver
+        .until("an Event says so", || {
+            events().len() == 1 && events()[0].contains(&left)
+        })
+        .await;
     driver.cancel("waits").await;
     assert_eq!(running(&testbed, 2).await.len(), 2);
 
@@ -285,6 +290,10 @@ async fn in_driver_mode_a_heterogeneous_job_is_treated_as_configured_and_its_oth
     until("both parts have ended", async || testbed.jobs() == 0).await;
     let ended = format!("1 job cancelled; {part}: its other parts are reached as well");
     assert!(driver.reported().contains(&ended), "{}", driver.reported());
-    let events = driver.events("SlurmJobsCancelled");
-    assert!(events.len() == 1 && events[0].contains(&ended), "{events:?}");
+    let events = || driver.events("SlurmJobsCancelled");
+    driver
+        .until("an Event says so", || {
+            events().len() == 1 && events()[0].contains(&ended)
+        })
+        .await;
 }

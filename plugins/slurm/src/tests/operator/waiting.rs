@@ -109,7 +109,10 @@ fn it_reports_what_it_waits_for_and_since_when() {
     let first = pending(step(&host));
     assert_eq!(
         (first.progress.as_str(), first.again_after),
-        ("1 of 3 Slurm nodes drained", 5_000)
+        (
+            "1 of 3 Slurm nodes drained; squeue --nodelist worker-0,worker-2 lists their jobs",
+            5_000
+        )
     );
     let waiting: Vec<_> = first
         .waiting_for
@@ -129,7 +132,10 @@ fn it_reports_what_it_waits_for_and_since_when() {
         slurmd("worker-2", &["Idle", "Drain"]),
     ]);
     let second = pending(step(&host));
-    assert_eq!(second.progress, "2 of 3 Slurm nodes drained");
+    assert_eq!(
+        second.progress,
+        "2 of 3 Slurm nodes drained; squeue --nodelist worker-0 lists their jobs"
+    );
     assert_eq!(second.waiting_for[0].since, Some(began));
 
     host.pods([slurmd("worker-0", &["Idle", "Drain"])]);
@@ -206,7 +212,7 @@ fn with_hold_slurm_pods_other_pods_are_evicted_meanwhile() {
     assert_eq!(wave("all"), Outcome::Done);
     assert_eq!(
         pending(wave("slurm")).progress,
-        "0 of 1 Slurm nodes drained; squeue --nodelist worker-1 lists their jobs"
+        "0 of 1 Slurm nodes drained; squeue --nodelist worker-0 lists their jobs"
     );
 }
 
