@@ -8,6 +8,7 @@
 //! * `line`: what stands in a file.
 //! * `recorder`, `writer`: takes inputs and commands from a running drain, and never holds it up: a thread of its own
 //!   writes them, and where it cannot keep up or the disk is full, the recording ends and the drain goes on.
+//! * `pods`: a pod that has changed, as what has changed of it.
 //! * `facts`: what policies have learned about the cluster, which the engine does not know.
 //! * `directory`: the recordings of a driver, the oldest of which go.
 //! * `read`, `replay`: a file, and whether the engine still commands the same.
@@ -25,6 +26,7 @@ mod directory;
 mod facts;
 mod history;
 mod line;
+mod pods;
 mod policy_answers;
 mod read;
 mod recorder;

@@ -9,6 +9,7 @@ use scupper_api::facts::FactObject;
 use scupper_engine::{Checkpoint, Command, Event, Request, Time, ToUndo};
 use serde::{Deserialize, Serialize};
 
+use crate::pods::PodChange;
 use crate::shadow::ShadowPlan;
 
 /// The format's version. It grows with every change of the engine's inputs and commands: a test shows what they look like.
@@ -22,7 +23,7 @@ pub(crate) const LONGEST: usize = 64 << 20;
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Line {
     Header(Box<Header>),
-    Turn(Turn),
+    Turn(WrittenTurn),
     /// What a policy has learned about the cluster.
     Facts(Learned),
     /// What shadow policies would have made of it. The engine does not know them.
@@ -118,6 +119,23 @@ pub struct Turn {
     pub inputs: Vec<(Time, Input<'static>)>,
     /// What it commanded then.
     pub commands: Vec<Command>,
+}
+
+/// A turn, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WrittenTurn {
+    pub(crate) inputs: Vec<(Time, WrittenInput)>,
+    pub(crate) commands: Vec<Command>,
+}
+
+/// An input, as it is written: [`Input`], or what has changed of a pod.
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are events")]
+pub(crate) enum WrittenInput {
+    Event(Event),
+    Timeout,
+    Recall { left: ToUndo, own: BTreeSet<String> },
+    Pod(PodChange),
 }
 
 /// How the drain ended.

@@ -1,13 +1,18 @@
 //! Reads a recording. One that ends in the middle, because its process was killed, is read as far as it goes.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
+use serde::de::Error as _;
 
-use crate::line::{End, FORMAT, Header, LONGEST, Learned, Line, StartEstimate, Turn};
+use crate::line::{
+    End, FORMAT, Header, Input, LONGEST, Learned, Line, StartEstimate, Turn, WrittenInput, WrittenTurn,
+};
+use crate::pods::KnownPods;
 use crate::shadow::ShadowPlan;
 
 /// A recording of more bytes before compression is none of ours.
@@ -94,12 +99,10 @@ impl Recording {
             end: None,
             cut: None,
         };
+        let mut pods = KnownPods::default();
         while let Some(text) = lines.next()? {
             match lines.parse(&text)? {
-                Line::Turn(turn) => recording.turns.push(Turn {
-                    line: lines.number,
-                    ..turn
-                }),
+                Line::Turn(turn) => recording.turns.push(lines.turn(turn, &mut pods)?),
                 Line::End(end) => recording.end = Some(end),
                 Line::Cut(why) => recording.cut = Some(why),
                 Line::Shadows(plans) => recording.shadows.extend(plans),
@@ -214,11 +217,44 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// The inputs as the engine was told them.
+    fn turn(&self, turn: WrittenTurn, pods: &mut KnownPods) -> Result<Turn, ReadError> {
+        let mut input = |(at, input)| {
+            let input = match input {
+                WrittenInput::Event(event) => {
+                    pods.told(&event);
+                    Input::Event(Cow::Owned(event))
+                }
+                WrittenInput::Timeout => Input::Timeout,
+                WrittenInput::Recall { left, own } => Input::Recall { left, own },
+                WrittenInput::Pod(change) => {
+                    let unknown = || serde_json::Error::custom("a pod has changed that no line before has");
+                    let event = pods.changed(&change).ok_or_else(unknown);
+                    Input::Event(Cow::Owned(event.map_err(|source| self.wrong(source))?))
+                }
+            };
+            Ok((at, input))
+        };
+        Ok(Turn {
+            line: self.number,
+            inputs: turn
+                .inputs
+                .into_iter()
+                .map(&mut input)
+                .collect::<Result<_, _>>()?,
+            commands: turn.commands,
+        })
+    }
+
     fn parse(&self, text: &[u8]) -> Result<Line, ReadError> {
-        serde_json::from_slice(text).map_err(|source| ReadError::Line {
+        serde_json::from_slice(text).map_err(|source| self.wrong(source))
+    }
+
+    fn wrong(&self, source: serde_json::Error) -> ReadError {
+        ReadError::Line {
             path: self.path.to_owned(),
             line: self.number,
             source,
-        })
+        }
     }
 }

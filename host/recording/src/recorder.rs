@@ -13,7 +13,8 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
-use crate::line::{End, Header, Input, Line, RecordedPolicy, StartEstimate};
+use crate::line::{End, Header, Input, Line, RecordedPolicy, StartEstimate, WrittenInput};
+use crate::pods::KnownPods;
 use crate::shadow::ShadowPlan;
 use crate::writer::{Waiting, write};
 
@@ -26,6 +27,7 @@ const LAST_WRITE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Recorder {
     thread: Option<Thread>,
+    pods: KnownPods,
     /// The turn so far, as the contents of two JSON arrays.
     inputs: Vec<u8>,
     commands: Vec<u8>,
@@ -79,7 +81,13 @@ impl Recorder {
     /// Something happened, and the engine is about to hear of it.
     pub fn event(&mut self, now: Time, event: &Event) {
         self.idle = None;
-        self.input(now, &Input::Event(Cow::Borrowed(event)));
+        if self.thread.is_none() {
+            return;
+        }
+        match self.pods.told(event) {
+            Some(change) => push(&mut self.inputs, &(now, WrittenInput::Pod(change))),
+            None => push(&mut self.inputs, &(now, Input::Event(Cow::Borrowed(event)))),
+        }
     }
 
     /// The engine is told that a timer has ended.
