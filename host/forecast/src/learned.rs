@@ -88,16 +88,20 @@ impl Learned {
     ) -> (Self, Vec<ReadError>) {
         let (mut drains, mut unreadable) = (Vec::new(), Vec::new());
         for file in files {
-            match Recording::read(&file) {
-                Ok(recording) if recording.header.request.intent != Intent::Drain => {}
-                Ok(recording) if !is_wanted(&recording.header) => {}
-                Ok(recording) => drains.push((recording.header.wall, ObservedTimes::of(&recording))),
+            match Recording::header(&file) {
+                Ok(header) if header.request.intent != Intent::Drain || !is_wanted(&header) => {}
+                Ok(header) => drains.push((header.wall, file)),
                 Err(error) => unreadable.push(error),
             }
         }
-        drains.sort_by_key(|(begun, _)| *begun);
+        drains.sort();
         let mut learned = Self::default();
-        drains.iter().for_each(|(_, times)| learned.add(times));
+        for (_, file) in drains {
+            match ObservedTimes::read(&file) {
+                Ok(times) => learned.add(&times),
+                Err(error) => unreadable.push(error),
+            }
+        }
         (learned, unreadable)
     }
 

@@ -114,6 +114,29 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Reads how a drain began.
+    pub fn header(path: &Path) -> Result<Header, ReadError> {
+        Lines::open(path)?.header()
+    }
+
+    /// Shows its turns one after another, and keeps none of them. Returns how it began and ended.
+    pub(crate) fn look_at_turns(
+        path: &Path,
+        mut look: impl FnMut(&Header, &Turn),
+    ) -> Result<(Header, Option<End>), ReadError> {
+        let mut lines = Lines::open(path)?;
+        let header = lines.header()?;
+        let (mut pods, mut end) = (KnownPods::default(), None);
+        while let Some(text) = lines.next()? {
+            match lines.parse(&text)? {
+                Line::Turn(turn) => look(&header, &lines.turn(turn, &mut pods)?),
+                Line::End(ended) => end = Some(ended),
+                _ => {}
+            }
+        }
+        Ok((header, end))
+    }
+
     /// Reads how a drain began and ended, without what came between.
     pub(crate) fn ends(path: &Path) -> Result<(Header, Option<End>), ReadError> {
         let mut lines = Lines::open(path)?;

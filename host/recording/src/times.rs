@@ -1,6 +1,7 @@
 //! How long things took in a recorded drain: pods to end, replacements to be ready, hooks to finish.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 use std::time::Duration;
 
 use scupper_engine::{
@@ -8,8 +9,8 @@ use scupper_engine::{
     Uid,
 };
 
-use crate::line::Input;
-use crate::read::Recording;
+use crate::line::{End, Header, Input, Turn};
+use crate::read::{ReadError, Recording};
 
 /// The namespace and the name of a budget.
 type BudgetName = (String, String);
@@ -41,26 +42,25 @@ impl ObservedTimes {
     /// Reads them off.
     pub fn of(recording: &Recording) -> Self {
         let mut watch = Watch::default();
-        let mut now = recording.header.at;
-        for turn in &recording.turns {
-            for (at, input) in &turn.inputs {
-                now = *at;
-                if let Input::Event(event) = input {
-                    watch.event(now, event);
-                }
-            }
-            for command in &turn.commands {
-                watch.command(now, command);
-            }
-        }
-        watch.times.overhead = watch.overhead(recording);
-        watch.end(now);
-        watch.times
+        recording
+            .turns
+            .iter()
+            .for_each(|turn| watch.turn(&recording.header, turn));
+        watch.times(&recording.header, recording.end.as_ref())
+    }
+
+    /// Reads them off a file, which need not fit into memory.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let mut watch = Watch::default();
+        let (header, end) = Recording::look_at_turns(path, |header, turn| watch.turn(header, turn))?;
+        Ok(watch.times(&header, end.as_ref()))
     }
 }
 
 #[derive(Default)]
 struct Watch {
+    /// The time of the last input.
+    now: Option<Time>,
     pods: BTreeMap<Uid, Pod>,
     budgets: BTreeMap<BudgetName, Budget>,
     /// Evictions and deletions without an answer, by command, and when they were commanded: what a request takes is part of
@@ -86,6 +86,25 @@ struct Watch {
 }
 
 impl Watch {
+    fn turn(&mut self, header: &Header, turn: &Turn) {
+        for (at, input) in &turn.inputs {
+            self.now = Some(*at);
+            if let Input::Event(event) = input {
+                self.event(*at, event);
+            }
+        }
+        let now = self.now.unwrap_or(header.at);
+        for command in &turn.commands {
+            self.command(now, command);
+        }
+    }
+
+    fn times(mut self, header: &Header, end: Option<&End>) -> ObservedTimes {
+        self.times.overhead = self.overhead(header, end);
+        self.end(self.now.unwrap_or(header.at));
+        self.times
+    }
+
     fn event(&mut self, now: Time, event: &Event) {
         match event {
             Event::Pods(pods) => {
@@ -226,14 +245,11 @@ impl Watch {
         }
     }
 
-    fn overhead(&self, recording: &Recording) -> Option<Duration> {
-        let end = recording
-            .end
-            .as_ref()
-            .filter(|end| end.outcome == Outcome::Drained.name())?;
+    fn overhead(&self, header: &Header, end: Option<&End>) -> Option<Duration> {
+        let end = end.filter(|end| end.outcome == Outcome::Drained.name())?;
         let (removing, last_gone) = (self.removing?, self.last_gone?);
-        let overhead = removing.since(recording.header.at) + end.at.since(last_gone);
-        (!self.has_hooks && recording.header.checkpoint.is_none()).then_some(overhead)
+        let overhead = removing.since(header.at) + end.at.since(last_gone);
+        (!self.has_hooks && header.checkpoint.is_none()).then_some(overhead)
     }
 
     /// What had not ended by then.
