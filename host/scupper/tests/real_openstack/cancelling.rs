@@ -105,15 +105,14 @@ pub(crate) async fn while_silent_in_driver_mode(bed: &Testbed) {
     let words = format!("server vm-0 ({})", &ids[0][..8]);
     let events = node.events("ServerMigrationNotAborted");
     assert!(events.len() == 1 && events[0].contains(&words), "{events:?}");
-    // The end line and the status.
     let still =
         "policy openstack must still undo its part of the drain: nova-compute on compute-a does not respond";
-    for text in [node.reported(), status.stdout] {
-        let named = text
-            .lines()
-            .any(|line| line.contains(still) && line.contains(&words));
-        assert!(named, "{text}");
-    }
+    let names = |text: &str| {
+        let mut lines = text.lines();
+        lines.any(|line| line.contains(still) && line.contains(&words))
+    };
+    node.until("the end names it", || names(&node.reported())).await;
+    assert!(names(&status.stdout), "{status:#?}");
     nova.until("it responds again", |nova| nova.service(A)["state"] == "up")
         .await;
     let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;
