@@ -19,7 +19,7 @@ use super::wakeups::next_of;
 const RECORDINGS: usize = 20;
 const BYTES: u64 = 512 << 10;
 /// How often the drain is played.
-const PLAYS: usize = 100;
+const PLAYS: usize = 50;
 /// It is played again after half of the time that it will probably take, not sooner than this.
 const SOONEST: Duration = Duration::from_secs(30);
 /// Nor later, as what happens meanwhile is in no play.
