@@ -33,6 +33,10 @@ pub(crate) struct NodeRun<'a> {
     /// When it is looked at once more, in a cluster that stays as it is.
     again: Option<Time>,
     until: Time,
+    /// When the engine wants to be told the time.
+    timer: Option<Time>,
+    /// It has been told something since it was asked for that.
+    has_news: bool,
     end: Option<(Time, Outcome)>,
     /// When the endpoints come back that are still there.
     returns: BTreeMap<Uid, Replaced>,
@@ -76,6 +80,8 @@ impl<'a> NodeRun<'a> {
             changed: situation.at,
             again: None,
             until: situation.at,
+            timer: None,
+            has_news: false,
             end: None,
             returns,
             absences: BTreeMap::new(),
@@ -142,6 +148,9 @@ impl<'a> NodeRun<'a> {
         }
         let events = self.take_events();
         if events.is_empty() {
+            if std::mem::take(&mut self.has_news) {
+                self.timer = self.drain.as_ref().and_then(Drain::poll_timeout);
+            }
             return false;
         }
         self.changed = self.model.now;
@@ -230,8 +239,7 @@ impl<'a> NodeRun<'a> {
 
     /// The next moment at which something is due.
     pub(crate) fn next(&self) -> Option<Time> {
-        let drain = self.drain.as_ref().filter(|_| self.is_running());
-        let timer = drain.and_then(Drain::poll_timeout);
+        let timer = self.timer.filter(|_| self.is_running());
         timer.into_iter().chain(self.model.next_due()).min()
     }
 
@@ -256,17 +264,21 @@ impl<'a> NodeRun<'a> {
         self.changed = self.model.now;
     }
 
+    /// The engine looks at all of its pods whenever it is told the time, so it is only told when it wants to know.
     pub(crate) fn advance(&mut self, to: Time) {
         self.end_turn();
         self.model.advance(to);
         let now = self.model.now;
-        if self.is_running()
+        let is_due = self.timer.is_some_and(|timer| timer <= now);
+        if is_due
+            && self.is_running()
             && let Some(drain) = &mut self.drain
         {
             if self.turns.is_some() {
                 self.turn.inputs.push((now, Input::Timeout));
             }
             drain.handle_timeout(now);
+            self.timer = drain.poll_timeout();
         }
     }
 
@@ -278,6 +290,7 @@ impl<'a> NodeRun<'a> {
         }
         if let Some(drain) = &mut self.drain {
             drain.handle_event(now, event);
+            self.has_news = true;
         }
     }
 
