@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -25,6 +25,16 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ),
     ("scupper-cluster-model", &["scupper-engine"]),
     ("scupper-placement", &["scupper-common", "scupper-engine"]),
+    (
+        "scupper-drain-report",
+        &[
+            "scupper-common",
+            "scupper-engine",
+            "scupper-forecast",
+            "scupper-recording",
+            "scupper-report",
+        ],
+    ),
     ("scupper-policy-spec", &["scupper-common"]),
     ("scupper-policy-compile", &["scupper-common"]),
     (
@@ -106,6 +116,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "scupper-cluster",
             "scupper-common",
             "scupper-config",
+            "scupper-drain-report",
             "scupper-driver",
             "scupper-engine",
             "scupper-forecast",

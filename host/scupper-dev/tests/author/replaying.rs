@@ -81,13 +81,13 @@ fn policies_in_another_order() {
     };
     has_all(
         &play([&modes, &priority]),
-        &["| default/cart | evict in wave 1 all | evict in wave 3 priority 0 and above |"],
+        &["| default/cart | evict in wave 1 all | evict in wave 3 priority-0 |"],
     );
     // What the last policy says is as it was.
     let text = play([&priority, &modes]);
     has_all(
         &text,
-        &["| hook before-wave of priority 0 and above | not called | done after 0s |"],
+        &["| hook before-wave of priority-0 | not called | done after 0s |"],
     );
     assert!(!text.contains("default/cart"), "{text}");
 }

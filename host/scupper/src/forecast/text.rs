@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::{Foreseen, room_output, services};
-use crate::recordings;
 use scupper_common::text::one_line;
 use scupper_engine::{HookPhase, HumanDuration, named};
 use scupper_forecast::{Basis, Forecast, NO_END, NotPlayed, READY_WITHIN, Workload};
@@ -174,14 +173,18 @@ pub(super) fn quantiles(of: impl Fn(usize) -> Option<Duration>) -> Option<String
 }
 
 fn waits(forecast: &Forecast, history: &DrainHistory) -> String {
-    let waits = recordings::waits_of(history);
-    match recordings::last_wait(history) {
+    let waits = scupper_drain_report::waits_of(history);
+    match scupper_drain_report::last_wait(history) {
         Some(cause) if forecast.other_ends.get(NO_END) == Some(&forecast.plays) => {
             format!("without an end for {}", one_line(&cause, TEXT))
         }
         _ => {
             let took = history.ended.since(history.started);
-            format!("of {}: {}", HumanDuration(took), recordings::few(&waits))
+            format!(
+                "of {}: {}",
+                HumanDuration(took),
+                scupper_drain_report::few(&waits)
+            )
         }
     }
 }

@@ -16,7 +16,6 @@ pub(crate) use args::{CancelArgs, DrainNodesArgs, DryRun, NodesArgs, PlanArgs, S
 pub(super) use cancel::run as cancel;
 pub(super) use drain::{drain, uncordon};
 pub use plan::plan_for_people;
-pub(crate) use plan::shadow_to_json;
 pub(super) use plan::{options_of as plan_options_of, run as plan};
 #[cfg(test)]
 pub(crate) use plan_scenario::SaveError;

@@ -33,8 +33,6 @@ use scupper_report::{
     plan_volume_lines, surge_lines,
 };
 
-pub(crate) use self::json::shadow_to_json;
-
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
     let defaults = if args.as_driver || args.drain_request.is_some() {

@@ -11,9 +11,8 @@ pub(crate) use args::{DrainsArgs, DriverRecordArgs, RecordArgs, ReportArgs};
 pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
 pub(crate) use report::run as report;
-pub(crate) use report::{Total, few, last_wait, waits_of};
 
 /// `4s disruption budget cart, 2s ending of ReplicaSet web`
 pub fn waits_in_words(history: &scupper_recording::DrainHistory) -> String {
-    few(&waits_of(history))
+    scupper_drain_report::few(&scupper_drain_report::waits_of(history))
 }

@@ -1,49 +1,13 @@
 //! A plan as JSON, as `deploy/schemas/plan.schema.json` describes it.
 
+use scupper_drain_report::shadow_to_json;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_engine::Trigger;
-use scupper_recording::{PodDifference, ShadowPlan, ShadowResult, Treatment};
 use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json};
 use serde_json::{Value, json};
 
 use super::loosening::loosened_to_json;
 use crate::use_cases::Planned;
-
-/// What a shadow would change.
-pub(crate) fn shadow_to_json(plan: &ShadowPlan) -> Value {
-    let treatment = |it: &Treatment| {
-        json!({
-            "verdict": it.verdict.to_string(),
-            "reason": it.reason,
-            "wave": it.wave.as_ref().map(|(number, _)| number),
-            "place": it.place,
-            "graceSeconds": it.grace_seconds,
-        })
-    };
-    let pod = |one: &PodDifference| {
-        json!({
-            "namespace": one.pod.namespace,
-            "name": one.pod.name,
-            "uid": one.pod.uid.0,
-            "active": treatment(&one.active),
-            "shadow": treatment(&one.shadow),
-        })
-    };
-    let (pods, message) = match &plan.result {
-        ShadowResult::Differs(pods) => (pods.iter().map(pod).collect(), Value::Null),
-        ShadowResult::Refuses(message) | ShadowResult::Failed(message) => {
-            (json!([]), message.as_str().into())
-        }
-        ShadowResult::Agrees | ShadowResult::Unfinished => (json!([]), Value::Null),
-    };
-    json!({
-        "policy": plan.policy,
-        "insteadOf": plan.instead_of,
-        "result": plan.result.name(),
-        "message": message,
-        "pods": pods,
-    })
-}
 
 /// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
 const WITH_FLAGS: [&str; 5] = ["flags", "plan", "budgets", "findings", "shadows"];

@@ -113,7 +113,7 @@ pub(super) fn sentence(report: &Report) -> String {
 }
 
 /// The longest ones, and what they leave.
-pub(crate) fn few(totals: &[Total]) -> String {
+pub fn few(totals: &[Total]) -> String {
     let long = totals
         .iter()
         .filter(|total| total.took >= SHOWN)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::causes::{self, Total};
-use super::savings;
+use super::{savings, shadow_to_json};
 use scupper_common::clock::rfc3339;
 use scupper_engine::Time;
 use scupper_forecast::Saving;
@@ -65,7 +65,7 @@ pub(super) fn of(report: &Report) -> Value {
         "waitedFor": report.totals.iter().map(total).collect::<Vec<_>>(),
         "path": report.history.path.iter().map(part).collect::<Vec<_>>(),
         "savings": report.savings.iter().map(saving).collect::<Vec<_>>(),
-        "shadows": report.recording.shadows.iter().map(crate::node::shadow_to_json).collect::<Vec<_>>(),
+        "shadows": report.recording.shadows.iter().map(shadow_to_json).collect::<Vec<_>>(),
         "waves": report.history.waves.iter().map(wave).collect::<Vec<_>>(),
         "pods": report.history.pods.iter().map(pod).collect::<Vec<_>>(),
     })

@@ -37,6 +37,7 @@ const MARKS: u32 = 5;
 const FORECAST: u32 = 2;
 
 /// The axis, by the wall clock.
+#[derive(Debug)]
 pub(super) struct Axis {
     pub(super) begin: Time,
     /// Until the last drain ended.

@@ -9,18 +9,25 @@ use scupper_recording::{DrainHistory, Part, PodHistory};
 
 /// A kind of cause, with a colour of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A hook of a policy.
     Hook,
+    /// A disruption budget.
     Budget,
+    /// The pod is ending.
     Ending,
+    /// An earlier wave.
     Wave,
+    /// A limit of evictions at once.
     Limit,
+    /// The API server or its answers.
     Cluster,
+    /// Scupper itself.
     Host,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Hook,
         Self::Budget,
         Self::Ending,
@@ -30,8 +37,8 @@ impl Kind {
         Self::Host,
     ];
 
-    /// As a class in HTML.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name for programs, and as a class in HTML.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Hook => "hook",
             Self::Budget => "budget",
@@ -44,7 +51,7 @@ impl Kind {
     }
 
     /// In a legend.
-    pub(super) const fn text(self) -> &'static str {
+    pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Hook => "a hook of a policy",
             Self::Budget => "a disruption budget",
@@ -59,14 +66,17 @@ impl Kind {
 
 /// One cause and how long it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Total {
-    pub(crate) kind: Kind,
-    pub(crate) cause: String,
-    pub(crate) took: Duration,
+pub struct Total {
+    /// What kind of cause.
+    pub kind: Kind,
+    /// In words.
+    pub cause: String,
+    /// How long.
+    pub took: Duration,
 }
 
 /// What the drain as a whole waited for, the longest first.
-pub(crate) fn of_drain(history: &DrainHistory) -> Vec<Total> {
+pub fn of_drain(history: &DrainHistory) -> Vec<Total> {
     let parts = history.path.iter();
     totals(parts.map(|part| {
         let (kind, cause) = of_part(history, part);
@@ -75,12 +85,12 @@ pub(crate) fn of_drain(history: &DrainHistory) -> Vec<Total> {
 }
 
 /// What the drain waited for last.
-pub(crate) fn last_of_drain(history: &DrainHistory) -> Option<String> {
+pub fn last_of_drain(history: &DrainHistory) -> Option<String> {
     history.path.last().map(|part| of_part(history, part).1)
 }
 
 /// What a pod waited for, the longest first.
-pub(super) fn of_pod(pod: &PodHistory) -> Vec<Total> {
+pub(crate) fn of_pod(pod: &PodHistory) -> Vec<Total> {
     totals(pod.waits.iter().map(|wait| {
         let (kind, cause) = of_reason(&wait.reason, None);
         (kind, cause, wait.to.since(wait.from))
@@ -88,7 +98,7 @@ pub(super) fn of_pod(pod: &PodHistory) -> Vec<Total> {
 }
 
 /// The kind and the words of a part of the path.
-pub(super) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
+pub(crate) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
     match &part.pod {
         Some((pod, owner, reason)) => {
             let who = owner.clone().unwrap_or_else(|| pod.to_string());
@@ -103,7 +113,7 @@ pub(super) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
 }
 
 /// `who`: whose pods these are; `None`: the pod is named already.
-pub(super) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
+pub(crate) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
     let of = |text: &str| who.map_or_else(|| text.to_owned(), |who| format!("{text} of {who}"));
     match reason {
         Reason::HookRunning { policy, .. } if policy == NOTICE => {

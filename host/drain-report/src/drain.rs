@@ -13,6 +13,7 @@ use super::causes::{self, Total};
 use super::{ReportError, TEXT, savings, text};
 
 /// A recorded drain and what it did.
+#[derive(Debug)]
 pub(super) struct Report {
     pub(super) file: PathBuf,
     pub(super) recording: Recording,
