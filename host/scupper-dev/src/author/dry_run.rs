@@ -163,6 +163,7 @@ impl DryRun {
             budgets: Some(budgets),
             // A snapshot has no limits of budgets, and no pods of other nodes.
             findings: Vec::new(),
+            environment: Vec::new(),
             not_ready: None,
             answers: None,
             shadows: Vec::new(),

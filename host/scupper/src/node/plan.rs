@@ -24,9 +24,11 @@ use crate::setting_flags::{SettingFlags, Terminal};
 use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned, Progress};
 use scupper_cluster::Recorder;
 use scupper_common::clock::Clock;
+use scupper_common::text::one_line;
 use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_forecast::Learned;
+use scupper_policy::EnvironmentFindings;
 use scupper_recording::ShadowPlan;
 use scupper_report::{
     Format, PodList, answer_text, finding_lines, group_name, plan_budget_lines, plan_force_lines,
@@ -147,6 +149,9 @@ pub(super) async fn dry_run(
     };
     show(options, &Learned::default(), output).await
 }
+
+/// Bytes of what a policy has found.
+const WORDS: usize = 2_000;
 
 async fn show(options: PlanOptions, learned: &Learned, output: Output) -> ExitCode {
     match use_cases::plan(options).await {
@@ -294,6 +299,7 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     lines.extend(surge_lines(&plan.surge));
     lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
     lines.extend(finding_lines(&planned.findings));
+    lines.extend(environment_lines(&planned.environment));
     lines.extend(loosening::loosened_lines(plan, &planned.pods));
     lines.extend(planned.shadows.iter().map(ShadowPlan::to_string));
     let returning = scupper_report::returning(&planned.pods).collect();
@@ -305,6 +311,20 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
             .unwrap_or_default(),
     );
     lines
+}
+
+/// What policies find wrong with what they depend on. Their words come from servers.
+fn environment_lines(environment: &[EnvironmentFindings]) -> impl Iterator<Item = String> {
+    environment.iter().flat_map(|of| {
+        of.findings.iter().map(|found| {
+            let fix = match found.fix.as_str() {
+                "" => String::new(),
+                fix => format!(" ({fix})"),
+            };
+            let text = format!("policy {}: {}: {}{fix}", of.policy, found.subject, found.message);
+            one_line(&text, WORDS)
+        })
+    })
 }
 
 /// What `drain.notify-before` adds to a plan.

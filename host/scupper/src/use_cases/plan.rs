@@ -24,7 +24,7 @@ use scupper_driver::shadows::{PlanInputs, plan_shadows};
 use scupper_driver::{
     DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions, load_policies,
 };
-use scupper_policy::{DrainFacts, DrainInfo, Facts};
+use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts, Policies, Severity};
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
 use scupper_report::not_ready;
@@ -85,6 +85,8 @@ pub struct Planned {
     pub budgets: Option<Vec<Budget>>,
     /// What stands in the way of the plan.
     pub findings: Vec<Finding>,
+    /// What its policies find wrong with what they depend on.
+    pub environment: Vec<EnvironmentFindings>,
     /// The node is not ready, and why.
     pub not_ready: Option<String>,
     /// What the API server would say to each eviction just now, each by itself; `None`: it was not asked.
@@ -201,7 +203,8 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
         served,
     )
     .await?;
-    let session = Session::fixed(loaded.policies);
+    let policies = loaded.policies;
+    let session = Session::fixed(policies.clone());
     let mut plans = Vec::new();
     options.progress.begin("planned", nodes.len());
     for node in nodes {
@@ -215,6 +218,9 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
         let by = (&session, options.is_examined);
         let mut planned = dry_run(cluster, by, options.clock, request.clone(), &asked_by).await?;
         planned.with_flags = with_flags(cluster, by, options.clock, request, &planned).await?;
+        if options.is_examined {
+            planned.environment = environment_of(&policies, &planned).await;
+        }
         if options.ask_server {
             planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
         }
@@ -222,6 +228,19 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
         options.progress.step();
     }
     Ok(plans)
+}
+
+/// What the policies of a plan find wrong with what they depend on, as for the doctor.
+async fn environment_of(policies: &Policies, planned: &Planned) -> Vec<EnvironmentFindings> {
+    let Some((_, node)) = planned.drain.as_ref().filter(|_| planned.result.is_ok()) else {
+        return Vec::new();
+    };
+    let mut found = policies.check(Some(node)).await;
+    for policy in &mut found {
+        policy.findings.retain(|finding| finding.severity != Severity::Ok);
+    }
+    found.retain(|policy| !policy.findings.is_empty());
+    found
 }
 
 /// The plan with the flags that are missing. A pod may need several, and names one at a time.
@@ -339,6 +358,7 @@ async fn dry_run(
                 continues: drain.node().and_then(|node| continued(drain.request(), node)),
                 budgets,
                 findings,
+                environment: Vec::new(),
                 not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
                 answers: None,
                 shadows,

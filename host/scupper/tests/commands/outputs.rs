@@ -194,7 +194,36 @@ fn the_plans_output_matches_its_schema() {
     assert_eq!(blocked[0]["outcome"], "Blocked");
     let recordings = recordings(&rig, &[]);
     let probably = json(&rig, &["plan", "worker-1", "--recordings", &recordings]);
-    is_as_published(PLAN, &[plan, asked, blocked, probably], &["plan-output-json"]);
+    let found = found_by_a_policy(&rig);
+    is_as_published(
+        PLAN,
+        &[plan, asked, blocked, probably, found],
+        &["plan-output-json"],
+    );
+}
+
+/// A plan with what its policy finds wrong: the doctor tells the same, and more.
+fn found_by_a_policy(rig: &Rig) -> Vec<Value> {
+    let config = rig.dir.path().join("found.yaml");
+    let text = "apiVersion: scupper.dev/v1alpha1
+kind: Configuration
+policies:
+- name: slurm
+  module: GUEST
+  grants: {node-annotations: [seen.example.com/], events: [node]}
+  config: {findings: 'warning|jobs|job 17 also runs on gpu-2|let it end'}
+";
+    let guest = guest("surrounded");
+    std::fs::write(&config, text.replace("GUEST", guest.to_str().unwrap())).unwrap();
+    let plan = ["plan", "worker-1", "--config", config.to_str().unwrap()];
+    let read = rig.run(&plan);
+    let line = "policy slurm: jobs: job 17 also runs on gpu-2 (let it end)";
+    assert!(read.stdout.lines().any(|printed| printed == line), "{read:#?}");
+    let found = json(rig, &plan);
+    let expected = json!([{"policy": "slurm", "severity": "warning", "subject": "jobs",
+        "message": "job 17 also runs on gpu-2", "fix": "let it end"}]);
+    assert_eq!(found[0]["policyFindings"], expected, "{found:#?}");
+    found
 }
 
 /// A directory with the recording of a drain that did not end in time.

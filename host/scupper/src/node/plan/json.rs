@@ -3,11 +3,25 @@
 use scupper_drain_report::shadow_to_json;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_engine::Trigger;
+use scupper_policy::EnvironmentFindings;
 use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json};
 use serde_json::{Value, json};
 
 use super::loosening::loosened_to_json;
 use crate::use_cases::Planned;
+
+/// What a policy finds wrong with what it depends on.
+fn environment_to_json(of: &EnvironmentFindings) -> impl Iterator<Item = Value> {
+    of.findings.iter().map(|found| {
+        json!({
+            "policy": of.policy,
+            "severity": found.severity.as_str(),
+            "subject": found.subject,
+            "message": found.message,
+            "fix": found.fix,
+        })
+    })
+}
 
 /// What is told of a drain with the flags that are missing. If it were refused as well, the reasons are those of the first.
 const WITH_FLAGS: [&str; 5] = ["flags", "plan", "budgets", "findings", "shadows"];
@@ -44,6 +58,8 @@ pub(super) fn of(planned: &Planned) -> Value {
         );
         add("continues", planned.continues.clone().into());
         add("findings", findings_to_json(&planned.findings));
+        let environment = planned.environment.iter().flat_map(environment_to_json);
+        add("policyFindings", environment.collect());
         add("loosened", loosened_to_json(plan));
         add("shadows", planned.shadows.iter().map(shadow_to_json).collect());
     }

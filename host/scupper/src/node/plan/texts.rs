@@ -115,6 +115,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         continues: None,
         budgets: None,
         findings: Vec::new(),
+        environment: Vec::new(),
         not_ready: None,
         answers: None,
         shadows: Vec::new(),
