@@ -5,7 +5,10 @@
     reason = "helpers of a test fail by panicking"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod broken;
+mod facts;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,11 +17,6 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use scupper_api::DrainRequestFields;
-use scupper_api::facts::{
-    DeviceId, DeviceSlice, FactObject, Metadata, Namespace, Owner, Peer, PersistentVolume,
-    PersistentVolumeClaim, PodSpec, ResourceClaim, VolumeAttachment, pod_groups,
-};
 use scupper_engine::{Controller, Event, PodPhase, PodRef, Task, Time, Uid};
 use scupper_engine_simulation::{Process, Step, processes};
 use scupper_recording::{
@@ -85,6 +83,14 @@ fn recorded(process: &Process, file: &Path) -> Recording {
     Recording::read(file).unwrap()
 }
 
+fn written(dir: &tempfile::TempDir, text: &str) -> PathBuf {
+    let path = dir.path().join("written");
+    let mut encoder = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    path
+}
+
 /// The simulation does not say how and when its drains end.
 fn without_end(recording: Recording) -> Recording {
     Recording {
@@ -143,96 +149,6 @@ fn an_estimate_is_read_as_it_was_written_and_a_replay_does_not_need_it() {
         replay(&without_end(estimated)).unwrap(),
         replay(&without_end(without)).unwrap()
     );
-}
-
-/// One object of each kind, with what JSON has no form of its own for.
-fn facts() -> Vec<FactObject> {
-    let texts = |key: &str| BTreeMap::from([(key.to_owned(), "a \u{202e}\"b\"".to_owned())]);
-    let id = |name: &str| PodRef {
-        namespace: "shop".to_owned(),
-        name: name.to_owned(),
-        uid: Uid(format!("uid-of-{name}")),
-    };
-    let metadata = Metadata {
-        name: "shop".to_owned(),
-        labels: texts("team"),
-        deletion: Some(Time::from_millis(7)),
-        ..Metadata::default()
-    };
-    let device = DeviceId {
-        driver: "gpu.example.com".to_owned(),
-        pool: "worker-1".to_owned(),
-        name: "gpu-0".to_owned(),
-    };
-    let labels = BTreeMap::from([("pod-group-name".to_owned(), "ring".to_owned())]);
-    let groups = pod_groups("native", &labels, &BTreeMap::new());
-    let controller = Controller {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        name: "web".to_owned(),
-        uid: Uid("uid-of-web".to_owned()),
-        missing: false,
-    };
-    let peer = Peer {
-        id: id("web-1"),
-        node: "worker-2".to_owned(),
-        phase: PodPhase::Running,
-        ready: true,
-        deletion: None,
-        controller: Some(controller.uid.clone()),
-        groups: groups.clone(),
-    };
-    let pod_spec = PodSpec {
-        uid: "uid-of-web-1".to_owned(),
-        requests: BTreeMap::from([("cpu".to_owned(), u64::MAX)]),
-        groups,
-        ..PodSpec::default()
-    };
-    let slice = DeviceSlice {
-        node: "worker-1".to_owned(),
-        generation: -1,
-        devices: BTreeMap::from([(device, texts("model"))]),
-    };
-    vec![
-        metadata.clone().into(),
-        Namespace { metadata }.into(),
-        DrainRequestFields::default().into(),
-        Owner::bare("shop", controller).into(),
-        pod_spec.into(),
-        peer.into(),
-        ResourceClaim::default().into(),
-        slice.into(),
-        PersistentVolumeClaim::default().into(),
-        PersistentVolume::default().into(),
-        VolumeAttachment::default().into(),
-    ]
-}
-
-#[test]
-fn facts_are_read_as_they_were_written_and_only_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, process) = (dir.path().join("a"), busy());
-    let recorder = RecordingTarget::File(file.clone()).begin(|| header(&process));
-    let log = recorder.facts();
-    log.learned("gangs", facts);
-    log.clone().learned("gpu", facts);
-    let changed = || {
-        let metadata = Metadata::default();
-        let mut facts = facts();
-        facts.push(Namespace { metadata }.into());
-        facts
-    };
-    log.learned("gpu", changed);
-    end(recorder);
-    log.learned("late", facts);
-    let read = Recording::read(&file).unwrap().facts;
-    let [first, second] = &read[..] else {
-        panic!("{read:#?}")
-    };
-    assert_eq!((first.policy.as_str(), &first.objects), ("gangs", &facts()));
-    assert_eq!((second.policy.as_str(), second.objects.len()), ("gpu", 1));
-    let unrecorded = Recorder::default().facts();
-    unrecorded.learned("none", || panic!("nobody asks for what is not recorded"));
 }
 
 /// No time is left out, and none is counted twice.
@@ -382,84 +298,6 @@ fn of_turns_in_which_nothing_happens_one_in_a_minute_is_recorded() {
 }
 
 #[test]
-fn what_a_killed_process_leaves_is_read_as_far_as_it_goes() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("whole");
-    let whole = recorded(&busy(), &file);
-    assert!(whole.end.is_some());
-    let bytes = fs::read(&file).unwrap();
-    let cut = dir.path().join("cut");
-    let mut longest = 0;
-    for length in (0..bytes.len()).step_by(97) {
-        fs::write(&cut, &bytes[..length]).unwrap();
-        match Recording::read(&cut) {
-            Ok(part) => {
-                assert_eq!(part.turns[..], whole.turns[..part.turns.len()]);
-                replay(&without_end(part.clone())).unwrap();
-                longest = longest.max(part.turns.len());
-            }
-            Err(ReadError::NoHeader { .. }) => assert_eq!(longest, 0, "{length} bytes"),
-            Err(error) => panic!("{length} bytes: {error}"),
-        }
-    }
-    assert!(longest > 0);
-}
-
-#[test]
-fn a_damaged_recording_is_an_error_or_reads() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("whole");
-    recorded(&busy(), &file);
-    let bytes = fs::read(&file).unwrap();
-    let damaged = dir.path().join("damaged");
-    let mut errors = 0;
-    for at in (0..bytes.len()).step_by(211) {
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 0x55;
-        fs::write(&damaged, bytes).unwrap();
-        errors += usize::from(Recording::read(&damaged).is_err());
-    }
-    assert!(errors > 0);
-}
-
-fn written(dir: &tempfile::TempDir, text: &str) -> PathBuf {
-    let path = dir.path().join("written");
-    let mut encoder = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap();
-    path
-}
-
-fn read_error(path: &Path) -> String {
-    let error = Recording::read(path).unwrap_err();
-    error.to_string().replace(&path.display().to_string(), "FILE")
-}
-
-#[test]
-fn what_is_no_recording_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = dir.path().join("text");
-    fs::write(&text, "not compressed\n").unwrap();
-    let no_header = "FILE is not a recording of a drain: it does not begin with a header";
-    assert_eq!(read_error(&text), no_header);
-    fs::write(&text, "").unwrap();
-    assert_eq!(read_error(&text), no_header);
-    assert_eq!(read_error(&written(&dir, "{\"turn\":{}}\n")), no_header);
-    assert_eq!(read_error(&dir.path().join("none")), "cannot open FILE");
-    let newer = format!(
-        "{{\"header\":{{\"format\":{},\"program\":\"9.1.0\",\"new\":1}}}}\n",
-        FORMAT + 1
-    );
-    assert_eq!(
-        read_error(&written(&dir, &newer)),
-        format!(
-            "FILE has format {}; this version reads format {FORMAT}. Use Scupper 9.1.0, which wrote it",
-            FORMAT + 1
-        )
-    );
-}
-
-#[test]
 fn the_oldest_go_and_the_open_stay() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits {
@@ -517,7 +355,7 @@ fn the_oldest_go_and_the_open_stay() {
 /// record the file anew.
 #[test]
 fn the_format_is_as_its_number_says() {
-    let text = include_str!("format-1.jsonl");
+    let text = include_str!("../format-1.jsonl");
     let dir = tempfile::tempdir().unwrap();
     let recording = Recording::read(&written(&dir, text)).unwrap();
     assert_eq!(recording.header.format, FORMAT);
