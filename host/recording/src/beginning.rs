@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{Budget, Event, Node, Pod, Uid};
 
-use crate::line::{Input, Turn};
 use crate::read::Recording;
 
 /// The cluster as the drain first acted on it.
@@ -23,7 +22,7 @@ impl Beginning {
     pub fn of(recording: &Recording) -> Option<Self> {
         let mut seen = Seen::default();
         for turn in &recording.turns {
-            seen.turn(turn);
+            turn.events().for_each(|(_, event)| seen.event(event));
             if seen.is_complete() && !turn.commands.is_empty() {
                 break;
             }
@@ -47,14 +46,6 @@ struct Seen {
 impl Seen {
     const fn is_complete(&self) -> bool {
         self.node.is_some() && self.pods.is_some() && self.budgets.is_some()
-    }
-
-    fn turn(&mut self, turn: &Turn) {
-        for (_, input) in &turn.inputs {
-            if let Input::Event(event) = input {
-                self.event(event);
-            }
-        }
     }
 
     fn event(&mut self, event: &Event) {

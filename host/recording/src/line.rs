@@ -93,7 +93,7 @@ pub struct StartEstimate {
 }
 
 /// What the engine was told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are events")]
 pub enum Input<'a> {
     /// Something happened.
@@ -110,15 +110,29 @@ pub enum Input<'a> {
 }
 
 /// A turn of the drain's loop.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Its line in the file.
-    #[serde(skip)]
     pub line: usize,
     /// What the engine was told, and when.
     pub inputs: Vec<(Time, Input<'static>)>,
     /// What it commanded then.
     pub commands: Vec<Command>,
+}
+
+impl Turn {
+    /// The events among its inputs, and when they were told.
+    pub fn events(&self) -> impl Iterator<Item = (Time, &Event)> {
+        self.inputs.iter().filter_map(|(at, input)| match input {
+            Input::Event(event) => Some((*at, event.as_ref())),
+            Input::Timeout | Input::Recall { .. } => None,
+        })
+    }
+
+    /// When the engine was told something last, and commanded what followed.
+    pub fn last(&self) -> Option<Time> {
+        self.inputs.last().map(|(at, _)| *at)
+    }
 }
 
 /// A turn, as it is written.

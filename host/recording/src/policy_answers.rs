@@ -8,7 +8,6 @@ use scupper_engine::{
     Answer, Command, Event, HookPhase, HookStep, Plan, PlanAnswer, StepOutcome, Subject, Task, Time,
 };
 
-use crate::line::Input;
 use crate::read::Recording;
 
 type HookName = (String, HookPhase, Subject);
@@ -35,12 +34,8 @@ impl PolicyAnswers {
         let mut reader = Reader::default();
         let mut now = recording.header.at;
         for turn in &recording.turns {
-            for (at, input) in &turn.inputs {
-                now = *at;
-                if let Input::Event(event) = input {
-                    reader.event(now, event);
-                }
-            }
+            turn.events().for_each(|(at, event)| reader.event(at, event));
+            now = turn.last().unwrap_or(now);
             for command in &turn.commands {
                 reader.command(now, command);
             }
@@ -122,7 +117,8 @@ impl Reader {
     }
 }
 
-const fn is_over(outcome: &StepOutcome) -> bool {
+/// No further step follows.
+pub(crate) const fn is_over(outcome: &StepOutcome) -> bool {
     match outcome {
         StepOutcome::Done => true,
         StepOutcome::Pending { .. } => false,
@@ -138,7 +134,7 @@ mod tests {
     use scupper_engine_simulation::processes;
 
     use super::*;
-    use crate::{FORMAT, Header, Turn};
+    use crate::{FORMAT, Header, Input, Turn};
 
     const PENDING: StepOutcome = StepOutcome::Pending {
         state: Vec::new(),

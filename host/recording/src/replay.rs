@@ -93,7 +93,7 @@ pub(crate) fn replay_watched(
         if let Some((recorded, given)) = differing(&mut drain, turn) {
             return Err(Box::new(Difference {
                 line: turn.line,
-                at: turn.inputs.last().map_or(header.at, |(at, _)| *at),
+                at: turn.last().unwrap_or(header.at),
                 started: header.at,
                 inputs: turn.inputs.iter().map(|(_, input)| input.clone()).collect(),
                 recorded,
@@ -102,7 +102,7 @@ pub(crate) fn replay_watched(
             }));
         }
         replayed.commands += turn.commands.len();
-        look(turn.inputs.last().map_or(header.at, |(at, _)| *at), &mut drain);
+        look(turn.last().unwrap_or(header.at), &mut drain);
     }
     Ok(replayed)
 }

@@ -9,7 +9,8 @@ use scupper_engine::{
     Uid,
 };
 
-use crate::line::{End, Header, Input, Turn};
+use crate::line::{End, Header, Turn};
+use crate::policy_answers::is_over;
 use crate::read::{ReadError, Recording};
 
 /// The namespace and the name of a budget.
@@ -87,12 +88,8 @@ struct Watch {
 
 impl Watch {
     fn turn(&mut self, header: &Header, turn: &Turn) {
-        for (at, input) in &turn.inputs {
-            self.now = Some(*at);
-            if let Input::Event(event) = input {
-                self.event(*at, event);
-            }
-        }
+        turn.events().for_each(|(at, event)| self.event(at, event));
+        self.now = turn.last().or(self.now);
         let now = self.now.unwrap_or(header.at);
         for command in &turn.commands {
             self.command(now, command);
@@ -127,15 +124,7 @@ impl Watch {
                 let Some(hook) = self.steps.remove(&id.0) else {
                     return;
                 };
-                let is_over = matches!(
-                    outcome,
-                    StepOutcome::Done
-                        | StepOutcome::Failed {
-                            retry_after: None,
-                            ..
-                        }
-                );
-                let begun = is_over.then(|| self.begun.remove(&hook)).flatten();
+                let begun = is_over(outcome).then(|| self.begun.remove(&hook)).flatten();
                 // How long one takes that fails is no use to anybody.
                 if let (Some((begun, is_first)), StepOutcome::Done) = (begun, outcome) {
                     let (policy, phase, _) = hook;

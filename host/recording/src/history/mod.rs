@@ -10,6 +10,7 @@ use scupper_engine::{Drain, Intent, Notice, Plan, PodRef, Reason, Time, Uid};
 
 pub use path::Part;
 
+use crate::line::Turn;
 use crate::read::Recording;
 use crate::replay::{Difference, replay_watched};
 
@@ -81,13 +82,10 @@ impl DrainHistory {
             }
             observer.look(at, drain);
         })?;
-        let last = recording.turns.iter().flat_map(|turn| &turn.inputs).last();
         let started = recording.header.at;
-        let ended = match (&recording.end, last) {
-            (Some(end), _) => end.at,
-            (None, Some((at, _))) => *at,
-            (None, None) => started,
-        };
+        let last = || recording.turns.iter().rev().find_map(Turn::last);
+        let ended = recording.end.as_ref().map(|end| end.at).or_else(last);
+        let ended = ended.unwrap_or(started);
         Ok(observer.history(started, ended, recording.header.request.intent))
     }
 }

@@ -8,7 +8,7 @@ use scupper_api::facts::{FactObject, Peer};
 use scupper_cluster_model::{PodTimes, Replaced};
 use scupper_engine::{Budget, Event, HumanDuration, Intent, Plan, Pod, Settings, Time, Uid};
 use scupper_policy_spec::PolicySpec;
-use scupper_recording::{Beginning, Input, ObservedTimes, PolicyAnswers, Recording, waits_for_end};
+use scupper_recording::{Beginning, ObservedTimes, PolicyAnswers, Recording, Turn, waits_for_end};
 use thiserror::Error;
 
 use super::comparison::Edition;
@@ -240,11 +240,7 @@ impl RecordedCluster {
 
 /// The events that the drain was told of, and when.
 fn events(recording: &Recording) -> impl Iterator<Item = (Time, &Event)> {
-    let inputs = recording.turns.iter().flat_map(|turn| &turn.inputs);
-    inputs.filter_map(|(at, input)| match input {
-        Input::Event(event) => Some((*at, event.as_ref())),
-        _ => None,
-    })
+    recording.turns.iter().flat_map(Turn::events)
 }
 
 fn gone_at(recording: &Recording) -> BTreeMap<Uid, Time> {
