@@ -42,7 +42,7 @@ fn main() {
         situation.plan = draft(&situation.pods, &situation.request.settings, BEGIN);
         let begun = Instant::now();
         let forecast = Forecast::of(&situation, &Learned::default(), plays);
-        assert_eq!(forecast.drained.len(), plays);
+        assert_eq!(forecast.ends.drained.len(), plays);
         println!("{PODS} pods {text}, {plays} plays: {:.0?}", begun.elapsed());
     }
 }

@@ -38,7 +38,6 @@ pub use together::{Ends, Together};
 
 use group::Played;
 use play::Play;
-use services::Absence;
 
 /// The end of a play that has none: nothing would change any more, or not within a week.
 pub const NO_END: &str = "no end";
@@ -115,18 +114,14 @@ impl Situation {
 /// What many plays have shown.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// How many there were.
-    pub plays: usize,
-    /// How long those took that drained the node, the shortest first.
-    pub drained: Vec<Duration>,
+    /// The ends of those that drained the node.
+    pub ends: Ends,
     /// How the others ended, in one word, and how many of them.
     pub other_ends: BTreeMap<String, usize>,
     /// Pods that were still there at the end of each of them.
     pub still_there: Vec<PodRef>,
     /// The drain in the middle, from the quickest to the slowest; `None`: the engine did not repeat it.
     pub typical: Option<DrainHistory>,
-    /// What Services lose meanwhile.
-    pub services: Vec<ServiceLoss>,
     /// What it rests on.
     pub basis: Basis,
 }
@@ -143,11 +138,9 @@ impl Forecast {
             *other_ends.entry(played.end.clone()).or_default() += 1;
         }
         Self {
-            plays,
-            drained: times_of_drained(all.iter().map(|(_, played)| played)),
+            ends: Ends::of([situation], &all),
             other_ends,
             still_there: still_there(situation, &all),
-            services: services::losses([situation], &absences(&all)),
             typical: middle
                 .and_then(|seed| play.recording(seed as u64))
                 .and_then(|recording| DrainHistory::of(&recording).ok()),
@@ -157,7 +150,7 @@ impl Forecast {
 
     /// The time within which so many tenths of all plays have drained the node, if so many do.
     pub fn quantile(&self, tenths: usize) -> Option<Duration> {
-        self.drained.get(place(self.plays, tenths)).copied()
+        self.ends.quantile(tenths)
     }
 }
 
@@ -167,11 +160,6 @@ pub(crate) fn times_of_drained<'a>(played: impl Iterator<Item = &'a Played>) -> 
     let mut times: Vec<_> = drained.map(|played| played.took).collect();
     times.sort();
     times
-}
-
-/// Which endpoints were missing, and when, in each play.
-pub(crate) fn absences(all: &[(usize, Played)]) -> Vec<&BTreeMap<Uid, Absence>> {
-    all.iter().map(|(_, played)| &played.absences).collect()
 }
 
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.

@@ -339,8 +339,8 @@ fn state_of(ends: Time) -> Vec<u8> {
 
 /// When a hook ends that has begun already. What takes longer than all that was drawn may take as long again.
 fn ends_of_begun(started: Time, now: Time, mut draw: impl FnMut() -> Option<Duration>) -> Time {
-    let drawn = std::iter::repeat_with(|| started + draw().unwrap_or_default()).take(DRAWS);
-    let ends = drawn.into_iter().find(|ends| *ends > now);
+    let mut drawn = std::iter::repeat_with(|| started + draw().unwrap_or_default()).take(DRAWS);
+    let ends = drawn.find(|ends| *ends > now);
     ends.unwrap_or_else(|| now + now.since(started))
 }
 

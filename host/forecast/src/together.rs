@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::group::Played;
 use crate::learned::Learned;
 use crate::play::Play;
 use crate::services::{ServiceLoss, losses};
-use crate::{Situation, absences, place, side_by_side, times_of_drained};
+use crate::{Situation, place, side_by_side, times_of_drained};
 
 /// How long drains of several nodes take, if all begin at once and if each begins when the one before has ended.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub struct Together {
     pub one_by_one: Ends,
 }
 
-/// The ends of all plays.
+/// The ends of all plays, of one drain or of several.
 #[derive(Clone, Debug)]
 pub struct Ends {
     /// How many plays there were.
@@ -29,15 +30,11 @@ pub struct Ends {
 
 impl Together {
     /// Plays them so many times. All nodes are cordoned before the first drain begins: no replacement goes to the next node.
-    pub fn of(situations: &[Situation], learned: &Learned, plays: usize) -> Self {
-        let play = Play::of(situations, learned);
+    pub fn of(situations: &[&Situation], learned: &Learned, plays: usize) -> Self {
+        let play = Play::of(situations.iter().copied(), learned);
         let ends = |at_once: usize| {
             let played = side_by_side(plays, |seed| play.run(seed as u64, at_once).played());
-            Ends {
-                plays,
-                drained: times_of_drained(played.iter().map(|(_, played)| played)),
-                services: losses(situations, &absences(&played)),
-            }
+            Ends::of(situations.iter().copied(), &played)
         };
         Self {
             at_once: ends(situations.len().max(1)),
@@ -47,6 +44,20 @@ impl Together {
 }
 
 impl Ends {
+    /// Of these plays, each with its seed.
+    pub(crate) fn of<'a>(
+        situations: impl IntoIterator<Item = &'a Situation>,
+        played: &[(usize, Played)],
+    ) -> Self {
+        let played = || played.iter().map(|(_, played)| played);
+        let absences: Vec<_> = played().map(|played| &played.absences).collect();
+        Self {
+            plays: absences.len(),
+            drained: times_of_drained(played()),
+            services: losses(situations, &absences),
+        }
+    }
+
     /// The time within which so many tenths of all plays have drained all nodes, if so many do.
     pub fn quantile(&self, tenths: usize) -> Option<Duration> {
         self.drained.get(place(self.plays, tenths)).copied()

@@ -142,7 +142,7 @@ fn no_pod_leaves_that_certainly_stays() {
             }
             cluster.count();
             let forecast = Forecast::of(&cluster.situation(), &Learned::default(), 1);
-            drained += forecast.drained.len();
+            drained += forecast.ends.drained.len();
             for pod in &stay {
                 assert!(
                     forecast.still_there.contains(pod),

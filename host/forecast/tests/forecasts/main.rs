@@ -37,7 +37,10 @@ fn pods_without_a_budget_end_side_by_side() {
     let forecast = Forecast::of(&situation(Vec::new()), &learned(), 50);
     assert_eq!(forecast.quantile(5), Some(seconds(10)), "{forecast:#?}");
     assert_eq!(forecast.quantile(9), Some(seconds(10)));
-    assert_eq!((forecast.drained.len(), forecast.basis.known_workloads), (50, 1));
+    assert_eq!(
+        (forecast.ends.drained.len(), forecast.basis.known_workloads),
+        (50, 1)
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn a_long_time_until_a_replacement_is_ready_is_not_the_end() {
         ..ObservedTimes::default()
     });
     let forecast = Forecast::of(&situation(vec![budget(1)]), &slow, 5);
-    assert_eq!(forecast.drained.len(), 5, "{forecast:#?}");
+    assert_eq!(forecast.ends.drained.len(), 5, "{forecast:#?}");
     assert!(forecast.quantile(5) > Some(seconds(10 * 3_600)), "{forecast:#?}");
 }
 
@@ -247,7 +250,7 @@ fn a_deadline_holds_as_often_as_the_times_allow() {
     late.request.deadline = Some(BEGIN + seconds(6));
     // Nothing is known: they end between a second and half a minute, before the sixth with a likelihood of ln 6 / ln 30.
     let forecast = Forecast::of(&late, &Learned::default(), 200);
-    let often = forecast.drained.len() as f64 / 200.0;
+    let often = forecast.ends.drained.len() as f64 / 200.0;
     assert!((0.4..0.65).contains(&often), "{forecast:#?}");
     assert_eq!(
         forecast.other_ends.keys().collect::<Vec<_>>(),
@@ -283,7 +286,7 @@ fn the_estimate_of_a_drain_that_runs_leaves_out_the_plays_that_are_over() {
         ..ObservedTimes::default()
     });
     let forecast = Forecast::of(&situation(vec![budget(1)]), &known, 100);
-    let took = |place: usize| BEGIN + forecast.drained[place];
+    let took = |place: usize| BEGIN + forecast.ends.drained[place];
     let end_times = |situation| EndTimes::of(&situation, &known, 100);
     let ends = end_times(situation(vec![budget(1)])).unwrap();
     assert_eq!(ends.estimate(BEGIN), Some([took(9), took(49), took(89)]));
@@ -303,7 +306,7 @@ fn the_estimate_of_a_drain_that_runs_leaves_out_the_plays_that_are_over() {
 #[test]
 fn the_same_question_has_the_same_answer() {
     let situation = situation(vec![budget(1)]);
-    let forecast = || Forecast::of(&situation, &Learned::default(), 30).drained;
+    let forecast = || Forecast::of(&situation, &Learned::default(), 30).ends.drained;
     assert_eq!(forecast(), forecast());
     assert!(forecast().first() < forecast().last());
 }
@@ -317,7 +320,7 @@ fn four_of_five_drains_end_between_p10_and_p90() {
         let forecast = Forecast::of(&situation, &learn(&mut random, 20), 100);
         let range = forecast.quantile(1).unwrap()..=forecast.quantile(9).unwrap();
         let truth = learn(&mut random, 200);
-        let ends = Forecast::of(&situation, &truth, 10).drained;
+        let ends = Forecast::of(&situation, &truth, 10).ends.drained;
         all += ends.len();
         inside += ends.iter().filter(|end| range.contains(end)).count();
     }

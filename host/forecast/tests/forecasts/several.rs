@@ -37,7 +37,7 @@ fn serving(mut situation: Situation, ready: usize) -> Situation {
 #[test]
 fn nodes_without_a_common_budget_are_drained_side_by_side() {
     let one = situation(Vec::new());
-    let together = Together::of(&[one.clone(), other(&one)], &learned(), 20);
+    let together = Together::of(&[&one, &other(&one)], &learned(), 20);
     assert_eq!(together.at_once.quantile(5), Some(seconds(10)), "{together:#?}");
     assert_eq!(
         together.one_by_one.quantile(5),
@@ -51,7 +51,7 @@ fn a_common_budget_makes_nodes_wait_for_each_other() {
     let one = situation(vec![budget(1)]);
     let alone = Forecast::of(&one, &learned(), 20);
     assert_eq!(alone.quantile(5), Some(seconds(70)));
-    let together = Together::of(&[one.clone(), other(&one)], &learned(), 20);
+    let together = Together::of(&[&one, &other(&one)], &learned(), 20);
     // Five times thirty seconds until the replacement is ready, and the last pod's ten: the same in both ways.
     assert_eq!(together.at_once.quantile(5), Some(seconds(160)), "{together:#?}");
     assert_eq!(
@@ -65,12 +65,12 @@ fn a_common_budget_makes_nodes_wait_for_each_other() {
 fn each_node_has_its_time_limit_from_its_own_start() {
     let mut one = situation(vec![budget(1)]);
     one.request.deadline = Some(BEGIN + seconds(100));
-    let together = Together::of(&[one.clone(), other(&one)], &learned(), 20);
+    let together = Together::of(&[&one, &other(&one)], &learned(), 20);
     assert_eq!(together.at_once.drained.len(), 0, "{together:#?}");
     assert_eq!(together.one_by_one.drained.len(), 20, "{together:#?}");
     // It never opens: the second drain does not begin.
     let closed = situation(vec![budget(0)]);
-    let together = Together::of(&[closed.clone(), other(&closed)], &learned(), 5);
+    let together = Together::of(&[&closed, &other(&closed)], &learned(), 5);
     assert_eq!(
         (together.at_once.drained.len(), together.one_by_one.drained.len()),
         (0, 0)
@@ -90,12 +90,12 @@ fn services_lose_endpoints_until_replacements_are_ready() {
     // One after another, thirty seconds each: the next goes as the one before comes back.
     let one_by_one = serving(situation(vec![budget(1)]), 4);
     let forecast = Forecast::of(&one_by_one, &learned(), 20);
-    assert_eq!(forecast.services, [loss(3, 90, 0)]);
+    assert_eq!(forecast.ends.services, [loss(3, 90, 0)]);
     let two_by_two = serving(situation(vec![budget(2)]), 4);
     let forecast = Forecast::of(&two_by_two, &learned(), 20);
-    assert_eq!(forecast.services, [loss(2, 60, 0)]);
-    let nodes = [one_by_one.clone(), serving(other(&one_by_one), 4)];
-    let together = Together::of(&nodes, &learned(), 20);
+    assert_eq!(forecast.ends.services, [loss(2, 60, 0)]);
+    let beside = serving(other(&one_by_one), 4);
+    let together = Together::of(&[&one_by_one, &beside], &learned(), 20);
     assert_eq!(together.at_once.services, [loss(3, 180, 0)]);
 }
 
@@ -103,14 +103,18 @@ fn services_lose_endpoints_until_replacements_are_ready() {
 fn a_service_without_another_endpoint_has_none_meanwhile() {
     let mut only = serving(situation(vec![budget(3)]), 3);
     let forecast = Forecast::of(&only, &learned(), 20);
-    let none = forecast.services.iter().map(|loss| (loss.fewest, loss.none));
+    let none = forecast.ends.services.iter().map(|loss| (loss.fewest, loss.none));
     assert_eq!(none.collect::<Vec<_>>(), [([0; 2], [Some(seconds(30)); 2])]);
     // Nothing makes them again.
     only.pods.iter_mut().for_each(|pod| pod.controller = None);
     let forecast = Forecast::of(&only, &learned(), 20);
-    let none = forecast.services.iter().map(|loss| (loss.missing, loss.none));
+    let none = forecast
+        .ends
+        .services
+        .iter()
+        .map(|loss| (loss.missing, loss.none));
     assert_eq!(none.collect::<Vec<_>>(), [([None; 2], [None; 2])]);
     // Of those that stay it loses nothing.
     only.plan.decisions.clear();
-    assert_eq!(Forecast::of(&only, &learned(), 20).services, []);
+    assert_eq!(Forecast::of(&only, &learned(), 20).ends.services, []);
 }

@@ -172,14 +172,11 @@ fn foresee(
         situations.for_each(|situation| services::add(situation, services));
     }
     let services_unread = services.err().map(|error| error.to_string());
-    let begins = situations.iter().flatten();
-    let begins = begins.filter(|situation| situation.notice_refusal().is_none());
-    let together: Vec<_> = begins.cloned().collect();
     progress.begin("forecast", plans.len());
-    let nodes = plans.iter().zip(situations).map(|(planned, situation)| {
+    let nodes = plans.iter().zip(&situations).map(|(planned, situation)| {
         let foreseen = Foreseen {
             node: planned.node.clone(),
-            forecast: forecast(planned, situation, learned, plays),
+            forecast: forecast(planned, situation.as_ref(), learned, plays),
             has_no_budgets: false,
             limit,
             shared: shared(&planned.node, &nodes),
@@ -193,7 +190,9 @@ fn foresee(
         foreseen
     });
     let nodes = nodes.collect();
-    (nodes, All::of(&together, learned, plays))
+    let begins = situations.iter().flatten();
+    let begins = begins.filter(|situation| situation.notice_refusal().is_none());
+    (nodes, All::of(&begins.collect::<Vec<_>>(), learned, plays))
 }
 
 /// What recorded drains have shown; those that cannot be read are named.
@@ -280,7 +279,7 @@ fn situation(planned: &Planned) -> Option<Situation> {
 
 fn forecast(
     planned: &Planned,
-    situation: Option<Situation>,
+    situation: Option<&Situation>,
     learned: &Learned,
     plays: usize,
 ) -> Result<Forecast, Refused> {
@@ -296,7 +295,7 @@ fn forecast(
                 by_plan: false,
                 exit: Exit::Policy,
             }),
-            None => Ok(Forecast::of(&situation, learned, plays)),
+            None => Ok(Forecast::of(situation, learned, plays)),
         },
         (Ok(_), None) => Err(Refused {
             why: "the node was not seen".to_owned(),
@@ -311,25 +310,18 @@ fn document(foreseen: &Foreseen) -> Value {
         Ok(forecast) => forecast,
         Err(refused) => return json!({"node": foreseen.node, "refused": refused.why}),
     };
-    let seconds = |tenths: usize| forecast.quantile(tenths).map(|took| took.as_secs_f64());
     let basis = &forecast.basis;
     let waits = forecast.typical.as_ref().map(waits_of);
     let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
     let pods = |(workload, pods): &(scupper_forecast::Workload, usize)| json!({"workload": workload.to_string(), "pods": pods});
     let shared = |(budget, nodes): &(String, Vec<String>)| json!({"budget": budget, "nodes": nodes});
     let hook = |(policy, phase): &(String, scupper_engine::HookPhase)| json!({"policy": policy, "phase": phase.to_string()});
-    json!({
+    let mut document = json!({
         "node": foreseen.node,
-        "plays": forecast.plays,
-        "drained": forecast.drained.len(),
         "otherEnds": forecast.other_ends,
-        "p10Seconds": seconds(1),
-        "p50Seconds": seconds(5),
-        "p90Seconds": seconds(9),
         "limitSeconds": foreseen.limit.map(|limit| limit.as_secs_f64()),
         "stillThere": forecast.still_there.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "waitsFor": waits.iter().flatten().map(wait).collect::<Vec<_>>(),
-        "services": forecast.services.iter().map(services::document).collect::<Vec<_>>(),
         "servicesUnread": foreseen.services_unread,
         "sharedBudgets": foreseen.shared.iter().map(shared).collect::<Vec<_>>(),
         "recordings": basis.recordings,
@@ -348,5 +340,10 @@ fn document(foreseen: &Foreseen) -> Value {
         "room": foreseen.room.as_ref().ok().map(room_output::document),
         "roomUnread": foreseen.room.as_ref().err(),
         "notPlayed": basis.not_played.iter().map(|what| text::not_played(*what).0).collect::<Vec<_>>(),
-    })
+    });
+    if let (Some(document), Value::Object(ends)) = (document.as_object_mut(), together::ends(&forecast.ends))
+    {
+        document.extend(ends);
+    }
+    document
 }

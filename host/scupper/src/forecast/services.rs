@@ -1,6 +1,6 @@
 //! The Services whose endpoints leave, and what they lose.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) fn add(situation: &mut Situation, services: &Services) {
                 namespace: service.namespace.clone(),
                 name: service.name.clone(),
                 ready: service.ready,
-                pods: std::collections::BTreeSet::new(),
+                pods: BTreeSet::new(),
             });
             served.pods.insert(pod.id.uid.clone());
         }

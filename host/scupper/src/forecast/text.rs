@@ -28,7 +28,10 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             };
         }
     };
-    let mut lines = vec![format!("{node}: {} of this drain", count(forecast.plays, "play"))];
+    let mut lines = vec![format!(
+        "{node}: {} of this drain",
+        count(forecast.ends.plays, "play")
+    )];
     lines.push(line("end", &end(forecast)));
     if let Some(limit) = foreseen.limit {
         lines.push(line(
@@ -58,7 +61,7 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
             &format!("not looked at: {}", one_line(why, 4 * TEXT)),
         )),
         None => {
-            let losses = services::lines(&forecast.services);
+            let losses = services::lines(&forecast.ends.services);
             lines.extend(losses.iter().map(|loss| line("service", loss)));
         }
     }
@@ -107,8 +110,8 @@ pub(super) fn in_short(forecast: &Forecast) -> String {
 
 /// The share of the plays that drain the node, rounded down.
 fn share(forecast: &Forecast) -> String {
-    match forecast.drained.len() * 100 / forecast.plays.max(1) {
-        0 if !forecast.drained.is_empty() => "less than 1 %".to_owned(),
+    match forecast.ends.drained.len() * 100 / forecast.ends.plays.max(1) {
+        0 if !forecast.ends.drained.is_empty() => "less than 1 %".to_owned(),
         percent => format!("{percent} %"),
     }
 }
@@ -149,7 +152,7 @@ fn waits_with<'a>(budgets: Vec<&str>, nodes: impl IntoIterator<Item = &'a String
 /// `p50 1m30s, p90 2m10s`, `p50 1m30s; 30 of 200 plays end with DeadlineExceeded`
 fn end(forecast: &Forecast) -> String {
     let others = forecast.other_ends.iter().map(|(end, times)| {
-        let of = format!("{times} of {}", count(forecast.plays, "play"));
+        let of = format!("{times} of {}", count(forecast.ends.plays, "play"));
         match end.as_str() {
             NO_END => format!("{of} do not end"),
             end => format!("{of} end with {end}"),
@@ -175,7 +178,7 @@ pub(super) fn quantiles(of: impl Fn(usize) -> Option<Duration>) -> Option<String
 fn waits(forecast: &Forecast, history: &DrainHistory) -> String {
     let waits = scupper_drain_report::waits_of(history);
     match scupper_drain_report::last_wait(history) {
-        Some(cause) if forecast.other_ends.get(NO_END) == Some(&forecast.plays) => {
+        Some(cause) if forecast.other_ends.get(NO_END) == Some(&forecast.ends.plays) => {
             format!("without an end for {}", one_line(&cause, TEXT))
         }
         _ => {

@@ -20,7 +20,7 @@ pub(super) enum All {
 
 impl All {
     /// `None`: there is only one drain.
-    pub(super) fn of(situations: &[Situation], learned: &Learned, plays: usize) -> Option<Self> {
+    pub(super) fn of(situations: &[&Situation], learned: &Learned, plays: usize) -> Option<Self> {
         match situations.len() {
             0 | 1 => None,
             nodes if nodes > MOST_NODES => Some(Self::NotPlayed(nodes)),
@@ -83,7 +83,8 @@ fn text_of(ends: &Ends) -> String {
     quantiles.into_iter().chain(not).collect::<Vec<_>>().join("; ")
 }
 
-fn ends(ends: &Ends) -> Value {
+/// The same of one drain, and for programs.
+pub(super) fn ends(ends: &Ends) -> Value {
     let seconds = |tenths: usize| ends.quantile(tenths).map(|took| took.as_secs_f64());
     json!({
         "plays": ends.plays,
