@@ -33,6 +33,8 @@ const STEPS: [u64; 22] = [
 ];
 /// So many distances at most.
 const MARKS: u32 = 5;
+/// A time so far to the right stands left of its mark.
+pub(super) const LAST: f64 = 0.9;
 /// A forecast that was wrong by more does not make the drains themselves small.
 const FORECAST: u32 = 2;
 

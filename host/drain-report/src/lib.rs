@@ -66,6 +66,12 @@ impl Reports {
         })
     }
 
+    /// Of any of them.
+    fn have_forecasts(&self) -> bool {
+        let mut drains = self.drains.iter();
+        drains.any(|report| report.recording.estimate.is_some())
+    }
+
     /// As Markdown.
     pub fn markdown(&self, list: PodList) -> String {
         text::markdown(self, list)

@@ -5,6 +5,7 @@
 use scupper_engine::{HumanDuration, Time};
 use scupper_recording::PodHistory;
 
+use super::axis::LAST;
 use super::causes::{self, Kind};
 use super::{Report, Reports, TEXT, overview, text, theme};
 
@@ -92,7 +93,7 @@ impl Default for Picture {
 }
 
 impl Picture {
-    /// A text that ends where its place ends. `title`: the whole of it.
+    /// A text that ends where its place ends.
     fn text(&mut self, (x, width): (u32, u32), text: &str, style: &str) {
         self.out.push_str(&format!(
             "<svg x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"24\"><text y=\"12\"{style}>{}</text></svg>\n",
@@ -116,11 +117,7 @@ impl Picture {
         self.below += 4;
         let top = self.below;
         let mut entries: Vec<_> = Kind::ALL.map(|kind| (kind.name(), kind.text())).to_vec();
-        if reports
-            .drains
-            .iter()
-            .any(|report| report.recording.estimate.is_some())
-        {
+        if reports.have_forecasts() {
             entries.push(("forecast", "the forecast, eight of ten cases"));
         }
         for (place, (name, text)) in (0..).zip(entries) {
@@ -139,8 +136,10 @@ impl Picture {
     fn marks(&mut self, reports: &Reports) {
         for (place, time) in reports.axis.marks() {
             let x = place.mul_add(CHART_WIDTH, CHART);
-            let side = if place > 0.9 { "end" } else { "start" };
-            let beside = if place > 0.9 { x - 4.0 } else { x + 4.0 };
+            let (side, beside) = match place > LAST {
+                true => ("end", x - 4.0),
+                false => ("start", x + 4.0),
+            };
             self.out.push_str(&format!(
                 "<rect class=\"text\" x=\"{x:.1}\" y=\"{0}\" width=\"1\" height=\"{LINE}\"/>\
                  <text x=\"{beside:.1}\" y=\"{1}\" text-anchor=\"{side}\">{time}</text>\n",

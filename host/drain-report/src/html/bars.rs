@@ -2,12 +2,9 @@
 
 use scupper_engine::{HumanDuration, Time};
 
-use super::super::axis::Axis;
+use super::super::axis::{Axis, LAST};
 use super::super::causes::{self, Kind};
 use super::{Report, Reports, escaped};
-
-/// A time so far to the right stands left of its mark.
-const LAST: f64 = 0.9;
 
 /// The times of the axis.
 pub(super) fn axis(out: &mut String, axis: &Axis) {
@@ -70,11 +67,7 @@ pub(super) fn legend(out: &mut String, reports: &Reports) {
     for kind in Kind::ALL {
         entry(kind.name(), kind.text());
     }
-    if reports
-        .drains
-        .iter()
-        .any(|report| report.recording.estimate.is_some())
-    {
+    if reports.have_forecasts() {
         entry("forecast", FORECAST);
     }
     out.push_str("</p>\n");

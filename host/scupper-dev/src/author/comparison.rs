@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use scupper_engine::{HumanDuration, Outcome, Plan, Pod, PolicyInfo, Settings, StepOutcome, Uid};
+use scupper_engine::{HumanDuration, Outcome, Plan, Pod, PolicyInfo, Settings, StepOutcome, Uid, named};
 use scupper_policy_spec::PolicySpec;
 use scupper_recording::differences as plan_differences;
 
@@ -170,7 +170,7 @@ async fn play(
         still_there: if stay.is_empty() {
             "none".to_owned()
         } else {
-            named(stay)
+            counted(&stay)
         },
         waits: scupper::waits_in_words(&history),
         outcome: run.outcome().cloned(),
@@ -231,7 +231,7 @@ fn pods(known: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<Differe
         .into_iter()
         .map(|((old, new), mut pods)| {
             pods.sort();
-            let what = named(pods);
+            let what = counted(&pods);
             DifferentResult { what, old, new }
         })
         .collect();
@@ -239,19 +239,11 @@ fn pods(known: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<Differe
     differences
 }
 
-fn named(pods: Vec<String>) -> String {
+/// Of many, how many they are before the first.
+fn counted(pods: &[String]) -> String {
     match pods.len() {
         0..=NAMED => pods.join(", "),
-        many => format!("{many} pods: {}", first(pods.into_iter())),
-    }
-}
-
-/// A few of many.
-fn first(mut pods: impl ExactSizeIterator<Item = String>) -> String {
-    let named: Vec<_> = pods.by_ref().take(NAMED).collect();
-    match pods.len() {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
+        many => format!("{many} pods: {}", named(pods, NAMED)),
     }
 }
 
@@ -261,8 +253,8 @@ fn order(names: &BTreeMap<&Uid, &Pod>, old: &Played, new: &Played) -> Vec<Differ
         return Vec::new();
     };
     let list = |pods: &[Uid]| {
-        let pods: Vec<_> = pods.iter().filter_map(|pod| names.get(pod)).collect();
-        first(pods.into_iter().map(|pod| pod.id.to_string()))
+        let pods = pods.iter().filter_map(|pod| names.get(pod));
+        named(pods.map(|pod| &pod.id), NAMED)
     };
     let waves = old.waves.iter().zip(&new.waves).enumerate();
     waves

@@ -14,9 +14,6 @@ use crate::output::{Output, fail, inform, print};
 use scupper_drain_report::Reports;
 use scupper_report::Format;
 
-/// Bytes of a foreign text.
-const TEXT: usize = 300;
-
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 enum ReportError {

@@ -7,8 +7,10 @@ use scupper_common::text::one_line;
 use scupper_engine::Intent;
 use scupper_recording::{Directory, Entry, ListError};
 
-use super::TEXT;
 use crate::output::warn;
+
+/// Bytes of a foreign text.
+const TEXT: usize = 300;
 
 /// Why a recording is not found.
 #[derive(Debug, thiserror::Error)]
