@@ -48,6 +48,7 @@ pub(crate) fn spec(name: &str) -> PolicySpec {
     PolicySpec {
         name: "p".to_owned(),
         file: guest(name),
+        limits: patient(),
         ..PolicySpec::default()
     }
 }
@@ -250,15 +251,21 @@ pub(crate) async fn step_of(
         .await
 }
 
-/// Low limits.
+/// The usual limits but for those of wall-clock time: on a busy machine a little CPU time takes long.
+fn patient() -> Limits {
+    Limits {
+        plan_wall: Duration::from_secs(120),
+        step_wall: Duration::from_secs(120),
+        ..Limits::default()
+    }
+}
+
+/// Low limits of CPU time.
 pub(crate) fn short() -> Limits {
     Limits {
         probe_cpu: Duration::from_millis(100),
         plan_cpu: Duration::from_millis(300),
         step_cpu: Duration::from_millis(300),
-        // On a busy machine a little CPU time takes a long wall-clock time.
-        plan_wall: Duration::from_secs(120),
-        step_wall: Duration::from_secs(120),
-        ..Limits::default()
+        ..patient()
     }
 }
