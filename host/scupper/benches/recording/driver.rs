@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use scupper_simulator::api::{ApiServer, Options, objects};
 
-const NODE: &str = "worker-1";
+use crate::process::{NODE, Process, files};
+
 const DRIVER: &str = "drain.bench";
 const EVENTS: &str = "lifecycleevents.lifecycle.k8s.io";
 const LIMIT: Duration = Duration::from_secs(180);
@@ -29,8 +29,7 @@ pub(crate) enum Keeps {
 
 /// A running driver, ended when dropped.
 pub(crate) struct Driver {
-    child: Child,
-    dir: tempfile::TempDir,
+    process: Process,
     api: ApiServer,
     keeps: Keeps,
     drains: usize,
@@ -44,38 +43,15 @@ impl Driver {
         let store = api.store();
         store.apply(objects::node(NODE).build()).unwrap();
         store.apply(objects::namespace("scupper").build()).unwrap();
-        let dir = tempfile::Builder::new()
-            .prefix("scupper-bench-")
-            .tempdir()
-            .unwrap();
-        let path = |name: &str| dir.path().join(name);
-        fs::write(path("kubeconfig"), api.kubeconfig()).unwrap();
-        for folder in ["plugins", "plugins_registry"] {
-            fs::create_dir_all(path("kubelet").join(folder)).unwrap();
-        }
         let limits = match keeps {
             Keeps::Nothing => "number=0",
             Keeps::Last | Keeps::All => "number=200",
         };
-        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
-            .args(["kubelet-plugin", "--driver-name", DRIVER, "--node-name", NODE])
-            .args(["--claim", "self", "--recording-limits", limits])
-            .arg("--kubelet-root")
-            .arg(path("kubelet"))
-            .arg("--kubeconfig")
-            .arg(path("kubeconfig"))
-            .arg("--policy-cache")
-            .arg(path("compiled"))
-            .arg("--state-dir")
-            .arg(path("state"))
-            .env("SCUPPER_LOG", "error")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let process = Process::start(&api, DRIVER, files(), |command, _| {
+            command.args(["--claim", "self", "--recording-limits", limits]);
+        });
         let driver = Self {
-            child,
-            dir,
+            process,
             api,
             keeps,
             drains: 0,
@@ -136,7 +112,7 @@ impl Driver {
 
     /// The CPU time of all its threads, also of those that have ended.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.pid())).unwrap();
         let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
         let ticks = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
         Duration::from_millis(ticks.sum::<u64>() * 1000 / TICKS)
@@ -144,7 +120,7 @@ impl Driver {
 
     /// A field of its status.
     pub(crate) fn mib(&self, field: &str) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with(field)).unwrap();
         let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib / 1024.0
@@ -162,7 +138,7 @@ impl Driver {
 
     /// The oldest first.
     fn recordings(&self) -> Vec<PathBuf> {
-        let Ok(files) = fs::read_dir(self.dir.path().join("state/recordings")) else {
+        let Ok(files) = fs::read_dir(self.process.file("state/recordings")) else {
             return Vec::new();
         };
         let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
@@ -176,12 +152,5 @@ impl Driver {
             assert!(begin.elapsed() < LIMIT, "not within {LIMIT:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }

@@ -10,6 +10,8 @@
 )]
 
 mod driver;
+#[path = "../support/process.rs"]
+mod process;
 
 use std::time::Duration;
 

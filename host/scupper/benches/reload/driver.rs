@@ -1,19 +1,21 @@
 //! The driver as a separate process, with one policy, on a simulated API server.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use scupper_policy_reload::ask_list;
 use scupper_simulator::api::{ApiServer, Options, objects};
 use serde_json::Value;
 
+use crate::process::{NODE, Process, files};
+
 const LIMIT: Duration = Duration::from_secs(180);
+const POLICY: &str = "policy.wasm";
 
 /// A running driver, ended when dropped.
 pub(crate) struct Driver {
-    child: Child,
-    dir: tempfile::TempDir,
+    process: Process,
     _api: ApiServer,
 }
 
@@ -21,52 +23,28 @@ impl Driver {
     /// Starts one, and waits until the policy with these bytes is active.
     pub(crate) async fn start(wasm: &[u8]) -> Self {
         let api = ApiServer::start(Options::default()).await.unwrap();
-        api.store().apply(objects::node("worker-1").into()).unwrap();
-        let dir = tempfile::Builder::new()
-            .prefix("scupper-bench-")
-            .tempdir()
-            .unwrap();
-        let path = |name: &str| dir.path().join(name);
-        std::fs::write(path("kubeconfig"), api.kubeconfig()).unwrap();
-        std::fs::write(path("policy.wasm"), wasm).unwrap();
-        for folder in ["plugins", "plugins_registry"] {
-            std::fs::create_dir_all(path("kubelet").join(folder)).unwrap();
-        }
-        let child = Command::new(env!("CARGO_BIN_EXE_scupper"))
-            .args(["kubelet-plugin", "--driver-name", "bench"])
-            .args(["--node-name", "worker-1", "--kubelet-root"])
-            .arg(path("kubelet"))
-            .arg("--kubeconfig")
-            .arg(path("kubeconfig"))
-            .arg("--policy-cache")
-            .arg(path("compiled"))
-            .arg("--state-dir")
-            .arg(path("state"))
-            .arg("--policy")
-            .arg(format!("p={}", path("policy.wasm").display()))
-            .args(["--grant", "p=node-annotations:nodeset.slinky.slurm.net/"])
-            .args(["--grant", "p=node-annotations:example.com/"])
-            .env("SCUPPER_LOG", "error")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let driver = Self {
-            child,
-            dir,
-            _api: api,
-        };
+        api.store().apply(objects::node(NODE).into()).unwrap();
+        let dir = files();
+        std::fs::write(dir.path().join(POLICY), wasm).unwrap();
+        let process = Process::start(&api, "bench", dir, |command, dir| {
+            command
+                .arg("--policy")
+                .arg(format!("p={}", dir.join(POLICY).display()))
+                .args(["--grant", "p=node-annotations:nodeset.slinky.slurm.net/"])
+                .args(["--grant", "p=node-annotations:example.com/"]);
+        });
+        let driver = Self { process, _api: api };
         driver.until(|_| true).await;
         driver
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Replaces the policy's file by one rename, and returns the time until the new content was active.
     pub(crate) async fn replace(&self, wasm: &[u8], digest: &str) -> Duration {
-        let file = self.dir.path().join("policy.wasm");
+        let file = self.file();
         let part = file.with_extension("part");
         std::fs::write(&part, wasm).unwrap();
         let begin = Instant::now();
@@ -75,11 +53,16 @@ impl Driver {
         begin.elapsed()
     }
 
+    /// The path of its policy.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.process.file(POLICY)
+    }
+
     /// Waits for the active digest; reads it as `scupper policy list` does.
     async fn until(&self, wanted: impl Fn(&str) -> bool) {
         let begin = Instant::now();
         loop {
-            let list = ask_list(&self.dir.path().join("state")).await.unwrap_or_default();
+            let list = ask_list(&self.process.file("state")).await.unwrap_or_default();
             let slot = list.pointer("/policies/0").cloned().unwrap_or_default();
             if slot["digest"].as_str().is_some_and(&wanted) {
                 return;
@@ -88,13 +71,6 @@ impl Driver {
             assert!(begin.elapsed() < LIMIT, "{slot}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 
@@ -110,11 +86,4 @@ pub(crate) fn compile(wasm: &Path) -> (Duration, u64) {
         .unwrap();
     assert!(status.success(), "{status}");
     (begin.elapsed(), native.as_file().metadata().unwrap().len())
-}
-
-impl Driver {
-    /// The path of its policy.
-    pub(crate) fn file(&self) -> PathBuf {
-        self.dir.path().join("policy.wasm")
-    }
 }

@@ -13,6 +13,8 @@ mod component;
 mod driver;
 mod large;
 mod memory;
+#[path = "../support/process.rs"]
+mod process;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
+/// What both of these begin with.
+const MEASURE: &str = include_str!("measure.js");
 /// Measure a page and a picture, and write what they have found into the frame around.
 const OF_PAGE: &str = include_str!("measure_page.js");
 const OF_PICTURE: &str = include_str!("measure_picture.js");
@@ -61,8 +63,12 @@ impl Made {
         let made = rig.run(&args);
         assert_eq!(made.code, Some(0), "{made:#?}");
         let made = Self { dir };
-        made.add_script("page.html", "</body>", &format!("<script>{OF_PAGE}</script>"));
-        let script = format!("<script><![CDATA[{OF_PICTURE}]]></script>");
+        made.add_script(
+            "page.html",
+            "</body>",
+            &format!("<script>{MEASURE}{OF_PAGE}</script>"),
+        );
+        let script = format!("<script><![CDATA[{MEASURE}{OF_PICTURE}]]></script>");
         made.add_script("picture.svg", "</svg>\n", &script);
         made
     }
