@@ -1,10 +1,14 @@
 //! The handle on the API server that the whole edge uses.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Method, Request, Response, Uri};
 use scupper_engine::{Condition, Node, Time};
+use tower::{BoxError, service_fn};
 
 use super::OFFICIAL_GROUP;
 use super::api_requests::RequestObserver;
@@ -86,6 +90,20 @@ impl Cluster {
     /// Creates a handle over an existing client.
     pub fn from_client(client: kube::Client, options: ConnectOptions, clock: Clock) -> Self {
         Self::at(None, client, options, clock)
+    }
+
+    /// Creates a handle on a cluster that is no server: a function answers each request, by its method and address.
+    pub fn answered<B>(
+        answer: impl Fn(&Method, &Uri) -> Response<B> + Send + 'static,
+        options: ConnectOptions,
+    ) -> Self
+    where
+        B: hyper::body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let service = service_fn(move |request: Request<kube::client::Body>| {
+            std::future::ready(Ok::<_, Infallible>(answer(request.method(), request.uri())))
+        });
+        Self::from_client(kube::Client::new(service, "default"), options, Clock::System)
     }
 
     /// Creates a handle over a client of the server with this host and port.

@@ -7,13 +7,12 @@ use scupper_common::samples::errors;
 use scupper_common::variants;
 
 use super::checkpoint::CheckpointFault;
-use super::{ConnectError, DecodeError, ProxyError, ReadError, SavedError, WriteError};
+use super::{ConnectError, DecodeError, ProxyError, ReadError, WriteError};
 
 variants!(ConnectError: NoConfig Kubeconfig NotThere NoCurrentContext ServiceAccount Proxy Setup Unreachable
     Unauthorized Unexpected);
 variants!(DecodeError: NoKind NoName Field);
 variants!(ReadError: NotFound Unauthorized Forbidden NotSaved Unavailable Unexpected);
-variants!(SavedError: NoField Missing);
 variants!(WriteError: Conflict Rejected Unavailable);
 variants!(CheckpointFault: Unreadable Version Unknown OtherNode TooLarge);
 
@@ -146,12 +145,10 @@ fn every_error() {
         CheckpointFault::OtherNode,
         CheckpointFault::TooLarge(300_000),
     ];
-    let saved = [SavedError::NoField("kind"), SavedError::Missing("pods")];
     let all = [
         errors("ConnectError", &connecting()),
         errors("DecodeError", &decoding),
         errors("ReadError", &reading()),
-        errors("SavedError", &saved),
         errors("WriteError", &writing()),
         errors("CheckpointFault", &checkpoint),
     ];

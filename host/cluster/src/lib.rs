@@ -65,7 +65,6 @@ mod replicas;
 mod rights;
 mod rollout;
 mod room;
-mod saved;
 mod secrets;
 mod sieve;
 mod storage;
@@ -107,5 +106,5 @@ pub use rights::{
     needed_for_volumes, surge_purpose,
 };
 pub use room::ClusterRoom;
-pub use saved::{SavedCluster, SavedError};
 pub use transitions::Published;
+pub use transport::NOT_SAVED;

@@ -12,8 +12,10 @@ use kube::core::Status;
 use scupper_common::error::chain;
 use serde::de::DeserializeOwned;
 
-use super::saved::NOT_SAVED;
 use super::{ReadError, WriteError};
+
+/// The `reason` of a refusal: the cluster is a file, which has no objects of the kind.
+pub const NOT_SAVED: &str = "NotSaved";
 
 /// The most bytes of one answer: enough for any object that an API server stores, and for a page of usual ones.
 pub(super) const LARGEST_ANSWER: usize = 16 << 20;

@@ -3,13 +3,14 @@
 use std::io;
 
 use clap::Parser as _;
-use scupper_cluster::{ReadError, SavedError, WriteError};
+use scupper_cluster::{ReadError, WriteError};
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
 use scupper_driver::{DrainRequestPlanError, DriverError};
 use scupper_policy::{LoadFault, RuntimeError};
 use scupper_policy_reload::ControlError;
+use scupper_saved_cluster::SavedError;
 use scupper_triggers::drain_request::NoDrain;
 
 use crate::args::{Args, Command};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("scupper-engine", &[]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
@@ -74,6 +74,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         &["scupper-cluster-model", "scupper-engine", "scupper-recording"],
     ),
     ("scupper-metrics", &["scupper-common", "scupper-engine"]),
+    ("scupper-saved-cluster", &["scupper-cluster", "scupper-common"]),
     ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (
@@ -126,6 +127,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "scupper-policy-spec",
             "scupper-recording",
             "scupper-report",
+            "scupper-saved-cluster",
             "scupper-screen",
             "scupper-traces",
             "scupper-triggers",

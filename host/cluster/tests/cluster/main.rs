@@ -20,7 +20,6 @@ mod local_volumes;
 mod out_of_service;
 mod replicas;
 mod room;
-mod saved;
 mod script;
 mod tasks;
 mod volumes;

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use scupper_cluster::{SavedCluster, SavedError};
+use scupper_saved_cluster::{SavedCluster, SavedError};
 use serde_json::Value;
 
 /// The reason why a file has no cluster.

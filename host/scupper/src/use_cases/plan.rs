@@ -14,7 +14,7 @@ use scupper_engine::{
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, Progress, REFUSAL_PATIENCE};
-use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder, SavedCluster};
+use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
 use scupper_driver::out_of_service;
@@ -28,6 +28,7 @@ use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts, Policies
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
 use scupper_report::not_ready;
+use scupper_saved_cluster::SavedCluster;
 use target::{Drains, drains};
 
 mod target;
@@ -182,7 +183,7 @@ async fn connect(options: &PlanOptions) -> Result<Cluster, CommandError> {
         ..ConnectOptions::default()
     };
     if let Some(saved) = &options.saved {
-        return Ok(Cluster::saved(saved.clone(), connect));
+        return Ok(saved.clone().handle(connect));
     }
     let cluster = Cluster::connect(&connect).await;
     Ok(cluster.map_err(DriverError::Connect)?)

@@ -1,8 +1,10 @@
 //! A cluster in a file: objects as `kubectl get -A -o json` prints them, which answer reads as their API server would.
 //!
-//! Everything above the client works on it unchanged. It never changes, so watches tell of nothing, and refuses writes. Of
+//! Everything above the cluster edge works on it unchanged. It never changes, so watches tell of nothing, and refuses writes. Of
 //! a kind without objects in the file it is not known whether there are any: reading those is refused. Disruption budgets may
 //! be none: [`SavedCluster::has_budgets`] tells.
+
+#![deny(missing_docs)]
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,32 +12,37 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream;
-use http::{Method, Request, Response};
+use http::{Method, Response, StatusCode, Uri};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::Frame;
-use kube::client::Body;
 use percent_encoding::percent_decode_str;
-use scupper_common::clock::Clock;
+use scupper_cluster::{Cluster, ConnectOptions, NOT_SAVED};
 use scupper_common::label_selector;
 use serde_json::{Value, json};
 use thiserror::Error;
-use tower::service_fn;
-
-use super::{Cluster, ConnectOptions};
 
 /// The version of all objects.
 const VERSION: &str = "1";
 
 const BUDGETS: &str = "policy/v1/poddisruptionbudgets";
 
-/// The `reason` of a refusal: the file has no objects of the kind.
-pub(super) const NOT_SAVED: &str = "NotSaved";
+/// The field that a node's pods are selected by.
+const NODE_NAME: &str = "spec.nodeName";
 
 /// The objects of a file.
 #[derive(Clone, Debug, Default)]
 pub struct SavedCluster {
     /// By the path of their group and version, and the plural of their kind: `v1/pods`.
-    kinds: Arc<BTreeMap<String, Vec<Value>>>,
+    kinds: Arc<BTreeMap<String, Kind>>,
+}
+
+/// The objects of a kind.
+#[derive(Debug, Default)]
+struct Kind {
+    /// By namespace and name, which is the order of an API server's lists.
+    objects: Vec<Value>,
+    /// The places of those that a node runs: a plan lists the pods of each.
+    by_node: BTreeMap<String, Vec<usize>>,
 }
 
 /// The reason why these are no objects.
@@ -64,19 +71,27 @@ impl SavedCluster {
             }
         }
         kinds.entry(BUDGETS.to_owned()).or_default();
-        let kinds = Arc::new(kinds);
-        Ok(Self { kinds })
+        let kinds = kinds.into_iter().map(|(kind, objects)| (kind, Kind::of(objects)));
+        Ok(Self {
+            kinds: Arc::new(kinds.collect()),
+        })
     }
 
     /// The file has disruption budgets; otherwise they are read as none.
     pub fn has_budgets(&self) -> bool {
-        self.kinds.get(BUDGETS).is_some_and(|budgets| !budgets.is_empty())
+        let budgets = self.kinds.get(BUDGETS);
+        budgets.is_some_and(|budgets| !budgets.objects.is_empty())
     }
 
-    fn answer(&self, request: &Request<Body>) -> Answer {
-        let query = request.uri().query().unwrap_or_default();
-        match Target::of(request.uri().path()) {
-            _ if request.method() != Method::GET => refuse(
+    /// A handle on it, as on a cluster that runs.
+    pub fn handle(self, options: ConnectOptions) -> Cluster {
+        Cluster::answered(move |method, address| self.answer(method, address), options)
+    }
+
+    fn answer(&self, method: &Method, address: &Uri) -> Answer {
+        let query = address.query().unwrap_or_default();
+        match Target::of(address.path()) {
+            _ if method != Method::GET => refuse(
                 405,
                 "MethodNotAllowed",
                 "the cluster is a file, which is only read",
@@ -97,14 +112,43 @@ impl SavedCluster {
     }
 }
 
-impl Cluster {
-    /// The handle on a cluster in a file.
-    pub fn saved(saved: SavedCluster, options: ConnectOptions) -> Self {
-        let service = service_fn(move |request: Request<Body>| {
-            let answer = saved.answer(&request);
-            std::future::ready(Ok::<_, Infallible>(answer))
-        });
-        Self::from_client(kube::Client::new(service, "default"), options, Clock::System)
+impl Kind {
+    fn of(mut objects: Vec<Value>) -> Self {
+        objects.sort_by(|one, other| key(one).cmp(&key(other)));
+        // A file may be several lists, one behind the other.
+        objects.dedup_by(|one, other| key(one) == key(other));
+        let mut by_node: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (place, object) in objects.iter().enumerate() {
+            let node = text_at(object, NODE_NAME);
+            if !node.is_empty() {
+                by_node.entry(node.to_owned()).or_default().push(place);
+            }
+        }
+        Self { objects, by_node }
+    }
+
+    fn get(&self, namespace: &str, name: &str) -> Option<&Value> {
+        let place = self
+            .objects
+            .binary_search_by(|object| key(object).cmp(&(namespace, name)));
+        place.ok().and_then(|place| self.objects.get(place))
+    }
+
+    /// Those of this namespace, or all, on this node, or anywhere.
+    fn list<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        node: Option<&str>,
+    ) -> Box<dyn Iterator<Item = &'a Value> + 'a> {
+        let objects: Box<dyn Iterator<Item = &Value>> = match node {
+            Some(node) => {
+                let places = self.by_node.get(node).into_iter().flatten();
+                Box::new(places.filter_map(|place| self.objects.get(*place)))
+            }
+            None => Box::new(self.objects.iter()),
+        };
+        let is_here = move |object: &&Value| namespace.is_none_or(|namespace| key(object).0 == namespace);
+        Box::new(objects.filter(is_here))
     }
 }
 
@@ -128,7 +172,7 @@ fn add(
         let mut items = std::mem::take(items).into_iter();
         return items.try_for_each(|object| add(kinds, object, of));
     }
-    if name_of(&object).is_empty() {
+    if key(&object).1.is_empty() {
         return Err(SavedError::NoField("metadata.name"));
     }
     let plural = format!("{version}/{}s", kind.to_lowercase());
@@ -136,8 +180,13 @@ fn add(
     Ok(())
 }
 
-fn name_of(object: &Value) -> &str {
-    text_at(object, "metadata.name")
+/// Its namespace and its name.
+fn key(object: &Value) -> (&str, &str) {
+    let text = |field: &str| {
+        let field = object.get("metadata").and_then(|metadata| metadata.get(field));
+        field.and_then(Value::as_str).unwrap_or_default()
+    };
+    (text("namespace"), text("name"))
 }
 
 /// The text of a field by its path with dots; empty: it is missing.
@@ -198,14 +247,9 @@ impl Target {
         }
     }
 
-    fn answer(&self, objects: &[Value], query: &Query) -> Answer {
-        let in_namespace = |object: &&Value| {
-            let namespace = self.namespace.as_deref();
-            namespace.is_none_or(|namespace| text_at(object, "metadata.namespace") == namespace)
-        };
-        let mut here = objects.iter().filter(in_namespace);
+    fn answer(&self, kind: &Kind, query: &Query) -> Answer {
         if let Some(name) = &self.name {
-            return match here.find(|object| name_of(object) == name) {
+            return match kind.get(self.namespace.as_deref().unwrap_or_default(), name) {
                 Some(object) => reply(200, object),
                 None => refuse(404, "NotFound", "the file has no such object", name),
             };
@@ -216,8 +260,8 @@ impl Target {
                 None => Response::new(Either::Right(StreamBody::new(stream::pending()))),
             };
         }
-        let selected: Vec<&Value> = here.filter(|object| query.selects(object)).collect();
-        query.page(&selected)
+        let here = kind.list(self.namespace.as_deref(), query.node());
+        query.page(here.filter(|object| query.selects(object)))
     }
 }
 
@@ -235,6 +279,13 @@ impl Query {
         self.0.get(key).map(String::as_str)
     }
 
+    /// The node whose objects are asked for.
+    fn node(&self) -> Option<&str> {
+        let mut fields = self.text("fieldSelector")?.split(',');
+        let value = fields.find_map(|term| term.strip_prefix(NODE_NAME)?.strip_prefix('='))?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    }
+
     fn selects(&self, object: &Value) -> bool {
         let mut fields = self.text("fieldSelector").unwrap_or_default().split(',');
         let by_labels = || {
@@ -249,15 +300,15 @@ impl Query {
     }
 
     /// A page of the list; the token is how many objects came before.
-    fn page(&self, objects: &[&Value]) -> Answer {
+    fn page<'a>(&self, objects: impl Iterator<Item = &'a Value>) -> Answer {
         let number = |key: &str| self.text(key).and_then(|text| text.parse::<usize>().ok());
         let before = number("continue").unwrap_or(0);
         let size = number("limit").filter(|size| *size > 0).unwrap_or(usize::MAX);
-        let items: Vec<&&Value> = objects.iter().skip(before).take(size).collect();
-        let until = before.saturating_add(items.len());
-        let token = match until < objects.len() {
-            true => until.to_string(),
-            false => String::new(),
+        let mut objects = objects.skip(before);
+        let items: Vec<&Value> = objects.by_ref().take(size).collect();
+        let token = match objects.next() {
+            Some(_) => before.saturating_add(items.len()).to_string(),
+            None => String::new(),
         };
         let metadata = json!({"resourceVersion": VERSION, "continue": token});
         reply(
@@ -269,7 +320,7 @@ impl Query {
 
 fn reply(code: u16, body: &Value) -> Answer {
     let mut response = Response::new(Either::Left(Full::from(body.to_string())));
-    if let Ok(code) = http::StatusCode::from_u16(code) {
+    if let Ok(code) = StatusCode::from_u16(code) {
         *response.status_mut() = code;
     }
     response

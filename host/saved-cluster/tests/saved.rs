@@ -1,4 +1,10 @@
-//! A cluster in a file.
+//! A cluster in a file, read by the cluster edge.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 use std::pin::pin;
 use std::time::Duration;
@@ -6,8 +12,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use scupper_api::Change;
 use scupper_api::facts::PeerSelection;
-use scupper_cluster::{Cluster, ConnectOptions, ReadError, SavedCluster};
+use scupper_cluster::{Cluster, ConnectOptions, ReadError};
 use scupper_engine::Event;
+use scupper_saved_cluster::SavedCluster;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -36,7 +43,7 @@ fn cluster() -> Cluster {
         page_size: 1,
         ..ConnectOptions::default()
     };
-    Cluster::saved(saved, options)
+    saved.handle(options)
 }
 
 #[tokio::test]
@@ -48,7 +55,7 @@ async fn objects_are_read_by_name_by_label_and_by_field() {
     assert_eq!(cluster.node("c").await.unwrap(), None);
     let pods = cluster.pods("a").await.unwrap();
     let names: Vec<_> = pods.iter().map(|pod| pod.id.name.as_str()).collect();
-    assert_eq!(names, ["web", "cart"]);
+    assert_eq!(names, ["cart", "web"], "as an API server: by name");
 }
 
 #[tokio::test]
@@ -71,7 +78,7 @@ async fn a_file_without_budgets_is_read_as_a_cluster_with_none() {
     let with_budget = SavedCluster::of([documents, vec![budget]].concat()).unwrap();
     assert!(with_budget.has_budgets());
     for (saved, budgets) in [(saved, 0), (with_budget, 1)] {
-        let watch = Cluster::saved(saved, ConnectOptions::default()).watch("a");
+        let watch = saved.handle(ConnectOptions::default()).watch("a");
         let listed = watch.filter_map(async |event| match event {
             Event::Budgets(all) => Some(all.len()),
             _ => None,
@@ -86,7 +93,9 @@ async fn peers_are_the_pods_that_have_not_ended() {
     let mut ended = pod("done", "a");
     ended["status"] = json!({"phase": "Succeeded"});
     let documents = vec![node("a", "x"), pod("web", "a"), pod("db", "b"), ended];
-    let cluster = Cluster::saved(SavedCluster::of(documents).unwrap(), ConnectOptions::default());
+    let cluster = SavedCluster::of(documents)
+        .unwrap()
+        .handle(ConnectOptions::default());
     let selection = PeerSelection {
         namespace: "shop".to_owned(),
         ..PeerSelection::default()
@@ -96,7 +105,7 @@ async fn peers_are_the_pods_that_have_not_ended() {
         panic!("no list")
     };
     let names: Vec<_> = peers.iter().map(|peer| peer.id.name.as_str()).collect();
-    assert_eq!(names, ["web", "db"]);
+    assert_eq!(names, ["db", "web"]);
 }
 
 fn claim(name: &str) -> scupper_engine::VolumeClaim {
