@@ -30,13 +30,11 @@ use std::time::{Duration, Instant};
 
 use driver::{Drain, limited};
 use scupper_engine::HookPhase::BeforeDrain;
-use testbed::{A, Testbed};
+use testbed::{A, Testbed, WIDE};
 
 const SERVERS: usize = 50;
 /// The duration of a live migration.
 const SECONDS: &str = "2";
-/// The number of migrations that Nova runs at a time.
-const MAX_LIVE: u32 = 10;
 const PARALLEL: [usize; 2] = [1, 10];
 
 fn main() {
@@ -44,9 +42,10 @@ fn main() {
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
-    let bed = Testbed::up(MAX_LIVE, 1);
+    let bed = Testbed::up(WIDE, 1);
     println!(
-        "{SERVERS} servers of a real Nova, {SECONDS} s for each live migration, at most {MAX_LIVE} at a time in Nova\n"
+        "{SERVERS} servers of a real Nova, {SECONDS} s for each live migration, at most {} at a time in Nova\n",
+        WIDE.max_live
     );
     println!(
         "{:>8} {:>9} {:>12} {:>6}",

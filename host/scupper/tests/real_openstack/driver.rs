@@ -277,8 +277,7 @@ pub(crate) fn secret(bed: &Testbed, who: &str) -> String {
 }
 
 fn secret_file(bed: &Testbed, who: &str) -> (String, PathBuf) {
-    let file = scratch().join(format!("secret-of-{who}"));
-    std::fs::write(&file, secret(bed, who)).unwrap();
+    let file = bed.file(&format!("secret-of-{who}"), &secret(bed, who));
     let application = bed.auth(who)["application_credential_id"].is_string();
     let name = if application {
         "application-credential-secret"

@@ -1,7 +1,8 @@
 //! openstack.wasm in the real policy edge against the real Keystone and the real Nova.
 //!
-//! One testbed serves the scenarios, one after the other, and ends with this process in any case: starting a second one
-//! costs more than it saves. So this target has its own test harness: each scenario is a function in [`SCENARIOS`].
+//! Two testbeds serve the scenarios: each takes the next one as soon as it is free. They end with this process in any
+//! case. One for each scenario would cost more than the tests themselves, and the scenarios mostly wait, which two can do
+//! side by side on two cores. So this target has its own test harness: each scenario is a function in [`SCENARIOS`].
 //! Arguments on the command line choose those whose names contain them. `SCUPPER_SKIP=real-openstack` skips all of
 //! them; `SCUPPER_LONG=1` also runs those that take minutes, [`LONG`].
 #![expect(
@@ -55,15 +56,18 @@ mod words;
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use testbed::Testbed;
+use testbed::{Kind, TWO_CELLS, Testbed, USUAL, WIDE};
 
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
-/// Each begins with both compute services enabled and no server. Keystone is restarted for the last two.
+/// Each begins with both compute services enabled and no server. Keystone is restarted for the last two. The order of the
+/// others is free: those that take longest come first, so that both testbeds end at the same time.
 const SCENARIOS: &[Scenario] = &[
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
@@ -268,9 +272,8 @@ const SCENARIOS: &[Scenario] = &[
     }),
 ];
 
-/// The number of live migrations that one host of the testbed runs at a time; more for long scenarios.
-const MAX_LIVE: u32 = 2;
-const MAX_LIVE_LONG: u32 = 10;
+/// Up to this many testbeds run the usual scenarios.
+const TESTBEDS: usize = 2;
 
 /// On a testbed of its own, with a second cell of Nova.
 const CELLS: &[Scenario] = &[
@@ -299,10 +302,10 @@ fn main() -> ExitCode {
         println!("left out, as SCUPPER_SKIP says: real-openstack");
         return ExitCode::SUCCESS;
     }
-    let mut failed = run(SCENARIOS, MAX_LIVE, 1, &words);
+    let mut failed = run(SCENARIOS, USUAL, TESTBEDS, &words);
     if long::wanted() {
-        failed.extend(run(LONG, MAX_LIVE_LONG, 1, &words));
-        failed.extend(run(CELLS, MAX_LIVE, 2, &words));
+        failed.extend(run(LONG, WIDE, 1, &words));
+        failed.extend(run(CELLS, TWO_CELLS, 1, &words));
     }
     if failed.is_empty() {
         return ExitCode::SUCCESS;
@@ -311,8 +314,8 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs the chosen scenarios of the list on one testbed. Returns the names of those that failed.
-fn run(list: &[Scenario], max_live: u32, cells: u32, words: &[String]) -> Vec<&'static str> {
+/// Runs the chosen scenarios of the list on up to `most` testbeds. Returns the names of those that failed.
+fn run(list: &[Scenario], kind: Kind, most: usize, words: &[String]) -> Vec<&'static str> {
     let chosen =
         |(name, _): &Scenario| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let scenarios: Vec<Scenario> = list.iter().copied().filter(chosen).collect();
@@ -321,16 +324,21 @@ fn run(list: &[Scenario], max_live: u32, cells: u32, words: &[String]) -> Vec<&'
     }
     println!("\nrunning {} scenarios on a real OpenStack", scenarios.len());
     let begun = Instant::now();
-    let bed = Testbed::up(max_live, cells);
-    println!("testbed: up after {:.0} s", begun.elapsed().as_secs_f32());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let failed = runtime.block_on(async {
-        tokio::select! {
-            failed = all(&bed, &scenarios) => failed,
-            _ = tokio::signal::ctrl_c() => vec!["interrupted"],
-        }
+    let next = AtomicUsize::new(0);
+    let failed: Vec<&'static str> = thread::scope(|scope| {
+        let beds = (1..=most.min(scenarios.len())).map(|number| {
+            let (scenarios, next) = (&scenarios, &next);
+            let named = thread::Builder::new().name(format!("testbed {number}"));
+            named
+                .spawn_scoped(scope, move || on_a_testbed(kind, number, scenarios, next))
+                .unwrap()
+        });
+        let beds: Vec<_> = beds.collect();
+        // A panic is a testbed that did not start or end.
+        beds.into_iter()
+            .flat_map(|bed| bed.join().unwrap_or_else(|_| vec!["a testbed"]))
+            .collect()
     });
-    bed.down();
     println!(
         "\ntest result: {} passed; {} failed; finished in {:.0} s",
         scenarios.len().saturating_sub(failed.len()),
@@ -340,10 +348,28 @@ fn run(list: &[Scenario], max_live: u32, cells: u32, words: &[String]) -> Vec<&'
     failed
 }
 
-/// The names of those that failed.
-async fn all(bed: &Testbed, scenarios: &[Scenario]) -> Vec<&'static str> {
+/// Takes the next scenario until there is none. The names of those that failed.
+fn on_a_testbed(kind: Kind, number: usize, scenarios: &[Scenario], next: &AtomicUsize) -> Vec<&'static str> {
+    let begun = Instant::now();
+    let bed = Testbed::up(kind, number);
+    println!(
+        "testbed {number}: up after {:.0} s",
+        begun.elapsed().as_secs_f32()
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let failed = runtime.block_on(async {
+        tokio::select! {
+            failed = all(&bed, scenarios, next) => failed,
+            _ = tokio::signal::ctrl_c() => vec!["interrupted"],
+        }
+    });
+    bed.down();
+    failed
+}
+
+async fn all(bed: &Testbed, scenarios: &[Scenario], next: &AtomicUsize) -> Vec<&'static str> {
     let mut failed = Vec::new();
-    for (name, scenario) in scenarios {
+    while let Some((name, scenario)) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
         let begun = Instant::now();
         bed.purge();
         let result = AssertUnwindSafe(scenario(bed)).catch_unwind().await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use scupper_simulator::api::objects::{self, Object};
 use serde_json::{Value, json};
 
-use crate::driver::{NODE, component, scratch, secret};
+use crate::driver::{NODE, component, secret};
 use crate::driver_mode::DriverMode;
 use crate::testbed::{A, Testbed};
 
@@ -47,9 +47,7 @@ pub(crate) fn policies_at(bed: &Testbed, nova: &str, config: &[(&str, &str)]) ->
 }
 
 fn secret_file(bed: &Testbed) -> PathBuf {
-    let file = scratch().join("secret-of-the-rig");
-    std::fs::write(&file, secret(bed, WHO)).unwrap();
-    file
+    bed.file("secret-of-the-rig", &secret(bed, WHO))
 }
 
 /// The operator's configuration for this Keystone and this Nova.

@@ -3,7 +3,7 @@
 
 use scupper_simulator::api::objects;
 
-use crate::driver::{NODE, scratch, secret};
+use crate::driver::{NODE, secret};
 use crate::leaks::{Captured, Node, Secrets, Setup, traitor};
 use crate::rig::policy;
 use crate::testbed::{B, Testbed};
@@ -15,9 +15,8 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
     let captured = Captured::default();
     let keystone = traitor(bed.keystone_url(), &captured, &[1]);
     let compute = traitor(bed.nova_url(), &captured, &[2, 7, 15]);
-    let file = scratch().join("searched-secret");
     let known = secret(bed, WHO);
-    std::fs::write(&file, &known).unwrap();
+    let file = bed.file("searched-secret", &known);
     let pod = |name: &str| objects::pod("shop", name, NODE).owner_replicaset("cart").build();
     let setup = Setup {
         node: NODE,
@@ -26,7 +25,7 @@ pub(crate) async fn whole_drains(bed: &Testbed) {
             &keystone.url,
             &compute.url,
             &file,
-            &[("attempts", "1"), ("on-failure", "undo")],
+            &[("attempts", "1"), ("on-failure", "undo"), ("token-timeout", "5s")],
         ),
         objects: vec![pod("cart-1")],
     };

@@ -1,10 +1,11 @@
-//! The testbed: one for the whole run, kept warm between runs, ended with this process.
+//! A testbed: for the whole run, kept warm between runs, ended with this process.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::nova::Nova;
 use crate::tool::Tool;
@@ -17,9 +18,38 @@ pub(crate) const C: &str = "compute-c";
 /// It records migrations, and is needed for all changes.
 pub(crate) const CONDUCTOR: &str = "nova-conductor";
 
+/// How a testbed is set up.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// The name of its state; of the second and further ones with a number.
+    pub(crate) state: &'static str,
+    /// The number of live migrations that one of its hosts runs at a time.
+    pub(crate) max_live: u32,
+    /// With two of them there is also `compute-c`, in the second.
+    pub(crate) cells: u32,
+}
+
+pub(crate) const USUAL: Kind = Kind {
+    state: "tests",
+    max_live: 2,
+    cells: 1,
+};
+/// A host migrates more servers at a time.
+pub(crate) const WIDE: Kind = Kind {
+    max_live: 10,
+    ..USUAL
+};
+pub(crate) const TWO_CELLS: Kind = Kind {
+    state: "cells",
+    cells: 2,
+    ..USUAL
+};
+
 pub(crate) struct Testbed {
     tool: Tool,
     state: PathBuf,
+    /// For files of its own, such as secrets; removed at the end.
+    scratch: TempDir,
     /// Held as long as the testbed is ours.
     _lock: File,
     clouds: Value,
@@ -28,18 +58,21 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// A compute service runs `max_live` live migrations at a time. With two cells there is also `compute-c`, in the second.
-    pub(crate) fn up(max_live: u32, cells: u32) -> Self {
+    pub(crate) fn up(kind: Kind, number: usize) -> Self {
         let cache = std::env::var_os("SCUPPER_CACHE")
             .filter(|cache| !cache.is_empty())
             .map_or_else(|| PathBuf::from("/var/cache/scupper"), PathBuf::from);
         let folder = cache.join("testbeds/openstack/state");
         std::fs::create_dir_all(&folder).unwrap();
-        let lock = File::create(folder.join("tests.lock")).unwrap();
+        let name = match number {
+            1 => kind.state.to_owned(),
+            more => format!("{}-{more}", kind.state),
+        };
+        let lock = File::create(folder.join(format!("{name}.lock"))).unwrap();
         lock.lock().unwrap();
-        let state = folder.join(if cells == 1 { "tests" } else { "cells" });
+        let state = folder.join(name);
         let owner = std::process::id().to_string();
-        let (max_live, cells) = (max_live.to_string(), cells.to_string());
+        let (max_live, cells) = (kind.max_live.to_string(), kind.cells.to_string());
         // The last run may have ended while tokens were short-lived.
         let options = [
             "--max-live",
@@ -77,12 +110,20 @@ impl Testbed {
             image: export("TESTBED_IMAGE"),
             tool,
             state,
+            scratch: TempDir::new().unwrap(),
             _lock: lock,
         }
     }
 
     fn ask(&self, command: &str, arguments: &[&str]) -> String {
         self.tool.ask(command, &self.state, arguments).unwrap()
+    }
+
+    /// A file of this testbed alone, with this text.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.scratch.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
     }
 
     pub(crate) fn down(&self) {
@@ -150,18 +191,10 @@ impl Testbed {
         self.ask("cell2", &[if up { "up" } else { "down" }]);
     }
 
-    /// Enables or disables a user of Keystone.
-    ///
-    /// Disabling revokes all tokens of the user up to now, but a token that is checked at the same moment may be kept in
-    /// Keystone's cache as valid. So it is done twice.
+    /// Enables or disables a user of Keystone. Its tokens end.
     pub(crate) fn user_enabled(&self, user: &str, enabled: bool) {
-        let steps: &[&str] = match enabled {
-            true => &["--enable"],
-            false => &["--disable", "--enable", "--disable"],
-        };
-        for step in steps {
-            self.ask("user", &[user, step]);
-        }
+        let step = if enabled { "--enable" } else { "--disable" };
+        self.ask("user", &[user, step]);
     }
 
     /// The lifetime of new tokens.

@@ -79,6 +79,13 @@ def cmd_user(bed, args):
 def enable(bed, user, enabled=True):
     path = '/v3/users/' + bed.settings['users'][user]
     Api(bed).call('PATCH', 'keystone', path, {'user': {'enabled': enabled}})
+    if not enabled:
+        # A token that Keystone was just checking may be kept in its cache as
+        # valid. A new password, here the same one, ends all tokens once more,
+        # and nobody logs in meanwhile.
+        time.sleep(1)
+        password = {'password': bed.settings['password']}
+        Api(bed).call('PATCH', 'keystone', path, {'user': password})
     others = [other for other in bed.settings.pop('disabled', []) if other != user]
     bed.settings['disabled'] = others + [user] * (not enabled)
     bed.save()
