@@ -13,6 +13,7 @@ mod together;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -51,8 +52,8 @@ struct Foreseen {
     has_no_budgets: bool,
     /// The drain's time limit.
     limit: Option<Duration>,
-    /// Budgets of its pods that also count pods which leave other nodes of this forecast, and these nodes.
-    shared: Vec<(String, Vec<String>)>,
+    /// Budgets of its pods that also count pods which leave other nodes of this forecast, and all these nodes.
+    shared: Vec<(String, Arc<BTreeSet<String>>)>,
     /// Where its pods can come back; `Err`: why that is not known.
     room: Result<NodeRoom, String>,
     /// Why it is not known which Services its pods serve.
@@ -179,7 +180,7 @@ fn foresee(
             forecast: forecast(planned, situation.as_ref(), learned, plays),
             has_no_budgets: false,
             limit,
-            shared: shared(&planned.node, &nodes),
+            shared: shared(situation.as_ref(), &nodes),
             room: match &mut rooms {
                 Ok(rooms) => Ok(rooms.take(&planned.node)),
                 Err(why) => Err(why.clone()),
@@ -215,10 +216,10 @@ pub(crate) fn learned_if_readable(given: Option<PathBuf>, driver: &PolicyArgs) -
     })
 }
 
-/// The nodes of which each budget counts pods that are to leave.
+/// The nodes of which each budget counts pods that are to leave, if there are several.
 fn nodes_by_budget<'a>(
     situations: impl Iterator<Item = &'a Situation>,
-) -> BTreeMap<String, BTreeSet<String>> {
+) -> BTreeMap<String, Arc<BTreeSet<String>>> {
     let mut nodes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for situation in situations {
         for budget in situation.budgets_of_leaving() {
@@ -226,16 +227,23 @@ fn nodes_by_budget<'a>(
             nodes.entry(name).or_default().insert(situation.node.name.clone());
         }
     }
-    nodes
+    let shared = nodes.into_iter().filter(|(_, nodes)| nodes.len() > 1);
+    shared.map(|(budget, nodes)| (budget, Arc::new(nodes))).collect()
 }
 
-fn shared(node: &str, nodes: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, Vec<String>)> {
-    let own = nodes.iter().filter(|(_, nodes)| nodes.contains(node));
-    let with_others = own.map(|(budget, nodes)| {
-        let others = nodes.iter().filter(|other| *other != node);
-        (budget.clone(), others.cloned().collect::<Vec<_>>())
-    });
-    with_others.filter(|(_, others)| !others.is_empty()).collect()
+/// Those that count pods of this node. Many nodes may have many of them in common, so none is copied.
+fn shared(
+    situation: Option<&Situation>,
+    nodes: &BTreeMap<String, Arc<BTreeSet<String>>>,
+) -> Vec<(String, Arc<BTreeSet<String>>)> {
+    let Some(situation) = situation else {
+        return Vec::new();
+    };
+    let own = nodes
+        .iter()
+        .filter(|(_, nodes)| nodes.contains(&situation.node.name));
+    own.map(|(budget, nodes)| (budget.clone(), Arc::clone(nodes)))
+        .collect()
 }
 
 /// The plays for what a plan says in passing.
@@ -314,7 +322,12 @@ fn document(foreseen: &Foreseen) -> Value {
     let waits = forecast.typical.as_ref().map(waits_of);
     let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
     let pods = |(workload, pods): &(scupper_forecast::Workload, usize)| json!({"workload": workload.to_string(), "pods": pods});
-    let shared = |(budget, nodes): &(String, Vec<String>)| json!({"budget": budget, "nodes": nodes});
+    let others = |nodes: &BTreeSet<String>| -> Vec<_> {
+        let others = nodes.iter().filter(|other| **other != foreseen.node);
+        others.cloned().collect()
+    };
+    let shared =
+        |(budget, nodes): &(String, Arc<BTreeSet<String>>)| json!({"budget": budget, "nodes": others(nodes)});
     let hook = |(policy, phase): &(String, scupper_engine::HookPhase)| json!({"policy": policy, "phase": phase.to_string()});
     let mut document = json!({
         "node": foreseen.node,

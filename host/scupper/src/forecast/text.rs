@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Foreseen, room_output, services};
@@ -53,7 +54,7 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
         let pods = few(&forecast.still_there);
         lines.push(line("stays", &format!("{pods}: still there in every play")));
     }
-    let shared = shared(&foreseen.shared);
+    let shared = shared(&foreseen.node, &foreseen.shared);
     lines.extend(shared.iter().map(|text| line("shared", text)));
     match &foreseen.services_unread {
         Some(why) => lines.push(line(
@@ -121,23 +122,23 @@ pub(super) fn line(name: &str, text: &str) -> String {
 }
 
 /// A line for the budgets that the same nodes have in common; one for all of them where that would be many.
-fn shared(budgets: &[(String, Vec<String>)]) -> Vec<String> {
-    let mut by_nodes: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+fn shared(node: &str, budgets: &[(String, Arc<BTreeSet<String>>)]) -> Vec<String> {
+    let mut by_nodes: BTreeMap<&BTreeSet<String>, Vec<&str>> = BTreeMap::new();
     for (budget, nodes) in budgets {
         by_nodes.entry(nodes).or_default().push(budget);
     }
     if by_nodes.len() > NAMED {
-        let nodes: BTreeSet<_> = budgets.iter().flat_map(|(_, nodes)| nodes).collect();
-        return vec![waits_with(
-            budgets.iter().map(|(budget, _)| budget.as_str()).collect(),
-            nodes,
-        )];
+        let nodes: BTreeSet<_> = budgets.iter().flat_map(|(_, nodes)| nodes.iter()).collect();
+        let budgets = budgets.iter().map(|(budget, _)| budget.as_str());
+        return vec![waits_with(budgets.collect(), node, nodes)];
     }
     let lines = by_nodes.into_iter();
-    lines.map(|(nodes, budgets)| waits_with(budgets, nodes)).collect()
+    lines
+        .map(|(nodes, budgets)| waits_with(budgets, node, nodes))
+        .collect()
 }
 
-fn waits_with<'a>(budgets: Vec<&str>, nodes: impl IntoIterator<Item = &'a String>) -> String {
+fn waits_with<'a>(budgets: Vec<&str>, node: &str, nodes: impl IntoIterator<Item = &'a String>) -> String {
     let (budget, count) = match budgets[..] {
         [_] => ("budget", "counts"),
         _ => ("budgets", "count"),
@@ -145,7 +146,7 @@ fn waits_with<'a>(budgets: Vec<&str>, nodes: impl IntoIterator<Item = &'a String
     format!(
         "{budget} {} also {count} pods of {}: drained together, they wait for each other",
         few(budgets),
-        few(nodes)
+        few(nodes.into_iter().filter(|other| *other != node))
     )
 }
 
