@@ -287,7 +287,10 @@ async fn in_driver_mode_a_heterogeneous_job_is_treated_as_configured_and_its_oth
     assert!(doctor.stdout.contains(&found), "{doctor:?}");
     // So does a plan, before anything has begun.
     let plan = driver.types(&["plan", WORKER]).ended().await;
-    assert!(plan.stdout.contains(&format!("policy slurm: ladder: {found}")), "{plan:?}");
+    assert!(
+        plan.stdout.contains(&format!("policy slurm: ladder: {found}")),
+        "{plan:?}"
+    );
     driver.start().await;
     assert_eq!(driver.drain("ends").await, "Succeeded", "{}", driver.reported());
     until("both parts have ended", async || testbed.jobs() == 0).await;
