@@ -133,9 +133,17 @@ impl Drain {
             if !matches!(event, Event::Deadline(_)) {
                 self.check_deadline();
             }
+            let is_elsewhere = self.is_elsewhere(&event);
             self.apply(event);
-            self.advance();
+            if !is_elsewhere || self.outcome.is_some() {
+                self.advance();
+            }
         }
+    }
+
+    /// It is of a budget of pods on other nodes: those of a large cluster change all the time.
+    fn is_elsewhere(&self, event: &Event) -> bool {
+        matches!(event, Event::BudgetApplied(budget) if !self.cluster.is_budget_of_pods(budget))
     }
 
     /// The time that [`poll_timeout`](Self::poll_timeout) named has come. Harmless when called early.

@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::Drain;
-use crate::{Budget, GoverningBudget, Pod, Reason, Time};
+use crate::{Budget, Pod, Reason, Time};
 
 /// How long a budget without room is believed.
 const BELIEVED: Duration = Duration::from_secs(15);
@@ -50,6 +50,8 @@ struct TrackedBudget {
     disproved: bool,
     /// Since when the status, or the last answer, is believed.
     since: Time,
+    /// Why a pod waits while nothing is left.
+    hold: Reason,
 }
 
 /// All budgets.
@@ -70,7 +72,7 @@ impl BudgetKey {
 }
 
 impl TrackedBudget {
-    const fn new(now: Time) -> Self {
+    fn new(now: Time, budget: &Budget) -> Self {
         Self {
             in_flight: 0,
             counted: 0,
@@ -79,6 +81,7 @@ impl TrackedBudget {
             probing: false,
             disproved: false,
             since: now,
+            hold: exhausted(budget),
         }
     }
 
@@ -97,7 +100,8 @@ impl BudgetTracker {
         let tracked = self
             .0
             .entry(BudgetKey::of(new))
-            .or_insert_with(|| TrackedBudget::new(now));
+            .or_insert_with(|| TrackedBudget::new(now, new));
+        tracked.hold = exhausted(new);
         tracked.since = now;
         tracked.exhausted = false;
         tracked.disproved = false;
@@ -115,11 +119,10 @@ impl BudgetTracker {
     }
 
     /// An ask is on its way.
-    fn ask(&mut self, budget: &Budget, now: Time) {
-        let tracked = self
-            .0
-            .entry(BudgetKey::of(budget))
-            .or_insert_with(|| TrackedBudget::new(now));
+    fn ask(&mut self, key: &BudgetKey, budget: &Budget, now: Time) {
+        let Some(tracked) = self.0.get_mut(key) else {
+            return;
+        };
         if tracked.remaining(budget) <= 0 {
             tracked.since = now;
             tracked.probing = true;
@@ -150,16 +153,14 @@ impl BudgetTracker {
         tracked.probing &= tracked.in_flight > 0;
     }
 
-    /// Whether one more pod may be asked under this budget now.
-    fn allows(&mut self, budget: &Budget, now: Time) -> bool {
-        let tracked = self
-            .0
-            .entry(BudgetKey::of(budget))
-            .or_insert_with(|| TrackedBudget::new(now));
-        !budget.observed
+    /// Why no more pod may be asked under this budget now. All budgets that were ever seen are tracked.
+    fn holds(&self, key: &BudgetKey, budget: &Budget, now: Time) -> Option<&Reason> {
+        let tracked = self.0.get(key)?;
+        let is_open = !budget.observed
             || tracked.disproved
             || tracked.remaining(budget) > 0
-            || (tracked.in_flight == 0 && now >= tracked.since + BELIEVED)
+            || (tracked.in_flight == 0 && now >= tracked.since + BELIEVED);
+        (!is_open).then_some(&tracked.hold)
     }
 
     /// When budgets are no longer believed.
@@ -168,48 +169,39 @@ impl BudgetTracker {
     }
 }
 
+fn exhausted(budget: &Budget) -> Reason {
+    let mut message = format!(
+        "The disruption budget {} needs {} healthy pods and has {} currently",
+        budget.name, budget.desired_healthy, budget.current_healthy
+    );
+    if budget.disruptions_allowed > 0 {
+        // Else it reads as if there were room.
+        message.push_str(", and what it allows is spent on pods that were asked to leave");
+    }
+    Reason::BudgetExhausted {
+        budget: budget.name.clone(),
+        message,
+    }
+}
+
 impl Drain {
     /// Why the pod's budget does not allow its eviction now, as far as the watch shows.
-    pub(super) fn budget_holds(&mut self, pod: &Pod) -> Option<Reason> {
-        let key = self.governing_budget(pod)?;
-        let budget = self.cluster.budget(&key)?;
-        if self.budget_tracker.allows(budget, self.now) {
-            return None;
-        }
-        let mut message = format!(
-            "The disruption budget {} needs {} healthy pods and has {} currently",
-            budget.name, budget.desired_healthy, budget.current_healthy
-        );
-        if budget.disruptions_allowed > 0 {
-            // Else it reads as if there were room.
-            message.push_str(", and what it allows is spent on pods that were asked to leave");
-        }
-        Some(Reason::BudgetExhausted {
-            budget: budget.name.clone(),
-            message,
-        })
+    pub(super) fn budget_holds(&self, pod: &Pod) -> Option<&Reason> {
+        let (key, budget) = self.cluster.governing_budget(pod)?;
+        self.budget_tracker.holds(key, budget, self.now)
     }
 
     /// Reserves a disruption of the pod's budget for a request.
     pub(super) fn reserve(&mut self, pod: &Pod) -> Option<BudgetKey> {
-        let key = self.governing_budget(pod)?;
-        self.budget_tracker.ask(self.cluster.budget(&key)?, self.now);
-        Some(key)
+        let (key, budget) = self.cluster.governing_budget(pod)?;
+        self.budget_tracker.ask(key, budget, self.now);
+        Some(key.clone())
     }
 
     /// Releases what was reserved, as the answer says.
     pub(super) fn release(&mut self, reserved: Option<BudgetKey>, charged: Charged) {
         if let Some(key) = reserved {
             self.budget_tracker.release(&key, charged, self.now);
-        }
-    }
-
-    /// The budget that governs the pod's eviction, if one does.
-    fn governing_budget(&self, pod: &Pod) -> Option<BudgetKey> {
-        match GoverningBudget::of(pod, self.cluster.budgets_around(pod)) {
-            GoverningBudget::One(budget) => Some(BudgetKey::of(budget)),
-            // Several are the API server's business.
-            GoverningBudget::None | GoverningBudget::Several(..) => None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::Drain;
 use super::backoff::Backoff;
 use super::outbox::Job;
-use crate::{Notice, SurgePlan, Task, Time, Uid};
+use crate::{Notice, SurgePlan, SurgeSettings, Task, Time, Uid};
 
 /// When the host is asked for surges.
 #[derive(Debug, Default)]
@@ -30,11 +30,11 @@ impl Choice {
 impl Drain {
     /// A budget holds this pod.
     pub(super) fn want_surge(&mut self, pod: &Uid) {
-        let settings = self.request.settings.surge.as_ref();
-        let namespace = self.cluster.pod(pod).map(|pod| &pod.id.namespace);
-        let is_covered = settings
-            .zip(namespace)
-            .is_some_and(|(settings, name)| settings.covers(name));
+        let covers = |settings: &SurgeSettings| {
+            let pod = self.cluster.pod(pod);
+            pod.is_some_and(|pod| settings.covers(&pod.id.namespace))
+        };
+        let is_covered = self.request.settings.surge.as_ref().is_some_and(covers);
         if !is_covered || self.surges.covers(pod) {
             return;
         }

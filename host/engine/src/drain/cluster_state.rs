@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::budget_tracker::BudgetKey;
 use super::node_state::{NodeNews, NodeState};
-use crate::{Budget, Checkpoint, Node, Pod, Uid};
+use crate::{Budget, Checkpoint, GoverningBudget, Node, Pod, Uid};
 
 /// How many deleted UIDs are remembered.
 const REMEMBERED: usize = 4096;
@@ -25,6 +25,8 @@ pub(super) struct ClusterState {
     pods_seen: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
     budgets_seen: bool,
+    /// The budgets that select each pod, of more than two the first two: that seldom changes, and each event asks.
+    selecting: BTreeMap<Uid, Vec<BudgetKey>>,
     /// Counts events about pods, to order them against lists.
     events: u64,
     applied: BTreeMap<Uid, u64>,
@@ -40,6 +42,7 @@ impl ClusterState {
             pods_seen: false,
             budgets: BTreeMap::new(),
             budgets_seen: false,
+            selecting: BTreeMap::new(),
             events: 0,
             applied: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -114,11 +117,22 @@ impl ClusterState {
         self.budgets.get(key)
     }
 
-    /// The budgets of its namespace.
-    pub(super) fn budgets_around(&self, pod: &Pod) -> impl Iterator<Item = &Budget> {
-        let first = BudgetKey::new(&pod.id.namespace, "");
-        let of_namespace = self.budgets.range(first..).map(|(_, budget)| budget);
-        of_namespace.take_while(|budget| budget.namespace == pod.id.namespace)
+    /// The budget that governs the pod's eviction, if one does.
+    pub(super) fn governing_budget(&self, pod: &Pod) -> Option<(&BudgetKey, &Budget)> {
+        let keys = self.selecting.get(&pod.id.uid)?;
+        let budgets = keys.iter().filter_map(|key| self.budgets.get(key));
+        match GoverningBudget::of(pod, budgets) {
+            GoverningBudget::One(_) => keys.iter().find_map(|key| self.budgets.get_key_value(key)),
+            // Several are the API server's business.
+            GoverningBudget::None | GoverningBudget::Several(..) => None,
+        }
+    }
+
+    /// It selects a pod of this node, or has done so.
+    pub(super) fn is_budget_of_pods(&self, budget: &Budget) -> bool {
+        let key = BudgetKey::of(budget);
+        self.selecting.values().any(|keys| keys.contains(&key))
+            || self.pods.values().any(|pod| budget.selects(pod))
     }
 
     /// The count of events up to now, for [`apply_list`](Self::apply_list).
@@ -178,16 +192,31 @@ impl ClusterState {
             .map(|budget| (BudgetKey::of(&budget), budget))
             .collect();
         self.budgets_seen = true;
-        core::mem::replace(&mut self.budgets, new)
+        let old = core::mem::replace(&mut self.budgets, new);
+        self.select_all();
+        old
     }
 
     /// Takes a budget and says what it was before.
     pub(super) fn apply_budget(&mut self, budget: Budget) -> Option<Budget> {
-        self.budgets.insert(BudgetKey::of(&budget), budget)
+        let (key, selector) = (BudgetKey::of(&budget), budget.selector.clone());
+        let old = self.budgets.insert(key, budget);
+        if old.as_ref().is_none_or(|old| old.selector != selector) {
+            self.select_all();
+        }
+        old
     }
 
     pub(super) fn delete_budget(&mut self, key: &BudgetKey) {
         self.budgets.remove(key);
+        self.select_all();
+    }
+
+    fn select_all(&mut self) {
+        let pods = self.pods.values();
+        self.selecting = pods
+            .map(|pod| (pod.id.uid.clone(), selecting(&self.budgets, pod)))
+            .collect();
     }
 
     pub(super) fn all_budgets(&self) -> impl Iterator<Item = (&BudgetKey, &Budget)> {
@@ -215,6 +244,11 @@ impl ClusterState {
             let uid = namesake.id.uid.clone();
             self.forget_pod(uid);
         }
+        let known = self.pods.get(&pod.id.uid);
+        if known.is_none_or(|known| known.labels != pod.labels) {
+            let keys = selecting(&self.budgets, &pod);
+            self.selecting.insert(pod.id.uid.clone(), keys);
+        }
         self.pods.insert(pod.id.uid.clone(), Arc::new(pod));
     }
 
@@ -228,6 +262,7 @@ impl ClusterState {
 
     fn forget_pod(&mut self, uid: Uid) {
         self.pods.remove(&uid);
+        self.selecting.remove(&uid);
         self.applied.remove(&uid);
         self.tombstones.insert(uid, self.events);
         if self.tombstones.len() > REMEMBERED {
@@ -241,4 +276,13 @@ impl ClusterState {
             }
         }
     }
+}
+
+/// The budgets that select the pod, two of them at most: several are as good as two.
+fn selecting(budgets: &BTreeMap<BudgetKey, Budget>, pod: &Pod) -> Vec<BudgetKey> {
+    let first = BudgetKey::new(&pod.id.namespace, "");
+    let of_namespace = budgets.range(first..);
+    let of_namespace = of_namespace.take_while(|(_, budget)| budget.namespace == pod.id.namespace);
+    let selecting = of_namespace.filter(|(_, budget)| budget.selects(pod)).take(2);
+    selecting.map(|(key, _)| key.clone()).collect()
 }

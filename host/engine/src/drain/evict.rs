@@ -26,10 +26,12 @@ impl Drain {
             return;
         };
         let wave = run.wave();
+        let limit = wave.max_parallel;
+        let may_stay_held = limit.is_none() && self.only_budgets_hold();
         let in_turn = wave.pods.iter().filter(|uid| run.has_begun_for(uid));
         let askable = in_turn.filter_map(|uid| self.askable(uid));
-        let pods: Vec<Arc<Pod>> = askable.cloned().collect();
-        let limit = wave.max_parallel;
+        let askable = askable.filter(|(pod, target)| !may_stay_held || !self.stays_held(pod, target));
+        let pods: Vec<Arc<Pod>> = askable.map(|(pod, _)| Arc::clone(pod)).collect();
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         // Nobody counts them without a limit.
         let mut leaving = limit.map_or(0, |_| self.leaving_in(place));
@@ -57,6 +59,22 @@ impl Drain {
         }
     }
 
+    /// Before its budget, nothing is looked at that would hold a pod up. Surges are asked for when a budget holds.
+    fn only_budgets_hold(&self) -> bool {
+        self.throttle.holds(self.now).is_none()
+            && self.request.settings.surge.is_none()
+            && self.surges.is_empty()
+    }
+
+    /// Its budget holds it as before: to ask for it would change nothing. Most pods are waiting like this at each event.
+    fn stays_held(&self, pod: &Pod, target: &EvictionTarget) -> bool {
+        target.held().is_some()
+            && target.is_held_by_budget()
+            && target.verdict() != Verdict::Delete
+            && !self.is_in_hook(&pod.id.uid)
+            && self.budget_holds(pod) == target.held()
+    }
+
     /// How many of a wave's places are taken.
     fn leaving_in(&self, place: usize) -> usize {
         let run = self.plan_state.waves().get(place);
@@ -82,7 +100,7 @@ impl Drain {
 
     /// The pod, if it waits to be asked and its time has come. One that the drain is to delete because the deadline is
     /// near is not asked.
-    fn askable(&self, uid: &Uid) -> Option<&Arc<Pod>> {
+    fn askable(&self, uid: &Uid) -> Option<(&Arc<Pod>, &EvictionTarget)> {
         let target = self.plan_state.target(uid)?;
         if !target.is_due(self.now) {
             return None;
@@ -90,7 +108,7 @@ impl Drain {
         let pod = self.cluster.shared_pod(uid)?;
         let ends_by_itself = target.verdict() == Verdict::AwaitCompletion && !pod.is_finished();
         let waits = !ends_by_itself && !self.is_forced(uid);
-        (waits && self.may_remove_target(pod, target)).then_some(pod)
+        (waits && self.may_remove_target(pod, target)).then_some((pod, target))
     }
 
     /// It holds one of the wave's places: its hooks run, it is asked, or it is ending. The driver's own pod holds
@@ -143,7 +161,7 @@ impl Drain {
         if self.verdict_on(&pod.id.uid) == Some(Verdict::Delete) {
             return None;
         }
-        let hold = self.budget_holds(pod)?;
+        let hold = self.budget_holds(pod)?.clone();
         let now = self.now;
         if let Some(target) = self.plan_state.target_mut(&pod.id.uid) {
             target.hold_by_budget(now);

@@ -117,10 +117,8 @@ impl Drain {
 
     fn find_newcomers(&mut self) {
         let mut waits = false;
-        for pod in self.cluster.pods().values() {
-            if self.plan_state.pod(&pod.id.uid).is_some() {
-                continue;
-            }
+        let there = self.cluster.pods();
+        for pod in self.plan_state.unplanned(there).filter_map(|uid| there.get(uid)) {
             waits = true;
             if !self.newcomers.reported.contains_key(&pod.id.uid) {
                 let late = self.newcomers.cordoned.is_long_before(pod, self.now);

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Drain;
@@ -54,6 +55,14 @@ impl PlanState {
 
     pub(super) fn pods(&self) -> impl Iterator<Item = (&Uid, &PodState)> {
         self.pods.iter()
+    }
+
+    /// Of these pods, those that no plan names.
+    pub(super) fn unplanned<'a>(
+        &'a self,
+        pods: &'a BTreeMap<Uid, Arc<Pod>>,
+    ) -> impl Iterator<Item = &'a Uid> {
+        missing(pods, &self.pods)
     }
 
     pub(super) fn set_pod(&mut self, uid: Uid, pod_state: PodState) {
@@ -161,7 +170,11 @@ impl PlanState {
 
     /// The wave a pod stands in.
     pub(super) fn wave_of(&self, uid: &Uid) -> Option<&WaveRun> {
-        let name = self.target(uid)?.wave()?;
+        self.wave_of_target(self.target(uid)?)
+    }
+
+    pub(super) fn wave_of_target(&self, target: &EvictionTarget) -> Option<&WaveRun> {
+        let name = target.wave()?;
         self.waves.iter().find(|run| run.wave().name == *name)
     }
 
@@ -211,8 +224,7 @@ impl Drain {
     /// Forgets pods that are gone, and reports those that were to leave.
     pub(super) fn prune_deleted(&mut self) {
         let there = self.cluster.pods();
-        let known = self.plan_state.pods.keys();
-        let gone: Vec<Uid> = known.filter(|uid| !there.contains_key(*uid)).cloned().collect();
+        let gone: Vec<Uid> = missing(&self.plan_state.pods, there).cloned().collect();
         self.newcomers.forget_all_but(there);
         for uid in gone {
             self.forget_hooks_of(&uid);
@@ -233,6 +245,19 @@ impl Drain {
             self.plan_state.departed.extend(target.evicted_from());
         }
     }
+}
+
+/// The keys of one map that another does not have. Both are sorted, so that none is searched for: each event asks this of all
+/// pods.
+pub(super) fn missing<'a, T, U>(
+    of: &'a BTreeMap<Uid, T>,
+    other: &'a BTreeMap<Uid, U>,
+) -> impl Iterator<Item = &'a Uid> {
+    let mut there = other.keys().peekable();
+    of.keys().filter(move |uid| {
+        while there.next_if(|other| other < uid).is_some() {}
+        there.peek() != Some(uid)
+    })
 }
 
 /// The namespace and controller under which returns are counted.

@@ -126,6 +126,10 @@ impl Surges {
         is_due.then(|| run.surge.clone())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     fn of_pod(&self, pod: &Uid) -> Option<&SurgeRun> {
         let is_of = |run: &&SurgeRun| run.surge.pods.iter().any(|surged| surged.uid == *pod);
         self.runs.values().find(is_of)

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::Drain;
 use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
-use super::plan_state::PodState;
+use super::plan_state::{PodState, missing};
 use super::wave_run::WaveRun;
 use crate::reason::SLACK;
 use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
@@ -46,8 +46,11 @@ impl Drain {
                 news.push((pod.id.clone(), reason));
             }
         }
-        let there = self.cluster.pods();
-        self.reported_reasons.0.retain(|uid, _| there.contains_key(uid));
+        let gone = missing(&self.reported_reasons.0, self.cluster.pods());
+        let gone: Vec<Uid> = gone.cloned().collect();
+        for uid in &gone {
+            self.reported_reasons.0.remove(uid);
+        }
         for (pod, reason) in news {
             self.reported_reasons.0.insert(pod.uid.clone(), reason.clone());
             self.outbox.notify(Notice::PodWaits { pod, reason });
@@ -118,7 +121,7 @@ impl Drain {
     }
 
     fn waiting_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
-        let wave = self.plan_state.wave_of(&pod.id.uid);
+        let wave = self.plan_state.wave_of_target(target);
         let not_started = || Reason::WaveNotStarted {
             wave: wave.map_or_else(String::new, |run| run.wave().name.clone()),
         };
@@ -141,7 +144,8 @@ impl Drain {
         if !self.may_be_next(&pod.id.uid) {
             return not_started();
         }
-        if !self.plan_state.has_begun_for(&pod.id.uid) && !is_forced {
+        let has_begun = wave.is_some_and(|run| run.has_begun_for(&pod.id.uid));
+        if !has_begun && !is_forced {
             let hook = wave.and_then(|run| self.wave_hook_reason(run));
             return hook.unwrap_or_else(not_started);
         }
