@@ -6,40 +6,42 @@ use super::services;
 use super::text::{few, line, quantiles};
 use scupper_forecast::{Ends, Learned, Situation, Together};
 
-/// More nodes are not played together: each event concerns all of them.
-const MOST_NODES: usize = 50;
-/// So many pods are played in all plays together, at most.
-const PODS: usize = 500_000;
+/// What plays may cost. What happens to a pod concerns all drains, and each of them looks at all its pods: a play costs the square
+/// of its pods.
+const COST: usize = 20_000_000;
+/// Fewer plays say nothing.
+const LEAST: usize = 5;
 
 /// What is known of the drains of all nodes.
 pub(super) enum All {
     Played(Vec<String>, Box<Together>),
-    /// There are too many.
-    NotPlayed(usize),
+    /// So many nodes have too many pods, so many.
+    NotPlayed(usize, usize),
 }
 
 impl All {
     /// `None`: there is only one drain.
     pub(super) fn of(situations: &[&Situation], learned: &Learned, plays: usize) -> Option<Self> {
-        match situations.len() {
-            0 | 1 => None,
-            nodes if nodes > MOST_NODES => Some(Self::NotPlayed(nodes)),
-            _ => {
-                let pods: usize = situations.iter().map(|one| one.pods.len()).sum();
-                let plays = plays.min(PODS / pods.max(1)).max(1);
-                let nodes = situations.iter().map(|one| one.node.name.clone());
-                let together = Box::new(Together::of(situations, learned, plays));
-                Some(Self::Played(nodes.collect(), together))
-            }
+        if situations.len() < 2 {
+            return None;
         }
+        let pods: usize = situations.iter().map(|one| one.pods.len()).sum();
+        if pods > most_pods() {
+            return Some(Self::NotPlayed(situations.len(), pods));
+        }
+        let plays = plays.min(COST / (pods * pods).max(1));
+        let nodes = situations.iter().map(|one| one.node.name.clone());
+        let together = Box::new(Together::of(situations, learned, plays));
+        Some(Self::Played(nodes.collect(), together))
     }
 
     pub(super) fn text(&self) -> String {
         let (nodes, together) = match self {
             Self::Played(nodes, together) => (nodes, together),
-            Self::NotPlayed(nodes) => {
+            Self::NotPlayed(nodes, pods) => {
+                let most = most_pods();
                 return format!(
-                    "all {nodes} nodes: not played together; that is done for up to {MOST_NODES} nodes"
+                    "all {nodes} nodes: not played together; that is done for up to {most} pods, and they have {pods}"
                 );
             }
         };
@@ -70,6 +72,11 @@ impl All {
             "inTurn": ends(&together.one_by_one),
         }))
     }
+}
+
+/// More are not played together.
+const fn most_pods() -> usize {
+    (COST / LEAST).isqrt()
 }
 
 /// `p50 1m10s, p90 2m00s`
