@@ -1,10 +1,5 @@
 //! A cluster in a file, read by the cluster edge.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::pin::pin;
 use std::time::Duration;

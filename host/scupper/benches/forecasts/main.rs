@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a benchmark stops at what it did not expect, and prints"
 )]
 

@@ -343,6 +343,10 @@ async fn dry_run(
                 }
                 _ => Vec::new(),
             };
+            // Those of other pods would be kept for each node.
+            if let Some(budgets) = &mut budgets {
+                budgets.retain(|budget| drain.pods().any(|pod| budget.selects(pod)));
+            }
             let now = clock.now();
             let asked = facts.of_plan(drain.chains_begun(), now);
             let shadows = match &result {
