@@ -22,7 +22,7 @@ pub struct ForecastArgs {
     /// Recorded drains to learn times from [default: `recordings` in --state-dir]
     #[arg(long, value_name = "DIR")]
     pub recordings: Option<PathBuf>,
-    /// How often to play each drain [default: 200; of more than 20 nodes fewer, 10 at least]
+    /// How often to play each drain [default: 200; of more than 5 nodes fewer, 10 at least]
     #[arg(long, value_name = "NUMBER")]
     pub plays: Option<NonZeroU16>,
     #[command(flatten)]

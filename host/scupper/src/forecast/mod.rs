@@ -143,7 +143,7 @@ fn show(screen: &Screen, clock: Clock, progress: &Progress) -> LiveDisplay {
 /// How often each drain is played, so that many take no longer than this many.
 fn plays_of(nodes: usize) -> usize {
     const PLAYS: usize = 200;
-    const FULL: usize = 20;
+    const FULL: usize = 5;
     const LEAST: usize = 10;
     (PLAYS * FULL / nodes.max(FULL)).max(LEAST)
 }

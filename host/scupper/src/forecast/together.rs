@@ -8,7 +8,7 @@ use scupper_forecast::{Ends, Learned, Situation, Together};
 
 /// What plays may cost. What happens to a pod concerns all drains, and each of them looks at all its pods: a play costs the square
 /// of its pods.
-const COST: usize = 20_000_000;
+const COST: usize = 10_000_000;
 /// Fewer plays say nothing.
 const LEAST: usize = 5;
 
