@@ -97,10 +97,11 @@ impl TrackedBudget {
 impl BudgetTracker {
     /// The watch shows another status. A smaller allowance means that evictions were counted, ours first.
     pub(super) fn update(&mut self, old: Option<&Budget>, new: &Budget, now: Time) {
-        let tracked = self
-            .0
-            .entry(BudgetKey::of(new))
-            .or_insert_with(|| TrackedBudget::new(now, new));
+        let key = BudgetKey::of(new);
+        let Some(tracked) = self.0.get_mut(&key) else {
+            self.0.insert(key, TrackedBudget::new(now, new));
+            return;
+        };
         tracked.hold = exhausted(new);
         tracked.since = now;
         tracked.exhausted = false;

@@ -26,6 +26,7 @@ mod slow_evictions;
 mod surge;
 mod surges_in_a_crowd;
 mod timeline;
+mod uids;
 mod undoing;
 mod volumes;
 mod waves;
