@@ -53,6 +53,17 @@ async fn objects_are_read_by_name_by_label_and_by_field() {
     assert_eq!(names, ["cart", "web"], "as an API server: by name");
 }
 
+/// Such as two lists of `kubectl`, one behind the other.
+#[tokio::test]
+async fn what_a_file_has_twice_is_there_once() {
+    let documents = vec![node("a", "x"), pod("web", "a"), node("a", "x"), pod("web", "a")];
+    let cluster = SavedCluster::of(documents)
+        .unwrap()
+        .handle(ConnectOptions::default());
+    assert_eq!(cluster.nodes().await.unwrap().len(), 1);
+    assert_eq!(cluster.pods("a").await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_the_file_has_no_objects_of_may_not_be_read() {
     let read = cluster().local_claims("a", &["data"].map(claim).into()).await;
@@ -113,9 +124,13 @@ fn claim(name: &str) -> scupper_engine::VolumeClaim {
 #[test]
 fn what_is_no_cluster_is_refused() {
     let wrong = |documents: &[Value]| SavedCluster::of(documents.to_vec()).unwrap_err().to_string();
-    assert!(wrong(&[node("a", "x")]).starts_with("it has no pods"));
-    assert!(wrong(&[pod("web", "a")]).starts_with("it has no nodes"));
-    assert!(wrong(&[json!({"kind": "Node"})]).starts_with("an object has no apiVersion"));
+    let has_no =
+        |what: &str| format!("it has no {what}; print them with `kubectl get nodes,pods,... -A -o json`");
+    assert_eq!(wrong(&[node("a", "x")]), has_no("pods"));
+    assert_eq!(wrong(&[pod("web", "a")]), has_no("nodes"));
+    let no_field = |what: &str| format!("an object has no {what}; print them with `kubectl get ... -o json`");
+    assert_eq!(wrong(&[json!({"kind": "Node"})]), no_field("apiVersion"));
+    assert_eq!(wrong(&[json!({"apiVersion": "v1"})]), no_field("kind"));
     let nameless = json!({"apiVersion": "v1", "kind": "Node", "metadata": {}});
-    assert!(wrong(&[nameless]).starts_with("an object has no metadata.name"));
+    assert_eq!(wrong(&[nameless]), no_field("metadata.name"));
 }
