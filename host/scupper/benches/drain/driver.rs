@@ -1,5 +1,8 @@
 //! The driver as a separate process, driven by the kubelet simulator.
 
+#[path = "../support/memory.rs"]
+mod memory;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -236,10 +239,7 @@ fn registrations(record: &Record) -> usize {
 }
 
 fn status_mib(pid: u32, field: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-    let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib / 1024.0
+    memory::kib(pid, field).unwrap() as f64 / 1024.0
 }
 
 fn free_address() -> SocketAddr {

@@ -6,13 +6,17 @@
     reason = "a benchmark stops at what it did not expect, and prints"
 )]
 
-use std::fs::{self, File};
+#[path = "../support/memory.rs"]
+mod memory;
+
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 const PODS: usize = 110;
 /// Pods of a Deployment, each on another node where there are enough; each Deployment has a budget and a Service.
@@ -53,10 +57,7 @@ fn forecast(file: &Path) -> u64 {
         .unwrap();
     let mut most = 0;
     let ended = loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        most = most.max(kib.unwrap_or_default());
+        most = most.max(memory::kib(program.id(), "VmHWM:").unwrap_or_default());
         if let Some(ended) = program.try_wait().unwrap() {
             break ended;
         }
@@ -71,12 +72,12 @@ fn write(file: &Path, nodes: usize) {
     let mut file = BufWriter::new(File::create(file).unwrap());
     let of = |kind: &str, version: &str, name: String| {
         json!({"apiVersion": version, "kind": kind,
-            "metadata": {"name": name, "namespace": "shop", "uid": format!("{kind}-{name}")}})
+            "metadata": {"name": name, "namespace": "shop", "uid": uid(kind, &name)}})
     };
     let deployments = (nodes * PODS).div_ceil(REPLICAS);
     let names = || (0..nodes).map(|number| format!("node-{number}"));
     let of_nodes = names().map(|name| {
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": name, "labels": {"pool": "bench"}},
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": uid("Node", &name), "labels": {"pool": "bench"}},
             "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "250"},
                 "conditions": [{"type": "Ready", "status": "True"}]}})
     });
@@ -98,7 +99,7 @@ fn write(file: &Path, nodes: usize) {
         let mut pod = of("Pod", "v1", format!("{owner}-{number}"));
         pod["metadata"]["labels"] = json!({"app": format!("app-{deployment}"), "pod-template-hash": "5d4f"});
         pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner,
-            "uid": format!("ReplicaSet-{owner}"), "controller": true}]);
+            "uid": uid("ReplicaSet", &owner), "controller": true}]);
         pod["spec"] = json!({"nodeName": format!("node-{}", number / PODS), "terminationGracePeriodSeconds": 30,
             "containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}]});
         pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
@@ -111,4 +112,14 @@ fn write(file: &Path, nodes: usize) {
         write!(file, "{comma}\n{object}").unwrap();
     }
     writeln!(file, "]}}").unwrap();
+}
+
+/// Always the same one, which differs from others in the first bytes, as those of an API server.
+fn uid(kind: &str, name: &str) -> String {
+    let digest = Sha256::digest(format!("{kind}/{name}"));
+    let [a, b, c, d, ..]: [u8; 32] = digest.into();
+    format!(
+        "{:08x}-0000-4000-8000-000000000000",
+        u32::from_be_bytes([a, b, c, d])
+    )
 }

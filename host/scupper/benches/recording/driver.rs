@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use scupper_simulator::api::{ApiServer, Options, objects};
 
+use crate::memory;
 use crate::process::{NODE, Process, files};
 
 const DRIVER: &str = "drain.bench";
@@ -120,10 +121,7 @@ impl Driver {
 
     /// A field of its status.
     pub(crate) fn mib(&self, field: &str) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();
-        let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-        let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        kib / 1024.0
+        memory::kib(self.process.pid(), field).unwrap() as f64 / 1024.0
     }
 
     /// The bytes of the last recording.

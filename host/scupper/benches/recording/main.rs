@@ -10,6 +10,8 @@
 )]
 
 mod driver;
+#[path = "../support/memory.rs"]
+mod memory;
 #[path = "../support/process.rs"]
 mod process;
 

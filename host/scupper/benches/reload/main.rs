@@ -15,6 +15,8 @@ mod large;
 mod memory;
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/memory.rs"]
+mod status;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::status;
+
 /// The interval between two samples.
 const EVERY: Duration = Duration::from_millis(3);
 
@@ -90,12 +92,9 @@ impl Memory {
     }
 }
 
-/// A line of `/proc/PID/status`; nothing if the process has just ended.
-fn status(pid: u32, what: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with(what));
-    let kib: Option<u64> = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    kib.unwrap_or_default() * 1024
+/// Nothing if the process has just ended.
+fn status(pid: u32, field: &str) -> u64 {
+    status::kib(pid, field).unwrap_or_default() * 1024
 }
 
 /// The bytes of all files in memory that a process has open.
