@@ -97,5 +97,5 @@ fn facts_are_read_as_they_were_written_and_only_once() {
     assert_eq!((first.policy.as_str(), &first.objects), ("gangs", &facts()));
     assert_eq!((second.policy.as_str(), second.objects.len()), ("gpu", 1));
     let unrecorded = Recorder::default().facts();
-    unrecorded.learned("none", || panic!("nobody asks for what is not recorded"));
+    unrecorded.learned("none", || panic!("facts that are not recorded were computed"));
 }

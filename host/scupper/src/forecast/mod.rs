@@ -322,12 +322,10 @@ fn document(foreseen: &Foreseen) -> Value {
     let waits = forecast.typical.as_ref().map(waits_of);
     let wait = |total: &Total| json!({"kind": total.kind.name(), "cause": total.cause, "seconds": total.took.as_secs_f64()});
     let pods = |(workload, pods): &(scupper_forecast::Workload, usize)| json!({"workload": workload.to_string(), "pods": pods});
-    let others = |nodes: &BTreeSet<String>| -> Vec<_> {
+    let shared = |(budget, nodes): &(String, Arc<BTreeSet<String>>)| {
         let others = nodes.iter().filter(|other| **other != foreseen.node);
-        others.cloned().collect()
+        json!({"budget": budget, "nodes": others.collect::<Vec<_>>()})
     };
-    let shared =
-        |(budget, nodes): &(String, Arc<BTreeSet<String>>)| json!({"budget": budget, "nodes": others(nodes)});
     let hook = |(policy, phase): &(String, scupper_engine::HookPhase)| json!({"policy": policy, "phase": phase.to_string()});
     let mut document = json!({
         "node": foreseen.node,

@@ -15,8 +15,11 @@ const LEAST: usize = 5;
 /// What is known of the drains of all nodes.
 pub(super) enum All {
     Played(Vec<String>, Box<Together>),
-    /// So many nodes have too many pods, so many.
-    NotPlayed(usize, usize),
+    /// They have too many pods.
+    NotPlayed {
+        nodes: usize,
+        pods: usize,
+    },
 }
 
 impl All {
@@ -27,7 +30,8 @@ impl All {
         }
         let pods: usize = situations.iter().map(|one| one.pods.len()).sum();
         if pods > most_pods() {
-            return Some(Self::NotPlayed(situations.len(), pods));
+            let nodes = situations.len();
+            return Some(Self::NotPlayed { nodes, pods });
         }
         let plays = plays.min(COST / (pods * pods).max(1));
         let nodes = situations.iter().map(|one| one.node.name.clone());
@@ -38,7 +42,7 @@ impl All {
     pub(super) fn text(&self) -> String {
         let (nodes, together) = match self {
             Self::Played(nodes, together) => (nodes, together),
-            Self::NotPlayed(nodes, pods) => {
+            Self::NotPlayed { nodes, pods } => {
                 let most = most_pods();
                 return format!(
                     "all {nodes} nodes: not played together; that is done for up to {most} pods, and they have {pods}"

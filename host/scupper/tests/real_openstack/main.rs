@@ -66,8 +66,8 @@ use testbed::{Kind, TWO_CELLS, Testbed, USUAL, WIDE};
 
 type Scenario = (&'static str, for<'b> fn(&'b Testbed) -> BoxFuture<'b, ()>);
 
-/// Each begins with both compute services enabled and no server. Keystone is restarted for the last two. The order of the
-/// others is free: those that take longest come first, so that both testbeds end at the same time.
+/// Each begins with both compute services enabled and no server. Keystone is restarted for the last two; the order of the
+/// others is free.
 const SCENARIOS: &[Scenario] = &[
     ("no_secret_is_found_wherever_one_looks", |bed| {
         searching::whole_drains(bed).boxed()
