@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// Collects the log of all tests of this process from now on.
 pub(crate) struct Lines {
@@ -47,6 +48,12 @@ impl Lines {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// How many lines a policy with the default limits may have written since it was loaded, at the earliest then:
+/// fifty at once, and ten for every second, however slow the machine.
+pub(crate) fn allowed_since(then: Instant) -> usize {
+    50 + 10 * (1 + usize::try_from(then.elapsed().as_secs()).unwrap())
 }
 
 impl Write for Lines {
