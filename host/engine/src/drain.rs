@@ -127,18 +127,24 @@ impl Drain {
 
     /// Something happened.
     pub fn handle_event(&mut self, now: Time, event: Event) {
-        self.now = self.now.max(now);
-        if !self.phase.is_last() {
-            // Whatever happens after the deadline comes too late, except that the deadline itself has moved.
-            if !matches!(event, Event::Deadline(_)) {
-                self.check_deadline();
-            }
-            let is_elsewhere = self.is_elsewhere(&event);
-            self.apply(event);
-            if !is_elsewhere || self.outcome.is_some() {
-                self.advance();
-            }
+        if self.phase.is_last() {
+            return;
         }
+        let passes_over = self.is_elsewhere(&event) && !self.is_due(now);
+        self.now = self.now.max(now);
+        // Whatever happens after the deadline comes too late, except that the deadline itself has moved.
+        if !matches!(event, Event::Deadline(_)) {
+            self.check_deadline();
+        }
+        self.apply(event);
+        if !passes_over || self.outcome.is_some() {
+            self.advance();
+        }
+    }
+
+    /// A timer has ended by then: whoever takes note of the time must look at what it was for.
+    fn is_due(&self, now: Time) -> bool {
+        self.next_timer().is_some_and(|timer| timer <= now)
     }
 
     /// It is of a budget of pods on other nodes: those of a large cluster change all the time.

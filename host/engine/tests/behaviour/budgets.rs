@@ -1,5 +1,7 @@
 //! Disruption budgets: as many evictions as they allow, and no more.
 
+use std::time::Duration;
+
 use crate::harness::{Host, PodPhase, budget, node, planner, pod, request};
 use scupper_engine::{Answer, Budget, Event, EvictAnswer, Node, Pod, Request, UnhealthyPods, Verdict};
 
@@ -230,4 +232,21 @@ fn refusals_by_budgets_are_summed_up() {
         (2, 1, 1)
     );
     assert_eq!(summary.totals.budget_wait.as_secs(), 3);
+}
+
+/// Such events pass by. But the driver does not tell the time again that has come with one: what is due by then is done.
+#[test]
+fn a_budget_of_other_nodes_swallows_no_timer() {
+    let mut host = under(&[], &[pod("a")]);
+    let message = "no right to evict".to_owned();
+    host.does("evict a")
+        .answer("evict a", Answer::Evict(EvictAnswer::Forbidden { message }))
+        .does("");
+    let timer = host.drain.poll_timeout().unwrap();
+    host.now = timer + Duration::from_secs(1);
+    let elsewhere = Budget {
+        namespace: "elsewhere".to_owned(),
+        ..budget(1)
+    };
+    host.handle(Event::BudgetApplied(elsewhere)).does("evict a");
 }
