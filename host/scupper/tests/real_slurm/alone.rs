@@ -151,8 +151,7 @@ async fn in_driver_mode_a_task_that_was_requeued_is_requeued_without_its_array()
         only_there(&testbed, &tasks, &last, "PENDING");
         let uncordon = driver.uncordon(&format!("after-{round}")).await;
         assert_eq!(uncordon, "Succeeded", "{}", driver.reported());
-        // Otherwise Slurm waits for two minutes.
-        testbed.client(&["scontrol", "update", &format!("JobId={task}"), "StartTime=now"]);
+        testbed.start_now(&task);
         running(&testbed, 4).await;
         only_there(&testbed, &tasks, &last, "RUNNING");
     }

@@ -235,7 +235,7 @@ fn runtime() -> Runtime {
 fn node() -> Node {
     Node {
         name: "worker-1".to_owned(),
-        uid: Uid("node-uid".to_owned()),
+        uid: Uid::new("node-uid"),
         labels: BTreeMap::from([("example.com/slurm".to_owned(), NODE.to_owned())]),
         annotations: BTreeMap::new(),
         unschedulable: true,
