@@ -31,6 +31,8 @@ pub(super) struct ClusterState {
     events: u64,
     applied: BTreeMap<Uid, u64>,
     tombstones: BTreeMap<Uid, u64>,
+    /// Pods that have gone and were not asked for since.
+    gone: BTreeSet<Uid>,
 }
 
 impl ClusterState {
@@ -46,6 +48,7 @@ impl ClusterState {
             events: 0,
             applied: BTreeMap::new(),
             tombstones: BTreeMap::new(),
+            gone: BTreeSet::new(),
         }
     }
 
@@ -111,6 +114,11 @@ impl ClusterState {
 
     pub(super) fn shared_pod(&self, uid: &Uid) -> Option<&Arc<Pod>> {
         self.pods.get(uid)
+    }
+
+    /// The pods that have gone since it was asked last.
+    pub(super) fn take_gone(&mut self) -> BTreeSet<Uid> {
+        core::mem::take(&mut self.gone)
     }
 
     pub(super) fn budget(&self, key: &BudgetKey) -> Option<&Budget> {
@@ -249,6 +257,7 @@ impl ClusterState {
             let keys = selecting(&self.budgets, &pod);
             self.selecting.insert(pod.id.uid.clone(), keys);
         }
+        self.gone.remove(&pod.id.uid);
         self.pods.insert(pod.id.uid.clone(), Arc::new(pod));
     }
 
@@ -261,7 +270,9 @@ impl ClusterState {
     }
 
     fn forget_pod(&mut self, uid: Uid) {
-        self.pods.remove(&uid);
+        if self.pods.remove(&uid).is_some() {
+            self.gone.insert(uid.clone());
+        }
         self.selecting.remove(&uid);
         self.applied.remove(&uid);
         self.tombstones.insert(uid, self.events);

@@ -178,12 +178,12 @@ impl EvictionTarget {
 
     /// Why no request is under way. What the API server answered last stands until the next one may go out, unless
     /// something else holds the pod now. The first deletion of a forced pod may go out whatever was answered before.
-    pub(super) fn wait_reason(&self, now: Time, is_forced: bool) -> Option<Reason> {
+    pub(super) fn wait_reason(&self, now: Time, is_forced: bool) -> Option<&Reason> {
         let may_go_out = now >= self.not_before || (is_forced && self.forced.is_none());
         if !may_go_out {
-            return self.refusal.clone();
+            return self.refusal.as_ref();
         }
-        self.hold.as_ref().or(self.refusal.as_ref()).cloned()
+        self.hold.as_ref().or(self.refusal.as_ref())
     }
 
     /// Sets why no request may be sent now; `None`: requests may be sent.
@@ -385,9 +385,9 @@ impl EvictionTarget {
     }
 
     /// When a list is wanted, because the watch should have reported by then that this pod is terminating or gone.
-    pub(super) fn list_due(&self, pod: Option<&Pod>) -> Option<Time> {
+    pub(super) fn list_due<'a>(&self, pod: impl FnOnce() -> Option<&'a Pod>) -> Option<Time> {
         match &self.state {
-            State::AwaitingDeletion(awaiting) if !pod.is_some_and(|pod| awaiting.expects(pod)) => {
+            State::AwaitingDeletion(awaiting) if !pod().is_some_and(|pod| awaiting.expects(pod)) => {
                 Some(awaiting.list_at)
             }
             _ => None,

@@ -206,7 +206,7 @@ impl Drain {
         let uid = &pod.id.uid;
         let forced = Forced {
             grace_seconds,
-            reason: self.reason(pod),
+            reason: self.reason(pod).into_owned(),
             is_shortened: pod.deletion.is_some(),
             is_reported: false,
             sent_before: None,

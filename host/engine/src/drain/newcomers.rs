@@ -8,7 +8,6 @@ use core::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::sync::Arc;
 
 use super::Drain;
 use super::backoff::Backoff;
@@ -45,8 +44,9 @@ impl Newcomers {
         Some((self.last + QUIET).min(first + LONGEST).max(self.retry_at))
     }
 
-    pub(super) fn forget_all_but(&mut self, there: &BTreeMap<Uid, Arc<Pod>>) {
-        self.reported.retain(|uid, _| there.contains_key(uid));
+    /// The pod is gone.
+    pub(super) fn forget(&mut self, uid: &Uid) {
+        self.reported.remove(uid);
     }
 
     /// A planner failed. Returns when it is asked again: after a wait that grows, and the first time after `wait`, if that is
@@ -117,8 +117,7 @@ impl Drain {
 
     fn find_newcomers(&mut self) {
         let mut waits = false;
-        let there = self.cluster.pods();
-        for pod in self.plan_state.unplanned(there).filter_map(|uid| there.get(uid)) {
+        for pod in self.plan_state.unplanned(self.cluster.pods()) {
             waits = true;
             if !self.newcomers.reported.contains_key(&pod.id.uid) {
                 let late = self.newcomers.cordoned.is_long_before(pod, self.now);

@@ -57,12 +57,11 @@ impl PlanState {
         self.pods.iter()
     }
 
-    /// Of these pods, those that no plan names.
-    pub(super) fn unplanned<'a>(
-        &'a self,
-        pods: &'a BTreeMap<Uid, Arc<Pod>>,
-    ) -> impl Iterator<Item = &'a Uid> {
-        missing(pods, &self.pods)
+    /// Of the pods that are there, those that no plan names. Pods that are gone are named by none.
+    pub(super) fn unplanned<'a>(&'a self, there: &'a BTreeMap<Uid, Arc<Pod>>) -> impl Iterator<Item = &'a Pod> {
+        let all = (there.len() != self.pods.len()).then(|| there.values());
+        let unplanned = all.into_iter().flatten().map(Arc::as_ref);
+        unplanned.filter(|pod| !self.pods.contains_key(&pod.id.uid))
     }
 
     pub(super) fn set_pod(&mut self, uid: Uid, pod_state: PodState) {
@@ -223,10 +222,9 @@ impl Drain {
 
     /// Forgets pods that are gone, and reports those that were to leave.
     pub(super) fn prune_deleted(&mut self) {
-        let there = self.cluster.pods();
-        let gone: Vec<Uid> = missing(&self.plan_state.pods, there).cloned().collect();
-        self.newcomers.forget_all_but(there);
-        for uid in gone {
+        for uid in self.cluster.take_gone() {
+            self.newcomers.forget(&uid);
+            self.reported_reasons.forget(&uid);
             self.forget_hooks_of(&uid);
             self.checkpoint_state.forget_stay(&uid);
             let Some(mut target) = self.plan_state.remove(&uid) else {
@@ -245,19 +243,6 @@ impl Drain {
             self.plan_state.departed.extend(target.evicted_from());
         }
     }
-}
-
-/// The keys of one map that another does not have. Both are sorted, so that none is searched for: each event asks this of all
-/// pods.
-pub(super) fn missing<'a, T, U>(
-    of: &'a BTreeMap<Uid, T>,
-    other: &'a BTreeMap<Uid, U>,
-) -> impl Iterator<Item = &'a Uid> {
-    let mut there = other.keys().peekable();
-    of.keys().filter(move |uid| {
-        while there.next_if(|other| other < uid).is_some() {}
-        there.peek() != Some(uid)
-    })
 }
 
 /// The namespace and controller under which returns are counted.

@@ -99,7 +99,7 @@ impl Drain {
     /// When the watch should have reported on each pod.
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
         let targets = self.plan_state.targets();
-        targets.filter_map(|(uid, target)| target.list_due(self.cluster.pod(uid)))
+        targets.filter_map(|(uid, target)| target.list_due(|| self.cluster.pod(uid)))
     }
 
     fn list(&mut self, round: Option<u32>) {

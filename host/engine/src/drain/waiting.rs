@@ -2,13 +2,14 @@
 
 use core::time::Duration;
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
 use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
-use super::plan_state::{PodState, missing};
+use super::plan_state::PodState;
 use super::wave_run::WaveRun;
 use crate::reason::SLACK;
 use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
@@ -17,13 +18,20 @@ use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, V
 #[derive(Debug, Default)]
 pub(super) struct ReportedReasons(BTreeMap<Uid, Reason>);
 
+impl ReportedReasons {
+    /// The pod is gone.
+    pub(super) fn forget(&mut self, uid: &Uid) {
+        self.0.remove(uid);
+    }
+}
+
 impl Drain {
     /// Every pod on the node and why it is there.
     pub(super) fn reasons(&self) -> Vec<(PodRef, Reason)> {
         self.cluster
             .pods()
             .values()
-            .map(|pod| (pod.id.clone(), self.reason(pod)))
+            .map(|pod| (pod.id.clone(), self.reason(pod).into_owned()))
             .collect()
     }
 
@@ -42,14 +50,9 @@ impl Drain {
                     .get(uid)
                     .is_some_and(|known| reads_like(known, &reason))
             };
-            if reason != Reason::Kept && !is_known() {
-                news.push((pod.id.clone(), reason));
+            if *reason != Reason::Kept && !is_known() {
+                news.push((pod.id.clone(), reason.into_owned()));
             }
-        }
-        let gone = missing(&self.reported_reasons.0, self.cluster.pods());
-        let gone: Vec<Uid> = gone.cloned().collect();
-        for uid in &gone {
-            self.reported_reasons.0.remove(uid);
         }
         for (pod, reason) in news {
             self.reported_reasons.0.insert(pod.uid.clone(), reason.clone());
@@ -59,36 +62,36 @@ impl Drain {
 
     /// When a pod that is ending should have ended.
     pub(super) fn graces_over(&self) -> impl Iterator<Item = Time> {
-        self.cluster
-            .pods()
-            .values()
-            .filter_map(|pod| match self.plan_state.target(&pod.id.uid) {
-                Some(target) => Some(target.deletion(pod)?.at + SLACK),
-                None => Some(pod.deletion?.at + SLACK),
-            })
+        let pods = self.cluster.pods().values();
+        pods.filter_map(|pod| {
+            let deletion = pod.deletion?;
+            let target = self.plan_state.target(&pod.id.uid);
+            Some(target.map_or(Some(deletion), |target| target.deletion(pod))?.at + SLACK)
+        })
     }
 
-    pub(super) fn reason(&self, pod: &Pod) -> Reason {
+    pub(super) fn reason(&self, pod: &Pod) -> Cow<'_, Reason> {
         match self.plan_state.pod(&pod.id.uid) {
-            None => self.newcomers.reason(),
-            Some(PodState::Keeps) => Reason::Kept,
-            Some(PodState::Stays(reason)) => reason.clone(),
-            Some(PodState::Refused) => Reason::Refused,
+            None => Cow::Owned(self.newcomers.reason()),
+            Some(PodState::Keeps) => Cow::Owned(Reason::Kept),
+            Some(PodState::Stays(reason)) => Cow::Borrowed(reason),
+            Some(PodState::Refused) => Cow::Owned(Reason::Refused),
             Some(PodState::Leaves(target)) => self.target_reason(pod, target),
         }
     }
 
-    fn target_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
+    fn target_reason<'a>(&'a self, pod: &Pod, target: &'a EvictionTarget) -> Cow<'a, Reason> {
         if let Some(deletion) = target.deletion(pod) {
-            return Reason::ending(pod, deletion, self.now);
+            return Cow::Owned(Reason::ending(pod, deletion, self.now));
         }
         match target.state() {
-            State::AwaitingDeletion(awaiting) => self.awaiting_reason(pod, target, *awaiting),
+            State::AwaitingDeletion(awaiting) => Cow::Owned(self.awaiting_reason(pod, target, *awaiting)),
             // A pod that is asked again waits for what it has waited for before; one whose deletion is due beside the
             // unanswered eviction waits for what holds that.
             State::Asked => {
-                let known = target.held().or_else(|| target.refusal()).cloned();
-                self.unless_surging(pod, known.unwrap_or(Reason::EvictionRequested))
+                let known = target.held().or_else(|| target.refusal());
+                let known = known.map_or(Cow::Owned(Reason::EvictionRequested), Cow::Borrowed);
+                self.unless_surging(pod, known)
             }
             State::Waiting => {
                 let reason = self.waiting_reason(pod, target);
@@ -98,11 +101,10 @@ impl Drain {
     }
 
     /// A budget holds such a pod only until it is replaced.
-    fn unless_surging(&self, pod: &Pod, reason: Reason) -> Reason {
-        match reason {
-            Reason::BudgetExhausted { .. } => self.surge_reason(&pod.id.uid).unwrap_or(reason),
-            reason => reason,
-        }
+    fn unless_surging<'a>(&self, pod: &Pod, reason: Cow<'a, Reason>) -> Cow<'a, Reason> {
+        let is_budget = matches!(*reason, Reason::BudgetExhausted { .. });
+        let surging = is_budget.then(|| self.surge_reason(&pod.id.uid)).flatten();
+        surging.map_or(reason, Cow::Owned)
     }
 
     fn awaiting_reason(&self, pod: &Pod, target: &EvictionTarget, awaiting: AwaitingDeletion) -> Reason {
@@ -120,38 +122,46 @@ impl Drain {
         }
     }
 
-    fn waiting_reason(&self, pod: &Pod, target: &EvictionTarget) -> Reason {
+    fn waiting_reason<'a>(&'a self, pod: &Pod, target: &'a EvictionTarget) -> Cow<'a, Reason> {
+        let is_forced = self.is_forced(&pod.id.uid);
+        match self.reason_before_asking(pod, target, is_forced) {
+            Some(reason) => Cow::Owned(reason),
+            None => target
+                .wait_reason(self.now, is_forced)
+                .map_or(Cow::Owned(Reason::ParallelLimit), Cow::Borrowed),
+        }
+    }
+
+    /// Why the pod's turn has not come.
+    fn reason_before_asking(&self, pod: &Pod, target: &EvictionTarget, is_forced: bool) -> Option<Reason> {
         let wave = self.plan_state.wave_of_target(target);
         let not_started = || Reason::WaveNotStarted {
             wave: wave.map_or_else(String::new, |run| run.wave().name.clone()),
         };
         if let Some(reason) = self.phase_reason() {
-            return reason;
+            return Some(reason);
         }
         if self.phase.is_before_evictions() {
-            return not_started();
+            return Some(not_started());
         }
         if !self.cluster.is_cordoned() {
-            return Reason::NodeUncordoned;
+            return Some(Reason::NodeUncordoned);
         }
         if self.paused {
-            return Reason::DriverStopping;
+            return Some(Reason::DriverStopping);
         }
-        let is_forced = self.is_forced(&pod.id.uid);
         if target.verdict() == Verdict::AwaitCompletion && !pod.is_finished() && !is_forced {
-            return Reason::AwaitingCompletion;
+            return Some(Reason::AwaitingCompletion);
         }
         if !self.may_be_next(&pod.id.uid) {
-            return not_started();
+            return Some(not_started());
         }
         let has_begun = wave.is_some_and(|run| run.has_begun_for(&pod.id.uid));
         if !has_begun && !is_forced {
             let hook = wave.and_then(|run| self.wave_hook_reason(run));
-            return hook.unwrap_or_else(not_started);
+            return Some(hook.unwrap_or_else(not_started));
         }
-        target
-            .wait_reason(self.now, is_forced)
-            .unwrap_or(Reason::ParallelLimit)
+        None
     }
 
     /// Hooks of the whole node that hold every pod up.

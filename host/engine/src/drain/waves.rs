@@ -1,6 +1,7 @@
 //! Waves: which one is under way, and when the next may begin.
 
 use super::Drain;
+use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 
@@ -35,16 +36,17 @@ impl Drain {
 
     /// Whether the next wave may begin.
     fn advance_wave(&mut self, place: usize) -> bool {
-        let left = self.left_in(place);
+        let has_ended = self.plan_state.waves().get(place).is_some_and(WaveRun::has_ended);
+        let is_over = has_ended || self.targets_of_wave(place).next().is_none();
         let Some(run) = self.plan_state.wave_mut(place) else {
             return false;
         };
-        if run.has_ended() || left == 0 {
+        if is_over {
             run.end();
             return true;
         }
         if !run.has_begun() {
-            self.begin_wave(place, left);
+            self.begin_wave(place);
             return false;
         }
         let is_overdue = run.overdue_at().is_some_and(|at| self.now >= at);
@@ -57,7 +59,7 @@ impl Drain {
     }
 
     /// Begins the wave once its hooks have finished.
-    fn begin_wave(&mut self, place: usize, left: u32) {
+    fn begin_wave(&mut self, place: usize) {
         let Some(run) = self.plan_state.waves().get(place) else {
             return;
         };
@@ -70,6 +72,7 @@ impl Drain {
             run.begin(self.now);
         }
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let left = count(self.targets_of_wave(place).count());
         self.outbox.notify(Notice::WaveStarted {
             name,
             number: count(place + 1),
@@ -83,11 +86,11 @@ impl Drain {
         run.map_or(&[], |run| &run.wave().pods)
     }
 
-    /// How many of a wave's pods are still there.
-    fn left_in(&self, place: usize) -> u32 {
-        let pods = self.pods_of_wave(place).iter();
-        let left = pods.filter(|uid| self.plan_state.target(uid).is_some());
-        u32::try_from(left.count()).unwrap_or(u32::MAX)
+    /// Those of a wave's pods that are still there.
+    fn targets_of_wave(&self, place: usize) -> impl Iterator<Item = &EvictionTarget> {
+        let wave = self.plan_state.waves().get(place).map(|run| &run.wave().name);
+        let targets = self.plan_state.targets().map(|(_, target)| target);
+        targets.filter(move |target| target.wave().is_some() && target.wave() == wave)
     }
 
     /// The wave is that of the driver's own pod, and others are there.
