@@ -170,11 +170,10 @@ struct WireRaised {
 
 /// Encodes a checkpoint for the annotation. Decoding returns `done` sorted: it is a set.
 pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault> {
-    let (stays, stays_others) =
-        packed_uids::pack(checkpoint.stays.iter().map(|uid| uid.0.as_str()).collect());
+    let (stays, stays_others) = packed_uids::pack(checkpoint.stays.iter().map(|uid| uid.as_str()).collect());
     let wire = Wire {
         v: VERSION,
-        node: checkpoint.node.0.clone(),
+        node: checkpoint.node.as_str().to_owned(),
         id: checkpoint.id.clone(),
         name: checkpoint.name.clone(),
         by: checkpoint.trigger.clone(),
@@ -224,7 +223,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         done_from_wire(group, &mut done)?;
     }
     Ok(Checkpoint {
-        node: Uid(wire.node),
+        node: Uid::new(wire.node),
         id: wire.id,
         name: wire.name,
         trigger: wire.by,
@@ -249,7 +248,9 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         ended_well: wire.ended_well,
         done,
         returns: wire.returns,
-        stays: uids_from_wire(&wire.stays, wire.stays_others)?.map(Uid).collect(),
+        stays: uids_from_wire(&wire.stays, wire.stays_others)?
+            .map(Uid::new)
+            .collect(),
         raised: wire
             .raised
             .into_iter()
@@ -313,7 +314,7 @@ fn hook_to_wire(hook: &SavedHook) -> WireHook {
     let (wave, pod) = match &hook.subject {
         Subject::Node => (None, None),
         Subject::Wave(name) => (Some(name.clone()), None),
-        Subject::Pod(uid) => (None, Some(uid.0.clone())),
+        Subject::Pod(uid) => (None, Some(uid.as_str().to_owned())),
     };
     WireHook {
         policy: hook.policy.clone(),
@@ -329,7 +330,7 @@ fn hook_to_wire(hook: &SavedHook) -> WireHook {
 fn hook_from_wire(wire: WireHook) -> Result<SavedHook, CheckpointFault> {
     let subject = match (wire.wave, wire.pod) {
         (Some(wave), _) => Subject::Wave(wave),
-        (None, Some(uid)) => Subject::Pod(Uid(uid)),
+        (None, Some(uid)) => Subject::Pod(Uid::new(uid)),
         (None, None) => Subject::Node,
     };
     let state = STANDARD_NO_PAD.decode(&wire.state);
@@ -359,7 +360,7 @@ fn done_to_wire(done: &[(String, HookPhase, Subject)]) -> Vec<WireDone> {
             match subject {
                 Subject::Node => wire.node = true,
                 Subject::Wave(name) => wire.waves.push(name.clone()),
-                Subject::Pod(uid) => pods.push(uid.0.as_str()),
+                Subject::Pod(uid) => pods.push(uid.as_str()),
             }
         }
         (wire.pods, wire.others) = packed_uids::pack(pods);
@@ -373,7 +374,7 @@ fn done_from_wire(
     done: &mut Vec<(String, HookPhase, Subject)>,
 ) -> Result<(), CheckpointFault> {
     let phase = hook_phase(&wire.phase)?;
-    let pods = uids_from_wire(&wire.pods, wire.others)?.map(|uid| Subject::Pod(Uid(uid)));
+    let pods = uids_from_wire(&wire.pods, wire.others)?.map(|uid| Subject::Pod(Uid::new(uid)));
     let node = wire.node.then_some(Subject::Node);
     let waves = wire.waves.into_iter().map(Subject::Wave);
     done.extend(
@@ -386,11 +387,11 @@ fn done_from_wire(
 }
 
 fn raised_to_wire(raised: &Raised) -> WireRaised {
-    let (pods, others) = packed_uids::pack(raised.pods.iter().map(|uid| uid.0.as_str()).collect());
+    let (pods, others) = packed_uids::pack(raised.pods.iter().map(|uid| uid.as_str()).collect());
     WireRaised {
         namespace: raised.deployment.namespace.clone(),
         name: raised.deployment.name.clone(),
-        uid: raised.deployment.uid.0.clone(),
+        uid: raised.deployment.uid.as_str().to_owned(),
         drain: raised.drain.clone(),
         pods,
         others,
@@ -402,10 +403,10 @@ fn raised_from_wire(wire: WireRaised) -> Result<Raised, CheckpointFault> {
         deployment: DeploymentRef {
             namespace: wire.namespace,
             name: wire.name,
-            uid: Uid(wire.uid),
+            uid: Uid::new(wire.uid),
         },
         drain: wire.drain,
-        pods: uids_from_wire(&wire.pods, wire.others)?.map(Uid).collect(),
+        pods: uids_from_wire(&wire.pods, wire.others)?.map(Uid::new).collect(),
     })
 }
 

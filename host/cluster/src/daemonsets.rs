@@ -113,7 +113,7 @@ impl DaemonSets {
 
     fn knows(&self, pod: &Pod) -> bool {
         let Some(owner) = &pod.controller else { return true };
-        self.absent.contains(&owner.uid.0) || self.has(pod)
+        self.absent.contains(owner.uid.as_str()) || self.has(pod)
     }
 
     fn has(&self, pod: &Pod) -> bool {
@@ -130,14 +130,14 @@ impl DaemonSets {
         self.listed = Some(Instant::now());
         self.failed = None;
         let missing = pods.iter().filter(|pod| can_be_missing(pod) && !self.has(pod));
-        let missing = missing.filter_map(|pod| Some(pod.controller.as_ref()?.uid.0.clone()));
+        let missing = missing.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str().to_owned()));
         self.absent = missing.collect();
     }
 
     fn mark(&self, pods: &mut [Pod]) {
         for pod in pods.iter_mut().filter(|pod| can_be_missing(pod)) {
             if let Some(owner) = &mut pod.controller {
-                owner.missing = self.absent.contains(&owner.uid.0);
+                owner.missing = self.absent.contains(owner.uid.as_str());
             }
         }
     }

@@ -108,7 +108,7 @@ impl Cluster {
         let about = EventSubject {
             namespace,
             name,
-            uid: &uid.0,
+            uid: uid.as_str(),
             regarding: pod_to_wire(pod),
             words: format!("pod {pod}"),
             related: None,
@@ -154,8 +154,8 @@ impl Cluster {
         let about = EventSubject {
             namespace,
             name,
-            uid: &uid.0,
-            regarding: reference(api_version, kind, namespace, name, &uid.0),
+            uid: uid.as_str(),
+            regarding: reference(api_version, kind, namespace, name, uid.as_str()),
             words: format!("{kind} {namespace}/{name}"),
             related: None,
         };
@@ -224,7 +224,7 @@ struct EventSubject<'a> {
 }
 
 fn pod_to_wire(PodRef { namespace, name, uid }: &PodRef) -> Value {
-    reference("v1", "Pod", namespace, name, &uid.0)
+    reference("v1", "Pod", namespace, name, uid.as_str())
 }
 
 /// What an Event is about, as `kubectl describe` finds it.

@@ -116,7 +116,7 @@ fn path(pod: &PodRef) -> String {
 }
 
 fn options(pod: &PodRef, grace_seconds: Option<u64>) -> Value {
-    let mut options = json!({"preconditions": {"uid": pod.uid.0}});
+    let mut options = json!({"preconditions": {"uid": pod.uid.as_str()}});
     if let (Some(seconds), Some(options)) = (grace_seconds, options.as_object_mut()) {
         options.insert("gracePeriodSeconds".to_owned(), json!(seconds));
     }

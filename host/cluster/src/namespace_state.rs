@@ -176,7 +176,7 @@ impl WireOwner {
         };
         let raised = raised(&self.metadata, replicas);
         Owner {
-            uid: Uid(self.metadata.uid),
+            uid: Uid::new(self.metadata.uid),
             kind: kind.to_owned(),
             name: self.metadata.name,
             parent,
@@ -302,7 +302,7 @@ mod tests {
         let owners = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "n", "uid": "c", "controller": true}]);
         let job = json!({"metadata": {"name": "n-1", "uid": "u", "ownerReferences": owners}, "spec": {"parallelism": 1}});
         let job = read("Job", job);
-        assert_eq!((job.replicas, job.parent), (None, Some(Uid("c".to_owned()))));
+        assert_eq!((job.replicas, job.parent), (None, Some(Uid::new("c"))));
         let cron =
             json!({"spec": {"jobTemplate": {"spec": {"template": {"metadata": {"labels": {"app": "n"}}}}}}});
         assert_eq!(read("CronJob", cron).labels.len(), 1);

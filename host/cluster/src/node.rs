@@ -54,7 +54,9 @@ impl WireNode {
         let (checkpoint, fault) = match meta.annotations.remove(DRAIN_ANNOTATION) {
             None => (None, None),
             Some(text) => match checkpoint::decode(&text) {
-                Ok(checkpoint) if checkpoint.node.0 != meta.uid => (None, Some(CheckpointFault::OtherNode)),
+                Ok(checkpoint) if checkpoint.node.as_str() != meta.uid => {
+                    (None, Some(CheckpointFault::OtherNode))
+                }
                 Ok(checkpoint) => (Some(checkpoint), None),
                 Err(fault) => (None, Some(fault)),
             },
@@ -62,7 +64,7 @@ impl WireNode {
         let cancel = meta.annotations.get(CANCEL_ANNOTATION).cloned();
         let node = Node {
             name: meta.name,
-            uid: Uid(meta.uid),
+            uid: Uid::new(meta.uid),
             labels: meta.labels,
             annotations: wire::trimmed(meta.annotations),
             unschedulable: spec.unschedulable,

@@ -67,7 +67,7 @@ impl Cluster {
     ) -> Result<OutOfService, WriteError> {
         let what = format!("taint node {node} as out of service");
         let found = self.read_with_taints(node, &what).await?;
-        if found.metadata.uid != uid.0 {
+        if found.metadata.uid != uid.as_str() {
             return Err(WriteError::Conflict {
                 what,
                 message: "another node has its name".to_owned(),

@@ -189,7 +189,7 @@ impl WireFact for WireOwner {
                 api_version,
                 kind,
                 name: metadata.name,
-                uid: Uid(metadata.uid),
+                uid: Uid::new(metadata.uid),
                 missing: false,
             },
             labels: bounded(metadata.labels),

@@ -115,7 +115,7 @@ impl WirePeer {
             id: PodRef {
                 namespace: meta.namespace,
                 name: meta.name,
-                uid: Uid(meta.uid),
+                uid: Uid::new(meta.uid),
             },
         }
     }
@@ -147,13 +147,13 @@ mod tests {
                 id: PodRef {
                     namespace: "train".to_owned(),
                     name: "worker-1".to_owned(),
-                    uid: Uid("1".to_owned()),
+                    uid: Uid::new("1"),
                 },
                 node: "b".to_owned(),
                 phase: PodPhase::Running,
                 ready: true,
                 deletion: Some(Time::from_millis(5000)),
-                controller: Some(Uid("of-train".to_owned())),
+                controller: Some(Uid::new("of-train")),
                 groups: vec![("spec.schedulingGroup", "workers".to_owned())],
             }
         );

@@ -167,7 +167,7 @@ impl WirePod {
             id: PodRef {
                 namespace: meta.namespace,
                 name: meta.name,
-                uid: Uid(meta.uid),
+                uid: Uid::new(meta.uid),
             },
             node: spec.node_name,
             labels: wire::bounded(meta.labels),
@@ -215,7 +215,7 @@ pub(super) fn controller(meta: &Meta) -> Option<Controller> {
         api_version: owner.api_version.clone(),
         kind: owner.kind.clone(),
         name: owner.name.clone(),
-        uid: Uid(owner.uid.clone()),
+        uid: Uid::new(owner.uid.clone()),
         missing: false,
     })
 }

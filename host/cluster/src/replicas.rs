@@ -116,7 +116,7 @@ impl Cluster {
         let spec = replicas.map_or_else(|| json!({}), |replicas| json!({ "replicas": replicas }));
         let patch = json!({
             "metadata": {
-                "uid": deployment.uid.0, "resourceVersion": found.meta().resource_version, "annotations": record,
+                "uid": deployment.uid.as_str(), "resourceVersion": found.meta().resource_version, "annotations": record,
             },
             "spec": spec,
         });
@@ -133,7 +133,7 @@ impl Cluster {
     pub(super) async fn deployment_to_surge(&self, deployment: &DeploymentRef) -> Result<WireOwner, Answer> {
         let found = self.get::<WireOwner>(&path(deployment)).await.map_err(answer)?;
         let meta = found.meta();
-        if meta.uid != deployment.uid.0 || meta.deletion_timestamp.is_some() {
+        if meta.uid != deployment.uid.as_str() || meta.deletion_timestamp.is_some() {
             return Err(Answer::NodeGone);
         }
         Ok(found)

@@ -127,7 +127,7 @@ impl Cluster {
 fn restart(deployment: &DeploymentRef, version: &str, drain: &str, now: &str) -> Value {
     json!({
         "metadata": {
-            "uid": deployment.uid.0, "resourceVersion": version, "annotations": {SURGE_ANNOTATION: drain},
+            "uid": deployment.uid.as_str(), "resourceVersion": version, "annotations": {SURGE_ANNOTATION: drain},
         },
         "spec": {"template": {"metadata": {"annotations": {RESTARTED_ANNOTATION: now}}}},
     })

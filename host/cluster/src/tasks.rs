@@ -99,9 +99,9 @@ impl Cluster {
 fn patch(uid: &Uid, note: Value, cordon: Option<(&str, bool)>) -> Value {
     let annotations = json!({DRAIN_ANNOTATION: note});
     match cordon {
-        None => json!({"metadata": {"uid": uid.0, "annotations": annotations}}),
+        None => json!({"metadata": {"uid": uid.as_str(), "annotations": annotations}}),
         Some((version, cordon)) => json!({
-            "metadata": {"uid": uid.0, "resourceVersion": version, "annotations": annotations},
+            "metadata": {"uid": uid.as_str(), "resourceVersion": version, "annotations": annotations},
             "spec": {"unschedulable": if cordon { Value::Bool(true) } else { Value::Null }},
         }),
     }

@@ -65,7 +65,7 @@ impl Cluster {
     async fn annotate_pod(&self, pod: &PodRef, key: &str, value: Value) -> Result<(), WriteError> {
         let what = format!("annotate pod {pod}");
         // The UID is immutable, so the server refuses the patch (422) for another pod.
-        let patch = json!({"metadata": {"uid": pod.uid.0, "annotations": {key: value}}});
+        let patch = json!({"metadata": {"uid": pod.uid.as_str(), "annotations": {key: value}}});
         let path = format!(
             "/api/v1/namespaces/{}/pods/{}",
             escaped(&pod.namespace),

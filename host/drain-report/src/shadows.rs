@@ -18,7 +18,7 @@ pub fn shadow_to_json(plan: &ShadowPlan) -> Value {
         json!({
             "namespace": one.pod.namespace,
             "name": one.pod.name,
-            "uid": one.pod.uid.0,
+            "uid": one.pod.uid.as_str(),
             "active": treatment(&one.active),
             "shadow": treatment(&one.shadow),
         })

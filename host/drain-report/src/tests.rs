@@ -149,7 +149,7 @@ fn a_document_has_all_of_it() {
             pod: PodRef {
                 namespace: "batch".to_owned(),
                 name: "train".to_owned(),
-                uid: Uid("uid-of-train".to_owned()),
+                uid: Uid::new("uid-of-train"),
             },
             active: treatment(Verdict::Evict, Some(3)),
             shadow: treatment(Verdict::Keep, None),

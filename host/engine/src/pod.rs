@@ -2,37 +2,68 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::{Condition, Time};
 
 /// An object's `metadata.uid`: the one name that is never used twice.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+///
+/// UIDs are keys of maps that are searched all the time, and most differ in their first bytes. So those stand beside the
+/// text, which all copies share.
+#[derive(Clone, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Uid(pub String);
+#[cfg_attr(feature = "serde", serde(from = "String", into = "String"))]
+pub struct Uid {
+    first_bytes: u64,
+    text: Arc<str>,
+}
 
 impl Uid {
-    /// The first bytes, in the order of the text; of a shorter one, followed by zeros.
-    #[inline]
-    fn first_bytes(&self) -> u64 {
-        let bytes = self.0.as_bytes();
-        match bytes.first_chunk() {
-            Some(first) => u64::from_be_bytes(*first),
-            None => (0..8).fold(0, |all, place| {
-                all << 8 | u64::from(bytes.get(place).copied().unwrap_or(0))
-            }),
-        }
+    /// An object's UID.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let first_bytes = first_bytes(text.as_bytes());
+        Self { first_bytes, text }
+    }
+
+    pub(crate) const fn first_bytes(&self) -> u64 {
+        self.first_bytes
+    }
+
+    /// As the API server gives it.
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 }
 
-/// As texts. UIDs are keys of maps that are searched all the time, and most differ in the first bytes.
+/// In the order of the text; of a shorter one, followed by zeros.
+fn first_bytes(text: &[u8]) -> u64 {
+    (0..8).fold(0, |all, place| {
+        all << 8 | u64::from(text.get(place).copied().unwrap_or(0))
+    })
+}
+
+impl PartialEq for Uid {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.first_bytes == other.first_bytes
+            && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+    }
+}
+
+/// As texts.
 impl Ord for Uid {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        let first = self.first_bytes().cmp(&other.first_bytes());
-        first.then_with(|| self.0.cmp(&other.0))
+        match self.first_bytes.cmp(&other.first_bytes) {
+            Ordering::Equal if Arc::ptr_eq(&self.text, &other.text) => Ordering::Equal,
+            Ordering::Equal => self.text.cmp(&other.text),
+            first => first,
+        }
     }
 }
 
@@ -40,6 +71,30 @@ impl PartialOrd for Uid {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl Hash for Uid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Uid").field(&self.text).finish()
+    }
+}
+
+impl From<String> for Uid {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<Uid> for String {
+    fn from(uid: Uid) -> Self {
+        Self::from(uid.as_str())
     }
 }
 
@@ -169,7 +224,7 @@ impl Pod {
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -71,7 +71,7 @@ fn node(number: usize, workloads: usize, budgets: &[Budget]) -> Situation {
             &format!("w{}", place % workloads),
         );
         // As an API server gives them.
-        pod.id.uid = Uid(format!("{:08x}-0000-4000-8000-000000000000", random.u32(..)));
+        pod.id.uid = Uid::new(format!("{:08x}-0000-4000-8000-000000000000", random.u32(..)));
         pod.node.clone_from(&name);
         pod
     };

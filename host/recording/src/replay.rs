@@ -163,7 +163,7 @@ fn input_name(input: &Input<'_>) -> String {
         Event::Node(_) => "the node".to_owned(),
         Event::Pods(pods) => format!("a list of {} pods", pods.len()),
         Event::PodApplied(pod) => format!("pod {}", shown(&pod.id.to_string())),
-        Event::PodDeleted(uid) => format!("the end of pod {}", shown(&uid.0)),
+        Event::PodDeleted(uid) => format!("the end of pod {}", shown(uid.as_str())),
         Event::Budgets(budgets) => format!("a list of {} budgets", budgets.len()),
         Event::BudgetApplied(budget) => {
             format!(

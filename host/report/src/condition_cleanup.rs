@@ -43,7 +43,7 @@ mod tests {
     fn with(kind: &str, unschedulable: bool, status: &str, reason: &str) -> Node {
         Node {
             name: "worker-1".into(),
-            uid: Uid("n".into()),
+            uid: Uid::new("n"),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             unschedulable,

@@ -18,7 +18,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
         },
         phase,
         own_cordon: true,
-        ..Checkpoint::blank(Uid("n".into()), Time::default())
+        ..Checkpoint::blank(Uid::new("n"), Time::default())
     }
 }
 
@@ -26,7 +26,7 @@ pub fn mark(trigger: &str, phase: Phase) -> Checkpoint {
 pub fn node(mark: Checkpoint) -> Node {
     Node {
         name: "worker-1".into(),
-        uid: Uid("n".into()),
+        uid: Uid::new("n"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: true,
@@ -56,7 +56,7 @@ pub fn pod(name: &str) -> PodRef {
     PodRef {
         namespace: "shop".into(),
         name: name.into(),
-        uid: Uid(name.into()),
+        uid: Uid::new(name),
     }
 }
 

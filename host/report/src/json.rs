@@ -90,7 +90,7 @@ pub(super) fn record(now: Time, request: &Request, fields: Value) -> Value {
 pub fn planned_to_json(node: &str, pods: &[Pod], result: &Result<Plan, Outcome>) -> Value {
     let names: Map<_, _> = pods
         .iter()
-        .map(|pod| (pod.id.uid.0.clone(), pod.id.to_string().into()))
+        .map(|pod| (pod.id.uid.as_str().to_owned(), pod.id.to_string().into()))
         .collect();
     match result {
         Ok(plan) => json!({ "node": node, "pods": names, "plan": plan_to_json(plan) }),
@@ -116,7 +116,7 @@ fn plan_to_json(plan: &Plan) -> Value {
         .iter()
         .map(|decision| {
             json!({
-                "uid": decision.pod.0, "verdict": decision.verdict.to_string(),
+                "uid": decision.pod.as_str(), "verdict": decision.verdict.to_string(),
                 "reason": decision.reason, "policy": decision.policy,
             })
         })
@@ -126,7 +126,7 @@ fn plan_to_json(plan: &Plan) -> Value {
         .iter()
         .map(|wave| {
             json!({
-                "name": wave.name, "pods": wave.pods.iter().map(|uid| &uid.0).collect::<Vec<_>>(),
+                "name": wave.name, "pods": wave.pods.iter().map(|uid| uid.as_str()).collect::<Vec<_>>(),
                 "maxParallel": wave.max_parallel, "maxGracePeriodSeconds": wave.max_grace_seconds,
                 "timeoutSeconds": wave.timeout.map(|timeout| timeout.as_secs()), "policy": wave.policy,
             })

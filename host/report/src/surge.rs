@@ -146,7 +146,7 @@ mod tests {
         DeploymentRef {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
-            uid: Uid("web".to_owned()),
+            uid: Uid::new("web"),
         }
     }
 

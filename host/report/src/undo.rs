@@ -160,7 +160,7 @@ mod tests {
         );
         let anew = Node {
             checkpoint: None,
-            uid: Uid("another".into()),
+            uid: Uid::new("another"),
             ..marked
         };
         for unschedulable in [true, false] {

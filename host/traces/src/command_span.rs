@@ -25,7 +25,7 @@ pub(super) fn asked(task: &Task, parent: SpanId, now: Time) -> Option<OpenSpan> 
 pub(super) fn of_pod(span: OpenSpan, pod: &PodRef) -> OpenSpan {
     span.with("k8s.namespace.name", &pod.namespace)
         .with("k8s.pod.name", &pod.name)
-        .with("k8s.pod.uid", &pod.uid.0)
+        .with("k8s.pod.uid", pod.uid.as_str())
 }
 
 /// The answer in one word, and the result of the span.

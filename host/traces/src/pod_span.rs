@@ -28,7 +28,7 @@ impl WorkSpan {
         let (kind, of) = match subject {
             Subject::Node => ("node", ""),
             Subject::Wave(name) => ("wave", name.as_str()),
-            Subject::Pod(uid) => ("pod", uid.0.as_str()),
+            Subject::Pod(uid) => ("pod", uid.as_str()),
         };
         let id = SpanId::of(trace, &["hook", policy, &phase, kind, of]);
         let mut span = OpenSpan::begin(id, drain, format!("hook {policy} {phase}"), started)
@@ -37,14 +37,14 @@ impl WorkSpan {
         match subject {
             Subject::Node => {}
             Subject::Wave(name) => span.set_attribute("scupper.wave.name", name),
-            Subject::Pod(uid) => span.set_attribute("k8s.pod.uid", &uid.0),
+            Subject::Pod(uid) => span.set_attribute("k8s.pod.uid", uid.as_str()),
         }
         Self::of(span)
     }
 
     /// Opens the span of a pod.
     pub(super) fn of_pod(trace: u128, drain: Option<SpanId>, pod: &PodRef, started: Time) -> Self {
-        let id = SpanId::of(trace, &["pod", &pod.uid.0]);
+        let id = SpanId::of(trace, &["pod", pod.uid.as_str()]);
         Self::of(command_span::of_pod(
             OpenSpan::begin(id, drain, "pod", started),
             pod,

@@ -44,9 +44,9 @@ impl Numbers {
 
     fn uid(&mut self) -> Uid {
         match self.below(4) {
-            0 => Uid(self.text()),
-            1 => Uid(self.uuid().to_uppercase()),
-            _ => Uid(self.uuid()),
+            0 => Uid::new(self.text()),
+            1 => Uid::new(self.uuid().to_uppercase()),
+            _ => Uid::new(self.uuid()),
         }
     }
 
@@ -164,7 +164,7 @@ fn plain() -> Checkpoint {
         deadline: Some(Time::from_millis(1_790_000_300_000)),
         own_cordon: true,
         ..Checkpoint::blank(
-            Uid("7a1f3c52-0000-4111-8222-933344445555".into()),
+            Uid::new("7a1f3c52-0000-4111-8222-933344445555"),
             Time::from_millis(1_790_000_000_000),
         )
     }
@@ -177,7 +177,7 @@ fn five_hundred_pods_fit_many_times() {
         (
             "slurm".to_owned(),
             HookPhase::BeforeEvict,
-            Subject::Pod(Uid(numbers.uuid())),
+            Subject::Pod(Uid::new(numbers.uuid())),
         )
     });
     let checkpoint = Checkpoint {
@@ -194,7 +194,7 @@ fn five_hundred_running_hooks_fit_with_their_versions() {
     let mut hook = |state_version| SavedHook {
         policy: "slurm".to_owned(),
         phase: HookPhase::BeforeEvict,
-        subject: Subject::Pod(Uid(numbers.uuid())),
+        subject: Subject::Pod(Uid::new(numbers.uuid())),
         state: vec![7; 20],
         state_version,
         started: Time::from_millis(1_790_000_000_000),

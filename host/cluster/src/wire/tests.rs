@@ -66,7 +66,7 @@ fn a_pod_with_everything() {
         PodRef {
             namespace: "prod".into(),
             name: "db-0".into(),
-            uid: Uid("u-1".into())
+            uid: Uid::new("u-1")
         }
     );
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_pod_with_everything() {
         api_version: "apps/v1".into(),
         kind: "StatefulSet".into(),
         name: "db".into(),
-        uid: Uid("u-9".into()),
+        uid: Uid::new("u-9"),
         missing: false,
     };
     assert_eq!(pod.controller, Some(controller));

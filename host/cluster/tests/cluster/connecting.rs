@@ -108,7 +108,7 @@ async fn refused_requests_are_not_repeated_by_the_client() {
         let pod = PodRef {
             namespace: "ns".into(),
             name: "p".into(),
-            uid: Uid("u".into()),
+            uid: Uid::new("u"),
         };
         let answer = cluster
             .perform(
@@ -128,14 +128,7 @@ async fn refused_requests_are_not_repeated_by_the_client() {
         );
         assert_eq!(server.requests(), 1, "evictions answered {code}");
         assert!(matches!(
-            cluster
-                .perform(
-                    "n1",
-                    &Task::Forget {
-                        node: Uid("u".into())
-                    }
-                )
-                .await,
+            cluster.perform("n1", &Task::Forget { node: Uid::new("u") }).await,
             Answer::Unavailable { .. }
         ));
         assert_eq!(server.requests(), 2, "writes of the node answered {code}");

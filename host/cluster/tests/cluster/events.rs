@@ -13,7 +13,7 @@ async fn annotations() {
     let db0 = PodRef {
         namespace: "ns".into(),
         name: "db-0".into(),
-        uid: Uid("uid-db-0".into()),
+        uid: Uid::new("uid-db-0"),
     };
     let (written, ()) = tokio::join!(
         cluster.set_node_annotation("n1", "slurm.dev/state", "drained"),
@@ -54,7 +54,7 @@ async fn another_pod_of_that_name_is_not_annotated() {
     let db0 = PodRef {
         namespace: "ns".into(),
         name: "db-0".into(),
-        uid: Uid("uid-db-0".into()),
+        uid: Uid::new("uid-db-0"),
     };
     let words = "Pod \"db-0\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable";
     for (code, body) in [
@@ -172,7 +172,7 @@ async fn events_about_a_pod_stand_in_its_namespace() {
     let pod = PodRef {
         namespace: "slurm".into(),
         name: "gpu-0".into(),
-        uid: Uid("uid-gpu-0".into()),
+        uid: Uid::new("uid-gpu-0"),
     };
     let (written, ()) = tokio::join!(cluster.emit_about_pod(&event, &pod), async {
         let call = server

@@ -60,7 +60,7 @@ const LONG_AGO: Option<&str> = Some("1970-01-01T00:00:00.000000Z");
 async fn a_silent_node_is_tainted_in_a_write_for_what_was_read() {
     for renewed in [LONG_AGO, None] {
         let (cluster, mut server) = cluster();
-        let uid = Uid("u-1".to_owned());
+        let uid = Uid::new("u-1");
         let marking = cluster.mark_out_of_service("n1", &uid, "drain-1", None);
         let (marked, ()) = tokio::join!(marking, async {
             looks(&mut server, node(Some("Unknown"), &[cordoned()], None), renewed).await;
@@ -80,7 +80,7 @@ async fn a_silent_node_is_tainted_in_a_write_for_what_was_read() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_renewed_or_cannot_be_read_keeps_the_taint_away() {
     let (cluster, mut server) = cluster();
-    let uid = Uid("u-1".to_owned());
+    let uid = Uid::new("u-1");
     let unknown = || node(Some("Unknown"), &[cordoned()], None);
     let (marked, ()) = tokio::join!(
         cluster.mark_out_of_service("n1", &uid, "drain-1", None),
@@ -139,7 +139,7 @@ async fn a_node_that_may_be_alive_or_has_the_taint_or_no_cordon_is_not_written()
     ];
     for (read, expected) in cases {
         let (cluster, mut server) = cluster();
-        let uid = Uid("u-1".to_owned());
+        let uid = Uid::new("u-1");
         let (marked, ()) = tokio::join!(
             cluster.mark_out_of_service("n1", &uid, "drain-1", None),
             looks(&mut server, read, LONG_AGO)
@@ -152,7 +152,7 @@ async fn a_node_that_may_be_alive_or_has_the_taint_or_no_cordon_is_not_written()
 #[tokio::test(start_paused = true)]
 async fn a_node_that_changes_meanwhile_or_is_another_one_is_a_conflict() {
     let (cluster, mut server) = cluster();
-    let uid = Uid("u-1".to_owned());
+    let uid = Uid::new("u-1");
     let marking = cluster.mark_out_of_service("n1", &uid, "drain-1", None);
     let (marked, ()) = tokio::join!(marking, async {
         looks(&mut server, node(Some("Unknown"), &[], None), LONG_AGO).await;
@@ -160,7 +160,7 @@ async fn a_node_that_changes_meanwhile_or_is_another_one_is_a_conflict() {
         call.fail(409, "Conflict", "the object has been modified");
     });
     assert!(matches!(marked, Err(WriteError::Conflict { .. })), "{marked:?}");
-    let other = Uid("u-0".to_owned());
+    let other = Uid::new("u-0");
     let (marked, ()) = tokio::join!(
         cluster.mark_out_of_service("n1", &other, "drain-1", None),
         reads(&mut server, node(Some("Unknown"), &[], None))

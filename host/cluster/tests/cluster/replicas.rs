@@ -18,7 +18,7 @@ fn web() -> DeploymentRef {
     DeploymentRef {
         namespace: "shop".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("u-web".to_owned()),
+        uid: Uid::new("u-web"),
     }
 }
 

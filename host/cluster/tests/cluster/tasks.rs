@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::script::{Script, cluster, cluster_evicting_as, node, not_found, pod, status};
 
 fn uid() -> Uid {
-    Uid("u1".into())
+    Uid::new("u1")
 }
 
 fn checkpoint() -> Checkpoint {
@@ -30,7 +30,7 @@ fn db0() -> PodRef {
     PodRef {
         namespace: "ns".into(),
         name: "db-0".into(),
-        uid: Uid("uid-db-0".into()),
+        uid: Uid::new("uid-db-0"),
     }
 }
 

@@ -55,7 +55,7 @@ async fn one_request_each_lists_and_follows() {
     pods.send("MODIFIED", &pod("a", "8"));
     assert!(matches!(feed.next().await, Event::PodApplied(pod) if pod.id.name == "a"));
     pods.send("DELETED", &pod("a", "9"));
-    assert_eq!(feed.next().await, Event::PodDeleted(Uid("uid-a".into())));
+    assert_eq!(feed.next().await, Event::PodDeleted(Uid::new("uid-a")));
 
     let budgets = watches.budgets.stream();
     budgets.end_of_list("5");
@@ -107,7 +107,7 @@ async fn a_watch_that_the_server_ends_resumes_from_its_last_version() {
     assert_eq!(call.query("resourceVersion"), Some("11"), "bookmarks count");
     let pods = call.stream();
     pods.send("DELETED", &pod("a", "12"));
-    assert_eq!(feed.next().await, Event::PodDeleted(Uid("uid-a".into())));
+    assert_eq!(feed.next().await, Event::PodDeleted(Uid::new("uid-a")));
 
     feed.stop().await;
     server.finish(cluster).await;

@@ -96,7 +96,7 @@ fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
         .and_then(|mark| resume_point::of_cordon(&mark, clock));
     let has = |label: &str| node.labels.get(label).is_some_and(|value| value == "true");
     NodeFacts {
-        uid: node.uid.0.clone(),
+        uid: node.uid.as_str().to_owned(),
         drains_on_cordon: has(LABEL),
         undoes_on_uncordon: has(UNCORDON_LABEL),
         cordoned: node.unschedulable,

@@ -61,7 +61,7 @@ impl ClusterAccess for PolicyClusterAccess {
             let place = || (String::new(), NAMESPACE.to_owned());
             let found = || self.cluster.ask_one::<Namespace>(FactKind::Namespace, place());
             let read = async || match found().await {
-                Ok(Some(found)) => Ok(Uid(found.metadata.uid)),
+                Ok(Some(found)) => Ok(Uid::new(found.metadata.uid)),
                 Ok(None) => Err(AccessError::NotFound(format!("namespace {NAMESPACE}"))),
                 Err(error) => Err(AccessError::Unavailable(error.to_string())),
             };

@@ -46,7 +46,7 @@ impl HolderIdentity {
                 Some(pod) => format!("{}/{}", pod.namespace, pod.name),
                 None => format!("{user}@{}", read("/proc/sys/kernel/hostname")),
             },
-            pod: pod.map(|pod| pod.uid.0.clone()).unwrap_or_default(),
+            pod: pod.map(|pod| pod.uid.as_str().to_owned()).unwrap_or_default(),
             process: ProcessIdentity {
                 boot: read("/proc/sys/kernel/random/boot_id"),
                 namespace: namespace
@@ -156,7 +156,7 @@ mod tests {
         PodRef {
             namespace: "scupper".to_owned(),
             name: "scupper-x7d2p".to_owned(),
-            uid: Uid(uid.to_owned()),
+            uid: Uid::new(uid),
         }
     }
 

@@ -28,14 +28,14 @@ fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
             _ => Intent::Drain,
         },
         phase,
-        ..Checkpoint::blank(Uid("u".to_owned()), Time::default())
+        ..Checkpoint::blank(Uid::new("u"), Time::default())
     }
 }
 
 fn node(checkpoint: Option<Checkpoint>) -> Node {
     Node {
         name: "n1".to_owned(),
-        uid: Uid("u".to_owned()),
+        uid: Uid::new("u"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: true,

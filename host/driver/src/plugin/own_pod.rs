@@ -10,7 +10,7 @@ pub fn own_pod_from_env(var: impl Fn(&str) -> Option<String>) -> Result<Option<P
         (Some(namespace), Some(name), Some(uid)) => Ok(Some(PodRef {
             namespace,
             name,
-            uid: Uid(uid),
+            uid: Uid::new(uid),
         })),
         _ => Err(
             "POD_NAMESPACE, POD_NAME and POD_UID: set all three from the downward API, or none".to_owned(),

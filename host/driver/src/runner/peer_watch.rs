@@ -135,13 +135,13 @@ mod tests {
             id: PodRef {
                 namespace: "ml".to_owned(),
                 name: uid.to_owned(),
-                uid: Uid(uid.to_owned()),
+                uid: Uid::new(uid),
             },
             node: node.to_owned(),
             phase: PodPhase::Running,
             ready: true,
             deletion: None,
-            controller: Some(Uid(controller.to_owned())),
+            controller: Some(Uid::new(controller)),
             groups: Vec::new(),
         }
     }
@@ -149,10 +149,10 @@ mod tests {
     #[test]
     fn only_a_change_that_a_hook_may_wait_for_calls_it() {
         let wanted = PeerSelection {
-            controllers: [Uid("train".to_owned())].into(),
+            controllers: [Uid::new("train")].into(),
             ..PeerSelection::default()
         };
-        let mut seen = Seen::from([(Uid("a".to_owned()), ("n2".to_owned(), false))]);
+        let mut seen = Seen::from([(Uid::new("a"), ("n2".to_owned(), false))]);
         let mut is_news = |change| apply(&mut seen, &wanted, change);
         let a = pod("a", "n2", "train");
         assert!(!is_news(Change::Listed(vec![a.clone(), pod("b", "n3", "web")])));

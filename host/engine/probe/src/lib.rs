@@ -30,7 +30,7 @@ pub extern "C" fn resume(now: u64) {
         id: old.request().id.clone(),
         intent: old.request().intent,
         phase: old.phase(),
-        ..scupper_engine::Checkpoint::blank(Uid(String::new()), Time::from_millis(now))
+        ..scupper_engine::Checkpoint::blank(Uid::new(""), Time::from_millis(now))
     };
     *drain = Some(Drain::resume(Time::from_millis(now), old.request().clone(), checkpoint));
 }

@@ -120,7 +120,7 @@ fn cordoned_ahead(node: Uid) -> Checkpoint {
 impl Cluster {
     /// A cordon of ours was made ahead of the drain.
     pub(crate) fn new(owner: Owner) -> Self {
-        let uid = Uid(String::from("n1"));
+        let uid = Uid::new("n1");
         let is_ours = owner == Owner::Ours;
         let node = NodeTruth {
             version: 1000,
@@ -182,7 +182,7 @@ impl Cluster {
         self.version += 1;
         let version = self.version;
         self.node = there.then(|| NodeTruth {
-            uid: Uid(format!("n{version}")),
+            uid: Uid::new(format!("n{version}")),
             version,
             owner: Owner::Nobody,
             ever_ours: false,
@@ -199,7 +199,7 @@ impl Cluster {
             return None;
         }
         self.uids += 1;
-        let uid = Uid(format!("u{}", self.uids));
+        let uid = Uid::new(format!("u{}", self.uids));
         pod.id.uid = uid.clone();
         pod.created = Time::from_millis(now);
         self.attach_volumes(now, &mut pod);

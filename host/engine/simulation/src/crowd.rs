@@ -37,7 +37,7 @@ impl Cluster {
             return;
         }
         let request = format!("request-{}", rng.between(1, 2));
-        truth.by = surge_mark("node-2", &Uid(String::from("n2")), &request);
+        truth.by = surge_mark("node-2", &Uid::new("n2"), &request);
         truth.stands = true;
         truth.ready = false;
         truth.of_other = true;

@@ -175,7 +175,7 @@ impl World {
             let (id, task) = (command.id, command.task);
             self.trace.stamp(task.name(), self.now);
             if let Some(pod) = task.removes() {
-                self.trace.stamp(&pod.uid.0, id.0);
+                self.trace.stamp(pod.uid.as_str(), id.0);
                 if self
                     .outstanding
                     .values()

@@ -158,7 +158,7 @@ impl Invariants {
         };
         let (begins, latest) = self.forced.times(now, force, deadline);
         let removes = drain.phase() == Phase::Evicting && drain.outcome().is_none();
-        if !removes || now < begins || self.removal_is_timely(now, &Uid(String::new())).is_err() {
+        if !removes || now < begins || self.removal_is_timely(now, &Uid::new("")).is_err() {
             return Ok(());
         }
         let is_of_deadline = |task: &&Task| self.is_sent_at_deadline(task);

@@ -119,7 +119,7 @@ fn pod(name: &str) -> Newborn {
         id: PodRef {
             namespace: String::from("ns0"),
             name: format!("pod-{name}"),
-            uid: Uid(String::new()),
+            uid: Uid::new(""),
         },
         node: String::from(NODE),
         labels: BTreeMap::new(),
@@ -156,7 +156,7 @@ fn owned(name: &str, api_version: &str, kind: &str) -> Newborn {
         api_version: String::from(api_version),
         kind: String::from(kind),
         name: format!("{}-{name}", kind.to_lowercase()),
-        uid: Uid(format!("c-{name}")),
+        uid: Uid::new(format!("c-{name}")),
         missing: false,
     });
     newborn

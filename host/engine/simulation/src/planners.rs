@@ -140,7 +140,7 @@ impl PlannerScript {
                 continue;
             };
             let is_own = own == Some(&decision.pod);
-            let lot = hash(&decision.pod.0, self.salt).is_multiple_of(3);
+            let lot = hash(&decision.pod.as_str(), self.salt).is_multiple_of(3);
             let verdict = match self.style {
                 Style::Own if is_own => Verdict::Evict,
                 Style::Daemons if pod.is_daemon() && !is_own => Verdict::Evict,
@@ -166,7 +166,7 @@ impl PlannerScript {
                 .map(|decision| &decision.pod)
                 .filter(|uid| Some(*uid) != own);
             let pods: Vec<Uid> = leaving
-                .filter(|uid| hash(&uid.0, self.salt) % self.waves == number)
+                .filter(|uid| hash(uid.as_str(), self.salt) % self.waves == number)
                 .cloned()
                 .collect();
             if !pods.is_empty() {
@@ -246,7 +246,7 @@ fn spoil(
             true
         }),
         Trouble::Unknown => plan.decisions.last().cloned().is_some_and(|mut decision| {
-            decision.pod = Uid(String::from("nobody"));
+            decision.pod = Uid::new("nobody");
             decision.verdict = Verdict::Keep;
             plan.decisions.push(decision);
             true
@@ -254,7 +254,7 @@ fn spoil(
         Trouble::UnknownInWave => plan
             .waves
             .first_mut()
-            .is_some_and(|wave| push(wave, Uid(String::from("nobody")))),
+            .is_some_and(|wave| push(wave, Uid::new("nobody"))),
         Trouble::InNoWave => plan
             .waves
             .first_mut()

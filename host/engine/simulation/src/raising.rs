@@ -85,8 +85,13 @@ impl World {
             return Ok(());
         };
         // Nothing names them any more after a crash.
-        let is_mark_lost = self.wiped || self.cluster.node.as_ref().is_none_or(|node| node.uid.0 != "n1");
-        let own = surge_mark(NODE, &Uid(String::from("n1")), &self.request.id);
+        let is_mark_lost = self.wiped
+            || self
+                .cluster
+                .node
+                .as_ref()
+                .is_none_or(|node| node.uid.as_str() != "n1");
+        let own = surge_mark(NODE, &Uid::new("n1"), &self.request.id);
         for (uid, truth) in &rollouts.raised {
             let is_reported = self.invariants.surges.left.contains(uid);
             if truth.stands && truth.by == own && !is_reported && !is_mark_lost {

@@ -92,7 +92,7 @@ pub(crate) fn deployment(pod: &Pod) -> Option<DeploymentRef> {
     let app = pod.labels.get("app")?;
     let namespace = pod.id.namespace.clone();
     Some(DeploymentRef {
-        uid: Uid(format!("{}-of-{namespace}-{app}", controller.kind)),
+        uid: Uid::new(format!("{}-of-{namespace}-{app}", controller.kind)),
         name: app.clone(),
         namespace,
     })

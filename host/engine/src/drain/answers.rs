@@ -143,7 +143,7 @@ impl Drain {
     /// No eviction goes out for this time. Returns its end.
     fn throttle(&mut self, uid: &Uid, message: String, retry_after: Option<Duration>) -> Time {
         let wait = retry_after.map(|wait| wait.min(LONGEST));
-        self.throttle.begin(self.now, wait, message, &uid.0)
+        self.throttle.begin(self.now, wait, message, uid.as_str())
     }
 
     /// A budget has changed: the pods that it held up may be asked for at once, as many as it allows.

@@ -361,7 +361,7 @@ impl EvictionTarget {
         }
         self.tries = if is_same { self.tries.saturating_add(1) } else { 0 };
         self.not_before = match again {
-            Again::After(backoff) => backoff.after(now, self.tries, &self.pod.uid.0),
+            Again::After(backoff) => backoff.after(now, self.tries, self.pod.uid.as_str()),
             Again::At(time) => time,
         };
         if is_of_budget(&reason) {
@@ -407,12 +407,12 @@ impl EvictionTarget {
         let uid: &Uid = &self.pod.uid;
         match awaiting.answered {
             Answered::Accepted | Answered::NotFound => {
-                self.not_before = Backoff::RECHECK.after(now, self.tries, &uid.0);
+                self.not_before = Backoff::RECHECK.after(now, self.tries, uid.as_str());
                 self.tries = self.tries.saturating_add(1);
                 self.state = State::Waiting;
             }
             Answered::UidMismatch => {
-                awaiting.list_at = Backoff::RECHECK.after(now, awaiting.lists, &uid.0);
+                awaiting.list_at = Backoff::RECHECK.after(now, awaiting.lists, uid.as_str());
             }
             Answered::NamespaceTerminating => awaiting.list_at = now + SILENCE,
         }

@@ -277,7 +277,7 @@ impl Drain {
             WriteReply::Forbidden { message } | WriteReply::Failed { message } => message,
         };
         raise.problem = Some(message.clone());
-        raise.retry_at = Backoff::UNREACHABLE.after(self.now, raise.tries, &deployment.0);
+        raise.retry_at = Backoff::UNREACHABLE.after(self.now, raise.tries, deployment.as_str());
         raise.tries = raise.tries.saturating_add(1);
         let task = String::from("take-back");
         self.outbox.notify(Notice::Retrying { task, message });

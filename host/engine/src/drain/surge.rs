@@ -319,7 +319,7 @@ impl Drain {
         };
         run.stage = Stage::Waiting;
         run.problem = Some(message.clone());
-        run.retry_at = backoff.after(now, run.tries, &deployment.0);
+        run.retry_at = backoff.after(now, run.tries, deployment.as_str());
         run.tries = run.tries.saturating_add(1);
         let task = String::from(SURGE);
         self.outbox.notify(Notice::Retrying { task, message });

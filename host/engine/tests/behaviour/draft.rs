@@ -239,7 +239,7 @@ fn pods_that_the_request_does_not_name_are_kept() {
     settings.filters.only_pods = Some([(pod("a").id.namespace, named)].into());
     let mut elsewhere = pod("a");
     elsewhere.id.namespace = "other".to_owned();
-    elsewhere.id.uid = Uid("elsewhere".to_owned());
+    elsewhere.id.uid = Uid::new("elsewhere");
     let plan = draft(&[pod("a"), pod("b"), elsewhere], &settings, Time::default());
     let kept = plan
         .decisions
@@ -259,7 +259,7 @@ fn the_drivers_own_pod_is_kept_whatever_the_filters_match() {
     bare(&mut own);
     // A new pod of the same name on this node is not the driver.
     let id = PodRef {
-        uid: Uid("another".to_owned()),
+        uid: Uid::new("another"),
         ..own.id.clone()
     };
     for (id, verdict) in [(own.id.clone(), Verdict::Keep), (id, Verdict::Refuse)] {
@@ -276,14 +276,14 @@ fn the_drivers_own_pod_is_kept_whatever_the_filters_match() {
 fn pods_are_evicted_in_one_wave_by_namespace_and_name() {
     let mut far = pod("a");
     far.id.namespace = "zz".to_owned();
-    far.id.uid = Uid("far".to_owned());
+    far.id.uid = Uid::new("far");
     let pods = [far, pod("c"), pod("b")];
     let plan = draft(&pods, &Settings::default(), NOW);
     let [wave] = &plan.waves[..] else {
         panic!("{:?}", plan.waves)
     };
     assert_eq!(wave.name, "all");
-    let order: Vec<_> = wave.pods.iter().map(|uid| &*uid.0).collect();
+    let order: Vec<_> = wave.pods.iter().map(|uid| uid.as_str()).collect();
     assert_eq!(order, ["b", "c", "far"]);
     assert_eq!(
         (wave.max_parallel, wave.timeout, wave.max_grace_seconds),

@@ -387,7 +387,7 @@ fn a_missing_or_recreated_node_ends_the_drain() {
         message: "there is no node node-1".to_owned(),
     });
     let anew = Node {
-        uid: Uid("anew".to_owned()),
+        uid: Uid::new("anew"),
         ..node()
     };
     for event in [Event::Node(None), Event::Node(Some(anew))] {

@@ -395,7 +395,7 @@ fn a_pod_of_the_same_name_is_another_pod() {
     let mut host = asking(&[pod("a")]);
     host.accepted("evict a");
     let mut again = pod("a");
-    again.id.uid = scupper_engine::Uid("a-again".to_owned());
+    again.id.uid = scupper_engine::Uid::new("a-again");
     again.created = Time::from_millis(1);
     host.handle(Event::PodApplied(again))
         .reports_last("a-again waits: NotPlanned");

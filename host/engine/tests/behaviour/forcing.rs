@@ -87,7 +87,7 @@ fn terminating(pod: Pod, since: u64, grace: u64) -> Event {
 fn wave(name: &str, pods: &[&str]) -> Wave {
     Wave {
         name: name.to_owned(),
-        pods: pods.iter().map(|pod| Uid((*pod).to_owned())).collect(),
+        pods: pods.iter().map(|pod| Uid::new(*pod)).collect(),
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,

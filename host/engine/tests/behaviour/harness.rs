@@ -214,7 +214,7 @@ impl Host {
             _ => None,
         };
         let leaving = self.open.iter().rev().find_map(step).unwrap();
-        leaving.into_iter().map(|uid| uid.0).collect()
+        leaving.into_iter().map(|uid| uid.as_str().to_owned()).collect()
     }
 
     fn picked_up(&mut self, command: Command) {
@@ -353,7 +353,7 @@ impl Host {
     /// The pods are seen deleted.
     pub(crate) fn gone(&mut self, uids: &[&str]) -> &mut Self {
         for uid in uids {
-            self.handle(Event::PodDeleted(Uid((*uid).to_owned())));
+            self.handle(Event::PodDeleted(Uid::new(*uid)));
         }
         self
     }

@@ -26,7 +26,7 @@ fn modes() -> Request {
 fn wave(name: &str, pods: &[&str]) -> Wave {
     Wave {
         name: name.to_owned(),
-        pods: pods.iter().map(|pod| Uid((*pod).to_owned())).collect(),
+        pods: pods.iter().map(|pod| Uid::new(*pod)).collect(),
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
@@ -53,7 +53,7 @@ fn for_at_most(secs: u64, wave: Wave) -> Wave {
 fn sorts(waves: Vec<Wave>) -> impl FnOnce(&mut Plan) {
     move |plan| {
         for decision in &mut plan.decisions {
-            if decision.pod.0.starts_with("delete") {
+            if decision.pod.as_str().starts_with("delete") {
                 decision.verdict = Verdict::Delete;
             }
         }

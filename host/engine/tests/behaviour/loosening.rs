@@ -4,7 +4,7 @@ use scupper_engine::{Decision, Plan, Uid, Verdict, Wave, loosened};
 
 /// A plan for one pod.
 fn plan(policy: &str, verdict: Verdict, wave: &str) -> Plan {
-    let pod = Uid(String::from("a"));
+    let pod = Uid::new("a");
     let decision = Decision {
         pod: pod.clone(),
         verdict,

@@ -73,7 +73,7 @@ fn a_policy_that_keeps_a_named_pod_is_named() {
     });
     host.begin(&[pod("a"), pod("b"), pod("c")])
         .planned("gpu", |plan| {
-            let kept = Uid("b".to_owned());
+            let kept = Uid::new("b");
             for decision in plan.decisions.iter_mut().filter(|decision| decision.pod == kept) {
                 decision.verdict = Verdict::Keep;
                 decision.reason = "its GPU is healthy".to_owned();

@@ -11,7 +11,7 @@ use scupper_engine::{
 /// Another pod of this name.
 fn again(name: &str, uid: &str, created: u64) -> Pod {
     let id = PodRef {
-        uid: Uid(uid.to_owned()),
+        uid: Uid::new(uid),
         ..pod(name).id
     };
     Pod {
@@ -83,7 +83,7 @@ fn a_newcomer_joins_its_wave_unless_that_has_ended() {
     });
     let wave = |name: &str, pods: &[&str]| Wave {
         name: name.to_owned(),
-        pods: pods.iter().map(|name| Uid((*name).to_owned())).collect(),
+        pods: pods.iter().map(|name| Uid::new(*name)).collect(),
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,

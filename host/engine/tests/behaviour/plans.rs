@@ -13,7 +13,7 @@ use scupper_engine::{
 type Edit = fn(&mut Plan);
 
 fn uid(name: &str) -> Uid {
-    Uid(name.to_owned())
+    Uid::new(name)
 }
 
 fn pods() -> Vec<Pod> {

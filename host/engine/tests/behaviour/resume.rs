@@ -433,7 +433,7 @@ fn a_drain_is_not_resumed_on_another_node_of_the_name() {
     let checkpoint = checkpoint_in(Phase::Evicting, true);
     assert_eq!(checkpoint.node, node().uid);
     let anew = Node {
-        uid: Uid("anew".to_owned()),
+        uid: Uid::new("anew"),
         unschedulable: true,
         ..node()
     };

@@ -45,7 +45,7 @@ fn it_blocks_no_wave_and_uses_no_slot() {
     let mut host = impatient(vec![planner("waves")]);
     let wave = |name: &str, pods: &[&str]| Wave {
         name: name.to_owned(),
-        pods: pods.iter().map(|pod| Uid((*pod).to_owned())).collect(),
+        pods: pods.iter().map(|pod| Uid::new(*pod)).collect(),
         max_parallel: Some(1),
         timeout: None,
         max_grace_seconds: None,

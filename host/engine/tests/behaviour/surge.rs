@@ -42,7 +42,7 @@ pub(crate) fn web() -> DeploymentRef {
     DeploymentRef {
         namespace: "ns".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("web".to_owned()),
+        uid: Uid::new("web"),
     }
 }
 

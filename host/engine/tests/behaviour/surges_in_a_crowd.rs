@@ -195,11 +195,7 @@ fn a_raise_that_was_taken_back_while_planners_worked_is_not_repeated() {
 
 #[test]
 fn the_raise_of_another_node_is_not_ours_even_with_the_same_id() {
-    let other = surge_mark(
-        "node-2",
-        &scupper_engine::Uid("other-uid".to_owned()),
-        "event-uid",
-    );
+    let other = surge_mark("node-2", &scupper_engine::Uid::new("other-uid"), "event-uid");
     let checkpoint = Checkpoint {
         raised: vec![Raised {
             drain: other.clone(),

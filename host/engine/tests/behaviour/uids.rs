@@ -20,7 +20,7 @@ fn uids_are_sorted_as_their_texts() {
     ];
     for one in texts {
         for other in texts {
-            let order = Uid(one.to_owned()).cmp(&Uid(other.to_owned()));
+            let order = Uid::new(one).cmp(&Uid::new(other));
             assert_eq!(order, one.cmp(other), "{one:?} and {other:?}");
         }
     }

@@ -6,7 +6,7 @@ use crate::harness::{Host, planner, pod, request};
 use scupper_engine::{Outcome, Request, Settings, Uid, Verdict, Wave};
 
 fn wave(name: &str, pods: &[&str]) -> Wave {
-    let pods = pods.iter().map(|name| Uid((*name).to_owned())).collect();
+    let pods = pods.iter().map(|name| Uid::new(*name)).collect();
     Wave {
         name: name.to_owned(),
         pods,
@@ -22,7 +22,7 @@ fn in_waves(waves: Vec<Wave>) -> Host {
     let pods: Vec<_> = waves
         .iter()
         .flat_map(|wave| &wave.pods)
-        .map(|uid| pod(&uid.0))
+        .map(|uid| pod(uid.as_str()))
         .collect();
     let mut host = Host::new(Request {
         policies: vec![planner("waves")],

@@ -21,10 +21,10 @@ fn web() -> Labels {
 /// The Deployment `web` with its ReplicaSet.
 fn deployment(replicas: u32, settled: bool) -> Vec<Owner> {
     let owner = |uid: &str, kind: &str, parent: Option<&str>| Owner {
-        uid: Uid(uid.to_owned()),
+        uid: Uid::new(uid),
         kind: kind.to_owned(),
         name: uid.to_owned(),
-        parent: parent.map(|uid| Uid(uid.to_owned())),
+        parent: parent.map(|uid| Uid::new(uid)),
         replicas: Some(replicas),
         raised: 0,
         settled,
@@ -193,7 +193,7 @@ fn what_may_change_by_itself_is_only_likely() {
         }),
         ("a workload without pods may add some", |scene| {
             let job = Owner {
-                uid: Uid("job".to_owned()),
+                uid: Uid::new("job"),
                 replicas: None,
                 ..deployment(1, true)[0].clone()
             };

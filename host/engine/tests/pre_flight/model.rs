@@ -251,10 +251,10 @@ impl World {
         // Counts in a status may be late, so what is missing or too many shows only in the pods.
         let settled = updated.count() == active.len();
         let owner = |uid: &str, kind: &str, parent: Option<&str>| Owner {
-            uid: Uid(uid.to_owned()),
+            uid: Uid::new(uid),
             kind: kind.to_owned(),
             name: uid.to_owned(),
-            parent: parent.map(|uid| Uid(uid.to_owned())),
+            parent: parent.map(|uid| Uid::new(uid)),
             replicas: workload
                 .counts_replicas()
                 .then(|| u32::try_from(workload.replicas).unwrap()),

@@ -22,14 +22,14 @@ pub(crate) fn pod(name: &str, labels: Labels, controller: Option<(&str, &str)>) 
         api_version: "apps/v1".to_owned(),
         kind: kind.to_owned(),
         name: uid.to_owned(),
-        uid: Uid(uid.to_owned()),
+        uid: Uid::new(uid),
         missing: false,
     });
     Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
-            uid: Uid(format!("uid-of-{name}")),
+            uid: Uid::new(format!("uid-of-{name}")),
         },
         node: "node-1".to_owned(),
         labels,

@@ -253,7 +253,7 @@ fn pods_of_one_deployment_under_two_budgets_mean_one_restart() {
     let found = found(&scene, &settings());
     assert_eq!(found.surges.len(), 1, "{found:?}");
     assert_eq!(found.surges[0].pods.len(), 2);
-    assert_eq!(found.surges[0].deployment.uid, Uid("web".to_owned()));
+    assert_eq!(found.surges[0].deployment.uid, Uid::new("web"));
 }
 
 fn raising() -> Settings {

@@ -13,7 +13,7 @@ fn mark(phase: Phase) -> Checkpoint {
         trigger: "command".to_owned(),
         phase,
         own_cordon: true,
-        ..Checkpoint::blank(Uid("uid-of-worker-1".to_owned()), BEGIN)
+        ..Checkpoint::blank(Uid::new("uid-of-worker-1"), BEGIN)
     }
 }
 

@@ -24,7 +24,7 @@ fn draw(random: &mut Rng) -> Cluster {
     };
     for number in 0..random.usize(1..=4) {
         let (app, replicas) = (format!("w{number}"), random.u32(1..=5));
-        let uid = Uid(format!("uid-of-{app}"));
+        let uid = Uid::new(format!("uid-of-{app}"));
         let here = random.u32(1..=replicas);
         for number in 0..replicas {
             let mut pod = pod_of(&format!("{app}-{number}"), &app);

@@ -26,14 +26,14 @@ pub(crate) fn pod_of(name: &str, app: &str) -> Pod {
         api_version: "apps/v1".to_owned(),
         kind: "ReplicaSet".to_owned(),
         name: format!("{app}-68c5fcd9c5"),
-        uid: Uid("uid-of-web".to_owned()),
+        uid: Uid::new("uid-of-web"),
         missing: false,
     };
     Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
-            uid: Uid(format!("uid-of-{name}")),
+            uid: Uid::new(format!("uid-of-{name}")),
         },
         node: "worker-1".to_owned(),
         labels: [("app", app), ("pod-template-hash", "68c5fcd9c5")]
@@ -100,7 +100,7 @@ pub(crate) fn situation(budgets: Vec<Budget>) -> Situation {
         },
         node: Node {
             name: "worker-1".to_owned(),
-            uid: Uid("uid-of-worker-1".to_owned()),
+            uid: Uid::new("uid-of-worker-1"),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             unschedulable: false,

@@ -11,7 +11,7 @@ fn other(of: &Situation) -> Situation {
     let mut other = of.clone();
     other.node = Node {
         name: "worker-2".to_owned(),
-        uid: Uid("uid-of-worker-2".to_owned()),
+        uid: Uid::new("uid-of-worker-2"),
         ..other.node
     };
     other.request.node = "worker-2".to_owned();

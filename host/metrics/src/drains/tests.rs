@@ -12,7 +12,7 @@ fn waiting(policy: &str, pod: &str) -> Notice {
     Notice::HookWaiting {
         policy: policy.into(),
         phase: HookPhase::BeforeEvict,
-        subject: Subject::Pod(Uid(pod.into())),
+        subject: Subject::Pod(Uid::new(pod)),
         since: MINUTE,
         progress: String::new(),
         waiting_for: Vec::new(),
@@ -23,7 +23,7 @@ fn done(policy: &str, pod: &str) -> Notice {
     Notice::HookDone {
         policy: policy.into(),
         phase: HookPhase::BeforeEvict,
-        subject: Subject::Pod(Uid(pod.into())),
+        subject: Subject::Pod(Uid::new(pod)),
     }
 }
 

@@ -167,7 +167,7 @@ fn pod<'a>(scope: &'a StepScope, regarding: &Regarding) -> Result<Option<&'a Pod
     let Regarding::Pod(uid) = regarding else {
         return Ok(None);
     };
-    let found = scope.pods.iter().find(|pod| pod.uid.0 == *uid);
+    let found = scope.pods.iter().find(|pod| pod.uid.as_str() == *uid);
     let unknown = || format!("no pod on the node has the UID {}", one_line(uid, SHOWN_BYTES));
     found.map(Some).ok_or_else(|| Error::NotFound(unknown()))
 }

@@ -303,7 +303,7 @@ impl StoreData {
 
     async fn annotate_pod(&mut self, uid: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
         self.may_write(Capability::PodAnnotations, key, value)?;
-        let pod = self.scope()?.pods.iter().find(|pod| pod.uid.0 == uid);
+        let pod = self.scope()?.pods.iter().find(|pod| pod.uid.as_str() == uid);
         let pod = pod.ok_or_else(|| Error::NotFound(format!("no pod on the node has the UID {uid}")))?;
         self.tell_write(Capability::PodAnnotations, key, value);
         let asked = self.context.cluster.annotate_pod(pod, key, value);
@@ -358,7 +358,7 @@ impl cluster::Host for StoreData {
         }
         let asked = self.context.cluster.cluster_uid();
         let uid = self.meter.counters.waiting(asked).await.map_err(refusal)?;
-        Ok(uid.0)
+        Ok(uid.as_str().to_owned())
     }
 
     async fn get_node(&mut self) -> Result<NodeResult, Error> {
@@ -397,7 +397,11 @@ impl cluster::Host for StoreData {
 impl plan::Host for StoreData {
     fn leaving(&mut self) -> Vec<String> {
         let leaving = self.scope.of_step().map(|step| step.leaving.iter());
-        leaving.into_iter().flatten().map(|uid| uid.0.clone()).collect()
+        leaving
+            .into_iter()
+            .flatten()
+            .map(|uid| uid.as_str().to_owned())
+            .collect()
     }
 
     fn machine_is_off(&mut self) -> bool {

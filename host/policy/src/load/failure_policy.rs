@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn each_failure_policy_of_a_planner() {
         let decision = Decision {
-            pod: Uid("a".to_owned()),
+            pod: Uid::new("a"),
             verdict: Verdict::Keep,
             reason: String::new(),
             policy: "kubectl".to_owned(),

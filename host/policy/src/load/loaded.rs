@@ -138,7 +138,7 @@ impl LoadedPolicy {
 pub(crate) fn blank_node() -> Node {
     Node {
         name: String::new(),
-        uid: Uid(String::new()),
+        uid: Uid::new(""),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: false,

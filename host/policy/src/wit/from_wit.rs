@@ -72,7 +72,7 @@ fn decision(decision: types::DecisionResult) -> Decision {
 
 /// A UID without a pod on this node appears in messages to users.
 fn uid(text: String) -> Uid {
-    Uid(into_line(text, UID_BYTES))
+    Uid::new(into_line(text, UID_BYTES))
 }
 
 fn wave(wave: types::WaveResult) -> Wave {
@@ -181,6 +181,6 @@ pub(crate) fn subject(subject: &Subject) -> hooks::Subject<'_> {
     match subject {
         Subject::Node => hooks::Subject::Node,
         Subject::Wave(name) => hooks::Subject::Wave(name),
-        Subject::Pod(uid) => hooks::Subject::Pod(&uid.0),
+        Subject::Pod(uid) => hooks::Subject::Pod(uid.as_str()),
     }
 }

@@ -79,7 +79,7 @@ impl<'a> Lists<'a> {
             ..
         } = self.node;
         types::NodeParam {
-            uid: &uid.0,
+            uid: uid.as_str(),
             name,
             labels: slice(&self.entries, &self.node_span.labels),
             annotations: slice(&self.entries, &self.node_span.annotations),
@@ -102,7 +102,7 @@ impl<'a> Lists<'a> {
 
     fn pod<'s>(&'s self, pod: &'s Pod, span: &ListRanges) -> types::PodParam<'s> {
         types::PodParam {
-            uid: &pod.id.uid.0,
+            uid: pod.id.uid.as_str(),
             namespace: &pod.id.namespace,
             name: &pod.id.name,
             labels: slice(&self.entries, &span.labels),
@@ -111,7 +111,7 @@ impl<'a> Lists<'a> {
                 api_version: &owner.api_version,
                 kind: &owner.kind,
                 name: &owner.name,
-                uid: &owner.uid.0,
+                uid: owner.uid.as_str(),
             }),
             phase: phase(pod.phase),
             ready: pod.ready,
@@ -142,7 +142,7 @@ pub(crate) struct PlanLists<'a> {
 impl<'a> PlanLists<'a> {
     pub(crate) fn of(plan: &'a Plan) -> Self {
         let decision = |decision: &'a scupper_engine::Decision| types::DecisionParam {
-            pod: &decision.pod.0,
+            pod: &decision.pod.as_str(),
             verdict: verdict(decision.verdict),
             reason: &decision.reason,
             policy: &decision.policy,
@@ -151,7 +151,7 @@ impl<'a> PlanLists<'a> {
         let spans = plan
             .waves
             .iter()
-            .map(|wave| append(&mut uids, wave.pods.iter().map(|uid| uid.0.as_str())));
+            .map(|wave| append(&mut uids, wave.pods.iter().map(|uid| uid.as_str())));
         let spans = spans.collect();
         Self {
             decisions: plan.decisions.iter().map(decision).collect(),

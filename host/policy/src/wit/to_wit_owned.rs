@@ -10,7 +10,7 @@ use super::to_wit;
 /// The node, owned.
 pub(crate) fn node(node: Node) -> types::NodeResult {
     types::NodeResult {
-        uid: node.uid.0,
+        uid: node.uid.as_str().to_owned(),
         name: node.name,
         labels: entries(node.labels),
         annotations: entries(node.annotations),
@@ -25,7 +25,7 @@ pub(crate) fn pod(pod: Pod, own_pod: Option<&Uid>) -> types::PodResult {
     types::PodResult {
         mirror: pod.is_mirror(),
         driver: own_pod == Some(&pod.id.uid),
-        uid: pod.id.uid.0,
+        uid: pod.id.uid.as_str().to_owned(),
         namespace: pod.id.namespace,
         name: pod.id.name,
         labels: entries(pod.labels),
@@ -34,7 +34,7 @@ pub(crate) fn pod(pod: Pod, own_pod: Option<&Uid>) -> types::PodResult {
             api_version: owner.api_version,
             kind: owner.kind,
             name: owner.name,
-            uid: owner.uid.0,
+            uid: owner.uid.as_str().to_owned(),
         }),
         phase: to_wit::phase(pod.phase),
         ready: pod.ready,

@@ -18,7 +18,7 @@ fn pod(name: &str) -> Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
-            uid: Uid(name.to_owned()),
+            uid: Uid::new(name),
         },
         grace_seconds: 60,
         ..any.unwrap()
@@ -31,7 +31,7 @@ const PODS: [&str; 4] = ["a", "b", "c", "d"];
 fn plan(waves: &[&[&str]]) -> Plan {
     let leaves = |name: &str| waves.iter().any(|wave| wave.contains(&name));
     let decision = |name: &str| Decision {
-        pod: Uid(name.to_owned()),
+        pod: Uid::new(name),
         verdict: if leaves(name) {
             Verdict::Evict
         } else {
@@ -42,7 +42,7 @@ fn plan(waves: &[&[&str]]) -> Plan {
     };
     let wave = |(number, pods): (usize, &&[&str])| Wave {
         name: format!("w{number}"),
-        pods: pods.iter().map(|name| Uid((*name).to_owned())).collect(),
+        pods: pods.iter().map(|name| Uid::new(*name)).collect(),
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,

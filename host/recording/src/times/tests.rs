@@ -24,14 +24,14 @@ fn pod(name: &str) -> Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
-            uid: Uid(name.to_owned()),
+            uid: Uid::new(name),
         },
         labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
         controller: Some(Controller {
             api_version: "apps/v1".to_owned(),
             kind: "ReplicaSet".to_owned(),
             name: "web".to_owned(),
-            uid: Uid("uid-of-web".to_owned()),
+            uid: Uid::new("uid-of-web"),
             missing: false,
         }),
         phase: PodPhase::Running,
@@ -72,7 +72,7 @@ fn budget(current_healthy: i32) -> Event {
 }
 
 fn gone(name: &str) -> Event {
-    Event::PodDeleted(Uid(name.to_owned()))
+    Event::PodDeleted(Uid::new(name))
 }
 
 /// What a recording of these events, which ends after so many seconds, says.

@@ -16,7 +16,7 @@ fn facts() -> Vec<FactObject> {
     let id = |name: &str| PodRef {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-{name}")),
+        uid: Uid::new(format!("uid-of-{name}")),
     };
     let metadata = Metadata {
         name: "shop".to_owned(),
@@ -35,7 +35,7 @@ fn facts() -> Vec<FactObject> {
         api_version: "apps/v1".to_owned(),
         kind: "Deployment".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("uid-of-web".to_owned()),
+        uid: Uid::new("uid-of-web"),
         missing: false,
     };
     let peer = Peer {

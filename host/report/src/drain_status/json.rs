@@ -31,7 +31,7 @@ pub(crate) fn hook_name_to_json(policy: &str, phase: HookPhase, subject: &Subjec
     let subject = match subject {
         Subject::Node => json!({ "node": true }),
         Subject::Wave(wave) => json!({ "wave": wave }),
-        Subject::Pod(uid) => json!({ "pod": uid.0 }),
+        Subject::Pod(uid) => json!({ "pod": uid.as_str() }),
     };
     json!({ "policy": policy, "phase": phase.to_string(), "subject": subject })
 }
@@ -44,7 +44,7 @@ pub(crate) fn pod_to_json(pod: &PodRef, reason: &Reason, now: Time) -> Value {
 
 /// Which pod it is.
 pub(crate) fn pod_name_to_json(pod: &PodRef) -> Value {
-    json!({ "pod": pod.to_string(), "uid": pod.uid.0 })
+    json!({ "pod": pod.to_string(), "uid": pod.uid.as_str() })
 }
 
 /// Both objects as one.

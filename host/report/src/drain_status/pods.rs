@@ -43,7 +43,7 @@ pub(super) fn to_wire(pods: &[PodStatus], room: usize) -> (Vec<WirePods>, usize)
     // That a pod is terminating everybody sees.
     let (last, first): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_terminating(&pod.reason));
     for pod in first.into_iter().chain(last) {
-        let own: WirePod = (short(&pod.uid.0), pod.since.map(Time::as_millis));
+        let own: WirePod = (short(pod.uid.as_str()), pod.since.map(Time::as_millis));
         let group = WirePods {
             wave: short(&pod.wave),
             reason: reason::to_wire(&pod.reason),
@@ -72,7 +72,7 @@ pub(super) fn to_wire(pods: &[PodStatus], room: usize) -> (Vec<WirePods>, usize)
 /// The first of the pods that are kept.
 pub(super) fn kept_to_wire(kept: &[Uid]) -> Vec<String> {
     let mut room = KEPT;
-    let fitting = kept.iter().map(|uid| short(&uid.0)).map_while(|uid| {
+    let fitting = kept.iter().map(|uid| short(uid.as_str())).map_while(|uid| {
         room = room.checked_sub(to_text(&uid).len() + 1)?;
         Some(uid)
     });
@@ -84,7 +84,7 @@ pub(super) fn from_wire(groups: Vec<WirePods>) -> Vec<PodStatus> {
     let groups = groups.into_iter().filter_map(|group| {
         let reason = reason::from_wire(group.reason)?;
         let pods = group.pods.into_iter().map(move |(uid, since)| PodStatus {
-            uid: Uid(uid),
+            uid: Uid::new(uid),
             wave: group.wave.clone(),
             since: since.map(Time::from_millis),
             reason: reason.clone(),

@@ -8,7 +8,7 @@ fn pod(number: usize) -> PodRef {
     PodRef {
         namespace: "shop".into(),
         name: format!("cart-{number}"),
-        uid: Uid(format!("6f3a2f0e-7c0e-4f3b-9d0a-{number:012}")),
+        uid: Uid::new(format!("6f3a2f0e-7c0e-4f3b-9d0a-{number:012}")),
     }
 }
 
@@ -16,7 +16,7 @@ fn group(what: &str) -> PodGroup {
     PodGroup {
         what: what.into(),
         policy: "kubectl".into(),
-        pods: vec![Uid("u".into())],
+        pods: vec![Uid::new("u")],
         more: 7,
     }
 }
@@ -152,10 +152,7 @@ fn kept_fields_survive_a_round_trip() {
     builder.notice(Time::from_millis(2_000), &waiting(Subject::Node, 2));
     builder.notice(Time::from_millis(9_000), &waiting(Subject::Node, 1));
     builder.notice(Time::from_millis(9_000), &waiting(Subject::Wave("all".into()), 0));
-    builder.notice(
-        Time::from_millis(9_000),
-        &waiting(Subject::Pod(Uid("u".into())), 0),
-    );
+    builder.notice(Time::from_millis(9_000), &waiting(Subject::Pod(Uid::new("u")), 0));
     let pods: Vec<_> = reasons()
         .into_iter()
         .enumerate()

@@ -131,14 +131,14 @@ pub fn decode(text: &str) -> Option<DrainStatus> {
         estimate: wire.estimate.map(|ends| Estimate(ends.map(Time::from_millis))),
         pods,
         more: wire.more.saturating_add(others),
-        kept: wire.kept.into_iter().map(Uid).collect(),
+        kept: wire.kept.into_iter().map(Uid::new).collect(),
     })
 }
 
 fn plan_to_wire(plan: &PlanSummary) -> WirePlan {
     let groups = |groups: &[PodGroup]| {
         let groups = groups.iter().take(GROUPS).map(|group| {
-            let pods = group.pods.iter().map(|uid| short(&uid.0)).collect();
+            let pods = group.pods.iter().map(|uid| short(uid.as_str())).collect();
             (short(&group.what), short(&group.policy), pods, group.more)
         });
         groups.collect()
@@ -157,7 +157,7 @@ fn plan_from_wire(wire: WirePlan) -> PlanSummary {
         let groups = groups.into_iter().map(|(what, policy, pods, more)| PodGroup {
             what,
             policy,
-            pods: pods.into_iter().map(Uid).collect(),
+            pods: pods.into_iter().map(Uid::new).collect(),
             more,
         });
         groups.collect()
@@ -175,7 +175,7 @@ fn hook_to_wire(hook: &HookStatus) -> WireHook {
     let (wave, pod) = match &hook.subject {
         Subject::Node => (None, None),
         Subject::Wave(name) => (Some(short(name)), None),
-        Subject::Pod(uid) => (None, Some(uid.0.clone())),
+        Subject::Pod(uid) => (None, Some(uid.as_str().to_owned())),
     };
     let waits = hook.waiting_for.iter().take(WAITS);
     WireHook {
@@ -202,7 +202,7 @@ fn hook_from_wire(wire: WireHook) -> Option<HookStatus> {
         phase: HookPhase::from_name(&wire.phase)?,
         subject: match (wire.wave, wire.pod) {
             (Some(wave), _) => Subject::Wave(wave),
-            (None, Some(uid)) => Subject::Pod(Uid(uid)),
+            (None, Some(uid)) => Subject::Pod(Uid::new(uid)),
             (None, None) => Subject::Node,
         },
         since: Time::from_millis(wire.since),

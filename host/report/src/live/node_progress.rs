@@ -158,7 +158,12 @@ impl NodeProgress {
         let found = status.lifecycle_events.iter().find(|known| known.name == event);
         let is_claimed = found.is_some_and(|found| found.claim != ClaimStatus::Pending);
         // A checkpoint of another drain does not apply to this one.
-        let Some(mark) = status.node.checkpoint.as_ref().filter(|mark| mark.id == uid.0) else {
+        let Some(mark) = status
+            .node
+            .checkpoint
+            .as_ref()
+            .filter(|mark| mark.id == uid.as_str())
+        else {
             return NodeSnapshot {
                 deadline: found.and_then(LifecycleEvent::deadline),
                 ..self.without_facts(if is_claimed { "claimed" } else { "requested" }.to_owned())

@@ -205,7 +205,7 @@ mod tests {
         let pod = PodRef {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
-            uid: Uid("u".to_owned()),
+            uid: Uid::new("u"),
         };
         let advice = |limit, expected_pods, workload: Option<&Workload>| {
             let budget = Budget {

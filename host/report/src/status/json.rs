@@ -76,7 +76,7 @@ fn pod(held: &RemainingPod<'_>, status: &NodeStatus, now: Time) -> Value {
     let workload = held.workload(status);
     let source = if held.from_driver { "driver" } else { "api-server" };
     json!({
-        "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.0, "reason": reason.map(Reason::name),
+        "pod": held.pod.id.to_string(), "uid": held.pod.id.uid.as_str(), "reason": reason.map(Reason::name),
         "message": reason.map(|reason| reason_text(reason, now)), "wave": held.wave,
         "source": reason.map(|_| source), "since": held.since.map(rfc3339),
         "workload": workload.as_ref().map(workload_json),

@@ -122,7 +122,7 @@ fn hooks_hold_the_node_or_one_pod() {
     status.node = fixture::node(mark(Phase::Holding, vec![hook(Subject::Node)]));
     assert_eq!(named(&status)[0], ("calm", "HookRunning"));
     assert_eq!(named(&status)[3], ("slow", "Terminating"));
-    status.node = fixture::node(mark(Phase::Evicting, vec![hook(Subject::Pod(Uid("db".into())))]));
+    status.node = fixture::node(mark(Phase::Evicting, vec![hook(Subject::Pod(Uid::new("db")))]));
     assert_eq!(named(&status)[0], ("calm", "-"));
     assert_eq!(named(&status)[2], ("db", "HookRunning"));
 }
@@ -175,7 +175,7 @@ fn the_text_names_the_next_step() {
 /// A status of a drain in its second wave, published 4 s ago.
 fn driver_status() -> DrainStatus {
     let pod = |name: &str, reason| PodStatus {
-        uid: Uid(name.into()),
+        uid: Uid::new(name),
         wave: "late".into(),
         reason,
         since: Some(Time::from_millis(980_000)),
@@ -191,7 +191,7 @@ fn driver_status() -> DrainStatus {
         hooks: vec![HookStatus {
             policy: "slurm".into(),
             phase: HookPhase::BeforeEvict,
-            subject: Subject::Pod(Uid("db".into())),
+            subject: Subject::Pod(Uid::new("db")),
             since: Time::from_millis(970_000),
             progress: "0 of 1 Slurm nodes drained".into(),
             waiting_for: vec![WaitingOn {
@@ -213,7 +213,7 @@ fn driver_status() -> DrainStatus {
 fn a_resumed_hook_keeps_the_start_time_recorded_on_the_node() {
     let mut status = blocked();
     status.driver = Some(driver_status());
-    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
+    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid::new("db")));
     status.node = fixture::node(mark(Phase::Evicting, vec![hook]));
     let lines = status_lines(&status, NOW, PodList::default());
     assert!(

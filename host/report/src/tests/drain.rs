@@ -159,7 +159,7 @@ fn the_live_display() {
         claim: ClaimStatus::Claimed,
         ..LifecycleEvent::default()
     }];
-    board.observe("drain-worker-1", &Uid("u-1".to_owned()), &shown);
+    board.observe("drain-worker-1", &Uid::new("u-1"), &shown);
     let mut text = String::new();
     for (columns, rows) in [(150, 80), (90, 30), (50, 12), (30, 4)] {
         text.push_str(&format!("── {columns} columns, {rows} rows\n"));
@@ -185,7 +185,7 @@ fn the_live_display_in_each_phase() {
             wave: None,
             ..view
         });
-        board.observe("drain-worker-1", &Uid("id".to_owned()), &shown);
+        board.observe("drain-worker-1", &Uid::new("id"), &shown);
         let lines = board.frame(
             Size {
                 rows: 9,

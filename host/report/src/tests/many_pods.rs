@@ -14,12 +14,12 @@ const WHY: &str = "The disruption budget web needs 400 healthy pods and has 400 
 
 fn of(kind: &str, name: String, number: usize) -> Pod {
     let mut pod = running(&name);
-    pod.id.uid = Uid(format!("6f3a2f0e-7c0e-4f3b-{}-{number:012}", &kind[..4]));
+    pod.id.uid = Uid::new(format!("6f3a2f0e-7c0e-4f3b-{}-{number:012}", &kind[..4]));
     pod.controller = Some(Controller {
         api_version: "apps/v1".to_owned(),
         kind: kind.to_owned(),
         name: kind.to_lowercase(),
-        uid: Uid(kind.to_owned()),
+        uid: Uid::new(kind),
         missing: false,
     });
     pod

@@ -251,7 +251,7 @@ pub(super) fn pods() -> Vec<Pod> {
             api_version: "apps/v1".to_owned(),
             kind: "StatefulSet".to_owned(),
             name: "db".to_owned(),
-            uid: Uid("db-set".to_owned()),
+            uid: Uid::new("db-set"),
             missing: false,
         }),
         cordon_toleration: Some("every taint".to_owned()),
@@ -278,7 +278,7 @@ pub(super) fn waiting() -> Vec<(PodRef, Reason)> {
 
 pub(super) fn plan() -> Plan {
     let decision = |name: &str, verdict, reason: &str, policy: &str| Decision {
-        pod: Uid(name.to_owned()),
+        pod: Uid::new(name),
         verdict,
         reason: reason.to_owned(),
         policy: policy.to_owned(),
@@ -300,7 +300,7 @@ pub(super) fn plan() -> Plan {
     complete(&decisions.iter().map(|it| it.verdict).collect::<Vec<_>>());
     let wave = |name: &str, pods: &[&str], policy: &str| Wave {
         name: name.to_owned(),
-        pods: pods.iter().map(|pod| Uid((*pod).to_owned())).collect(),
+        pods: pods.iter().map(|pod| Uid::new(*pod)).collect(),
         max_parallel: None,
         timeout: None,
         max_grace_seconds: None,
@@ -394,7 +394,7 @@ pub(super) fn story() -> Vec<Notice> {
     for phase in HookPhase::ALL {
         let subject = match phase {
             HookPhase::BeforeWave => Subject::Wave("web".to_owned()),
-            HookPhase::BeforeEvict => Subject::Pod(Uid("web-1".to_owned())),
+            HookPhase::BeforeEvict => Subject::Pod(Uid::new("web-1")),
             _ => Subject::Node,
         };
         story.extend(hook(phase, subject));

@@ -126,8 +126,8 @@ fn driver_status() -> DrainStatus {
         hooks: vec![
             hook(Subject::Node, "1 of 3 Slurm nodes drained"),
             hook(Subject::Wave("web".to_owned()), "almost"),
-            hook(Subject::Pod(Uid("web-1".to_owned())), "moved"),
-            hook(Subject::Pod(Uid("gone".to_owned())), ""),
+            hook(Subject::Pod(Uid::new("web-1")), "moved"),
+            hook(Subject::Pod(Uid::new("gone")), ""),
         ],
         volumes: Some(VolumesStatus {
             left: volumes_left(),
@@ -216,7 +216,7 @@ fn details() -> StatusDetails {
         ready: Some((2, 3)),
     };
     StatusDetails {
-        workloads: [(Uid("set".to_owned()), workload)].into(),
+        workloads: [(Uid::new("set"), workload)].into(),
         budgets: [(("shop".to_owned(), "cart".to_owned()), budget)].into(),
         unread: vec!["ReplicaSets of namespace shop: forbidden".to_owned()],
     }
@@ -228,7 +228,7 @@ fn from_driver() -> NodeStatus {
         api_version: "apps/v1".to_owned(),
         kind: "ReplicaSet".to_owned(),
         name: "cart-7d9f".to_owned(),
-        uid: Uid(uid.to_owned()),
+        uid: Uid::new(uid),
         missing: false,
     };
     let mut pods = pods();
@@ -329,7 +329,7 @@ fn every_status() -> Vec<NodeStatus> {
     let hooks = vec![
         saved(HookPhase::BeforeDrain, Subject::Node),
         saved(HookPhase::BeforeWave, Subject::Wave("web".to_owned())),
-        saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".to_owned()))),
+        saved(HookPhase::BeforeEvict, Subject::Pod(Uid::new("db"))),
     ];
     let stale = NodeStatus {
         driver: Some(DrainStatus {

@@ -54,7 +54,7 @@ impl ClusterAccess for SharedCluster {
     }
 
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
-        self.act(|_cluster| Ok(Uid("uid-of-cluster".to_owned())))
+        self.act(|_cluster| Ok(Uid::new("uid-of-cluster")))
     }
 
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {

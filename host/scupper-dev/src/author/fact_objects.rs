@@ -94,7 +94,7 @@ impl FactObjects {
 
     /// Adds the spec of a pod.
     pub(super) fn add_spec(&mut self, spec: PodSpec) {
-        self.specs.insert(Uid(spec.uid.clone()), spec);
+        self.specs.insert(Uid::new(spec.uid.clone()), spec);
     }
 
     /// An object of the same kind and name is there.
@@ -104,7 +104,7 @@ impl FactObjects {
 
     /// The spec of the same pod is there.
     pub(super) fn has_spec(&self, spec: &PodSpec) -> bool {
-        self.specs.contains_key(&Uid(spec.uid.clone()))
+        self.specs.contains_key(&Uid::new(spec.uid.clone()))
     }
 
     /// The specs of some pods are there.
@@ -133,7 +133,7 @@ impl FactObjects {
     pub(super) fn spec(&self, pod: &Pod) -> PodSpec {
         let spec = self.specs.get(&pod.id.uid).cloned().unwrap_or_default();
         PodSpec {
-            uid: pod.id.uid.0.clone(),
+            uid: pod.id.uid.as_str().to_owned(),
             groups: pod_groups(&spec.scheduling_group, &pod.labels, &pod.annotations),
             ..spec
         }

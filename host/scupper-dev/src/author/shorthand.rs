@@ -299,7 +299,7 @@ impl PodFields {
             id: PodRef {
                 namespace,
                 name,
-                uid: Uid(uid),
+                uid: Uid::new(uid),
             },
             node: node.to_owned(),
             labels: Texts::new(),
@@ -425,7 +425,7 @@ impl BudgetForm {
 pub(super) fn plain_node(name: &str) -> Node {
     Node {
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-{name}")),
+        uid: Uid::new(format!("uid-of-{name}")),
         labels: [(HOSTNAME.to_owned(), name.to_owned())].into(),
         annotations: Texts::new(),
         unschedulable: false,
@@ -482,7 +482,7 @@ fn controller(kind: &str, name: &str) -> Controller {
         .to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-{kind}-{name}")),
+        uid: Uid::new(format!("uid-of-{kind}-{name}")),
         missing: false,
     }
 }

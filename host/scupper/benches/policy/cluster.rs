@@ -9,7 +9,7 @@ const CREATED: Time = Time::from_millis(1_780_000_000_000);
 pub(crate) fn node() -> Node {
     Node {
         name: "worker-1".to_owned(),
-        uid: Uid("0f0f0f0f-0000-4000-8000-000000000000".to_owned()),
+        uid: Uid::new("0f0f0f0f-0000-4000-8000-000000000000"),
         labels: labels("worker"),
         annotations: BTreeMap::new(),
         unschedulable: true,
@@ -39,7 +39,7 @@ pub(crate) fn slurm_pods(slurm: usize, count: usize) -> Vec<Pod> {
 }
 
 fn pod(number: usize) -> Pod {
-    let uid = Uid(format!("{number:08x}-1111-4222-8333-444444444444"));
+    let uid = Uid::new(format!("{number:08x}-1111-4222-8333-444444444444"));
     let name = format!("shop-7c9f5d6b4-{number:05}");
     Pod {
         id: PodRef {
@@ -54,7 +54,7 @@ fn pod(number: usize) -> Pod {
             api_version: "apps/v1".to_owned(),
             kind: "ReplicaSet".to_owned(),
             name: "shop-7c9f5d6b4".to_owned(),
-            uid: Uid("22222222-1111-4222-8333-444444444444".to_owned()),
+            uid: Uid::new("22222222-1111-4222-8333-444444444444"),
             missing: false,
         }),
         phase: PodPhase::Running,

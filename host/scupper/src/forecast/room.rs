@@ -89,14 +89,14 @@ impl Rooms {
 impl<'a> Search<'a> {
     fn of(room: &'a ClusterRoom, situations: &[&'a Situation]) -> Self {
         let leaving = situations.iter().flat_map(|one| one.plan.leaving());
-        let leaving: BTreeSet<&str> = leaving.map(|decision| decision.pod.0.as_str()).collect();
+        let leaving: BTreeSet<&str> = leaving.map(|decision| decision.pod.as_str()).collect();
         let staying = room.pods.iter().filter(|pod| !leaving.contains(pod.uid.as_str()));
         let known = room.pods.iter().map(|pod| (pod.uid.as_str(), pod));
         let known: BTreeMap<&str, &PodToPlace> = known.collect();
         let returning = situations.iter().flat_map(|one| {
             let pods = one.pods.iter().filter(|pod| comes_back(one, pod));
             pods.filter_map(|pod| {
-                let to_place = known.get(pod.id.uid.0.as_str())?;
+                let to_place = known.get(pod.id.uid.as_str())?;
                 Some(Returning { pod, to_place })
             })
         });

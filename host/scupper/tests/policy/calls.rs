@@ -47,7 +47,7 @@ async fn waves_come_back_in_order_and_with_their_limits() {
     let names: Vec<_> = answer.waves.iter().map(|wave| wave.name.as_str()).collect();
     assert_eq!(names, ["of uid-0002", "of uid-0001"]);
     let first = &answer.waves[0];
-    assert_eq!(first.pods, [Uid("uid-0002".to_owned())]);
+    assert_eq!(first.pods, [Uid::new("uid-0002")]);
     assert_eq!(first.max_parallel, Some(1));
     assert_eq!(first.timeout, Some(Duration::from_secs(60)));
     assert_eq!(first.max_grace_seconds, Some(30));
@@ -95,7 +95,7 @@ async fn witness_sees_every_field_of_a_pod() {
         api_version: "apps/v1".to_owned(),
         kind: "ReplicaSet".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("owner-uid".to_owned()),
+        uid: Uid::new("owner-uid"),
         missing: false,
     });
     last.deletion = Some(Deletion {

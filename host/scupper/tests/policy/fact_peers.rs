@@ -18,7 +18,7 @@ fn controlled(number: usize, job: &str) -> Pod {
             api_version: "batch/v1".to_owned(),
             kind: "Job".to_owned(),
             name: job.to_owned(),
-            uid: Uid(format!("uid-of-{job}")),
+            uid: Uid::new(format!("uid-of-{job}")),
             missing: false,
         }),
         ..pod(number)
@@ -31,13 +31,13 @@ fn other(name: &str, job: &str, groups: &[(&'static str, &str)]) -> Peer {
         id: PodRef {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
-            uid: Uid(format!("uid-of-{name}")),
+            uid: Uid::new(format!("uid-of-{name}")),
         },
         node: "node-2".to_owned(),
         phase: PodPhase::Running,
         ready: true,
         deletion: None,
-        controller: Some(Uid(format!("uid-of-{job}"))).filter(|_| !job.is_empty()),
+        controller: Some(Uid::new(format!("uid-of-{job}"))).filter(|_| !job.is_empty()),
         groups: groups
             .iter()
             .map(|(mark, name)| (*mark, (*name).to_owned()))

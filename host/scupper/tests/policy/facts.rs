@@ -316,7 +316,7 @@ fn controller(kind: &str, name: &str) -> Controller {
         api_version: "apps/v1".to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-{kind}-{name}")),
+        uid: Uid::new(format!("uid-of-{kind}-{name}")),
         missing: false,
     }
 }
@@ -412,7 +412,7 @@ async fn owners_come_from_the_controller_upwards() {
     }
     // Another object has the name of one that is gone.
     let mut pods = with("ReplicaSet", "cart-1");
-    pods[0].controller.as_mut().unwrap().uid = Uid("of the first".to_owned());
+    pods[0].controller.as_mut().unwrap().uid = Uid::new("of the first");
     let reported = learned(&policies, &pods, None).await;
     assert_eq!(reported, "ReplicaSet/cart-1 None None None \"\"");
     assert_eq!(
@@ -442,7 +442,7 @@ async fn a_job_says_how_many_failures_it_bears() {
     assert!(asked(&cluster).is_empty(), "the SDK does not ask for others");
     // Another object has the name of one that is gone.
     let mut pods = of("Job");
-    pods[0].controller.as_mut().unwrap().uid = Uid("of the first".to_owned());
+    pods[0].controller.as_mut().unwrap().uid = Uid::new("of the first");
     assert_eq!(learned(&policies, &pods, None).await, "no job");
 }
 

@@ -39,7 +39,7 @@ async fn a_step_learns_which_pods_leave_and_other_functions_learn_none() {
     let policies = load(&[asks("leaving\nleaving")], &Arc::new(FakeCluster::default()))
         .await
         .unwrap();
-    let leaving = ["uid-3", "uid-1"].map(|uid| Uid(uid.to_owned()));
+    let leaving = ["uid-3", "uid-1"].map(|uid| Uid::new(uid));
     assert_eq!(
         step(&policies, leaving.to_vec()).await,
         "leaving [\"uid-3\", \"uid-1\"]; leaving [\"uid-3\", \"uid-1\"]"
@@ -55,7 +55,9 @@ async fn a_step_learns_which_pods_leave_and_other_functions_learn_none() {
 
 #[tokio::test]
 async fn asking_costs_the_time_and_the_memory_of_the_policy() {
-    let many: Vec<Uid> = (0..10_000).map(|number| Uid(format!("{number:036}"))).collect();
+    let many: Vec<Uid> = (0..10_000)
+        .map(|number| Uid::new(format!("{number:036}")))
+        .collect();
     let load = |questions: &'static str| async move {
         let spec = PolicySpec {
             limits: short(),

@@ -97,7 +97,7 @@ pub(crate) fn pod(number: usize) -> Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
             name,
-            uid: Uid(format!("uid-{number:04}")),
+            uid: Uid::new(format!("uid-{number:04}")),
         },
         node: "node-1".to_owned(),
         labels: (0..6)
@@ -137,7 +137,7 @@ fn condition(kind: &str) -> Condition {
 pub(crate) fn node() -> Node {
     Node {
         name: "node-1".to_owned(),
-        uid: Uid("node-uid".to_owned()),
+        uid: Uid::new("node-uid"),
         labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
         annotations: BTreeMap::new(),
         unschedulable: true,

@@ -311,7 +311,7 @@ fn now() -> Time {
 fn node() -> Node {
     Node {
         name: NODE.to_owned(),
-        uid: Uid("uid-of-node-1".to_owned()),
+        uid: Uid::new("uid-of-node-1"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: true,

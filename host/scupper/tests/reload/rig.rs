@@ -362,7 +362,7 @@ pub(crate) async fn step_after(
 fn node() -> Node {
     Node {
         name: "node-1".to_owned(),
-        uid: Uid("node-uid".to_owned()),
+        uid: Uid::new("node-uid"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: true,

@@ -156,7 +156,7 @@ fn a_process_that_continues_a_drain_uses_the_first_ones_identifiers() {
             state_version: None,
             started: at(2),
         }],
-        ..Checkpoint::blank(Uid("n".into()), at(1))
+        ..Checkpoint::blank(Uid::new("n"), at(1))
     };
     let (mut next, mut queue) = trace(Some(&left));
     next.asked(at(60), &step(1));

@@ -126,7 +126,7 @@ async fn play(seed: u64, mutation: Option<Mutation>) -> Course {
 fn begin(world: &Shared, mutation: Option<Mutation>) -> bool {
     let mut world = world.lock().unwrap();
     for number in 0..world.below(3) {
-        world.pods.insert(Uid(format!("pod-{number}")), None);
+        world.pods.insert(Uid::new(format!("pod-{number}")), None);
     }
     match world.below(8) {
         0 | 1 => {

@@ -67,7 +67,7 @@ fn draft() -> Plan {
         Verdict::AwaitCompletion,
         Verdict::Refuse,
     ];
-    let uid = |number: usize| Uid(format!("u-{number}"));
+    let uid = |number: usize| Uid::new(format!("u-{number}"));
     let decisions = verdicts
         .into_iter()
         .enumerate()
@@ -104,7 +104,7 @@ fn what_leaves_is_deleted_in_one_wave_and_what_stays_stays() {
     let [wave] = &plan.waves[..] else {
         panic!("{:?}", plan.waves)
     };
-    assert_eq!(wave.pods, [Uid("u-2".to_owned()), Uid("u-0".to_owned())]);
+    assert_eq!(wave.pods, [Uid::new("u-2"), Uid::new("u-0")]);
     assert_eq!(
         (wave.max_parallel, wave.timeout, wave.max_grace_seconds),
         (None, None, None)

@@ -164,7 +164,7 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         breaks: "restarts Deployments that the plan does not name",
         file: "drain/surge.rs",
         find: "            deployment: deployment.clone(),\n            drain,",
-        replace: "            deployment: DeploymentRef { uid: Uid(if BROKEN { String::new() } else { deployment.uid.0.clone() }), ..deployment.clone() },\n            drain,",
+        replace: "            deployment: DeploymentRef { uid: if BROKEN { Uid::new(\"\") } else { deployment.uid.clone() }, ..deployment.clone() },\n            drain,",
     },
     Mutation {
         invariant: 5,
@@ -275,8 +275,8 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
         invariant: 6,
         breaks: "has no reason for pods that stay",
         file: "drain/waiting.rs",
-        find: ".map(|pod| (pod.id.clone(), self.reason(pod)))",
-        replace: ".map(|pod| (pod.id.clone(), self.reason(pod)))\n            .filter(|(_, reason)| !BROKEN || *reason != Reason::Kept)",
+        find: ".map(|pod| (pod.id.clone(), self.reason(pod).into_owned()))",
+        replace: ".map(|pod| (pod.id.clone(), self.reason(pod).into_owned()))\n            .filter(|(_, reason)| !BROKEN || *reason != Reason::Kept)",
     },
     Mutation {
         invariant: 8,

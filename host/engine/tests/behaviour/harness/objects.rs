@@ -50,7 +50,7 @@ pub(crate) fn hooks(name: &str, phases: &[HookPhase]) -> PolicyInfo {
 pub(crate) fn node() -> Node {
     Node {
         name: "node-1".to_owned(),
-        uid: Uid("node-uid".to_owned()),
+        uid: Uid::new("node-uid"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         unschedulable: false,
@@ -67,7 +67,7 @@ pub(crate) fn pod(name: &str) -> Pod {
         id: PodRef {
             namespace: "ns".to_owned(),
             name: name.to_owned(),
-            uid: Uid(name.to_owned()),
+            uid: Uid::new(name),
         },
         node: "node-1".to_owned(),
         labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
@@ -108,7 +108,7 @@ pub(crate) fn controller(kind: &str, name: &str) -> Controller {
         api_version: "apps/v1".to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("{name}-uid")),
+        uid: Uid::new(format!("{name}-uid")),
         missing: false,
     }
 }

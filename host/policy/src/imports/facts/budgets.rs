@@ -31,7 +31,7 @@ fn to_wit(budget: &Budget, caller: &FactCaller) -> facts::Budget {
     let covered = caller.pods.iter().filter(|pod| pod.is_of(budget));
     let count = |number: i32| u32::try_from(number).unwrap_or(0);
     facts::Budget {
-        pods: covered.map(|pod| pod.id.uid.0.clone()).collect(),
+        pods: covered.map(|pod| pod.id.uid.as_str().to_owned()).collect(),
         namespace: budget.namespace.clone(),
         name: budget.name.clone(),
         expected_pods: count(budget.expected_pods),

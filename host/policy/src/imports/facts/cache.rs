@@ -400,7 +400,7 @@ pub(super) fn spec_of(pod: &CallerPod) -> (FactKind, Place) {
     let kind = FactKind::PodSpec {
         node: pod.node.clone(),
     };
-    (kind, (String::new(), pod.id.uid.0.clone()))
+    (kind, (String::new(), pod.id.uid.as_str().to_owned()))
 }
 
 /// Of these kinds a list is searched by place.

@@ -39,7 +39,7 @@ impl FactCaller {
 
     /// A pod that the host has shown to the policy.
     pub(super) fn pod(&self, uid: &str) -> Answer<&CallerPod> {
-        let pod = self.pods.iter().find(|pod| pod.id.uid.0 == uid);
+        let pod = self.pods.iter().find(|pod| pod.id.uid.as_str() == uid);
         pod.ok_or_else(|| AskError::NotFound("no pod of this call has the UID".to_owned()))
     }
 }

@@ -72,7 +72,7 @@ fn to_wit(owner: Owner) -> facts::Owner {
         api_version: reference.api_version,
         kind: reference.kind,
         name: reference.name,
-        uid: reference.uid.0,
+        uid: reference.uid.as_str().to_owned(),
         labels: entries(owner.labels),
         annotations: entries(owner.annotations),
         replicas: owner.replicas,

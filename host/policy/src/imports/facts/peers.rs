@@ -73,7 +73,7 @@ impl Facts {
         let mut groups = BTreeMap::<Bond, (String, Vec<Uid>)>::new();
         let asked = members
             .iter()
-            .filter(|(pod, _)| asked.contains(pod.id.uid.0.as_str()));
+            .filter(|(pod, _)| asked.contains(pod.id.uid.as_str()));
         for (pod, marks) in asked {
             for (bond, name) in bonds(pod, marks, relation) {
                 let (_, pods) = groups.entry(bond).or_insert_with(|| (name, Vec::new()));
@@ -94,7 +94,7 @@ impl Facts {
             )?;
             found.push(facts::PeerGroup {
                 name,
-                pods: pods.into_iter().map(|uid| uid.0).collect(),
+                pods: pods.into_iter().map(|uid| uid.as_str().to_owned()).collect(),
                 others: others.into_iter().map(as_wit).collect(),
             });
         }
@@ -199,7 +199,7 @@ impl Bond {
     /// Its parts as texts.
     fn key(&self) -> Vec<&str> {
         match self {
-            Self::Controller(namespace, uid) => vec![namespace, &uid.0],
+            Self::Controller(namespace, uid) => vec![namespace, uid.as_str()],
             Self::Group(namespace, (mark, name)) => vec![namespace, mark, name],
         }
     }
@@ -214,7 +214,7 @@ impl Bond {
 
 fn as_wit(peer: &Peer) -> facts::Peer {
     facts::Peer {
-        uid: peer.id.uid.0.clone(),
+        uid: peer.id.uid.as_str().to_owned(),
         name: peer.id.name.clone(),
         node: peer.node.clone(),
         phase: to_wit::phase(peer.phase),
@@ -225,6 +225,6 @@ fn as_wit(peer: &Peer) -> facts::Peer {
 
 /// The total size of a peer's texts in bytes.
 fn bytes(peer: &Peer) -> usize {
-    let texts = [&peer.id.name, &peer.id.uid.0, &peer.node];
-    texts.into_iter().map(String::len).sum()
+    let texts = [peer.id.name.as_str(), peer.id.uid.as_str(), &peer.node];
+    texts.into_iter().map(str::len).sum()
 }

@@ -23,7 +23,7 @@ fn status(here: &[&str], leaving: Option<&[&str]>) -> NodeStatus {
         pods: leaving
             .iter()
             .map(|name| PodStatus {
-                uid: Uid((*name).into()),
+                uid: Uid::new(*name),
                 wave: "all".into(),
                 reason: Reason::ParallelLimit,
                 since: None,
@@ -50,7 +50,7 @@ fn progress() -> NodeProgress {
 }
 
 fn stands(progress: &mut NodeProgress, uid: &str, status: NodeStatus) -> NodeSnapshot {
-    progress.observe("drain-1", &Uid(uid.into()), status);
+    progress.observe("drain-1", &Uid::new(uid), status);
     progress.snapshot(NOW)
 }
 
@@ -102,7 +102,7 @@ fn pods_without_room_in_the_published_status_are_counted() {
         let mut status = status(here, Some(told));
         if let Some(view) = &mut status.driver {
             view.more = more;
-            view.kept = vec![Uid("stays".into())];
+            view.kept = vec![Uid::new("stays")];
             view.plan = Some(PlanSummary {
                 leaving: 4,
                 ..PlanSummary::default()

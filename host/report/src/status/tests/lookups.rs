@@ -38,7 +38,7 @@ fn one_deadline_is_shown_and_the_other_relative_to_it() {
 #[test]
 fn a_drain_that_has_ended_runs_no_hook() {
     let mut status = blocked();
-    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid("db".into())));
+    let hook = saved(HookPhase::BeforeEvict, Subject::Pod(Uid::new("db")));
     status.node = fixture::node(mark(Phase::Finished, vec![hook]));
     let hooks = |status: &NodeStatus| -> Vec<String> {
         let much_later = NOW + Duration::from_secs(86_400);
@@ -96,7 +96,7 @@ fn a_transition_without_an_event_is_reported_as_left_over() {
 fn overlapping_budgets_are_named_whatever_the_source() {
     let mut status = blocked();
     let refused = PodStatus {
-        uid: Uid("twice".into()),
+        uid: Uid::new("twice"),
         wave: String::new(),
         reason: Reason::MoreThanOneBudget {
             message: "This pod has more than one PodDisruptionBudget".into(),
@@ -124,7 +124,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
         api_version: "apps/v1".into(),
         kind: "ReplicaSet".into(),
         name: "cart-7d9f".into(),
-        uid: Uid("set".into()),
+        uid: Uid::new("set"),
         missing: false,
     };
     let of_cart = |name: &str| Pod {
@@ -141,7 +141,7 @@ fn pods_of_one_budget_are_one_group_with_the_looked_up_details() {
     };
     assert!(line(&status, "shop/cart ").ends_with("(ReplicaSet cart-7d9f)"));
     status.details.workloads.insert(
-        Uid("set".into()),
+        Uid::new("set"),
         Workload {
             kind: "Deployment".into(),
             name: "cart".into(),

@@ -11,7 +11,7 @@ fn deployment() -> DeploymentRef {
     DeploymentRef {
         namespace: "shop".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("deployment".to_owned()),
+        uid: Uid::new("deployment"),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn loosened_to_json(plan: &Plan) -> Value {
             "holdSeconds": ruling.hold.map(|hold| hold.as_secs())})
     };
     let all = plan.loosened.iter().map(|loosened| {
-        json!({"uid": loosened.pod.0, "earlier": ruling(&loosened.earlier), "later": ruling(&loosened.later)})
+        json!({"uid": loosened.pod.as_str(), "earlier": ruling(&loosened.earlier), "later": ruling(&loosened.later)})
     });
     all.collect()
 }

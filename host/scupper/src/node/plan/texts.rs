@@ -28,7 +28,7 @@ fn pods() -> Vec<Pod> {
         api_version: "apps/v1".to_owned(),
         kind: "StatefulSet".to_owned(),
         name: "web".to_owned(),
-        uid: Uid("set".to_owned()),
+        uid: Uid::new("set"),
         missing: false,
     });
     pods[0].volume_claims = vec!["data-web".to_owned()];
@@ -63,7 +63,7 @@ fn plan() -> Plan {
         deployment: DeploymentRef {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
-            uid: Uid("deployment".to_owned()),
+            uid: Uid::new("deployment"),
         },
         replicas: Some(1),
         budget: "keep-web".to_owned(),
@@ -248,7 +248,7 @@ fn crowded() -> Planned {
             api_version: "apps/v1".to_owned(),
             kind: "ReplicaSet".to_owned(),
             name: "web".to_owned(),
-            uid: Uid("set".to_owned()),
+            uid: Uid::new("set"),
             missing: false,
         });
     }

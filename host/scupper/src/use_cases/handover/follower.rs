@@ -230,7 +230,7 @@ impl<'a> Follower<'a> {
             self.timer = Some(Instant::now() + self.hand_over.options.claim_timeout);
         }
         if let Some(board) = &self.hand_over.options.board {
-            board.observe(&self.event.name, &Uid(self.event.uid.clone()), status);
+            board.observe(&self.event.name, &Uid::new(self.event.uid.clone()), status);
         }
         match self.presence.observe(&self.event.name, status) {
             Presence::Here(event) => {

@@ -16,7 +16,7 @@ pub(super) async fn row_13_a_stranger_in_a_plan() {
         let stranger = answer.decisions.last().unwrap();
         assert_eq!(
             (&stranger.pod, stranger.policy.as_str()),
-            (&Uid(r"nobody\u{1b}[2J".to_owned()), "p")
+            (&Uid::new(r"nobody\u{1b}[2J".to_owned()), "p")
         );
         // The plan's user first asks the engine, which knows the node's pods.
         let refused = check(&answer, &pods, &Settings::default());
@@ -38,7 +38,7 @@ impl Dice {
 fn worsen(plan: &mut Plan, dice: &mut Dice) {
     let some = dice.below(plan.decisions.len());
     let uid = plan.decisions[some].pod.clone();
-    let stranger = Uid("stranger".to_owned());
+    let stranger = Uid::new("stranger");
     match dice.below(7) {
         0 => plan.decisions[some].pod = stranger,
         1 => plan.decisions.push(plan.decisions[some].clone()),

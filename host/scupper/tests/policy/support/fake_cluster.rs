@@ -101,7 +101,7 @@ impl ClusterAccess for FakeCluster {
     }
 
     fn cluster_uid(&self) -> BoxFuture<'_, Result<Uid, AccessError>> {
-        self.answer(Uid("uid-of-cluster".to_owned()))
+        self.answer(Uid::new("uid-of-cluster"))
     }
 
     fn node<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, Result<Node, AccessError>> {
@@ -234,7 +234,7 @@ impl FakeCluster {
             FactKind::Budget => ["shop", "bank"].map(|namespace| budget(namespace).into()).into(),
             FactKind::PodSpec { .. } => {
                 let specs = self.specs.iter().map(|(uid, spec)| PodSpec {
-                    uid: uid.0.clone(),
+                    uid: uid.as_str().to_owned(),
                     ..spec.clone()
                 });
                 specs.map(FactObject::from).collect()
@@ -339,7 +339,7 @@ fn controller(api_version: &str, kind: &str, name: &str) -> Controller {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-of-{kind}-{name}")),
+        uid: Uid::new(format!("uid-of-{kind}-{name}")),
         missing: false,
     }
 }

@@ -326,7 +326,7 @@ fn a_drain_that_fails_is_answered_with_its_reason_and_not_tried_again() {
     let remaining = vec![PodRef {
         namespace: "shop".to_owned(),
         name: "cart".to_owned(),
-        uid: scupper_engine::Uid("u".to_owned()),
+        uid: scupper_engine::Uid::new("u"),
     }];
     for (outcome, reason) in [
         (

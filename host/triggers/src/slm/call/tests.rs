@@ -436,7 +436,7 @@ fn pod(name: &str) -> PodRef {
     PodRef {
         namespace: "default".to_owned(),
         name: name.to_owned(),
-        uid: Uid(format!("uid-{name}")),
+        uid: Uid::new(format!("uid-{name}")),
     }
 }
 

@@ -227,7 +227,7 @@ fn pods(world: &Shared) -> Vec<Pod> {
         .pods
         .iter()
         .filter(|(_, gone)| gone.is_none_or(|gone| gone > now));
-    here.map(|(uid, _)| fixture::running(&uid.0)).collect()
+    here.map(|(uid, _)| fixture::running(uid.as_str())).collect()
 }
 
 /// The first lists, and the node after each change: late, and not each version of it.
