@@ -171,20 +171,29 @@ impl<'a> GoverningBudget<'a> {
     /// As the API server decides it, of all budgets that there are. A pod that does not run yet or any more goes
     /// without being weighed, and so does one that is not ready, as far as its budget spares those.
     pub fn of(pod: &Pod, budgets: impl IntoIterator<Item = &'a Budget>) -> Self {
-        if pod.phase == PodPhase::Pending || pod.is_finished() || pod.deletion.is_some() {
+        if !is_weighed(pod) {
             return Self::None;
         }
         let mut selecting = budgets.into_iter().filter(|budget| budget.selects(pod));
         match (selecting.next(), selecting.next()) {
-            (None, _) => Self::None,
             (Some(one), Some(other)) => Self::Several(one, other),
-            (Some(budget), None) if !pod.ready && budget.spares_unready() => Self::None,
-            (Some(budget), None) => Self::One(budget),
+            (Some(budget), None) if budget.governs(pod) => Self::One(budget),
+            _ => Self::None,
         }
     }
 }
 
+/// Of a pod that does not run yet or any more, no budget is asked.
+fn is_weighed(pod: &Pod) -> bool {
+    pod.phase != PodPhase::Pending && !pod.is_finished() && pod.deletion.is_none()
+}
+
 impl Budget {
+    /// The eviction of this pod is weighed by it, if it alone selects the pod.
+    pub(crate) fn governs(&self, pod: &Pod) -> bool {
+        is_weighed(pod) && (pod.ready || !self.spares_unready())
+    }
+
     /// A pod that is not ready may go without being counted.
     const fn spares_unready(&self) -> bool {
         match self.unhealthy_pods {

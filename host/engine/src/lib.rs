@@ -42,6 +42,7 @@ mod text;
 mod time;
 mod timeline;
 mod trigger;
+mod uid_map;
 mod volume;
 
 pub use authors::signed;

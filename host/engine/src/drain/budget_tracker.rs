@@ -9,6 +9,8 @@ use core::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::Drain;
 use crate::{Budget, Pod, Reason, Time};
@@ -16,12 +18,9 @@ use crate::{Budget, Pod, Reason, Time};
 /// How long a budget without room is believed.
 const BELIEVED: Duration = Duration::from_secs(15);
 
-/// A budget's namespace and name.
+/// A budget's namespace and name, shared by all that concerns it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct BudgetKey {
-    namespace: String,
-    name: String,
-}
+pub(super) struct BudgetKey(Arc<(String, String)>);
 
 /// How a request was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +53,10 @@ struct TrackedBudget {
     hold: Reason,
 }
 
+/// What budgets hold, as far as it was asked.
+#[derive(Default)]
+pub(super) struct HoldsOfBudgets<'a>(Vec<(&'a BudgetKey, &'a Budget, Option<&'a Reason>)>);
+
 /// All budgets.
 #[derive(Debug, Default)]
 pub(super) struct BudgetTracker(BTreeMap<BudgetKey, TrackedBudget>);
@@ -64,10 +67,7 @@ impl BudgetKey {
     }
 
     pub(super) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: String::from(namespace),
-            name: String::from(name),
-        }
+        Self(Arc::new((String::from(namespace), String::from(name))))
     }
 }
 
@@ -83,6 +83,11 @@ impl TrackedBudget {
             since: now,
             hold: exhausted(budget),
         }
+    }
+
+    /// Nothing is left of it, as far as it is believed.
+    fn is_closed(&self, budget: &Budget) -> bool {
+        budget.observed && !self.disproved && self.remaining(budget) <= 0
     }
 
     fn remaining(&self, budget: &Budget) -> i64 {
@@ -157,16 +162,8 @@ impl BudgetTracker {
     /// Why no more pod may be asked under this budget now. All budgets that were ever seen are tracked.
     fn holds(&self, key: &BudgetKey, budget: &Budget, now: Time) -> Option<&Reason> {
         let tracked = self.0.get(key)?;
-        let is_open = !budget.observed
-            || tracked.disproved
-            || tracked.remaining(budget) > 0
-            || (tracked.in_flight == 0 && now >= tracked.since + BELIEVED);
-        (!is_open).then_some(&tracked.hold)
-    }
-
-    /// When budgets are no longer believed.
-    pub(super) fn doubted(&self) -> impl Iterator<Item = Time> {
-        self.0.values().map(|tracked| tracked.since + BELIEVED)
+        let is_doubted = tracked.in_flight == 0 && now >= tracked.since + BELIEVED;
+        (tracked.is_closed(budget) && !is_doubted).then_some(&tracked.hold)
     }
 }
 
@@ -190,6 +187,39 @@ impl Drain {
     pub(super) fn budget_holds(&self, pod: &Pod) -> Option<&Reason> {
         let (key, budget) = self.cluster.governing_budget(pod)?;
         self.budget_tracker.holds(key, budget, self.now)
+    }
+
+    /// When budgets without room are no longer believed.
+    pub(super) fn budgets_doubted(&self) -> impl Iterator<Item = Time> {
+        self.budget_tracker.0.iter().filter_map(|(key, tracked)| {
+            let doubted = tracked.since + BELIEVED;
+            let is_closed = || {
+                self.cluster
+                    .budget(key)
+                    .is_some_and(|budget| tracked.is_closed(budget))
+            };
+            (doubted > self.now && is_closed()).then_some(doubted)
+        })
+    }
+
+    /// The same for many pods, most of which have budgets in common.
+    pub(super) fn budget_holds_all<'a>(
+        &'a self,
+        pod: &Pod,
+        known: &mut HoldsOfBudgets<'a>,
+    ) -> Option<&'a Reason> {
+        let key = self.cluster.selecting_budget(pod)?;
+        let same = |(known, ..): &&(&BudgetKey, _, _)| Arc::ptr_eq(&known.0, &key.0);
+        let (budget, hold) = match known.0.iter().find(same) {
+            Some((_, budget, hold)) => (*budget, *hold),
+            None => {
+                let budget = self.cluster.budget(key)?;
+                let hold = self.budget_tracker.holds(key, budget, self.now);
+                known.0.push((key, budget, hold));
+                (budget, hold)
+            }
+        };
+        hold.filter(|_| budget.governs(pod))
     }
 
     /// Reserves a disruption of the pod's budget for a request.

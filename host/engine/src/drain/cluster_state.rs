@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 
 use super::budget_tracker::BudgetKey;
 use super::node_state::{NodeNews, NodeState};
-use crate::{Budget, Checkpoint, GoverningBudget, Node, Pod, Uid};
+use crate::uid_map::UidMap;
+use crate::{Budget, Checkpoint, Node, Pod, Uid};
 
 /// How many deleted UIDs are remembered.
 const REMEMBERED: usize = 4096;
@@ -21,12 +22,12 @@ pub(super) struct ClusterState {
     node_name: String,
     node_state: NodeState,
     /// Shared, because many are looked at while the drain changes.
-    pods: BTreeMap<Uid, Arc<Pod>>,
+    pods: UidMap<Arc<Pod>>,
     pods_seen: bool,
     budgets: BTreeMap<BudgetKey, Budget>,
     budgets_seen: bool,
     /// The budgets that select each pod, of more than two the first two: that seldom changes, and each event asks.
-    selecting: BTreeMap<Uid, Vec<BudgetKey>>,
+    selecting: UidMap<Vec<BudgetKey>>,
     /// Counts events about pods, to order them against lists.
     events: u64,
     applied: BTreeMap<Uid, u64>,
@@ -40,11 +41,11 @@ impl ClusterState {
         Self {
             node_name,
             node_state: NodeState::default(),
-            pods: BTreeMap::new(),
+            pods: UidMap::new(),
             pods_seen: false,
             budgets: BTreeMap::new(),
             budgets_seen: false,
-            selecting: BTreeMap::new(),
+            selecting: UidMap::new(),
             events: 0,
             applied: BTreeMap::new(),
             tombstones: BTreeMap::new(),
@@ -104,7 +105,7 @@ impl ClusterState {
         self.node_state.is_cordoned()
     }
 
-    pub(super) fn pods(&self) -> &BTreeMap<Uid, Arc<Pod>> {
+    pub(super) fn pods(&self) -> &UidMap<Arc<Pod>> {
         &self.pods
     }
 
@@ -127,12 +128,15 @@ impl ClusterState {
 
     /// The budget that governs the pod's eviction, if one does.
     pub(super) fn governing_budget(&self, pod: &Pod) -> Option<(&BudgetKey, &Budget)> {
-        let keys = self.selecting.get(&pod.id.uid)?;
-        let budgets = keys.iter().filter_map(|key| self.budgets.get(key));
-        match GoverningBudget::of(pod, budgets) {
-            GoverningBudget::One(_) => keys.iter().find_map(|key| self.budgets.get_key_value(key)),
-            // Several are the API server's business.
-            GoverningBudget::None | GoverningBudget::Several(..) => None,
+        let (key, budget) = self.budgets.get_key_value(self.selecting_budget(pod)?)?;
+        budget.governs(pod).then_some((key, budget))
+    }
+
+    /// The only budget that selects the pod. Several are the API server's business.
+    pub(super) fn selecting_budget(&self, pod: &Pod) -> Option<&BudgetKey> {
+        match self.selecting.get(&pod.id.uid)?.as_slice() {
+            [key] => Some(key),
+            _ => None,
         }
     }
 

@@ -4,10 +4,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Drain;
-use super::budget_tracker::Charged;
+use super::budget_tracker::{Charged, HoldsOfBudgets};
 use super::eviction_target::EvictionTarget;
 use super::hook_state::HookKey;
 use super::outbox::Job;
+use super::wave_run::WaveRun;
 use crate::{HookPhase, Phase, Pod, Reason, Removal, Subject, Task, Uid, Verdict};
 
 impl Drain {
@@ -25,12 +26,13 @@ impl Drain {
         let Some(run) = self.plan_state.waves().get(place).filter(|run| run.has_begun()) else {
             return;
         };
-        let wave = run.wave();
-        let limit = wave.max_parallel;
+        let limit = run.wave().max_parallel;
         let may_stay_held = limit.is_none() && self.only_budgets_hold();
-        let in_turn = wave.pods.iter().filter(|uid| run.has_begun_for(uid));
+        let in_turn = run.left().iter().filter(|uid| run.has_begun_for(uid));
         let askable = in_turn.filter_map(|uid| self.askable(uid));
-        let askable = askable.filter(|(pod, target)| !may_stay_held || !self.stays_held(pod, target));
+        let mut budgets = HoldsOfBudgets::default();
+        let askable =
+            askable.filter(|(pod, target)| !may_stay_held || !self.stays_held(pod, target, &mut budgets));
         let pods: Vec<Arc<Pod>> = askable.map(|(pod, _)| Arc::clone(pod)).collect();
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         // Nobody counts them without a limit.
@@ -67,18 +69,23 @@ impl Drain {
     }
 
     /// Its budget holds it as before: to ask for it would change nothing. Most pods are waiting like this at each event.
-    fn stays_held(&self, pod: &Pod, target: &EvictionTarget) -> bool {
+    fn stays_held<'a>(
+        &'a self,
+        pod: &Pod,
+        target: &EvictionTarget,
+        budgets: &mut HoldsOfBudgets<'a>,
+    ) -> bool {
         target.held().is_some()
             && target.is_held_by_budget()
             && target.verdict() != Verdict::Delete
             && !self.is_in_hook(&pod.id.uid)
-            && self.budget_holds(pod) == target.held()
+            && self.budget_holds_all(pod, budgets) == target.held()
     }
 
     /// How many of a wave's places are taken.
     fn leaving_in(&self, place: usize) -> usize {
         let run = self.plan_state.waves().get(place);
-        let pods = run.into_iter().flat_map(|run| &run.wave().pods);
+        let pods = run.into_iter().flat_map(WaveRun::left);
         pods.filter(|uid| self.is_leaving(uid)).count()
     }
 

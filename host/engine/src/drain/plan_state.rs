@@ -1,7 +1,7 @@
 //! The agreed plan: which pods leave and which stay, and how far each has come.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,6 +10,7 @@ use super::Drain;
 use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::filter::HOST_POLICY;
+use crate::uid_map::UidMap;
 use crate::{
     Decision, HookPhase, Notice, Plan, Pod, PodRef, Reason, Removal, Subject, SurgePlan, Uid, Verdict, Wave,
 };
@@ -31,7 +32,7 @@ pub(super) enum PodState {
 #[derive(Debug, Default)]
 pub(super) struct PlanState {
     plan: Plan,
-    pods: BTreeMap<Uid, PodState>,
+    pods: UidMap<PodState>,
     waves: Vec<WaveRun>,
     /// Controllers of pods that we have evicted since one of theirs came back.
     departed: BTreeSet<String>,
@@ -58,10 +59,18 @@ impl PlanState {
     }
 
     /// Of the pods that are there, those that no plan names. Pods that are gone are named by none.
-    pub(super) fn unplanned<'a>(&'a self, there: &'a BTreeMap<Uid, Arc<Pod>>) -> impl Iterator<Item = &'a Pod> {
+    pub(super) fn unplanned<'a>(&'a self, there: &'a UidMap<Arc<Pod>>) -> impl Iterator<Item = &'a Pod> {
         let all = (there.len() != self.pods.len()).then(|| there.values());
         let unplanned = all.into_iter().flatten().map(Arc::as_ref);
         unplanned.filter(|pod| !self.pods.contains_key(&pod.id.uid))
+    }
+
+    /// These pods, with what the plan says of each.
+    pub(super) fn states_of<'a>(
+        &'a self,
+        there: &'a UidMap<Arc<Pod>>,
+    ) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a PodState>)> {
+        there.beside(&self.pods)
     }
 
     pub(super) fn set_pod(&mut self, uid: Uid, pod_state: PodState) {
@@ -196,6 +205,9 @@ impl PlanState {
 
     /// The pod is gone. If it was to leave: what became of its eviction.
     fn remove(&mut self, uid: &Uid) -> Option<EvictionTarget> {
+        for run in &mut self.waves {
+            run.pod_gone(uid);
+        }
         match self.pods.remove(uid) {
             Some(PodState::Leaves(target)) => Some(*target),
             _ => None,

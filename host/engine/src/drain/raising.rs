@@ -84,6 +84,10 @@ impl Raises {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// This drain's raise of the Deployment is over.
     pub(super) fn is_over(&self, deployment: &Uid) -> bool {
         self.over.contains(deployment)

@@ -151,6 +151,11 @@ impl Drain {
         is_restart && self.surges.of_pod(pod).is_some_and(SurgeRun::is_under_way)
     }
 
+    /// Any is planned, or was, or is to be taken back.
+    pub(super) fn has_surges(&self) -> bool {
+        !self.surges.is_empty() || !self.raises.is_empty()
+    }
+
     /// Why a pod with a surge under way is still there while its budget holds it.
     pub(super) fn surge_reason(&self, pod: &Uid) -> Option<Reason> {
         let run = self.surges.of_pod(pod);

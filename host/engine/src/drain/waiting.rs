@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use alloc::borrow::Cow;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -12,11 +11,12 @@ use super::eviction_target::{Answered, AwaitingDeletion, EvictionTarget, State};
 use super::plan_state::PodState;
 use super::wave_run::WaveRun;
 use crate::reason::SLACK;
+use crate::uid_map::UidMap;
 use crate::{HookPhase, Notice, Phase, Pod, PodRef, Reason, Subject, Time, Uid, Verdict};
 
 /// The reason that was reported last of each pod.
 #[derive(Debug, Default)]
-pub(super) struct ReportedReasons(BTreeMap<Uid, Reason>);
+pub(super) struct ReportedReasons(UidMap<Reason>);
 
 impl ReportedReasons {
     /// The pod is gone.
@@ -42,14 +42,12 @@ impl Drain {
             return;
         }
         let mut news = Vec::new();
-        for (uid, pod) in self.cluster.pods() {
-            let reason = self.reason(pod);
-            let is_known = || {
-                self.reported_reasons
-                    .0
-                    .get(uid)
-                    .is_some_and(|known| reads_like(known, &reason))
-            };
+        let pods = self.cluster.pods();
+        let states = self.plan_state.states_of(pods);
+        let reported = pods.beside(&self.reported_reasons.0);
+        for ((pod, pod_state), (_, known)) in states.zip(reported) {
+            let reason = self.reason_of(pod, pod_state);
+            let is_known = || known.is_some_and(|known| reads_like(known, &reason));
             if *reason != Reason::Kept && !is_known() {
                 news.push((pod.id.clone(), reason.into_owned()));
             }
@@ -71,7 +69,11 @@ impl Drain {
     }
 
     pub(super) fn reason(&self, pod: &Pod) -> Cow<'_, Reason> {
-        match self.plan_state.pod(&pod.id.uid) {
+        self.reason_of(pod, self.plan_state.pod(&pod.id.uid))
+    }
+
+    fn reason_of<'a>(&'a self, pod: &Pod, pod_state: Option<&'a PodState>) -> Cow<'a, Reason> {
+        match pod_state {
             None => Cow::Owned(self.newcomers.reason()),
             Some(PodState::Keeps) => Cow::Owned(Reason::Kept),
             Some(PodState::Stays(reason)) => Cow::Borrowed(reason),
@@ -102,8 +104,8 @@ impl Drain {
 
     /// A budget holds such a pod only until it is replaced.
     fn unless_surging<'a>(&self, pod: &Pod, reason: Cow<'a, Reason>) -> Cow<'a, Reason> {
-        let is_budget = matches!(*reason, Reason::BudgetExhausted { .. });
-        let surging = is_budget.then(|| self.surge_reason(&pod.id.uid)).flatten();
+        let may_surge = matches!(*reason, Reason::BudgetExhausted { .. }) && self.has_surges();
+        let surging = may_surge.then(|| self.surge_reason(&pod.id.uid)).flatten();
         surging.map_or(reason, Cow::Owned)
     }
 

@@ -1,6 +1,7 @@
 //! A wave of the agreed plan and how far it has come.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::{Time, Uid, Wave};
@@ -11,13 +12,16 @@ pub(super) struct WaveRun {
     wave: Wave,
     started: Option<Time>,
     ended: bool,
+    /// Those of its pods that are still there, in its order.
+    left: Vec<Uid>,
     /// Pods that came after it had begun: its hooks run again for them, and they wait for that.
     late: BTreeSet<Uid>,
 }
 
 impl WaveRun {
-    pub(super) const fn new(wave: Wave) -> Self {
+    pub(super) fn new(wave: Wave) -> Self {
         Self {
+            left: wave.pods.clone(),
             wave,
             started: None,
             ended: false,
@@ -28,6 +32,11 @@ impl WaveRun {
     /// With the pods that have joined it.
     pub(super) const fn wave(&self) -> &Wave {
         &self.wave
+    }
+
+    /// Those of its pods that are still there, in its order.
+    pub(super) fn left(&self) -> &[Uid] {
+        &self.left
     }
 
     pub(super) const fn has_begun(&self) -> bool {
@@ -76,6 +85,7 @@ impl WaveRun {
         if self.has_begun() && waits_for_hooks {
             self.late.insert(pod.clone());
         }
+        self.left.push(pod.clone());
         self.wave.pods.push(pod);
         self.ended = false;
     }
@@ -86,8 +96,14 @@ impl WaveRun {
         self.wave.timeout = Some(self.wave.timeout.map_or(timeout, |old| old.min(timeout)));
     }
 
+    /// It is not waited for any more.
     pub(super) fn remove(&mut self, pod: &Uid) {
         self.wave.pods.retain(|other| other != pod);
+        self.pod_gone(pod);
+    }
+
+    pub(super) fn pod_gone(&mut self, pod: &Uid) {
+        self.left.retain(|other| other != pod);
         self.late.remove(pod);
     }
 }

@@ -1,7 +1,6 @@
 //! Waves: which one is under way, and when the next may begin.
 
 use super::Drain;
-use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 
@@ -36,12 +35,10 @@ impl Drain {
 
     /// Whether the next wave may begin.
     fn advance_wave(&mut self, place: usize) -> bool {
-        let has_ended = self.plan_state.waves().get(place).is_some_and(WaveRun::has_ended);
-        let is_over = has_ended || self.targets_of_wave(place).next().is_none();
         let Some(run) = self.plan_state.wave_mut(place) else {
             return false;
         };
-        if is_over {
+        if run.has_ended() || run.left().is_empty() {
             run.end();
             return true;
         }
@@ -68,11 +65,12 @@ impl Drain {
         if self.holds_own_pod_back(place) || !self.gate(HookPhase::BeforeWave, &subject).is_open() {
             return;
         }
-        if let Some(run) = self.plan_state.wave_mut(place) {
-            run.begin(self.now);
-        }
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let left = count(self.targets_of_wave(place).count());
+        let Some(run) = self.plan_state.wave_mut(place) else {
+            return;
+        };
+        run.begin(self.now);
+        let left = count(run.left().len());
         self.outbox.notify(Notice::WaveStarted {
             name,
             number: count(place + 1),
@@ -84,13 +82,6 @@ impl Drain {
     fn pods_of_wave(&self, place: usize) -> &[Uid] {
         let run = self.plan_state.waves().get(place);
         run.map_or(&[], |run| &run.wave().pods)
-    }
-
-    /// Those of a wave's pods that are still there.
-    fn targets_of_wave(&self, place: usize) -> impl Iterator<Item = &EvictionTarget> {
-        let wave = self.plan_state.waves().get(place).map(|run| &run.wave().name);
-        let targets = self.plan_state.targets().map(|(_, target)| target);
-        targets.filter(move |target| target.wave().is_some() && target.wave() == wave)
     }
 
     /// The wave is that of the driver's own pod, and others are there.
