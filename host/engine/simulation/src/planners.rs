@@ -140,7 +140,7 @@ impl PlannerScript {
                 continue;
             };
             let is_own = own == Some(&decision.pod);
-            let lot = hash(&decision.pod.as_str(), self.salt).is_multiple_of(3);
+            let lot = hash(decision.pod.as_str(), self.salt).is_multiple_of(3);
             let verdict = match self.style {
                 Style::Own if is_own => Verdict::Evict,
                 Style::Daemons if pod.is_daemon() && !is_own => Verdict::Evict,

@@ -24,7 +24,7 @@ fn deployment(replicas: u32, settled: bool) -> Vec<Owner> {
         uid: Uid::new(uid),
         kind: kind.to_owned(),
         name: uid.to_owned(),
-        parent: parent.map(|uid| Uid::new(uid)),
+        parent: parent.map(Uid::new),
         replicas: Some(replicas),
         raised: 0,
         settled,

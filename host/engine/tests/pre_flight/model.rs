@@ -254,7 +254,7 @@ impl World {
             uid: Uid::new(uid),
             kind: kind.to_owned(),
             name: uid.to_owned(),
-            parent: parent.map(|uid| Uid::new(uid)),
+            parent: parent.map(Uid::new),
             replicas: workload
                 .counts_replicas()
                 .then(|| u32::try_from(workload.replicas).unwrap()),

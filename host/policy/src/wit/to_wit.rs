@@ -142,7 +142,7 @@ pub(crate) struct PlanLists<'a> {
 impl<'a> PlanLists<'a> {
     pub(crate) fn of(plan: &'a Plan) -> Self {
         let decision = |decision: &'a scupper_engine::Decision| types::DecisionParam {
-            pod: &decision.pod.as_str(),
+            pod: decision.pod.as_str(),
             verdict: verdict(decision.verdict),
             reason: &decision.reason,
             policy: &decision.policy,

@@ -39,7 +39,7 @@ async fn a_step_learns_which_pods_leave_and_other_functions_learn_none() {
     let policies = load(&[asks("leaving\nleaving")], &Arc::new(FakeCluster::default()))
         .await
         .unwrap();
-    let leaving = ["uid-3", "uid-1"].map(|uid| Uid::new(uid));
+    let leaving = ["uid-3", "uid-1"].map(Uid::new);
     assert_eq!(
         step(&policies, leaving.to_vec()).await,
         "leaving [\"uid-3\", \"uid-1\"]; leaving [\"uid-3\", \"uid-1\"]"
