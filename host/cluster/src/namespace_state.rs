@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use scupper_api::facts::{FactKind, Namespace};
-use scupper_engine::pre_flight::{NamespaceState, Owner, Rollout};
 use scupper_engine::{Answer, Pod, Uid};
+use scupper_pre_flight::{NamespaceState, Owner, Rollout};
 use serde::Deserialize;
 use tokio::time::sleep;
 

@@ -1,7 +1,7 @@
 //! Deployments: how they replace their pods, and their restart for a drain.
 
-use scupper_engine::pre_flight::Rollout;
 use scupper_engine::{Answer, DeploymentRef};
+use scupper_pre_flight::Rollout;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -34,7 +34,6 @@ mod outcome;
 mod phase;
 mod plan;
 mod pod;
-pub mod pre_flight;
 mod reason;
 mod request;
 mod surge;

@@ -89,7 +89,7 @@ pub struct Settings {
     /// least 1, and at least [`LEAST_RACES`] for pods that do not tolerate the cordon and were bound to the node before
     /// the scheduler had seen it.
     pub returning_pod_evictions: u32,
-    /// Pods that are certain to stay ([`pre_flight`](crate::pre_flight)) refuse the drain before anything changes.
+    /// Pods that are certain to stay, as pre-flight finds, refuse the drain before anything changes.
     pub refuse_certain: bool,
     /// The operator's word that the node's machine is off, so nothing on it runs and its kubelet ends no pod.
     pub machine_is_off: bool,
@@ -119,7 +119,7 @@ impl Settings {
     pub const FORBIDDEN_TIMEOUT: Duration = Duration::from_secs(120);
 
     /// The grace period to ask for where it is not the pod's own (`own_seconds`).
-    pub(crate) fn grace_override(&self, own_seconds: u64) -> Option<u64> {
+    pub fn grace_override(&self, own_seconds: u64) -> Option<u64> {
         let shortens = |seconds: &u64| self.grace_only_longer && *seconds < own_seconds;
         self.grace_seconds.filter(|seconds| !shortens(seconds))
     }

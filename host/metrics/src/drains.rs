@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     HookPhase, Intent, Notice, Outcome, PodRef, Reason, Request, Subject, Summary, Time, whole_millis,
 };
+use scupper_pre_flight::Finding;
 
 use crate::labels;
 use crate::registry::Metrics;

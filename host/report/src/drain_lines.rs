@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{
     HumanDuration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
 };
+use scupper_pre_flight::Finding;
 
 use super::PolicyMessage;
 use super::drain_status::{

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Node, Notice, Pod, Request, Time};
+use scupper_pre_flight::Finding;
 use serde_json::json;
 
 use super::json::record;

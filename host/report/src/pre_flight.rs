@@ -1,7 +1,7 @@
 //! Formats the findings of pre-flight arithmetic, for people and for machines.
 
-use scupper_engine::pre_flight::{Certainty, Finding};
 use scupper_engine::{PodRef, Request, Time};
+use scupper_pre_flight::{Certainty, Finding};
 use serde_json::{Value, json};
 
 use super::conditions::NodeEvent;
@@ -104,7 +104,7 @@ fn names(pods: &[PodRef]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use scupper_engine::pre_flight::Concern;
+    use scupper_pre_flight::Concern;
 
     use super::*;
     use crate::fixture::pod;

@@ -9,8 +9,9 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     ("scupper-engine", &[]),
+    ("scupper-pre-flight", &["scupper-engine"]),
     ("scupper-api", &["scupper-engine"]),
     ("scupper-contract", &[]),
     ("scupper-common", &["scupper-engine"]),
@@ -21,6 +22,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "scupper-common",
             "scupper-engine",
             "scupper-placement",
+            "scupper-pre-flight",
         ],
     ),
     ("scupper-cluster-model", &["scupper-engine"]),
@@ -66,6 +68,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "scupper-api",
             "scupper-common",
             "scupper-engine",
+            "scupper-pre-flight",
             "scupper-screen",
         ],
     ),
@@ -73,7 +76,10 @@ const ARROWS: [(&str, &[&str]); 27] = [
         "scupper-forecast",
         &["scupper-cluster-model", "scupper-engine", "scupper-recording"],
     ),
-    ("scupper-metrics", &["scupper-common", "scupper-engine"]),
+    (
+        "scupper-metrics",
+        &["scupper-common", "scupper-engine", "scupper-pre-flight"],
+    ),
     ("scupper-saved-cluster", &["scupper-cluster", "scupper-common"]),
     ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
@@ -103,6 +109,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
+            "scupper-pre-flight",
             "scupper-recording",
             "scupper-report",
             "scupper-screen",
@@ -125,6 +132,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
+            "scupper-pre-flight",
             "scupper-recording",
             "scupper-report",
             "scupper-saved-cluster",

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use scupper_cluster::Cluster;
-use scupper_engine::pre_flight::NamespaceState;
 use scupper_engine::{Answer, DeploymentRef, SurgeMethod, Task, Uid};
+use scupper_pre_flight::NamespaceState;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

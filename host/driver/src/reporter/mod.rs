@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use scupper_api::NodeCondition;
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
+use scupper_pre_flight::Finding;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Plan, Time};
+use scupper_pre_flight::Finding;
 use scupper_report::loosened_texts;
 
 use super::EngineRunner;

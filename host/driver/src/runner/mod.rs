@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
-use scupper_engine::pre_flight::{Finding, LocalVolumes};
 use scupper_engine::{
     Answer, Checkpoint, Command, CommandId, Event, Intent, Node, Notice, Outcome, Request, StepOutcome, Task,
     Time,
 };
+use scupper_pre_flight::{Finding, LocalVolumes};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::pre_flight::{
-    Finding, Input, LocalVolumes, NamespaceState, examine, namespaces_if_raised, namespaces_in_doubt, surges,
-};
 use scupper_engine::{
     Answer, Budget, Drain, Intent, LocalData, Phase, Plan, PlanAnswer, Pod, PodRef, PolicyInfo, Request,
     Settings, SurgeMethod, SurgeSettings, Time, Uid, Verdict, VolumeClaim,
+};
+use scupper_pre_flight::{
+    Finding, Input, LocalVolumes, NamespaceState, examine, namespaces_if_raised, namespaces_in_doubt, surges,
 };
 
 use tokio::time::Instant;

@@ -2,9 +2,9 @@
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use scupper_engine::pre_flight::Finding;
 use scupper_engine::{Answer, CommandId, Event};
 use scupper_policy::KnownPeers;
+use scupper_pre_flight::Finding;
 use scupper_recording::ShadowPlan;
 
 use super::estimate::Plays;

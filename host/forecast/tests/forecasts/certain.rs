@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use scupper_engine::pre_flight::{Certainty, Finding, Input, LocalVolumes, NamespaceState, Owner, examine};
 use scupper_engine::{Amount, Budget, BudgetLimit, Pod, PodRef, Uid, UnhealthyPods, draft};
 use scupper_forecast::{Forecast, Learned, Situation};
+use scupper_pre_flight::{Certainty, Finding, Input, LocalVolumes, NamespaceState, Owner, examine};
 
 use crate::cluster::{BEGIN, budget_of, pod_of, situation};
 

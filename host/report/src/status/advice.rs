@@ -2,8 +2,8 @@
 //! command that changes something comes with the condition under which it is right.
 
 use scupper_api::Workload;
-use scupper_engine::pre_flight::what_opens;
 use scupper_engine::{Budget, Checkpoint, Intent, Phase, PodRef, Reason, Trigger, VolumesLeft};
+use scupper_pre_flight::what_opens;
 
 use crate::messages::one_line;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{HookPhase, Intent, Notice, Outcome, Phase, Request, Subject};
+use scupper_pre_flight::{Certainty, Concern, Finding};
 
 use super::super::fixture::request;
 use super::accepted;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use scupper_engine::pre_flight::{Certainty, Finding};
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
     Settings, Task, Time, Trigger, Verdict,
 };
+use scupper_pre_flight::{Certainty, Finding};
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, Progress, REFUSAL_PATIENCE};

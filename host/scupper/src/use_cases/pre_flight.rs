@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use scupper_api::facts::{FactKind, FactQuery, FactType as _};
-use scupper_engine::pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
 use scupper_engine::{Budget, Plan, Settings, SurgePlan, Verdict, draft};
+use scupper_pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
 
 use super::doctor::Finding;
 use scupper_cluster::{Cluster, ReadError};

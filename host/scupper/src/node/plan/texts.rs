@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use scupper_engine::pre_flight::{Certainty, Concern, Finding};
 use scupper_engine::{
     Budget, Decision, DeploymentRef, ForceAtDeadline, ForcedPods, HeldUp, HookPhase, Loosened, NotSurged,
     Pod, Ruling, Selector, Settings, Surge, SurgeMethod, SurgePlan, UnhealthyPods, VolumeWait, Wave,
 };
+use scupper_pre_flight::{Certainty, Concern, Finding};
 
 use super::*;
 use crate::PlannedTrigger;

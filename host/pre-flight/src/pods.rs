@@ -6,9 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::namespace::{NamespaceState, Top};
-use super::{Concern, Finding, Input, likely};
-use crate::{HumanDuration, Pod, PodRef, Uid};
+use crate::namespace::{NamespaceState, Top};
+use crate::{Concern, Finding, Input, likely};
+use scupper_engine::{HumanDuration, Pod, PodRef, Uid};
 
 /// The Job controller removes it by itself.
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";

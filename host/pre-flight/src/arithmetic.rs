@@ -7,8 +7,8 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use super::namespace::{NamespaceState, Owner, Top, is_alive};
-use crate::{Amount, Budget, BudgetLimit, Uid};
+use crate::namespace::{NamespaceState, Owner, Top, is_alive};
+use scupper_engine::{Amount, Budget, BudgetLimit, Uid};
 
 /// The pods of a budget, as many as there can ever be.
 #[derive(Debug, Default)]

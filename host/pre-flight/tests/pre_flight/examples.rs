@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::pre_flight::{
-    Certainty, Concern, Finding, Input, LocalVolumes, NamespaceState, Owner, examine, namespaces_in_doubt,
-};
 use scupper_engine::{
     Amount, Budget, BudgetLimit, Deletion, Pod, PodPhase, Settings, Time, Uid, UnhealthyPods, Verdict,
+};
+use scupper_pre_flight::{
+    Certainty, Concern, Finding, Input, LocalVolumes, NamespaceState, Owner, examine, namespaces_in_doubt,
 };
 
 use crate::objects::{Labels, budget, evict_all, labels, pod};

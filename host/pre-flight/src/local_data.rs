@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Certainty, Concern, Finding, Input, likely};
-use crate::{LocalData, Pod, PodRef, Settings, VolumeClaim, named};
+use crate::{Certainty, Concern, Finding, Input, likely};
+use scupper_engine::{LocalData, Pod, PodRef, Settings, VolumeClaim, named};
 
 /// Texts name at most this many directories or volumes.
 const NAMED: usize = 3;

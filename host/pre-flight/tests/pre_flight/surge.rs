@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::pre_flight::{Certainty, Input, Owner, Rollout, examine, namespaces_if_raised, surges};
 use scupper_engine::{
     Amount, BudgetLimit, Pod, Settings, SurgeMethod, SurgePlan, SurgeSettings, Uid, UnhealthyPods, Verdict,
     Wave,
 };
+use scupper_pre_flight::{Certainty, Input, Owner, Rollout, examine, namespaces_if_raised, surges};
 
 use crate::examples::{Scene, web_pods};
 use crate::objects::evict_all;

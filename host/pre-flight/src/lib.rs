@@ -4,6 +4,13 @@
 //! scales or rolls out a workload, adds other pods to a budget, or deletes or breaks the pods themselves. Whatever else
 //! happens (pods elsewhere fail, recover, finish, are replaced), they stay. That needs to be known of the whole
 //! namespace ([`NamespaceState`]); without it a finding is [`Certainty::Likely`].
+//!
+//! It must not know clusters, clocks, or how a drain runs.
+#![no_std]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod arithmetic;
 mod budgets;
@@ -18,7 +25,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
+use scupper_engine::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
 
 pub use budgets::{BudgetChange, what_opens};
 pub use local_data::LocalVolumes;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scupper_engine::pre_flight::{Certainty, Concern, Input, LocalVolumes, NamespaceState, examine};
 use scupper_engine::{Settings, Uid};
+use scupper_pre_flight::{Certainty, Concern, Input, LocalVolumes, NamespaceState, examine};
 
 use crate::generator::{Rng, happen, settle, world};
 use crate::model::World;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use scupper_engine::pre_flight::{Certainty, Concern, Finding, Input, LocalVolumes, examine};
 use scupper_engine::{LocalData, Pod, PodPhase, Settings, Verdict, VolumeClaim};
+use scupper_pre_flight::{Certainty, Concern, Finding, Input, LocalVolumes, examine};
 
 use crate::objects::{evict_all, labels, pod};
 

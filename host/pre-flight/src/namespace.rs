@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::surge::Rollout;
-use crate::{Budget, Pod, Selector, Uid};
+use crate::surge::Rollout;
+use scupper_engine::{Budget, Pod, Selector, Uid};
 
 /// Labels that controllers add to the labels of their pod template.
 const ADDED_LABELS: &[&str] = &[

@@ -5,11 +5,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Input;
-use super::arithmetic::{PossiblePods, share};
-use super::budgets::{held_by_one, seems_closed};
-use super::namespace::{NamespaceState, Owner, Top, is_alive};
-use crate::{
+use crate::Input;
+use crate::arithmetic::{PossiblePods, share};
+use crate::budgets::{held_by_one, seems_closed};
+use crate::namespace::{NamespaceState, Owner, Top, is_alive};
+use scupper_engine::{
     Amount, Budget, BudgetLimit, DeploymentRef, NotSurged, Pod, PodRef, Surge, SurgeMethod, SurgePlan, Uid,
     Verdict, Wave,
 };

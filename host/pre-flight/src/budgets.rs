@@ -6,9 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::arithmetic::{PossiblePods, opening};
-use super::{Certainty, Concern, Finding, Input};
-use crate::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
+use crate::arithmetic::{PossiblePods, opening};
+use crate::{Certainty, Concern, Finding, Input};
+use scupper_engine::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
 /// Budgets that allow no eviction even when all their pods are healthy.
 pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {

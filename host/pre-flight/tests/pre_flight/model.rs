@@ -1,8 +1,8 @@
 //! A small Kubernetes: pods, workloads, budgets, and who acts on them. Written from the sources of the eviction
 //! subresource and of the disruption, Deployment, ReplicaSet and StatefulSet controllers, not from the code under test.
 
-use scupper_engine::pre_flight::{NamespaceState, Owner};
 use scupper_engine::{Amount, Budget, BudgetLimit, Deletion, Pod, PodPhase, Time, Uid, UnhealthyPods};
+use scupper_pre_flight::{NamespaceState, Owner};
 
 use crate::objects::{self, Labels};
 
