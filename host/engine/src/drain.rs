@@ -99,6 +99,8 @@ pub struct Drain {
     surges: surge::Surges,
     raises: raising::Raises,
     reported_reasons: waiting::ReportedReasons,
+    /// The next timer, where an event that passed by has asked for it.
+    timer: Option<Option<Time>>,
 }
 
 impl Drain {
@@ -143,8 +145,10 @@ impl Drain {
     }
 
     /// A timer has ended by then: whoever takes note of the time must look at what it was for.
-    fn is_due(&self, now: Time) -> bool {
-        self.next_timer().is_some_and(|timer| timer <= now)
+    fn is_due(&mut self, now: Time) -> bool {
+        let timer = self.poll_timeout();
+        self.timer = Some(timer);
+        timer.is_some_and(|timer| timer <= now)
     }
 
     /// It is of a budget of pods on other nodes: those of a large cluster change all the time.
@@ -165,7 +169,7 @@ impl Drain {
 
     /// When [`handle_timeout`](Self::handle_timeout) must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.next_timer()
+        self.timer.unwrap_or_else(|| self.next_timer())
     }
 
     /// The next thing to report.
@@ -248,6 +252,7 @@ impl Drain {
             surges: surge::Surges::default(),
             raises: raising::Raises::default(),
             reported_reasons: waiting::ReportedReasons::default(),
+            timer: None,
             request,
         }
     }

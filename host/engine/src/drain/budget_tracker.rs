@@ -35,6 +35,10 @@ pub(super) enum Charged {
 
 #[derive(Debug)]
 struct TrackedBudget {
+    /// What the status allows.
+    allowed: i32,
+    /// The status is that of the budget as it is.
+    observed: bool,
     /// Asks not yet answered.
     in_flight: u32,
     /// Of these, how many the status has counted already.
@@ -66,6 +70,11 @@ impl BudgetKey {
         Self::new(&budget.namespace, &budget.name)
     }
 
+    /// It is a copy of that very one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(super) fn new(namespace: &str, name: &str) -> Self {
         Self(Arc::new((String::from(namespace), String::from(name))))
     }
@@ -74,6 +83,8 @@ impl BudgetKey {
 impl TrackedBudget {
     fn new(now: Time, budget: &Budget) -> Self {
         Self {
+            allowed: budget.disruptions_allowed,
+            observed: budget.observed,
             in_flight: 0,
             counted: 0,
             granted: 0,
@@ -86,16 +97,16 @@ impl TrackedBudget {
     }
 
     /// Nothing is left of it, as far as it is believed.
-    fn is_closed(&self, budget: &Budget) -> bool {
-        budget.observed && !self.disproved && self.remaining(budget) <= 0
+    fn is_closed(&self) -> bool {
+        self.observed && !self.disproved && self.remaining() <= 0
     }
 
-    fn remaining(&self, budget: &Budget) -> i64 {
+    fn remaining(&self) -> i64 {
         if self.exhausted {
             return 0;
         }
         let uncounted = self.in_flight.saturating_sub(self.counted);
-        i64::from(budget.disruptions_allowed) - i64::from(self.granted) - i64::from(uncounted)
+        i64::from(self.allowed) - i64::from(self.granted) - i64::from(uncounted)
     }
 }
 
@@ -107,6 +118,7 @@ impl BudgetTracker {
             self.0.insert(key, TrackedBudget::new(now, new));
             return;
         };
+        (tracked.allowed, tracked.observed) = (new.disruptions_allowed, new.observed);
         tracked.hold = exhausted(new);
         tracked.since = now;
         tracked.exhausted = false;
@@ -125,11 +137,11 @@ impl BudgetTracker {
     }
 
     /// An ask is on its way.
-    fn ask(&mut self, key: &BudgetKey, budget: &Budget, now: Time) {
+    fn ask(&mut self, key: &BudgetKey, now: Time) {
         let Some(tracked) = self.0.get_mut(key) else {
             return;
         };
-        if tracked.remaining(budget) <= 0 {
+        if tracked.remaining() <= 0 {
             tracked.since = now;
             tracked.probing = true;
         }
@@ -160,10 +172,16 @@ impl BudgetTracker {
     }
 
     /// Why no more pod may be asked under this budget now. All budgets that were ever seen are tracked.
-    fn holds(&self, key: &BudgetKey, budget: &Budget, now: Time) -> Option<&Reason> {
+    fn holds(&self, key: &BudgetKey, now: Time) -> Option<&Reason> {
         let tracked = self.0.get(key)?;
         let is_doubted = tracked.in_flight == 0 && now >= tracked.since + BELIEVED;
-        (tracked.is_closed(budget) && !is_doubted).then_some(&tracked.hold)
+        (tracked.is_closed() && !is_doubted).then_some(&tracked.hold)
+    }
+
+    /// When budgets without room are no longer believed.
+    pub(super) fn doubted(&self) -> impl Iterator<Item = Time> {
+        let closed = self.0.values().filter(|tracked| tracked.is_closed());
+        closed.map(|tracked| tracked.since + BELIEVED)
     }
 }
 
@@ -185,21 +203,8 @@ fn exhausted(budget: &Budget) -> Reason {
 impl Drain {
     /// Why the pod's budget does not allow its eviction now, as far as the watch shows.
     pub(super) fn budget_holds(&self, pod: &Pod) -> Option<&Reason> {
-        let (key, budget) = self.cluster.governing_budget(pod)?;
-        self.budget_tracker.holds(key, budget, self.now)
-    }
-
-    /// When budgets without room are no longer believed.
-    pub(super) fn budgets_doubted(&self) -> impl Iterator<Item = Time> {
-        self.budget_tracker.0.iter().filter_map(|(key, tracked)| {
-            let doubted = tracked.since + BELIEVED;
-            let is_closed = || {
-                self.cluster
-                    .budget(key)
-                    .is_some_and(|budget| tracked.is_closed(budget))
-            };
-            (doubted > self.now && is_closed()).then_some(doubted)
-        })
+        let key = self.cluster.governing_budget(pod)?;
+        self.budget_tracker.holds(key, self.now)
     }
 
     /// The same for many pods, most of which have budgets in common.
@@ -209,12 +214,12 @@ impl Drain {
         known: &mut HoldsOfBudgets<'a>,
     ) -> Option<&'a Reason> {
         let key = self.cluster.selecting_budget(pod)?;
-        let same = |(known, ..): &&(&BudgetKey, _, _)| Arc::ptr_eq(&known.0, &key.0);
+        let same = |(known, ..): &&(&BudgetKey, _, _)| known.is(key);
         let (budget, hold) = match known.0.iter().find(same) {
             Some((_, budget, hold)) => (*budget, *hold),
             None => {
                 let budget = self.cluster.budget(key)?;
-                let hold = self.budget_tracker.holds(key, budget, self.now);
+                let hold = self.budget_tracker.holds(key, self.now);
                 known.0.push((key, budget, hold));
                 (budget, hold)
             }
@@ -224,8 +229,8 @@ impl Drain {
 
     /// Reserves a disruption of the pod's budget for a request.
     pub(super) fn reserve(&mut self, pod: &Pod) -> Option<BudgetKey> {
-        let (key, budget) = self.cluster.governing_budget(pod)?;
-        self.budget_tracker.ask(key, budget, self.now);
+        let key = self.cluster.governing_budget(pod)?;
+        self.budget_tracker.ask(key, self.now);
         Some(key.clone())
     }
 

@@ -127,9 +127,9 @@ impl ClusterState {
     }
 
     /// The budget that governs the pod's eviction, if one does.
-    pub(super) fn governing_budget(&self, pod: &Pod) -> Option<(&BudgetKey, &Budget)> {
-        let (key, budget) = self.budgets.get_key_value(self.selecting_budget(pod)?)?;
-        budget.governs(pod).then_some((key, budget))
+    pub(super) fn governing_budget(&self, pod: &Pod) -> Option<&BudgetKey> {
+        let key = self.selecting_budget(pod)?;
+        self.budgets.get(key)?.governs(pod).then_some(key)
     }
 
     /// The only budget that selects the pod. Several are the API server's business.
@@ -142,9 +142,15 @@ impl ClusterState {
 
     /// It selects a pod of this node, or has done so.
     pub(super) fn is_budget_of_pods(&self, budget: &Budget) -> bool {
-        let key = BudgetKey::of(budget);
-        self.selecting.values().any(|keys| keys.contains(&key))
-            || self.pods.values().any(|pod| budget.selects(pod))
+        let selects_any = || self.pods.values().any(|pod| budget.selects(pod));
+        match self.budgets.get_key_value(&BudgetKey::of(budget)) {
+            Some((key, known)) => {
+                let mut selecting = self.selecting.values().flatten();
+                selecting.any(|selecting| selecting.is(key))
+                    || (known.selector != budget.selector && selects_any())
+            }
+            None => selects_any(),
+        }
     }
 
     /// The count of events up to now, for [`apply_list`](Self::apply_list).

@@ -385,9 +385,9 @@ impl EvictionTarget {
     }
 
     /// When a list is wanted, because the watch should have reported by then that this pod is terminating or gone.
-    pub(super) fn list_due<'a>(&self, pod: impl FnOnce() -> Option<&'a Pod>) -> Option<Time> {
+    pub(super) fn list_due(&self, pod: Option<&Pod>) -> Option<Time> {
         match &self.state {
-            State::AwaitingDeletion(awaiting) if !pod().is_some_and(|pod| awaiting.expects(pod)) => {
+            State::AwaitingDeletion(awaiting) if !pod.is_some_and(|pod| awaiting.expects(pod)) => {
                 Some(awaiting.list_at)
             }
             _ => None,

@@ -48,6 +48,10 @@ pub(super) struct Outbox {
     last_id: u64,
     queue: VecDeque<Command>,
     open: BTreeMap<CommandId, Job>,
+    /// How many evictions and deletions are open.
+    removals: usize,
+    /// Deletions because the deadline is near.
+    forced_removals: usize,
     notices: VecDeque<Notice>,
     /// What went out so far.
     totals: Totals,
@@ -60,7 +64,26 @@ impl Outbox {
         self.totals.push(&task);
         let id = CommandId(self.last_id);
         self.queue.push_back(Command { id, task });
+        if let Some(count) = self.count_of(&job) {
+            *count += 1;
+        }
         self.open.insert(id, job);
+    }
+
+    fn close_job(&mut self, id: CommandId) -> Option<Job> {
+        let job = self.open.remove(&id)?;
+        if let Some(count) = self.count_of(&job) {
+            *count = count.saturating_sub(1);
+        }
+        Some(job)
+    }
+
+    const fn count_of(&mut self, job: &Job) -> Option<&mut usize> {
+        match job {
+            Job::Remove { forced: true, .. } => Some(&mut self.forced_removals),
+            Job::Remove { .. } => Some(&mut self.removals),
+            _ => None,
+        }
     }
 
     /// The next thing to do.
@@ -70,16 +93,16 @@ impl Outbox {
 
     /// What the answer with this id is about; `None` for a second answer, and for one that nothing waits for.
     pub(super) fn answered(&mut self, id: CommandId) -> Option<Job> {
-        self.open.remove(&id)
+        self.close_job(id)
     }
 
     /// Takes back commands that are not picked up yet.
     pub(super) fn take_back(&mut self, mut unwanted: impl FnMut(&Task) -> bool) -> Vec<(Task, Job)> {
         let mut taken = Vec::new();
         let mut kept = VecDeque::new();
-        for command in self.queue.drain(..) {
+        for command in core::mem::take(&mut self.queue) {
             if unwanted(&command.task) {
-                taken.extend(self.open.remove(&command.id).map(|job| (command.task, job)));
+                taken.extend(self.close_job(command.id).map(|job| (command.task, job)));
             } else {
                 kept.push_back(command);
             }
@@ -95,6 +118,7 @@ impl Outbox {
     pub(super) fn close(&mut self) {
         self.queue.clear();
         self.open.clear();
+        (self.removals, self.forced_removals) = (0, 0);
     }
 
     /// Something to report.
@@ -162,9 +186,12 @@ impl Outbox {
     }
 
     /// How many evictions and deletions have not been answered: those because the deadline is near, or all others.
-    pub(super) fn removals(&self, because_of_deadline: bool) -> usize {
-        let counts = |job: &&Job| matches!(job, Job::Remove { forced, .. } if *forced == because_of_deadline);
-        self.open.values().filter(counts).count()
+    pub(super) const fn removals(&self, because_of_deadline: bool) -> usize {
+        if because_of_deadline {
+            self.forced_removals
+        } else {
+            self.removals
+        }
     }
 
     /// The hooks whose step has not been answered.

@@ -76,6 +76,7 @@ impl Drain {
     /// Does everything that can be done now. Looks at the state, not at what has just happened: an event that
     /// comes twice changes nothing, and a drain that is taken up again goes on by itself.
     pub(super) fn advance(&mut self) {
+        self.timer = None;
         if self.phase.is_last() {
             return;
         }

@@ -73,6 +73,18 @@ impl PlanState {
         there.beside(&self.pods)
     }
 
+    /// The pods that are to leave, and those of these that are the same.
+    pub(super) fn targets_with<'a>(
+        &'a self,
+        there: &'a UidMap<Arc<Pod>>,
+    ) -> impl Iterator<Item = (&'a EvictionTarget, Option<&'a Pod>)> {
+        let pods = self.pods.beside(there);
+        pods.filter_map(|(pod_state, pod)| match pod_state {
+            PodState::Leaves(target) => Some((&**target, pod.map(Arc::as_ref))),
+            _ => None,
+        })
+    }
+
     pub(super) fn set_pod(&mut self, uid: Uid, pod_state: PodState) {
         self.pods.insert(uid, pod_state);
     }

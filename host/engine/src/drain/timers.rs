@@ -29,7 +29,7 @@ const TIMERS: &[Timer] = &[
     |drain| drain.next(drain.skips_due()),
     |drain| drain.next(drain.surges_due()),
     |drain| drain.next(drain.raises_due()),
-    |drain| drain.next(drain.budgets_doubted()),
+    |drain| drain.next(drain.budget_tracker.doubted()),
 ];
 
 impl Drain {

@@ -98,8 +98,8 @@ impl Drain {
 
     /// When the watch should have reported on each pod.
     pub(super) fn lists_due(&self) -> impl Iterator<Item = Time> {
-        let targets = self.plan_state.targets();
-        targets.filter_map(|(uid, target)| target.list_due(|| self.cluster.pod(uid)))
+        let targets = self.plan_state.targets_with(self.cluster.pods());
+        targets.filter_map(|(target, pod)| target.list_due(pod))
     }
 
     fn list(&mut self, round: Option<u32>) {

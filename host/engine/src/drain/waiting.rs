@@ -60,11 +60,13 @@ impl Drain {
 
     /// When a pod that is ending should have ended.
     pub(super) fn graces_over(&self) -> impl Iterator<Item = Time> {
-        let pods = self.cluster.pods().values();
-        pods.filter_map(|pod| {
-            let deletion = pod.deletion?;
-            let target = self.plan_state.target(&pod.id.uid);
-            Some(target.map_or(Some(deletion), |target| target.deletion(pod))?.at + SLACK)
+        let pods = self.plan_state.states_of(self.cluster.pods());
+        pods.filter_map(|(pod, pod_state)| {
+            let deletion = match pod_state {
+                Some(PodState::Leaves(target)) => target.deletion(pod)?,
+                _ => pod.deletion?,
+            };
+            Some(deletion.at + SLACK)
         })
     }
 
