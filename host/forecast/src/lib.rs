@@ -22,6 +22,7 @@ mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -174,19 +175,28 @@ pub fn recorded_play(situation: &Situation, learned: &Learned, seed: u64) -> Opt
 
 /// Plays on all cores, each play with its seed.
 fn side_by_side(plays: usize, play: impl Fn(usize) -> Played + Sync) -> Vec<(usize, Played)> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(plays);
-    thread::scope(|scope| {
-        let play = &play;
-        let of_thread = |first: usize| {
-            let seeds = (first..plays).step_by(threads);
-            move || seeds.map(|seed| (seed, play(seed))).collect::<Vec<_>>()
+    on_all_cores(plays, |seed| (seed, play(seed)))
+}
+
+/// Does something for each number below this one, on all cores. In their order.
+pub fn on_all_cores<T: Send>(below: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(below);
+    let next = AtomicUsize::new(0);
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < below);
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        let of_thread = || {
+            std::iter::from_fn(take)
+                .map(|number| (number, work(number)))
+                .collect::<Vec<_>>()
         };
-        let running: Vec<_> = (0..threads).map(|first| scope.spawn(of_thread(first))).collect();
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(of_thread)).collect();
         let ended = running.into_iter().map(thread::ScopedJoinHandle::join);
         ended
-            .flat_map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
-    })
+    });
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, what)| what).collect()
 }
 
 /// The pods that were there at the end of every play.

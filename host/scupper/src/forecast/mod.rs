@@ -28,7 +28,7 @@ use room::{NodeRoom, Rooms};
 use scupper_cluster::{ClusterRoom, ReadError};
 use scupper_common::clock::Clock;
 use scupper_drain_report::{Total, waits_of};
-use scupper_forecast::{Forecast, Learned, Situation};
+use scupper_forecast::{Forecast, Learned, Situation, on_all_cores};
 use scupper_recording::ListError;
 use scupper_report::{Format, count};
 use scupper_screen::{LiveDisplay, Screen, bar, cut};
@@ -174,10 +174,20 @@ fn foresee(
     }
     let services_unread = services.err().map(|error| error.to_string());
     progress.begin("forecast", plans.len());
-    let nodes = plans.iter().zip(&situations).map(|(planned, situation)| {
-        let foreseen = Foreseen {
+    let planned: Vec<_> = plans.iter().zip(&situations).collect();
+    let forecasts = on_all_cores(planned.len(), |node| {
+        let (planned, situation) = planned.get(node)?;
+        let forecast = forecast(planned, situation.as_ref(), learned, plays);
+        progress.step();
+        Some(forecast)
+    });
+    let forecasts = forecasts.into_iter().flatten();
+    let nodes = planned
+        .iter()
+        .zip(forecasts)
+        .map(|((planned, situation), forecast)| Foreseen {
             node: planned.node.clone(),
-            forecast: forecast(planned, situation.as_ref(), learned, plays),
+            forecast,
             has_no_budgets: false,
             limit,
             shared: shared(situation.as_ref(), &nodes),
@@ -186,10 +196,7 @@ fn foresee(
                 Err(why) => Err(why.clone()),
             },
             services_unread: services_unread.clone(),
-        };
-        progress.step();
-        foreseen
-    });
+        });
     let nodes = nodes.collect();
     let begins = situations.iter().flatten();
     let begins = begins.filter(|situation| situation.notice_refusal().is_none());
