@@ -108,3 +108,64 @@ impl<T> FromIterator<(Uid, T)> for UidMap<T> {
         map
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
+
+    use super::UidMap;
+    use crate::Uid;
+
+    /// Some begin alike, as no real ones do, and some are shorter than what is compared first.
+    const TEXTS: [&str; 9] = [
+        "",
+        "u1",
+        "u12",
+        "abcdefgh",
+        "abcdefgh-1",
+        "abcdefgh-12",
+        "abcdefgh-2",
+        "abcdefgi",
+        "z0000000-0",
+    ];
+
+    #[test]
+    fn it_does_what_a_tree_does() {
+        let (mut map, mut tree) = (UidMap::new(), BTreeMap::new());
+        let mut number: usize = 7;
+        for step in 0..3_000 {
+            number = (number * 1_103 + 12_345) % 65_536;
+            let uid = Uid::new(TEXTS[number / 16 % TEXTS.len()]);
+            if number.is_multiple_of(3) {
+                assert_eq!(map.remove(&uid), tree.remove(&uid));
+            } else {
+                assert_eq!(map.insert(uid.clone(), step), tree.insert(uid.clone(), step));
+            }
+            assert!(map.iter().eq(&tree), "{step}");
+            for text in TEXTS {
+                let uid = Uid::new(text);
+                assert_eq!(map.get(&uid), tree.get(&uid), "{step}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_of_them_are_read_side_by_side() {
+        let of = |places: &[usize]| -> UidMap<usize> {
+            let pairs = places.iter().map(|place| (Uid::new(TEXTS[*place]), *place));
+            pairs.collect()
+        };
+        let beside = |one: &[usize], other: &[usize]| -> Vec<(usize, Option<usize>)> {
+            let (one, other) = (of(one), of(other));
+            let pairs = one.beside(&other);
+            pairs.map(|(one, other)| (*one, other.copied())).collect()
+        };
+        assert_eq!(
+            beside(&[6, 1, 4], &[0, 4, 5, 6, 8]),
+            [(4, Some(4)), (6, Some(6)), (1, None)]
+        );
+        assert_eq!(beside(&[1, 8], &[]), [(1, None), (8, None)]);
+        assert_eq!(beside(&[], &[1]), []);
+    }
+}
