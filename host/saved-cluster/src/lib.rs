@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::stream::{self, StreamExt as _};
 use http::{Method, Response, StatusCode, Uri};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::Frame;
@@ -56,7 +56,13 @@ pub enum SavedError {
     Missing(&'static str),
 }
 
-type Answer = Response<Either<Full<Bytes>, StreamBody<stream::Pending<Result<Frame<Bytes>, Infallible>>>>>;
+type Answer = Response<Either<Full<Bytes>, StreamBody<Watch>>>;
+
+/// The objects as they are, and nothing after that.
+type Watch = stream::Chain<
+    stream::Iter<std::option::IntoIter<Result<Frame<Bytes>, Infallible>>>,
+    stream::Pending<Result<Frame<Bytes>, Infallible>>,
+>;
 
 impl SavedCluster {
     /// These objects and those of these lists. There must be nodes and pods.
@@ -254,14 +260,23 @@ impl Target {
                 None => refuse(404, "NotFound", "the file has no such object", name),
             };
         }
-        if query.text("watch").is_some() {
-            return match query.text("sendInitialEvents") {
-                Some(_) => refuse(422, "Invalid", "sendInitialEvents is not supported", ""),
-                None => Response::new(Either::Right(StreamBody::new(stream::pending()))),
-            };
-        }
         let here = kind.list(self.namespace.as_deref(), query.node());
-        query.page(here.filter(|object| query.selects(object)))
+        let here = here.filter(|object| query.selects(object));
+        match (query.text("watch"), query.text("sendInitialEvents")) {
+            (None, _) => query.page(here),
+            (Some(_), None) => watch(None),
+            (Some(_), Some(_)) => watch(Some(self.as_events(here))),
+        }
+    }
+
+    /// The objects, and that these are all.
+    fn as_events<'a>(&self, objects: impl Iterator<Item = &'a Value>) -> Bytes {
+        let version = self.kind.rsplit_once('/').map_or("", |(version, _)| version);
+        let end = json!({"type": "BOOKMARK", "object": {"apiVersion": version, "kind": "Bookmark",
+            "metadata": {"resourceVersion": VERSION, "annotations": {"k8s.io/initial-events-end": "true"}}}});
+        let added = objects.map(|object| json!({"type": "ADDED", "object": object}));
+        let lines = added.chain([end]).map(|event| format!("{event}\n"));
+        lines.collect::<String>().into()
     }
 }
 
@@ -324,6 +339,11 @@ fn reply(code: u16, body: &Value) -> Answer {
         *response.status_mut() = code;
     }
     response
+}
+
+fn watch(events: Option<Bytes>) -> Answer {
+    let events = stream::iter(events.map(|events| Ok(Frame::data(events))));
+    Response::new(Either::Right(StreamBody::new(events.chain(stream::pending()))))
 }
 
 /// A `Status`.

@@ -134,3 +134,19 @@ fn what_is_no_cluster_is_refused() {
     let nameless = json!({"apiVersion": "v1", "kind": "Node", "metadata": {}});
     assert_eq!(wrong(&[nameless]), no_field("metadata.name"));
 }
+
+/// A forecast plans hundreds of nodes, each with watches of its own.
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_at_once_with_all_that_there_is() {
+    let cluster = cluster();
+    let begun = tokio::time::Instant::now();
+    let mut events = pin!(cluster.watch("a"));
+    let pods = loop {
+        if let Event::Pods(pods) = events.next().await.unwrap() {
+            break pods;
+        }
+    };
+    assert_eq!(begun.elapsed(), Duration::ZERO, "it was asked for twice");
+    let names: Vec<_> = pods.iter().map(|pod| pod.id.name.as_str()).collect();
+    assert_eq!(names, ["cart", "web"]);
+}
