@@ -274,8 +274,8 @@ impl Target {
         let version = self.kind.rsplit_once('/').map_or("", |(version, _)| version);
         let end = json!({"type": "BOOKMARK", "object": {"apiVersion": version, "kind": "Bookmark",
             "metadata": {"resourceVersion": VERSION, "annotations": {"k8s.io/initial-events-end": "true"}}}});
-        let added = objects.map(|object| json!({"type": "ADDED", "object": object}));
-        let lines = added.chain([end]).map(|event| format!("{event}\n"));
+        let added = objects.map(|object| format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
+        let lines = added.chain([format!("{end}\n")]);
         lines.collect::<String>().into()
     }
 }
