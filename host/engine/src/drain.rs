@@ -139,12 +139,12 @@ impl Drain {
             self.check_deadline();
         }
         self.apply(event);
-        if !passes_over || self.outcome.is_some() {
+        if !passes_over {
             self.advance();
         }
     }
 
-    /// A timer has ended by then: whoever takes note of the time must look at what it was for.
+    /// A timer has ended by then. Once the time has moved on it would not be named again, so what it was for is done now.
     fn is_due(&mut self, now: Time) -> bool {
         let timer = self.poll_timeout();
         self.timer = Some(timer);
