@@ -9,7 +9,7 @@ use thiserror::Error;
 use tower::BoxError;
 
 use super::kubeconfig::{self, FoundConfig};
-use super::proxy::ProxyError;
+use super::proxy::ProxyUrlError;
 use super::transport::{self, Fault};
 use super::{Cluster, ConnectOptions, http_client};
 use scupper_common::clock::Clock;
@@ -60,7 +60,7 @@ pub enum ConnectError {
     ServiceAccount(#[source] Box<InClusterError>),
     /// The kubeconfig or the environment has an invalid proxy URL.
     #[error(transparent)]
-    Proxy(#[from] ProxyError),
+    Proxy(#[from] ProxyUrlError),
     /// Keys, certificates or credentials are invalid.
     #[error("cannot set up the connection to {url} ({origin})")]
     Setup {

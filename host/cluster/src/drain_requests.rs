@@ -32,7 +32,7 @@ pub(super) use wire::WireRequest;
 
 /// Where the API serves DrainRequests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainRequestKind {
+pub struct DrainRequestResource {
     /// The API group.
     pub group: String,
     /// Its version.
@@ -71,7 +71,7 @@ impl Sieve<WireRequest> for AnyNode {
     }
 }
 
-impl DrainRequestKind {
+impl DrainRequestResource {
     /// `drainrequests.nvsentinel.nvidia.com`
     pub fn resource(&self) -> String {
         format!("{}.{}", self.plural, self.group)
@@ -89,7 +89,7 @@ impl Cluster {
     /// Streams the requests of a namespace that name the node. Never ends.
     pub fn drain_requests(
         &self,
-        kind: &DrainRequestKind,
+        kind: &DrainRequestResource,
         namespace: &str,
         node: &str,
     ) -> BoxStream<'static, Change<DrainRequestObject>> {
@@ -105,7 +105,7 @@ impl Cluster {
     /// Whether the API server can select requests by the node that they name.
     pub async fn selects_drain_requests(
         &self,
-        kind: &DrainRequestKind,
+        kind: &DrainRequestResource,
         namespace: &str,
     ) -> Result<bool, ReadError> {
         let path = kind.path(namespace, None);
@@ -124,7 +124,7 @@ impl Cluster {
     /// Reads all requests of a namespace.
     pub async fn list_drain_requests(
         &self,
-        kind: &DrainRequestKind,
+        kind: &DrainRequestResource,
         namespace: &str,
     ) -> Result<Vec<DrainRequestObject>, ReadError> {
         let source = Source::all(kind.path(namespace, None));
@@ -134,7 +134,7 @@ impl Cluster {
     }
 
     /// Whether the API server serves these requests.
-    pub async fn serves_drain_requests(&self, kind: &DrainRequestKind) -> Result<bool, ReadError> {
+    pub async fn serves_drain_requests(&self, kind: &DrainRequestResource) -> Result<bool, ReadError> {
         let path = format!("/apis/{}/{}", escaped(&kind.group), escaped(&kind.version));
         let resources = self.resources_at(&path).await;
         let what = format!("discover {}/{}", kind.group, kind.version);
@@ -146,7 +146,7 @@ impl Cluster {
     /// already.
     pub async fn set_drain_request_conditions(
         &self,
-        kind: &DrainRequestKind,
+        kind: &DrainRequestResource,
         request: &DrainRequestRef,
         wanted: &[RequestCondition],
     ) -> Result<bool, WriteError> {

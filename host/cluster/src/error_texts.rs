@@ -7,7 +7,7 @@ use scupper_common::samples::errors;
 use scupper_common::variants;
 
 use super::checkpoint::CheckpointFault;
-use super::{ConnectError, DecodeError, ProxyError, ReadError, WriteError};
+use super::{ConnectError, DecodeError, ProxyUrlError, ReadError, WriteError};
 
 variants!(ConnectError: NoConfig Kubeconfig NotThere NoCurrentContext ServiceAccount Proxy Setup Unreachable
     Unauthorized Unexpected);
@@ -57,7 +57,7 @@ fn connecting() -> Vec<ConnectError> {
         ConnectError::ServiceAccount(Box::new(InClusterError::ReadDefaultNamespace(io::Error::from(
             io::ErrorKind::NotFound,
         )))),
-        ConnectError::Proxy(ProxyError {
+        ConnectError::Proxy(ProxyUrlError {
             source_name: "HTTPS_PROXY",
             url: text("ftp://127.0.0.1"),
         }),

@@ -16,7 +16,7 @@ use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn, util::op
 
 use super::api_requests::{ApiRequest, RequestObserver};
 use super::proxy::{Protocol, Proxy};
-use super::recording::{RecordedBody, Recorder};
+use super::recording::{Recorder, RecordingBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -127,7 +127,7 @@ where
                 let code = answered.as_ref().ok().map(|response| response.status().as_u16());
                 observer.observe(ApiRequest { code, ..asked });
             }
-            answered.map(|response| response.map(|body| RecordedBody::new(body, recorder.as_ref())))
+            answered.map(|response| response.map(|body| RecordingBody::new(body, recorder.as_ref())))
         }
     });
     Ok(kube::Client::new(service, config.default_namespace.clone()))

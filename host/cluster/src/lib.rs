@@ -84,20 +84,20 @@ pub use api_requests::{ApiRequest, RequestObserver};
 pub use client::{Cluster, ConnectOptions};
 pub use connect::ConnectError;
 pub use decode::{DecodeError, Object, decode};
-pub use drain_requests::{DrainRequestKind, DrainRequestObject};
+pub use drain_requests::{DrainRequestObject, DrainRequestResource};
 pub use error::{ReadError, WriteError};
 pub use events::{KubernetesEvent, Series, Severity};
 pub use groups::{LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 pub use kubeconfig::Connection;
 pub use kubelet::{KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, SeenAt, SignOfLife};
 pub use leases::{LEASE_NAMESPACE, Lease};
-pub use lifecycle_claims::{EventStatus, TRANSITION_CONDITION};
+pub use lifecycle_claims::{LifecycleEventStatus, TRANSITION_CONDITION};
 pub use lifecycle_requests::{NewLifecycleEvent, ObservedEvent};
 pub use lifecycle_wire::FLAGS_ANNOTATION;
 pub use node::CANCEL_ANNOTATION;
 pub use optional_reads::OPTIONAL_READ_PATIENCE;
 pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
-pub use proxy::ProxyError;
+pub use proxy::ProxyUrlError;
 pub use recording::Recorder;
 pub use rights::{
     ANNOTATE_PURPOSE, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE, REQUEST_PURPOSE, Right,

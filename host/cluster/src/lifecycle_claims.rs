@@ -18,7 +18,7 @@ pub const TRANSITION_CONDITION: &str = "LifecycleTransition";
 
 /// The status fields to write. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventStatus {
+pub struct LifecycleEventStatus {
     /// `status.claimStatus`
     pub claim: ClaimStatus,
     /// `status.driver`
@@ -58,7 +58,7 @@ impl Cluster {
     pub async fn set_event_status<F: Sync>(
         &self,
         seen: &VersionedEvent<F>,
-        status: &EventStatus,
+        status: &LifecycleEventStatus,
     ) -> Result<VersionedEvent, WriteError> {
         let path = self.lifecycle_path("lifecycleevents", Some(&seen.event.name));
         let mut fields = Map::new();

@@ -21,7 +21,7 @@ pub(super) struct WireEvent {
     #[serde(deserialize_with = "nullable")]
     spec: EventSpec,
     #[serde(deserialize_with = "nullable")]
-    status: EventStatus,
+    status: WireStatus,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -35,7 +35,7 @@ struct EventSpec {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct EventStatus {
+struct WireStatus {
     #[serde(deserialize_with = "any_text")]
     claim_status: String,
     #[serde(deserialize_with = "driver_name")]

@@ -21,7 +21,7 @@ use self::bypass::bypasses;
 #[error(
     "{source_name} is {url}, which is not a proxy URL; use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"
 )]
-pub struct ProxyError {
+pub struct ProxyUrlError {
     /// Its source: `HTTPS_PROXY`, `proxy-url`.
     pub source_name: &'static str,
     /// The URL without its password.
@@ -61,8 +61,8 @@ impl Proxy {
         self.login.as_ref()
     }
 
-    fn parse(source_name: &'static str, text: &str) -> Result<Self, ProxyError> {
-        let wrong = || ProxyError {
+    fn parse(source_name: &'static str, text: &str) -> Result<Self, ProxyUrlError> {
+        let wrong = || ProxyUrlError {
             source_name,
             url: without_password(text),
         };
@@ -105,7 +105,7 @@ pub(super) fn choose(
     named: Option<&str>,
     server: &Uri,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Proxy>, ProxyError> {
+) -> Result<Option<Proxy>, ProxyUrlError> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         return Proxy::parse("proxy-url", named).map(Some);
     }

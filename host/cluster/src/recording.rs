@@ -142,12 +142,12 @@ fn redact_container(container: &mut Map<String, Value>) {
 }
 
 /// A body, which a recorder may copy while it is read.
-pub(super) struct RecordedBody<B> {
+pub(super) struct RecordingBody<B> {
     body: B,
     answer: Option<Answer>,
 }
 
-impl<B> RecordedBody<B> {
+impl<B> RecordingBody<B> {
     /// Copies the body to the recorder as it is read, if there is a recorder.
     pub(super) fn new(body: B, recorder: Option<&Recorder>) -> Self {
         let answer = recorder.map(Recorder::begin);
@@ -155,7 +155,7 @@ impl<B> RecordedBody<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for RecordedBody<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for RecordingBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -192,7 +192,7 @@ mod tests {
         let recorder = Recorder::default();
         for answer in answers {
             let body = Full::new(Bytes::from(answer.to_string()));
-            let read = RecordedBody::new(body, Some(&recorder)).collect().await;
+            let read = RecordingBody::new(body, Some(&recorder)).collect().await;
             assert_eq!(read.unwrap().to_bytes(), answer.to_string());
         }
         recorder.snapshot()["items"].clone()
@@ -238,7 +238,7 @@ mod tests {
             "{\"type\": ".to_owned(),
         ];
         let body = Full::new(Bytes::from(text.join("\n")));
-        RecordedBody::new(body, Some(&recorder)).collect().await.unwrap();
+        RecordingBody::new(body, Some(&recorder)).collect().await.unwrap();
         let items = recorder.snapshot()["items"].clone();
         assert_eq!(items.as_array().unwrap().len(), 1, "{items}");
         assert_eq!(items[0]["metadata"]["name"], "b");

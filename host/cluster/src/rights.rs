@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::kubelet::KUBELET_LEASE_NAMESPACE;
-use super::{Cluster, DrainRequestKind, ReadError};
+use super::{Cluster, DrainRequestResource, ReadError};
 
 /// One right, as RBAC has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -333,7 +333,7 @@ pub fn needed_for_surge(surge: &SurgeSettings) -> Vec<Right> {
 pub const REQUEST_PURPOSE: &str = "to serve DrainRequests";
 
 /// Returns the rights for DrainRequests of a namespace.
-pub fn needed_for_drain_requests(kind: &DrainRequestKind, namespace: &str) -> Vec<Right> {
+pub fn needed_for_drain_requests(kind: &DrainRequestResource, namespace: &str) -> Vec<Right> {
     let right = |(verb, subresource): (&'static str, &'static str)| Right {
         verb,
         group: kind.group.clone(),
@@ -388,13 +388,13 @@ struct ReviewStatus {
 }
 
 #[derive(Debug, Deserialize)]
-struct UserReview {
-    status: UserReviewStatus,
+struct SelfSubjectReview {
+    status: SelfSubjectReviewStatus,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct UserReviewStatus {
+struct SelfSubjectReviewStatus {
     user_info: UserInfo,
 }
 
@@ -408,7 +408,7 @@ impl Cluster {
     pub async fn user(&self) -> Option<String> {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-        let reviewed = self.create::<UserReview>(path, &review).await;
+        let reviewed = self.create::<SelfSubjectReview>(path, &review).await;
         let name = reviewed.ok()?.status.user_info.username;
         (!name.is_empty()).then_some(name)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn chosen(server: &str, environment: &[(&str, &str)]) -> Result<Option<String>, ProxyError> {
+fn chosen(server: &str, environment: &[(&str, &str)]) -> Result<Option<String>, ProxyUrlError> {
     let env = |name: &str| {
         let found = environment.iter().find(|(known, _)| *known == name);
         found.map(|(_, text)| (*text).to_owned())

@@ -1,7 +1,7 @@
 //! A claimant's writes of LifecycleEvents: each write names the version that it was decided on.
 
 use scupper_api::{ClaimStatus, VersionedEvent};
-use scupper_cluster::{EventStatus, OFFICIAL_GROUP, OWN_GROUP, WriteError, needed};
+use scupper_cluster::{LifecycleEventStatus, OFFICIAL_GROUP, OWN_GROUP, WriteError, needed};
 use scupper_engine::Time;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ async fn writes_name_the_uid_and_the_version() {
     });
     assert_eq!(written.unwrap().version, "8");
 
-    let status = EventStatus {
+    let status = LifecycleEventStatus {
         claim: ClaimStatus::Claimed,
         driver: Some("d".to_owned()),
         sla: Some(Time::from_millis(61_999)),
@@ -76,9 +76,9 @@ async fn writes_name_the_uid_and_the_version() {
         call.answer(200, event("8", &["a"]));
     });
     assert!(written.is_ok());
-    let status = EventStatus {
+    let status = LifecycleEventStatus {
         claim: ClaimStatus::Succeeded,
-        ..EventStatus::default()
+        ..LifecycleEventStatus::default()
     };
     let (written, ()) = tokio::join!(cluster.set_event_status(&seen, &status), async {
         let call = server.expect("PATCH", STATUS).await;

@@ -8,7 +8,7 @@ use scupper_api::ClaimStatus;
 
 use crate::adapters::transition_api::flags;
 use crate::manager::drain_settings::DrainSettingsSource;
-use scupper_cluster::{Cluster, EventStatus, ReadError, TRANSITION_CONDITION, WriteError};
+use scupper_cluster::{Cluster, LifecycleEventStatus, ReadError, TRANSITION_CONDITION, WriteError};
 use scupper_triggers::slm::{self, ClaimError, EventSnapshot, VersionedEvent, has_finalizer};
 
 /// The cluster edge, as self-claim uses it.
@@ -34,7 +34,7 @@ impl slm::ClaimApi for LifecycleEventClaimApi {
                     self.cluster.set_event_finalizers(seen, finalizers).await
                 }
                 slm::EventUpdate::Claim { driver, sla } => {
-                    let status = EventStatus {
+                    let status = LifecycleEventStatus {
                         claim: ClaimStatus::Claimed,
                         driver: Some(driver.clone()),
                         sla: *sla,
@@ -42,7 +42,7 @@ impl slm::ClaimApi for LifecycleEventClaimApi {
                     self.cluster.set_event_status(seen, &status).await
                 }
                 slm::EventUpdate::Finish { status, driver } => {
-                    let status = EventStatus {
+                    let status = LifecycleEventStatus {
                         claim: status.clone(),
                         driver: driver.clone(),
                         sla: None,

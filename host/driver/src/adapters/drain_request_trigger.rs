@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::KubeletPluginOptions;
 use crate::manager::resume_point::{self, LeftDrain};
-use scupper_cluster::{Cluster, DrainRequestKind, DrainRequestObject, WriteError};
+use scupper_cluster::{Cluster, DrainRequestObject, DrainRequestResource, WriteError};
 use scupper_common::clock::Clock;
 use scupper_config::DrainRequestsFile;
 use scupper_engine::Condition;
@@ -101,8 +101,8 @@ fn requests(
 }
 
 /// Where the configuration says that they are served.
-pub fn kind(config: &DrainRequestsFile) -> DrainRequestKind {
-    DrainRequestKind {
+pub fn kind(config: &DrainRequestsFile) -> DrainRequestResource {
+    DrainRequestResource {
         group: config.group.clone(),
         version: config.version.clone(),
         plural: config.plural.clone(),

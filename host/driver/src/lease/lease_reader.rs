@@ -19,7 +19,7 @@ const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Whether the process that holds a Lease is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HolderLife {
+pub(crate) enum HolderLiveness {
     /// It is gone.
     Gone(String),
     /// It has renewed the Lease since the first look, or runs on this machine.
@@ -113,26 +113,26 @@ impl LeaseReader {
             Ok(_) => {
                 let is_long_ago = now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION;
                 match self.life_of_named(node).await {
-                    HolderLife::Gone(_) => true,
-                    HolderLife::Alive => false,
-                    HolderLife::Silent(_) | HolderLife::Unknown => is_long_ago,
+                    HolderLiveness::Gone(_) => true,
+                    HolderLiveness::Alive => false,
+                    HolderLiveness::Silent(_) | HolderLiveness::Unknown => is_long_ago,
                 }
             }
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
                 watched.absent_since = None;
-                matches!(self.life_of_named(node).await, HolderLife::Gone(_))
+                matches!(self.life_of_named(node).await, HolderLiveness::Gone(_))
             }
         }
     }
 
     /// Whether the process that the node names is alive, as far as this machine shows it.
-    async fn life_of_named(&self, node: &str) -> HolderLife {
+    async fn life_of_named(&self, node: &str) -> HolderLiveness {
         let found = self.cluster.node(node).await.ok().flatten();
         match found.and_then(|node| self.named_on(&node)) {
-            Some(LeaseHolder::Abandoned { by, .. }) => HolderLife::Gone(by),
-            Some(_) => HolderLife::Alive,
-            None => HolderLife::Unknown,
+            Some(LeaseHolder::Abandoned { by, .. }) => HolderLiveness::Gone(by),
+            Some(_) => HolderLiveness::Alive,
+            None => HolderLiveness::Unknown,
         }
     }
 
@@ -152,23 +152,23 @@ impl LeaseReader {
     }
 
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
-    pub(crate) async fn life_of_holder(&mut self, node: &str) -> HolderLife {
+    pub(crate) async fn life_of_holder(&mut self, node: &str) -> HolderLiveness {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
         let Some(lease) = found.ok().flatten().filter(|lease| !lease.holder.is_empty()) else {
             return self.life_of_named(node).await;
         };
         let holder = HolderIdentity::parse(&lease.holder);
         if self.own.is_beside(&holder) && !self.own.knows_dead(&holder) {
-            return HolderLife::Alive;
+            return HolderLiveness::Alive;
         }
         let watched = self.watched(node);
         let before = watched.expiry.observed();
         let availability = watched.expiry.observe(&lease, now);
         let is_renewed = before.is_some() && before != watched.expiry.observed();
         match availability {
-            LeaseAvailability::Free => HolderLife::Gone(holder.text()),
-            LeaseAvailability::HeldBy(_) if is_renewed => HolderLife::Alive,
-            LeaseAvailability::HeldBy(_) => HolderLife::Silent(holder.text()),
+            LeaseAvailability::Free => HolderLiveness::Gone(holder.text()),
+            LeaseAvailability::HeldBy(_) if is_renewed => HolderLiveness::Alive,
+            LeaseAvailability::HeldBy(_) => HolderLiveness::Silent(holder.text()),
         }
     }
 

@@ -17,7 +17,7 @@ mod observer;
 pub use expiry_tracker::ObservedLease;
 pub use holder::HOLDER_ANNOTATION;
 pub(super) use holder::HolderIdentity;
-pub(super) use lease_reader::HolderLife;
+pub(super) use lease_reader::HolderLiveness;
 pub use lease_reader::LeaseReader;
 pub(super) use leased_runner::{CreatedDrain, DrainFactory, LeasedRunner};
 pub(super) use node_leases::NodeLeases;

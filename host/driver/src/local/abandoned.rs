@@ -7,7 +7,7 @@ use scupper_engine::{Checkpoint, Intent, Trigger};
 use tokio::time::sleep;
 
 use super::{LocalOptions, RollBack, run};
-use crate::lease::{HolderLife, LeaseReader, ObservedLease};
+use crate::lease::{HolderLiveness, LeaseReader, ObservedLease};
 use crate::occupancy::LocalError;
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::Cluster;
@@ -76,16 +76,16 @@ pub async fn draining_process(
     let mut is_reported = false;
     loop {
         match leases.life_of_holder(node).await {
-            HolderLife::Gone(holder) => {
+            HolderLiveness::Gone(holder) => {
                 let (trigger, name) = (&mark.trigger, &mark.name);
                 tracing::warn!(
                     "node {node}: {trigger} {name} was abandoned, because {holder} is gone; {does}"
                 );
                 return DrainingProcess::Gone;
             }
-            HolderLife::Alive => return DrainingProcess::Alive,
-            HolderLife::Unknown => return DrainingProcess::Unknown,
-            HolderLife::Silent(holder) => {
+            HolderLiveness::Alive => return DrainingProcess::Alive,
+            HolderLiveness::Unknown => return DrainingProcess::Unknown,
+            HolderLiveness::Silent(holder) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(
                         "node {node}: {holder} drains it, or is gone; its Lease will tell within half a minute"

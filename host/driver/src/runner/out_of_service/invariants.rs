@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use self::process::Process;
-use self::world::{Happens, NODE, RENEW, Shared, World, cluster};
+use self::world::{NODE, RENEW, Shared, World, WorldEvent, cluster};
 
 const SEQUENCES: u64 = 1_000;
 const ID: &str = "drain";
@@ -131,9 +131,9 @@ fn begin(world: &Shared, mutation: Option<Mutation>) -> bool {
     match world.below(8) {
         0 | 1 => {
             let status = alive(&mut world);
-            world.happens(Happens::Kubelet(Some(status)));
+            world.happens(WorldEvent::Kubelet(Some(status)));
         }
-        2 => world.happens(Happens::Taint),
+        2 => world.happens(WorldEvent::Taint),
         3 => world.begin_tainted(),
         _ => {}
     }
@@ -171,19 +171,19 @@ async fn disturb(world: Shared, orders: mpsc::UnboundedSender<Event>) {
         let mut world = world.lock().unwrap();
         world.check_alive(NOTICED, NOTICED_BY_LEASE);
         let happens = match world.below(16) {
-            0 | 1 => Happens::Kubelet(Some(alive(&mut world))),
-            2 | 3 => Happens::Kubelet(None),
-            4 => Happens::Cordon(false),
-            5 | 6 => Happens::Cordon(true),
-            7 => Happens::Taint,
-            8 => Happens::Untaint,
+            0 | 1 => WorldEvent::Kubelet(Some(alive(&mut world))),
+            2 | 3 => WorldEvent::Kubelet(None),
+            4 => WorldEvent::Cordon(false),
+            5 | 6 => WorldEvent::Cordon(true),
+            7 => WorldEvent::Taint,
+            8 => WorldEvent::Untaint,
             9 => {
                 let reason = "an operator cancels it".to_owned();
                 // It may have ended.
                 orders.send(Event::Cancel { reason }).unwrap_or_default();
                 continue;
             }
-            _ => Happens::Touch,
+            _ => WorldEvent::Touch,
         };
         world.happens(happens);
     }

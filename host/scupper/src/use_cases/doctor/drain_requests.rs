@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Finding;
 use crate::use_cases::CommandError;
 use scupper_cluster::{
-    Cluster, DrainRequestKind, DrainRequestObject, ReadError, Right, needed_for_drain_requests,
+    Cluster, DrainRequestObject, DrainRequestResource, ReadError, Right, needed_for_drain_requests,
 };
 use scupper_config::DrainRequestsFile;
 use scupper_driver::{DriverError, drain_request_kind};
@@ -47,7 +47,7 @@ pub(super) async fn of_file(file: &Path, cluster: &Cluster) -> Result<DrainReque
     })
 }
 
-pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: bool) -> Finding {
+pub(super) fn found(kind: &DrainRequestResource, namespaces: &[String], is_served: bool) -> Finding {
     let (resource, namespaces) = (kind.resource(), namespaces.join(", "));
     if is_served {
         let text = format!("the driver serves {resource} of the namespaces {namespaces}");
@@ -64,14 +64,14 @@ pub(super) fn found(kind: &DrainRequestKind, namespaces: &[String], is_served: b
 /// Whether drivers can select the requests of their node. The check of the rights reports what may not be read.
 async fn check_selection(
     cluster: &Cluster,
-    kind: &DrainRequestKind,
+    kind: &DrainRequestResource,
     namespaces: &[String],
 ) -> Option<Finding> {
     let is_selectable = cluster.selects_drain_requests(kind, namespaces.first()?).await;
     (!is_selectable.ok()?).then(|| unselectable(kind))
 }
 
-pub(super) fn unselectable(kind: &DrainRequestKind) -> Finding {
+pub(super) fn unselectable(kind: &DrainRequestResource) -> Finding {
     Finding::note(
         SUBJECT,
         format!(
@@ -104,7 +104,7 @@ pub(super) fn drained_whole(nodes: &[String]) -> Option<Finding> {
 /// The requests that no driver serves. The check of the rights reports what may not be read.
 async fn read_unserved(
     cluster: &Cluster,
-    kind: &DrainRequestKind,
+    kind: &DrainRequestResource,
     wanted: &DrainRequestsFile,
 ) -> Option<Finding> {
     let read = async {
@@ -121,7 +121,7 @@ async fn read_unserved(
 
 /// Unanswered requests whose node does not exist: each driver serves only those of its own node.
 pub(super) fn unserved_requests(
-    kind: &DrainRequestKind,
+    kind: &DrainRequestResource,
     wanted: &DrainRequestsFile,
     nodes: &BTreeSet<String>,
     requests: &[DrainRequestObject],

@@ -7,7 +7,7 @@ use scupper_engine::{Checkpoint, Condition, NamedPods, Phase, SurgeSettings};
 
 use super::*;
 use scupper_cluster::{
-    DrainRequestKind, DrainRequestObject, needed_for_drain_requests, needed_for_local_data,
+    DrainRequestObject, DrainRequestResource, needed_for_drain_requests, needed_for_local_data,
     needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge, needed_for_volumes,
 };
 use scupper_config::DrainRequestsFile;
@@ -134,7 +134,7 @@ fn drain_request(name: &str, node: &str, condition: Option<&str>) -> DrainReques
 }
 
 /// Of two nodes: a request that waits, some that are answered, and one whose node exists.
-fn unserved(kind: &DrainRequestKind, more: usize) -> Option<Finding> {
+fn unserved(kind: &DrainRequestResource, more: usize) -> Option<Finding> {
     let nodes = ["worker-1", "worker-2"].map(str::to_owned).into();
     let mut requests = vec![
         drain_request("served", "worker-1", Some("DrainInProgress")),
@@ -152,8 +152,8 @@ fn requests_that_end_or_whose_node_exists_are_served() {
     assert_eq!(unserved(&kind(), 0), None);
 }
 
-fn kind() -> DrainRequestKind {
-    DrainRequestKind {
+fn kind() -> DrainRequestResource {
+    DrainRequestResource {
         group: "nvsentinel.nvidia.com".to_owned(),
         version: "v1alpha1".to_owned(),
         plural: "drainrequests".to_owned(),

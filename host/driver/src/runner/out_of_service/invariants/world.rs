@@ -58,7 +58,7 @@ pub(super) struct World {
 
 /// What happens to the node without the drain.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Happens {
+pub(super) enum WorldEvent {
     /// The kubelet is alive, and its node has this condition `Ready`; `None`: it is dead.
     Kubelet(Option<&'static str>),
     Cordon(bool),
@@ -114,9 +114,9 @@ impl World {
         Duration::from_millis(self.below(end))
     }
 
-    pub(super) fn happens(&mut self, what: Happens) {
+    pub(super) fn happens(&mut self, what: WorldEvent) {
         match what {
-            Happens::Kubelet(status) => {
+            WorldEvent::Kubelet(status) => {
                 self.node["status"]["conditions"][0]["status"] = json!(status.unwrap_or("Unknown"));
                 let reports = status.filter(|status| *status != "Unknown");
                 let since = self.reports_since.unwrap_or_else(Instant::now);
@@ -125,8 +125,8 @@ impl World {
                 self.renews_since = status.filter(|_| reports.is_none()).map(|_| since);
                 self.renew();
             }
-            Happens::Cordon(on) => self.node["spec"]["unschedulable"] = json!(on),
-            Happens::Taint => {
+            WorldEvent::Cordon(on) => self.node["spec"]["unschedulable"] = json!(on),
+            WorldEvent::Taint => {
                 let effect = if self.below(3) == 0 {
                     "NoSchedule"
                 } else {
@@ -140,11 +140,11 @@ impl World {
                 self.is_tainted &= taints.contains(&ours());
                 self.node["spec"]["taints"] = json!(taints);
             }
-            Happens::Untaint => {
+            WorldEvent::Untaint => {
                 self.node["spec"]["taints"] = json!([]);
                 self.is_tainted = false;
             }
-            Happens::Touch => {}
+            WorldEvent::Touch => {}
         }
         self.bump();
     }
