@@ -131,6 +131,16 @@ mod tests {
         std::mem::forget(attempt);
     }
 
+    /// An interrupted command has removed its temporary directory while a thread was about to compile.
+    #[test]
+    fn a_directory_that_was_removed_does_not_come_back() {
+        let dir = dir();
+        let native = dir.path().join("native");
+        drop(dir);
+        assert!(Attempt::begin(&native, "a", "uid-1", None).is_err());
+        assert!(!native.parent().unwrap().exists());
+    }
+
     #[test]
     fn the_cause_of_a_drivers_death_is_remembered_until_something_changes() {
         let dir = dir();

@@ -140,7 +140,7 @@ impl Wire {
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let dir = PrivateDir::open(path).map_err(StoreError::Directory)?;
+        let dir = PrivateDir::open_with_parents(path).map_err(StoreError::Directory)?;
         Ok(Self { dir })
     }
 

@@ -52,7 +52,18 @@ pub enum PrivateDirError {
 }
 
 impl PrivateDir {
-    /// Opens the directory, and creates it if necessary.
+    /// Opens the directory, and creates it and its parents if necessary.
+    pub fn open_with_parents(path: &Path) -> Result<Self, PrivateDirError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|source| PrivateDirError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::open(path)
+    }
+
+    /// Opens the directory, and creates it if necessary. Its parent must exist: a temporary one may have been removed by
+    /// now, and stays so.
     pub fn open(path: &Path) -> Result<Self, PrivateDirError> {
         // Removes the trailing slash, which would follow a symbolic link.
         let path: PathBuf = path.components().collect();
@@ -60,11 +71,10 @@ impl PrivateDir {
             path: path.clone(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(failed)?;
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let dir = fs::open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
         let stat = fs::fstat(&dir).map_err(|error| failed(error.into()))?;
