@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use super::Drain;
 use super::backoff::Backoff;
-use super::budget_tracker::Charged;
+use super::budget_tracker::{BudgetKey, Charged};
 use super::eviction_target::{Again, Answered, EvictionTarget};
 use crate::{Budget, EvictAnswer, Notice, Reason, Removal, Time, Uid};
 
@@ -150,6 +150,10 @@ impl Drain {
     pub(super) fn budget_changed(&mut self, old: Option<&Budget>, new: &Budget) {
         if old == Some(new) {
             return;
+        }
+        if old.is_some_and(|old| old.disruptions_allowed > 0) {
+            let changed = BudgetKey::of(new);
+            self.surges.renew_raises(self.now, |key| *key == changed);
         }
         self.budget_tracker.update(old, new, self.now);
         if !new.observed || new.disruptions_allowed <= 0 {

@@ -95,13 +95,22 @@ impl Drain {
 
     /// The hook that the drain waits for, and what that hook has reported.
     pub(super) fn held_up(&self) -> Option<HeldUp> {
-        let (key, hook) = self.hooks.open().next()?;
+        let (key, hook) = self.hooks.open().find(|(key, _)| self.is_waited_for(key))?;
         Some(HeldUp {
             policy: key.policy.clone(),
             phase: key.phase,
             reported: hook.said().unwrap_or_default(),
             is_before_evictions: self.outbox.totals().evictions == 0,
         })
+    }
+
+    /// Nothing waits for the hooks of a wave whose pods have gone, until one more comes.
+    pub(super) fn is_waited_for(&self, hook: &HookKey) -> bool {
+        let Subject::Wave(name) = &hook.subject else {
+            return true;
+        };
+        let mut waves = self.plan_state.waves().iter();
+        waves.any(|run| run.wave().name == *name && !run.left().is_empty())
     }
 
     /// The pod is gone: its eviction has no hooks any more.

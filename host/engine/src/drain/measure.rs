@@ -67,6 +67,7 @@ impl Drain {
         let puts_back = self.outcome.is_some();
         let hooks = self.hooks.open();
         let hooks = hooks.filter(|(key, _)| (key.phase == HookPhase::OnCancel) == puts_back);
+        let hooks = hooks.filter(|(key, _)| self.is_waited_for(key));
         let since = hooks.map(|(_, hook)| hook.started()).min();
         self.waits.hooks.holds(self.now, since);
         let targets = self.plan_state.targets();

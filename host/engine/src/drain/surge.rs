@@ -109,6 +109,19 @@ impl Surges {
         is_new
     }
 
+    /// A raise has found its place once its budget has room. If others use the room, its time begins anew: they need
+    /// replacements of their own. So it counts from the last moment at which there was room, looked at or not.
+    pub(super) fn renew_raises(&mut self, now: Time, has_room: impl Fn(&BudgetKey) -> bool) {
+        let is_scale = self.method == SurgeMethod::Scale;
+        let begun = self.runs.values_mut();
+        for run in begun.filter(|run| is_scale && run.stage == Stage::Begun) {
+            let key = BudgetKey::new(&run.surge.deployment.namespace, &run.surge.budget);
+            if has_room(&key) {
+                run.since = Some(now);
+            }
+        }
+    }
+
     /// A surge, whatever became of it, was for this pod.
     pub(super) fn covers(&self, pod: &Uid) -> bool {
         self.of_pod(pod).is_some()
@@ -352,7 +365,9 @@ impl Drain {
 
     /// Ends surges whose pods are gone, and those whose time is over.
     pub(super) fn end_surges(&mut self) {
-        self.renew_raises();
+        let budgets = &self.cluster;
+        let has_room = |key: &BudgetKey| budgets.budget(key).is_some_and(|it| it.disruptions_allowed > 0);
+        self.surges.renew_raises(self.now, has_room);
         let under_way = self.surges.runs.iter().filter(|(_, run)| run.is_under_way());
         let deployments: Vec<Uid> = under_way.map(|(uid, _)| uid.clone()).collect();
         for uid in deployments {
@@ -380,20 +395,6 @@ impl Drain {
                     (_, None) => format!("the API server has not answered for {waited}"),
                 };
                 self.give_surge_up(&uid, message);
-            }
-        }
-    }
-
-    /// A raise has found its place once its budget has room. If others use the room, its time begins anew: they need
-    /// replacements of their own.
-    fn renew_raises(&mut self) {
-        let is_scale = self.surges.method == SurgeMethod::Scale;
-        let begun = self.surges.runs.values_mut();
-        for run in begun.filter(|run| is_scale && run.stage == Stage::Begun) {
-            let key = BudgetKey::new(&run.surge.deployment.namespace, &run.surge.budget);
-            let budget = self.cluster.budget(&key);
-            if budget.is_some_and(|budget| budget.disruptions_allowed > 0) {
-                run.since = Some(self.now);
             }
         }
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::harness::{Host, budget, pod};
+use crate::harness::{Host, budget, hooks, planner, pod};
 use crate::raising::{named, ours, raise, raised, raising, resumed};
 use crate::surge::{HOST, cordoned, forbidden, held, surge, surging_by, web};
 use scupper_engine::{
-    Answer, Checkpoint, Event, EvictAnswer, Plan, Raised, Surge, SurgeMethod, SurgePlan, surge_mark,
+    Answer, Budget, Checkpoint, Event, EvictAnswer, HookPhase, Plan, Raised, Request, StepOutcome, Surge,
+    SurgeMethod, SurgePlan, surge_mark,
 };
 
 const CHOOSE: &str = "choose-surges";
@@ -220,4 +221,55 @@ fn the_raise_of_another_node_is_not_ours_even_with_the_same_id() {
     });
     host.written("save");
     assert!(host.asks("raise Deployment ns/web for node-1/node-uid/event-uid"));
+}
+
+/// The pod is in its hook while its budget has room, and other drains use that room at the end.
+fn room_used_after(seconds: u64, elsewhere: bool) -> Host {
+    let mut host = Host::new(Request {
+        policies: vec![hooks("db", &[HookPhase::BeforeEvict]), planner(HOST)],
+        ..raising()
+    });
+    host.begin_with(cordoned(), &[pod("a")], &[budget(0)]);
+    host.planned(HOST, |plan| raise(plan, &["a"]));
+    host.written("save").written("save").written("raise");
+    host.handle(Event::BudgetApplied(budget(1)));
+    host.stepped(
+        "step db before-evict pod a",
+        StepOutcome::Pending {
+            state: Vec::new(),
+            again_after: Duration::from_secs(300),
+            progress: String::new(),
+            waiting_for: Vec::new(),
+        },
+    );
+    let timer = host.drain.poll_timeout().unwrap();
+    assert!(
+        timer > host.now + Duration::from_secs(seconds),
+        "nothing is due meanwhile"
+    );
+    for second in 0..seconds {
+        host.now = host.now + Duration::from_secs(1);
+        if elsewhere {
+            host.handle(Event::BudgetApplied(Budget {
+                namespace: "elsewhere".to_owned(),
+                ..budget(i32::try_from(second % 2).unwrap())
+            }));
+        }
+    }
+    let timer = host.drain.poll_timeout().unwrap();
+    assert!(timer > host.now, "no timer was left out");
+    host.handle(Event::BudgetApplied(budget(0)));
+    host
+}
+
+#[test]
+fn the_time_begins_anew_when_others_use_the_room_although_nothing_was_looked_at() {
+    for elsewhere in [false, true] {
+        let mut host = room_used_after(110, elsewhere);
+        host.wait(60_000);
+        assert!(
+            !host.asks("take-back"),
+            "elsewhere {elsewhere}: given up after 60 of 120 s"
+        );
+    }
 }

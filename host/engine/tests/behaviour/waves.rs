@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{Host, planner, pod, request};
-use scupper_engine::{Outcome, Request, Settings, Uid, Verdict, Wave};
+use crate::harness::{Host, START, hooks, planner, pod, request};
+use crate::hooks::pending;
+use scupper_engine::{Event, HookPhase, Outcome, Request, Settings, StepOutcome, Uid, Verdict, Wave};
 
 fn wave(name: &str, pods: &[&str]) -> Wave {
     let pods = pods.iter().map(|name| Uid::new(*name)).collect();
@@ -54,9 +55,7 @@ fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
     };
     let mut host = in_waves(vec![apps, wave("storage", &["s"])]);
     host.accepted("evict a")
-        .handle(scupper_engine::Event::PodApplied(crate::harness::ending(pod(
-            "a",
-        ))));
+        .handle(Event::PodApplied(crate::harness::ending(pod("a"))));
     let refused = || scupper_engine::EvictAnswer::Forbidden {
         message: String::new(),
     };
@@ -146,9 +145,7 @@ fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
     host.written("cordon").does("evict a").accepted("evict a");
     // The first wave's time has expired, but its pods are still here.
     host.wait(20_000).does("");
-    host.handle(scupper_engine::Event::PodApplied(pod("late")))
-        .gone(&["a"])
-        .does("");
+    host.handle(Event::PodApplied(pod("late"))).gone(&["a"]).does("");
     host.wait(1_000).does("plan waves").planned("waves", |plan| {
         plan.waves = vec![wave("apps", &["late"])];
     });
@@ -157,4 +154,40 @@ fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
         .accepted("evict late")
         .gone(&["late"])
         .does("evict own");
+}
+
+/// Another client deletes the pods of the first wave ten seconds after its hook has begun, and the second takes 100.
+fn without_the_first_wave() -> Host {
+    let mut host = Host::new(Request {
+        policies: vec![planner("waves"), hooks("db", &[HookPhase::BeforeWave])],
+        deadline: Some(START + Duration::from_secs(600)),
+        ..request()
+    });
+    host.begin(&[pod("a"), pod("s")])
+        .planned("waves", |plan| {
+            plan.waves = vec![wave("apps", &["a"]), wave("storage", &["s"])];
+        })
+        .written("cordon");
+    host.stepped("step db before-wave wave apps", pending("1", 30_000));
+    host.written("save");
+    host.wait(10_000).gone(&["a"]);
+    host.stepped("step db before-wave wave storage", StepOutcome::Done)
+        .written("save")
+        .accepted("evict s");
+    host.wait(100_000);
+    host
+}
+
+#[test]
+fn nothing_waits_for_the_hook_of_a_wave_whose_pods_have_gone() {
+    let mut host = without_the_first_wave();
+    host.handle(Event::Deadline(Some(host.now)));
+    let outcome = host.drain.outcome();
+    assert!(
+        matches!(outcome, Some(Outcome::DeadlineExceeded { held_up: None, .. })),
+        "{outcome:?}"
+    );
+    let mut host = without_the_first_wave();
+    host.gone(&["s"]).listed(&[]).listed(&[]).written("save");
+    assert_eq!(host.summary().totals.hook_wait, Duration::from_secs(10));
 }
