@@ -36,6 +36,7 @@ mod plan;
 mod pod;
 mod reason;
 mod request;
+mod selector_index;
 mod surge;
 mod text;
 mod time;
@@ -66,6 +67,7 @@ pub use pod::{Controller, Deletion, MIRROR_ANNOTATION, Pod, PodPhase, PodRef, Ui
 pub use reason::Reason;
 pub use request::digest_of_pods;
 pub use request::{Filters, Intent, LEAST_RACES, LocalData, NamedPods, PolicyInfo, Request, Settings};
+pub use selector_index::SelectorIndex;
 pub use surge::{
     DeploymentRef, NotSurged, Raised, Surge, SurgeMethod, SurgePlan, SurgeSettings, SurgeStep, surge_mark,
 };

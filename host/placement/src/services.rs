@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use scupper_engine::SelectorIndex;
+
 /// A Service that selects pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
@@ -24,33 +26,39 @@ impl Service {
 
 /// All Services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Services(BTreeMap<String, Vec<Service>>);
+pub struct Services {
+    all: Vec<Service>,
+    /// Their places, by what they select.
+    index: SelectorIndex<usize>,
+}
 
 impl Services {
     /// These Services.
     pub fn new(services: impl IntoIterator<Item = Service>) -> Self {
-        let mut by_namespace: BTreeMap<String, Vec<Service>> = BTreeMap::new();
-        for service in services {
-            let others = by_namespace.entry(service.namespace.clone()).or_default();
-            others.push(service);
+        let all: Vec<Service> = services.into_iter().collect();
+        let mut index = SelectorIndex::default();
+        for (place, service) in all.iter().enumerate() {
+            index.insert(&service.namespace, &service.selector, place);
         }
-        Self(by_namespace)
+        Self { all, index }
     }
 
     /// Counts a ready pod.
     pub fn count(&mut self, namespace: &str, labels: &BTreeMap<String, String>) {
-        let services = self.0.get_mut(namespace).into_iter().flatten();
-        let own = services.filter(|service| service.selects(labels));
-        own.for_each(|service| service.ready += 1);
+        for place in self.index.candidates(namespace, labels) {
+            let own = self.all.get_mut(*place).filter(|service| service.selects(labels));
+            own.into_iter().for_each(|service| service.ready += 1);
+        }
     }
 
     /// Those of which a pod with these labels is an endpoint once it is ready.
     pub fn of<'a>(
         &'a self,
-        namespace: &'a str,
+        namespace: &str,
         labels: &'a BTreeMap<String, String>,
     ) -> impl Iterator<Item = &'a Service> {
-        let services = self.0.get(namespace).into_iter().flatten();
-        services.filter(move |service| service.selects(labels))
+        let candidates = self.index.candidates(namespace, labels);
+        let candidates = candidates.filter_map(|place| self.all.get(*place));
+        candidates.filter(move |service| service.selects(labels))
     }
 }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::budget_tracker::BudgetKey;
 use super::node_state::{NodeNews, NodeState};
 use crate::uid_map::UidMap;
-use crate::{Budget, Checkpoint, Node, Pod, Uid};
+use crate::{Budget, Checkpoint, Node, Pod, SelectorIndex, Uid};
 
 /// How many deleted UIDs are remembered.
 const REMEMBERED: usize = 4096;
@@ -182,11 +182,15 @@ impl ClusterState {
         for uid in missing {
             self.forget_pod(uid);
         }
+        let mut has_new_labels = false;
         for pod in pods {
             if self.tombstones.get(&pod.id.uid).is_none_or(|when| *when <= mark) {
                 self.tombstones.remove(&pod.id.uid);
-                self.put(pod);
+                has_new_labels |= self.put(pod).is_some();
             }
+        }
+        if has_new_labels {
+            self.select_all();
         }
     }
 
@@ -194,7 +198,10 @@ impl ClusterState {
         self.events += 1;
         if !self.tombstones.contains_key(&pod.id.uid) {
             self.applied.insert(pod.id.uid.clone(), self.events);
-            self.put(pod);
+            if let Some(pod) = self.put(pod) {
+                let keys = selecting(self.budgets_beside(&pod), &pod);
+                self.selecting.insert(pod.id.uid.clone(), keys);
+            }
         }
     }
 
@@ -231,24 +238,35 @@ impl ClusterState {
     }
 
     fn select_all(&mut self) {
+        let mut index = SelectorIndex::default();
+        for one in &self.budgets {
+            index.insert(&one.1.namespace, &one.1.selector.labels, one);
+        }
+        let keys = |pod: &Pod| selecting(index.candidates(&pod.id.namespace, &pod.labels).copied(), pod);
         let pods = self.pods.values();
-        self.selecting = pods
-            .map(|pod| (pod.id.uid.clone(), selecting(&self.budgets, pod)))
-            .collect();
+        self.selecting = pods.map(|pod| (pod.id.uid.clone(), keys(pod))).collect();
+    }
+
+    /// Those of the pod's namespace.
+    fn budgets_beside(&self, pod: &Pod) -> impl Iterator<Item = (&BudgetKey, &Budget)> {
+        let namespace = &pod.id.namespace;
+        let from = self.budgets.range(BudgetKey::new(namespace, "")..);
+        from.take_while(move |(_, budget)| budget.namespace == *namespace)
     }
 
     pub(super) fn all_budgets(&self) -> impl Iterator<Item = (&BudgetKey, &Budget)> {
         self.budgets.iter()
     }
 
-    fn put(&mut self, mut pod: Pod) {
+    /// Returns the pod if it has other labels than before, so that other budgets may select it.
+    fn put(&mut self, mut pod: Pod) -> Option<Arc<Pod>> {
         if pod.node != self.node_name {
             self.forget_pod(pod.id.uid);
-            return;
+            return None;
         }
         if let Some(known) = self.pods.get(&pod.id.uid) {
             if known.is_finished() && !pod.is_finished() {
-                return;
+                return None;
             }
             if pod.deletion.is_none() {
                 pod.deletion = known.deletion;
@@ -257,18 +275,17 @@ impl ClusterState {
             // Two pods cannot have one name at once: the older one is gone, whatever order the news came in.
             if namesake.created > pod.created {
                 self.forget_pod(pod.id.uid);
-                return;
+                return None;
             }
             let uid = namesake.id.uid.clone();
             self.forget_pod(uid);
         }
-        let known = self.pods.get(&pod.id.uid);
-        if known.is_none_or(|known| known.labels != pod.labels) {
-            let keys = selecting(&self.budgets, &pod);
-            self.selecting.insert(pod.id.uid.clone(), keys);
-        }
         self.gone.remove(&pod.id.uid);
-        self.pods.insert(pod.id.uid.clone(), Arc::new(pod));
+        let pod = Arc::new(pod);
+        let before = self.pods.insert(pod.id.uid.clone(), Arc::clone(&pod));
+        before
+            .is_none_or(|before| before.labels != pod.labels)
+            .then_some(pod)
     }
 
     fn namesake(&self, pod: &Pod) -> Option<&Pod> {
@@ -299,11 +316,11 @@ impl ClusterState {
     }
 }
 
-/// The budgets that select the pod, two of them at most: several are as good as two.
-fn selecting(budgets: &BTreeMap<BudgetKey, Budget>, pod: &Pod) -> Vec<BudgetKey> {
-    let first = BudgetKey::new(&pod.id.namespace, "");
-    let of_namespace = budgets.range(first..);
-    let of_namespace = of_namespace.take_while(|(_, budget)| budget.namespace == pod.id.namespace);
-    let selecting = of_namespace.filter(|(_, budget)| budget.selects(pod)).take(2);
-    selecting.map(|(key, _)| key.clone()).collect()
+/// The keys of the budgets that select the pod, the first two of them at most: several are as good as two.
+fn selecting<'a>(among: impl Iterator<Item = (&'a BudgetKey, &'a Budget)>, pod: &Pod) -> Vec<BudgetKey> {
+    let selecting = among.filter(|(_, budget)| budget.selects(pod));
+    let mut keys: Vec<_> = selecting.map(|(key, _)| key.clone()).collect();
+    keys.sort_unstable();
+    keys.truncate(2);
+    keys
 }
