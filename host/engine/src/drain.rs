@@ -129,17 +129,32 @@ impl Drain {
 
     /// Something happened.
     pub fn handle_event(&mut self, now: Time, event: Event) {
+        self.handle_events(now, [event]);
+    }
+
+    /// All this happened, in this order. The engine looks at its state once, after the last of it.
+    pub fn handle_events(&mut self, now: Time, events: impl IntoIterator<Item = Event>) {
         if self.phase.is_last() {
             return;
         }
-        let passes_over = self.is_elsewhere(&event) && !self.is_due(now);
+        let mut events = events.into_iter().peekable();
+        let mut is_news = match events.peek() {
+            Some(event) => !self.is_elsewhere(event) || self.is_due(now),
+            None => false,
+        };
         self.now = self.now.max(now);
-        // Whatever happens after the deadline comes too late, except that the deadline itself has moved.
-        if !matches!(event, Event::Deadline(_)) {
-            self.check_deadline();
+        for event in events {
+            if self.phase.is_last() {
+                break;
+            }
+            is_news = is_news || !self.is_elsewhere(&event);
+            // Whatever happens after the deadline comes too late, except that the deadline itself has moved.
+            if !matches!(event, Event::Deadline(_)) {
+                self.check_deadline();
+            }
+            self.apply(event);
         }
-        self.apply(event);
-        if !passes_over {
+        if is_news {
             self.advance();
         }
     }

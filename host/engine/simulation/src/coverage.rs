@@ -160,6 +160,7 @@ pub const EXPECTED: &[(&str, &[&str])] = &[
             "reordered",
             "old node",
             "late timer",
+            "together",
             "early timer",
         ],
     ),

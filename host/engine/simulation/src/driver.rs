@@ -120,6 +120,7 @@ impl World {
         let Some(drain) = self.drain.take() else {
             return;
         };
+        self.untold.clear();
         self.note(|| format!("process dies: {why}"));
         if let Some(process) = self.calls.as_mut().and_then(|processes| processes.last_mut()) {
             process.is_killed = true;
@@ -386,21 +387,40 @@ impl World {
         snapshot: Option<u64>,
     ) -> Checked {
         let (event, truth) = self.orders_of_process(event);
-        let now = self.process_now();
-        let Some(drain) = &mut self.drain else {
+        if self.drain.is_none() {
             return Ok(());
-        };
+        }
         self.trace
             .note(self.now - crate::world::START, || format!("{event:?}"));
         let own = self.request.settings.own_pod.as_ref().map(|own| &own.uid);
         self.invariants
             .observe(self.now, &truth, asked, snapshot, &self.cluster, own);
-        calls::add(&mut self.calls, || Step::Event(now, event.clone()));
-        drain.handle_event(now, event);
+        self.untold.push(event);
+        if self.is_told_at_once() {
+            return self.tell();
+        }
+        Ok(())
+    }
+
+    /// Tells the engine what the process has learned.
+    pub(crate) fn tell(&mut self) -> Checked {
+        let now = self.process_now();
+        let events = std::mem::take(&mut self.untold);
+        let Some(drain) = self.drain.as_mut().filter(|_| !events.is_empty()) else {
+            return Ok(());
+        };
+        for event in &events {
+            calls::add(&mut self.calls, || Step::Event(now, event.clone()));
+        }
+        if events.len() > 1 {
+            self.coverage.count("watch", "together");
+        }
+        drain.handle_events(now, events);
         self.settle()
     }
 
     pub(crate) fn timeout(&mut self) -> Checked {
+        self.tell()?;
         let now = self.process_now();
         if let Some(drain) = &mut self.drain {
             self.trace
@@ -412,6 +432,7 @@ impl World {
     }
 
     fn end_episode(&mut self) {
+        self.untold.clear();
         self.note(|| String::from("the drive ends"));
         let drained = self
             .drain

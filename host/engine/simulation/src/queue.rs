@@ -9,6 +9,8 @@ use crate::timers::Timer;
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
     count: u64,
+    /// Events for the engine come at multiples of so many milliseconds, so that several come at once; 0: whenever they come.
+    grain: u64,
 }
 
 #[derive(Debug)]
@@ -19,7 +21,21 @@ struct Entry {
 }
 
 impl Queue {
+    pub(crate) const fn set_grain(&mut self, grain: u64) {
+        self.grain = grain;
+    }
+
+    /// The next one is an event for the engine, and comes at this time.
+    pub(crate) fn is_event_due(&self, now: u64) -> bool {
+        let next = self.heap.peek();
+        next.is_some_and(|entry| entry.at.0.0 <= now && is_event(&entry.due))
+    }
+
     pub(crate) fn push(&mut self, at: u64, due: Timer) {
+        let at = match self.grain {
+            grain if grain > 0 && is_event(&due) => at.div_ceil(grain) * grain,
+            _ => at,
+        };
         self.count += 1;
         self.heap.push(Entry {
             at: Reverse((at, self.count)),
@@ -35,6 +51,10 @@ impl Queue {
     pub(crate) fn pop(&mut self) -> Option<(u64, Timer)> {
         self.heap.pop().map(|entry| (entry.at.0.0, *entry.due))
     }
+}
+
+const fn is_event(due: &Timer) -> bool {
+    matches!(due, Timer::Answer { .. } | Timer::Watch { .. })
 }
 
 impl PartialEq for Entry {

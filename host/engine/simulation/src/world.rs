@@ -26,6 +26,8 @@ pub(crate) const START: u64 = 1_000_000_000;
 
 /// A world that has not ended after this many steps never will.
 const STEPS: u64 = 60_000;
+/// Where a process tells its engine the events of a moment together, they come at multiples of so many milliseconds.
+const GRAIN: u64 = 100;
 
 /// See the module.
 pub(crate) struct World {
@@ -72,6 +74,10 @@ pub(crate) struct World {
     pub(crate) forbidden_until: Option<u64>,
     pub(crate) over: bool,
     idle_timeouts: u32,
+    /// The process tells its engine all events of a moment together.
+    is_together: bool,
+    /// Those that it has and has not told.
+    pub(crate) untold: Vec<Event>,
 }
 
 /// A watch of the running process.
@@ -151,8 +157,13 @@ impl World {
             forbidden_until: None,
             over: false,
             idle_timeouts: 0,
+            is_together: seed % 4 == 1,
+            untold: Vec::new(),
             scenario,
         };
+        if world.is_together {
+            world.queue.set_grain(GRAIN);
+        }
         world.populate();
         world
     }
@@ -207,6 +218,9 @@ impl World {
     }
 
     fn tick(&mut self) -> Checked {
+        if !self.untold.is_empty() && !self.queue.is_event_due(self.now) {
+            return self.tell();
+        }
         let timer = self.timer();
         let next = self.queue.next_at();
         if self.drain.is_some() && self.rng.chance(self.scenario.faults.early_timer) {
@@ -232,6 +246,11 @@ impl World {
             },
             (None, None) => broken(7, "nothing will ever happen again, and the drain has not ended"),
         }
+    }
+
+    /// The engine is to be told an event at once.
+    pub(crate) const fn is_told_at_once(&self) -> bool {
+        !self.is_together || self.calls.is_some()
     }
 
     fn wake(&mut self, at: u64) -> Checked {
