@@ -35,11 +35,11 @@ pub(crate) struct Played {
 }
 
 impl<'a> Group<'a> {
-    pub(crate) fn begin(play: &'a Play<'a>, seed: u64, at_once: usize, keeps_turns: bool) -> Self {
+    pub(crate) fn begin(play: &'a Play<'a>, seed: u64, at_once: usize, is_watched: bool) -> Self {
         let mut draws = play.draws(seed);
         let nodes = play.nodes.iter();
         let runs: Vec<_> = nodes
-            .map(|node| NodeRun::new(node, &mut draws, keeps_turns))
+            .map(|node| NodeRun::new(node, &mut draws, is_watched))
             .collect();
         let began = runs.iter().map(|run| run.model.now).max();
         Self {

@@ -27,7 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use scupper_engine::{Budget, Checkpoint, Node, Plan, Pod, PodRef, Request, Time, Uid};
-use scupper_recording::{DrainHistory, Recording};
+use scupper_recording::DrainHistory;
 
 pub use basis::{Basis, NotPlayed};
 pub use end_times::EndTimes;
@@ -121,7 +121,7 @@ pub struct Forecast {
     pub other_ends: BTreeMap<String, usize>,
     /// Pods that were still there at the end of each of them.
     pub still_there: Vec<PodRef>,
-    /// The drain in the middle, from the quickest to the slowest; `None`: the engine did not repeat it.
+    /// The drain in the middle, from the quickest to the slowest; `None`: there were no plays.
     pub typical: Option<DrainHistory>,
     /// What it rests on.
     pub basis: Basis,
@@ -142,9 +142,7 @@ impl Forecast {
             ends: Ends::of([situation], &all),
             other_ends,
             still_there: still_there(situation, &all),
-            typical: middle
-                .and_then(|seed| play.recording(seed as u64))
-                .and_then(|recording| DrainHistory::of(&recording).ok()),
+            typical: middle.and_then(|seed| play.history(seed as u64)),
             basis: Basis::of(situation, learned),
         }
     }
@@ -166,11 +164,6 @@ pub(crate) fn times_of_drained<'a>(played: impl Iterator<Item = &'a Played>) -> 
 /// The place, among so many that are sorted, of the first below which so many tenths of them are, itself among these.
 pub(crate) fn place(of: usize, tenths: usize) -> usize {
     (of * tenths).div_ceil(10).max(1) - 1
-}
-
-/// One play, as if it had been a drain that was recorded.
-pub fn recorded_play(situation: &Situation, learned: &Learned, seed: u64) -> Option<Recording> {
-    Play::of([situation], learned).recording(seed)
 }
 
 /// Plays on all cores, each play with its seed.

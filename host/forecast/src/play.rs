@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use scupper_engine::{Budget, HookPhase, Pod, PolicyInfo, Request, Time, Uid};
-use scupper_recording::{End, FORMAT, Header, Recording};
+use scupper_recording::DrainHistory;
 
 use crate::Situation;
 use crate::basis::{hooks, leaving};
@@ -98,36 +98,11 @@ impl<'a> Play<'a> {
         group
     }
 
-    /// The drain of this seed, as if it had been recorded, where there is only one. `None`: no turns are kept.
-    pub(crate) fn recording(&self, seed: u64) -> Option<Recording> {
+    /// What the drain of this seed does, where there is only one.
+    pub(crate) fn history(&self, seed: u64) -> Option<DrainHistory> {
         let mut group = Group::begin(self, seed, 1, true);
         group.go();
-        let mut run = group.runs.into_iter().next()?;
-        let checkpoint = run.take_checkpoint();
-        let (situation, request) = (run.play.situation, run.play.request.clone());
-        let (end, turns) = run.into_turns();
-        let end = end.map(|(at, outcome)| End {
-            at,
-            outcome: outcome.name().to_owned(),
-            text: outcome.to_string(),
-        });
-        Some(Recording {
-            header: Header {
-                format: FORMAT,
-                program: String::new(),
-                at: situation.at,
-                wall: situation.at,
-                request,
-                checkpoint,
-                policies: Vec::new(),
-            },
-            turns: turns?,
-            facts: Vec::new(),
-            shadows: Vec::new(),
-            estimate: None,
-            end,
-            cut: None,
-        })
+        group.runs.into_iter().next()?.into_history()
     }
 }
 

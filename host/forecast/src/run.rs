@@ -1,15 +1,14 @@
 //! One drain of a play: the engine and the cluster model.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_cluster_model::{ClusterModel, PodTimes, Replaced};
 use scupper_engine::{
-    Answer, Checkpoint, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod,
-    StepOutcome, Task, Time, Uid,
+    Answer, Command, Deletion, Drain, Event, HookStep, Notice, Outcome, PlanAnswer, Pod, StepOutcome, Task,
+    Time, Uid,
 };
-use scupper_recording::{Input, Turn, waits_for_end};
+use scupper_recording::{DrainHistory, HistoryObserver, waits_for_end};
 
 use crate::NO_END;
 use crate::play::{Draws, NodePlay};
@@ -26,8 +25,6 @@ pub(crate) struct NodeRun<'a> {
     pub(crate) model: ClusterModel,
     /// Not before it has begun.
     drain: Option<Drain>,
-    /// Where it has begun from.
-    checkpoint: Option<Checkpoint>,
     /// When nothing was due and nothing changed any more.
     changed: Time,
     /// When it is looked at once more, in a cluster that stays as it is.
@@ -41,14 +38,14 @@ pub(crate) struct NodeRun<'a> {
     /// When the endpoints come back that are still there.
     returns: BTreeMap<Uid, Replaced>,
     absences: BTreeMap<Uid, Absence>,
-    /// The turn under way, and those before it, if they are kept.
-    turn: Turn,
-    turns: Option<Vec<Turn>>,
+    /// What its pods wait for, if anybody wants to know, and when that was last looked at.
+    observer: Option<HistoryObserver>,
+    looked: Time,
 }
 
 impl<'a> NodeRun<'a> {
     /// The node before its drain, with times for its pods.
-    pub(crate) fn new(play: &'a NodePlay<'a>, draws: &mut Draws<'_>, keeps_turns: bool) -> Self {
+    pub(crate) fn new(play: &'a NodePlay<'a>, draws: &mut Draws<'_>, is_watched: bool) -> Self {
         let situation = play.situation;
         let mut model = ClusterModel::new(situation.at, situation.node.clone());
         let mut returns = BTreeMap::new();
@@ -76,7 +73,6 @@ impl<'a> NodeRun<'a> {
             play,
             model,
             drain: None,
-            checkpoint: None,
             changed: situation.at,
             again: None,
             until: situation.at,
@@ -85,19 +81,16 @@ impl<'a> NodeRun<'a> {
             end: None,
             returns,
             absences: BTreeMap::new(),
-            turn: Turn::default(),
-            turns: keeps_turns.then(Vec::new),
+            observer: is_watched.then(HistoryObserver::default),
+            looked: situation.at,
         }
     }
 
     pub(crate) fn start(&mut self, draws: &mut Draws<'_>) {
         let (now, play) = (self.model.now, self.play);
         let request = play.request_at(now);
-        self.checkpoint.clone_from(&play.situation.checkpoint);
-        let hooks = self
-            .checkpoint
-            .iter_mut()
-            .flat_map(|checkpoint| &mut checkpoint.hooks);
+        let mut checkpoint = play.situation.checkpoint.clone();
+        let hooks = checkpoint.iter_mut().flat_map(|checkpoint| &mut checkpoint.hooks);
         for hook in hooks {
             let place = play.hooks.get(&(hook.policy.clone(), hook.phase));
             let ends = place.map_or(now, |place| {
@@ -105,16 +98,15 @@ impl<'a> NodeRun<'a> {
             });
             hook.state = state_of(ends);
         }
-        self.drain = Some(match self.checkpoint.clone() {
+        self.drain = Some(match checkpoint {
             Some(checkpoint) => Drain::resume(now, request, checkpoint),
             None => Drain::new(now, request),
         });
         self.changed = now;
         self.again = self.play.again.map(|after| now + after);
         self.until = now + self.play.longest;
-        for event in self.model.beginning() {
-            self.tell(event);
-        }
+        let beginning = self.model.beginning();
+        self.tell(beginning);
     }
 
     pub(crate) const fn is_started(&self) -> bool {
@@ -130,31 +122,33 @@ impl<'a> NodeRun<'a> {
         self.look();
         if !self.is_running() {
             self.take_events();
+            if std::mem::take(&mut self.has_news) {
+                self.observe();
+            }
             return false;
         }
         let drain = self.drain.iter_mut();
         let commands: Vec<_> = drain
             .flat_map(|drain| std::iter::from_fn(|| drain.poll_command()))
             .collect();
-        if !commands.is_empty() {
-            let is_step = |command: &Command| matches!(command.task, Task::Step { .. });
-            if commands.iter().any(is_step) {
-                self.changed = self.model.now;
-            }
-            self.turn.commands.clone_from(&commands);
-            self.end_turn();
-            commands.iter().for_each(|command| self.carry_out(command, draws));
-            return true;
-        }
+        let is_step = |command: &Command| matches!(command.task, Task::Step { .. });
+        let mut has_changed = commands.iter().any(is_step);
+        let answers = commands.iter().map(|command| self.answer(command, draws));
+        let mut news: Vec<_> = answers.collect();
         let events = self.take_events();
-        if events.is_empty() {
+        has_changed |= !events.is_empty();
+        news.extend(events);
+        if has_changed {
+            self.changed = self.model.now;
+        }
+        if news.is_empty() {
             if std::mem::take(&mut self.has_news) {
                 self.timer = self.drain.as_ref().and_then(Drain::poll_timeout);
+                self.observe();
             }
             return false;
         }
-        self.changed = self.model.now;
-        events.into_iter().for_each(|event| self.tell(event));
+        self.tell(news);
         true
     }
 
@@ -194,7 +188,8 @@ impl<'a> NodeRun<'a> {
         std::mem::take(&mut self.absences)
     }
 
-    fn carry_out(&mut self, command: &Command, draws: &mut Draws<'_>) {
+    /// Carries a command out.
+    fn answer(&mut self, command: &Command, draws: &mut Draws<'_>) -> Event {
         let answer = match &command.task {
             Task::Plan { .. } => Answer::Plan(PlanAnswer::Plan(self.play.situation.plan.clone())),
             Task::Step { step, state_version } => Answer::Step {
@@ -203,7 +198,7 @@ impl<'a> NodeRun<'a> {
             },
             task => self.model.carry_out(task),
         };
-        self.tell(Event::Answer(command.id, answer));
+        Event::Answer(command.id, answer)
     }
 
     /// The first call draws when the hook will have finished, which is its state: the engine asks again at least every five
@@ -231,6 +226,9 @@ impl<'a> NodeRun<'a> {
         let drain = self.drain.iter_mut();
         let notices = drain.flat_map(|drain| std::iter::from_fn(|| drain.poll_notice()));
         for notice in notices {
+            if let Some(observer) = &mut self.observer {
+                observer.notice(self.model.now, &notice);
+            }
             if let Notice::Finished { outcome, .. } = notice {
                 self.end = Some((self.model.now, outcome));
             }
@@ -266,7 +264,6 @@ impl<'a> NodeRun<'a> {
 
     /// The engine looks at all of its pods whenever it is told the time, so it is only told when it wants to know.
     pub(crate) fn advance(&mut self, to: Time) {
-        self.end_turn();
         self.model.advance(to);
         let now = self.model.now;
         let is_due = self.timer.is_some_and(|timer| timer <= now);
@@ -274,44 +271,31 @@ impl<'a> NodeRun<'a> {
             && self.is_running()
             && let Some(drain) = &mut self.drain
         {
-            if self.turns.is_some() {
-                self.turn.inputs.push((now, Input::Timeout));
-            }
             drain.handle_timeout(now);
-            self.timer = drain.poll_timeout();
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        let now = self.model.now;
-        if self.turns.is_some() {
-            let input = Input::Event(Cow::Owned(event.clone()));
-            self.turn.inputs.push((now, input));
-        }
-        if let Some(drain) = &mut self.drain {
-            drain.handle_event(now, event);
             self.has_news = true;
         }
     }
 
-    fn end_turn(&mut self) {
-        let turn = std::mem::take(&mut self.turn);
-        if let Some(turns) = &mut self.turns
-            && turn != Turn::default()
-        {
-            turns.push(turn);
+    fn tell(&mut self, events: Vec<Event>) {
+        if let Some(drain) = &mut self.drain {
+            drain.handle_events(self.model.now, events);
+            self.has_news = true;
         }
     }
 
-    /// Where it has begun from.
-    pub(crate) fn take_checkpoint(&mut self) -> Option<Checkpoint> {
-        self.checkpoint.take()
+    /// What its pods wait for from now on, once all that is due has been done.
+    fn observe(&mut self) {
+        if let (Some(observer), Some(drain)) = (&mut self.observer, &self.drain) {
+            self.looked = self.model.now;
+            observer.look(self.looked, drain);
+        }
     }
 
-    /// How it ended, and its turns, if they were kept.
-    pub(crate) fn into_turns(mut self) -> (Option<(Time, Outcome)>, Option<Vec<Turn>>) {
-        self.end_turn();
-        (self.end, self.turns)
+    /// What it did, if it was watched.
+    pub(crate) fn into_history(self) -> Option<DrainHistory> {
+        let (from, request) = (self.play.situation.at, &self.play.request);
+        let ended = self.end.map_or(self.looked, |(at, _)| at);
+        Some(self.observer?.history(from, ended, request.intent))
     }
 
     pub(crate) const fn is_drained(&self) -> bool {
