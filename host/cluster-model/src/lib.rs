@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, GoverningBudget, Node, Pod, PodRef, SurgePlan,
-    Task, Time, Uid,
+    Answer, Budget, Checkpoint, Deletion, Event, EvictAnswer, GoverningBudget, Node, Pod, PodRef,
+    SelectorIndex, SurgePlan, Task, Time, Uid,
 };
 
 /// How long a pod takes.
@@ -61,8 +61,9 @@ pub struct ClusterModel {
     pub now: Time,
     /// The node.
     pub node: Node,
-    /// The budgets.
-    pub budgets: Vec<Budget>,
+    budgets: Vec<Budget>,
+    /// Their places, by what they select.
+    index: SelectorIndex<usize>,
     pods: BTreeMap<Uid, PodState>,
     gone: BTreeMap<Uid, PodRef>,
     /// Scheduled events.
@@ -95,6 +96,7 @@ impl ClusterModel {
             now,
             node,
             budgets: Vec::new(),
+            index: SelectorIndex::default(),
             pods: BTreeMap::new(),
             gone: BTreeMap::new(),
             due: Vec::new(),
@@ -204,13 +206,23 @@ impl ClusterModel {
         if pod.is_finished() {
             return;
         }
-        for budget in self.budgets.iter().filter(|budget| budget.selects(pod)) {
-            let recovers = TimedChange::Recovers {
-                namespace: budget.namespace.clone(),
-                name: budget.name.clone(),
-            };
-            self.due.push((at, recovers));
-        }
+        let recovers = |budget: &Budget| TimedChange::Recovers {
+            namespace: budget.namespace.clone(),
+            name: budget.name.clone(),
+        };
+        let recovering: Vec<_> = self.selecting(pod).map(recovers).collect();
+        self.due.extend(recovering.into_iter().map(|change| (at, change)));
+    }
+
+    /// The budgets.
+    pub fn budgets(&self) -> &[Budget] {
+        &self.budgets
+    }
+
+    fn selecting<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Budget> {
+        let candidates = self.index.candidates(&pod.id.namespace, &pod.labels);
+        let candidates = candidates.filter_map(|place| self.budgets.get(*place));
+        candidates.filter(|budget| budget.selects(pod))
     }
 
     /// Changes an existing pod, and where given the time until it ends. `false`: there is none of this name.
@@ -249,10 +261,27 @@ impl ClusterModel {
 
     /// Adds a budget, or replaces the one of its name.
     pub fn set_budget(&mut self, budget: Budget) {
-        self.budgets
-            .retain(|other| (&other.namespace, &other.name) != (&budget.namespace, &budget.name));
         self.events.push(Event::BudgetApplied(budget.clone()));
-        self.budgets.push(budget);
+        let is_named = |other: &&mut Budget| other.name == budget.name && other.namespace == budget.namespace;
+        match self.budgets.iter_mut().find(is_named) {
+            Some(known) if known.selector == budget.selector => *known = budget,
+            Some(known) => {
+                *known = budget;
+                self.index = SelectorIndex::default();
+                (0..self.budgets.len()).for_each(|place| self.note_selector(place));
+            }
+            None => {
+                self.budgets.push(budget);
+                self.note_selector(self.budgets.len() - 1);
+            }
+        }
+    }
+
+    fn note_selector(&mut self, place: usize) {
+        if let Some(budget) = self.budgets.get(place) {
+            self.index
+                .insert(&budget.namespace, &budget.selector.labels, place);
+        }
     }
 
     /// Performs the engine's task.
@@ -301,7 +330,7 @@ impl ClusterModel {
         let Some(living) = self.pods.get(&pod.uid) else {
             return self.absent(pod);
         };
-        match GoverningBudget::of(&living.pod, &self.budgets) {
+        match GoverningBudget::of(&living.pod, self.selecting(&living.pod)) {
             GoverningBudget::One(budget) if budget.disruptions_allowed <= 0 => EvictAnswer::BudgetExhausted {
                 budget: budget.name.clone(),
                 message: format!(
@@ -355,8 +384,12 @@ impl ClusterModel {
 
     /// Its budgets count a terminating pod no more.
     fn lose(&mut self, pod: &Pod) {
-        let counting = |budget: &&mut Budget| pod.ready && budget.selects(pod);
-        for budget in self.budgets.iter_mut().filter(counting) {
+        let candidates = self.index.candidates(&pod.id.namespace, &pod.labels);
+        for place in candidates.filter(|_| pod.ready) {
+            let budget = self.budgets.get_mut(*place).filter(|budget| budget.selects(pod));
+            let Some(budget) = budget else {
+                continue;
+            };
             budget.current_healthy -= 1;
             budget.disruptions_allowed = (budget.disruptions_allowed - 1).max(0);
             self.events.push(Event::BudgetApplied(budget.clone()));

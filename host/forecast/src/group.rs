@@ -169,7 +169,7 @@ fn name_of(budget: &Budget) -> (String, String) {
 fn shared(runs: &[NodeRun<'_>]) -> BTreeMap<(String, String), Vec<usize>> {
     let mut by_name: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
-        for budget in &run.model.budgets {
+        for budget in run.model.budgets() {
             by_name.entry(name_of(budget)).or_default().push(place);
         }
     }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
@@ -43,6 +43,8 @@ struct Kind {
     objects: Vec<Value>,
     /// The places of those that a node runs: a plan lists the pods of each.
     by_node: BTreeMap<String, Vec<usize>>,
+    /// All of them as a watch gives them: each plan watches the disruption budgets.
+    as_events: OnceLock<Bytes>,
 }
 
 /// The reason why these are no objects.
@@ -130,7 +132,11 @@ impl Kind {
                 by_node.entry(node.to_owned()).or_default().push(place);
             }
         }
-        Self { objects, by_node }
+        Self {
+            objects,
+            by_node,
+            as_events: OnceLock::new(),
+        }
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<&Value> {
@@ -265,6 +271,10 @@ impl Target {
         match (query.text("watch"), query.text("sendInitialEvents")) {
             (None, _) => query.page(here),
             (Some(_), None) => watch(None),
+            (Some(_), Some(_)) if self.namespace.is_none() && query.selects_all() => {
+                let events = kind.as_events.get_or_init(|| self.as_events(here));
+                watch(Some(events.clone()))
+            }
             (Some(_), Some(_)) => watch(Some(self.as_events(here))),
         }
     }
@@ -299,6 +309,10 @@ impl Query {
         let mut fields = self.text("fieldSelector")?.split(',');
         let value = fields.find_map(|term| term.strip_prefix(NODE_NAME)?.strip_prefix('='))?;
         Some(value.strip_prefix('=').unwrap_or(value))
+    }
+
+    fn selects_all(&self) -> bool {
+        self.text("fieldSelector").is_none() && self.text("labelSelector").is_none()
     }
 
     fn selects(&self, object: &Value) -> bool {

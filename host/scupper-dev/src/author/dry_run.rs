@@ -142,7 +142,7 @@ impl DryRun {
             (
                 cluster.model.node.name.clone(),
                 pods,
-                cluster.model.budgets.clone(),
+                cluster.model.budgets().to_vec(),
             )
         };
         let result = match (&self.runner.plan, &self.runner.outcome) {

@@ -73,7 +73,7 @@ impl MemoryCluster {
             FactKind::Namespace => self.namespaces(),
             FactKind::Budget => self
                 .model
-                .budgets
+                .budgets()
                 .iter()
                 .map(|budget| self.counted(budget).into())
                 .collect(),

@@ -1,6 +1,8 @@
 //! What a drain would do: starts one and stops it before it changes anything, so that a dry run takes the same path as a
 //! real one.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +10,10 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
-    Settings, Task, Time, Trigger, Verdict,
+    SelectorIndex, Settings, Task, Time, Trigger, Verdict,
 };
 use scupper_pre_flight::{Certainty, Finding};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, Progress, REFUSAL_PATIENCE};
@@ -189,6 +192,19 @@ async fn connect(options: &PlanOptions) -> Result<Cluster, CommandError> {
     Ok(cluster.map_err(DriverError::Connect)?)
 }
 
+/// So many plans are made at once.
+const AT_ONCE: usize = 4;
+
+/// What the plans of several nodes have in common.
+struct Planner {
+    cluster: Cluster,
+    policies: Policies,
+    session: Session,
+    options: PlanOptions,
+    template: Request,
+    asked_by: PlannedTrigger,
+}
+
 async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
     let Drains {
         nodes,
@@ -205,30 +221,59 @@ async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, 
     )
     .await?;
     let policies = loaded.policies;
-    let session = Session::fixed(policies.clone());
-    let mut plans = Vec::new();
     options.progress.begin("planned", nodes.len());
-    for node in nodes {
+    let planner = Arc::new(Planner {
+        cluster: cluster.clone(),
+        session: Session::fixed(policies.clone()),
+        policies,
+        options,
+        template,
+        asked_by,
+    });
+    let mut plans = BTreeMap::new();
+    let (mut nodes, mut running) = (nodes.into_iter().enumerate(), JoinSet::new());
+    loop {
+        while running.len() < planner.at_once()
+            && let Some((place, node)) = nodes.next()
+        {
+            let planner = Arc::clone(&planner);
+            running.spawn(async move { (place, planner.plan(node).await) });
+        }
+        let Some(ended) = running.join_next().await else {
+            return Ok(plans.into_values().collect());
+        };
+        let (place, planned) = ended.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
+        plans.insert(place, planned?);
+        planner.options.progress.step();
+    }
+}
+
+impl Planner {
+    /// Evictions that are only asked about are asked about one after another.
+    const fn at_once(&self) -> usize {
+        if self.options.ask_server { 1 } else { AT_ONCE }
+    }
+
+    async fn plan(&self, node: String) -> Result<Planned, CommandError> {
+        let (cluster, options) = (&self.cluster, &self.options);
         let now = options.clock.now();
         let request = Request {
             node,
             deadline: options.settings.time_limit.map(|timeout| now + timeout),
-            policies: session.infos(),
-            ..template.clone()
+            policies: self.session.infos(),
+            ..self.template.clone()
         };
-        let by = (&session, options.is_examined);
-        let mut planned = dry_run(cluster, by, options.clock, request.clone(), &asked_by).await?;
+        let by = (&self.session, options.is_examined);
+        let mut planned = dry_run(cluster, by, options.clock, request.clone(), &self.asked_by).await?;
         planned.with_flags = with_flags(cluster, by, options.clock, request, &planned).await?;
         if options.is_examined {
-            planned.environment = environment_of(&policies, &planned).await;
+            planned.environment = environment_of(&self.policies, &planned).await;
         }
         if options.ask_server {
             planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
         }
-        plans.push(planned);
-        options.progress.step();
+        Ok(planned)
     }
-    Ok(plans)
 }
 
 /// What the policies of a plan find wrong with what they depend on, as for the doctor.
@@ -344,9 +389,7 @@ async fn dry_run(
                 _ => Vec::new(),
             };
             // Those of other pods would be kept for each node.
-            if let Some(budgets) = &mut budgets {
-                budgets.retain(|budget| drain.pods().any(|pod| budget.selects(pod)));
-            }
+            let budgets = budgets.take().map(|budgets| of_pods(budgets, &drain));
             let now = clock.now();
             let asked = facts.of_plan(drain.chains_begun(), now);
             let shadows = match &result {
@@ -421,6 +464,23 @@ async fn dry_run(
         }
         drain.handle_event(clock.now(), event);
     }
+}
+
+/// Those of these budgets that count pods of the node.
+fn of_pods(budgets: Vec<Budget>, drain: &Drain) -> Vec<Budget> {
+    let mut index = SelectorIndex::default();
+    for (place, budget) in budgets.iter().enumerate() {
+        index.insert(&budget.namespace, &budget.selector.labels, (place, budget));
+    }
+    let mut places = BTreeSet::new();
+    for pod in drain.pods() {
+        let candidates = index.candidates(&pod.id.namespace, &pod.labels);
+        let selecting = candidates.filter(|(_, budget)| budget.selects(pod));
+        places.extend(selecting.map(|(place, _)| *place));
+    }
+    let budgets = budgets.into_iter().enumerate();
+    let own = budgets.filter(|(place, _)| places.contains(place));
+    own.map(|(_, budget)| budget).collect()
 }
 
 /// What the shadows of the configuration would change in the plan of this drain.
