@@ -79,7 +79,7 @@ const DRAIN: &[Row] = &[
         &["list"],
         "apps",
         "daemonsets",
-        "to tell pods of DaemonSets that are gone",
+        "to see whether a pod's DaemonSet still exists",
         true,
     ),
     (

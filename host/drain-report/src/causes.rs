@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::Reason;
+use scupper_engine::{PodRef, Reason};
 use scupper_forecast::NOTICE;
 use scupper_recording::{DrainHistory, Part, PodHistory};
 
@@ -92,7 +92,7 @@ pub fn last_of_drain(history: &DrainHistory) -> Option<String> {
 /// What a pod waited for, the longest first.
 pub(crate) fn of_pod(pod: &PodHistory) -> Vec<Total> {
     totals(pod.waits.iter().map(|wait| {
-        let (kind, cause) = of_reason(&wait.reason, None);
+        let (kind, cause) = of_reason(&wait.reason, &pod.pod, None);
         (kind, cause, wait.to.since(wait.from))
     }))
 }
@@ -102,7 +102,7 @@ pub(crate) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
     match &part.pod {
         Some((pod, owner, reason)) => {
             let who = owner.clone().unwrap_or_else(|| pod.to_string());
-            of_reason(reason, Some(&who))
+            of_reason(reason, pod, Some(&who))
         }
         None if part.to == history.ended => {
             let text = "the end: hooks, volumes and a last look at the node";
@@ -112,17 +112,18 @@ pub(crate) fn of_part(history: &DrainHistory, part: &Part) -> (Kind, String) {
     }
 }
 
-/// `who`: whose pods these are; `None`: the pod is named already.
-pub(crate) fn of_reason(reason: &Reason, who: Option<&str>) -> (Kind, String) {
+/// Why this pod was still there. `who`: whose pods these are; `None`: the pod is named already.
+pub(crate) fn of_reason(reason: &Reason, pod: &PodRef, who: Option<&str>) -> (Kind, String) {
     let of = |text: &str| who.map_or_else(|| text.to_owned(), |who| format!("{text} of {who}"));
     match reason {
         Reason::HookRunning { policy, .. } if policy == NOTICE => {
             (Kind::Hook, "notice to workloads (--notify-before)".to_owned())
         }
         Reason::HookRunning { policy, phase } => (Kind::Hook, format!("{phase} hook of policy {policy}")),
-        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => {
-            (Kind::Budget, format!("disruption budget {budget}"))
-        }
+        Reason::BudgetExhausted { budget, .. } if !budget.is_empty() => (
+            Kind::Budget,
+            format!("disruption budget {}/{budget}", pod.namespace),
+        ),
         Reason::BudgetExhausted { .. }
         | Reason::BudgetNotObserved { .. }
         | Reason::MoreThanOneBudget { .. } => (Kind::Budget, of("disruption budget")),

@@ -37,7 +37,7 @@ pub enum ReportError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Another version has recorded it.
-    #[error("{}: this program's engine does something else than Scupper {program} has recorded; use that version. It is in {difference}", .path.display())]
+    #[error("{}: this program's engine does not do what Scupper {program} recorded; use that version. First difference: {difference}", .path.display())]
     Differs {
         /// The recording.
         path: PathBuf,

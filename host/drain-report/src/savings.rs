@@ -21,12 +21,7 @@ pub(super) fn sentence(savings: &[Saving], took: Duration) -> Option<String> {
         format!("{} ({saves})", one_line(&change(&saving.change), TEXT))
     });
     let texts: Vec<_> = texts.collect();
-    (!texts.is_empty()).then(|| {
-        format!(
-            "Each of these alone would have shortened it: {}.",
-            texts.join(", ")
-        )
-    })
+    (!texts.is_empty()).then(|| format!("Any one of these would have saved (time): {}.", texts.join(", ")))
 }
 
 fn change(change: &Change) -> String {

@@ -177,7 +177,7 @@ impl Picture {
         let gone = text::gone(report, pod);
         self.track(&name, &format!("{name}: {gone}; {waited}"));
         for wait in &pod.waits {
-            let cause = causes::of_reason(&wait.reason, None);
+            let cause = causes::of_reason(&wait.reason, &pod.pod, None);
             self.span(reports, report, &cause, (wait.from, wait.to));
         }
         self.below += LINE;

@@ -155,7 +155,7 @@ fn row(out: &mut String, reports: &Reports, report: &Report, pod: &PodHistory) {
         gone(report, pod)
     ));
     for wait in &pod.waits {
-        let cause = causes::of_reason(&wait.reason, None);
+        let cause = causes::of_reason(&wait.reason, &pod.pod, None);
         bars::span(out, reports, report, &cause, (wait.from, wait.to));
     }
     let waited = few(&causes::of_pod(pod));

@@ -51,7 +51,7 @@ pub struct WaveHistory {
 pub struct PodHistory {
     /// The pod.
     pub pod: PodRef,
-    /// Its controller, such as `ReplicaSet web`.
+    /// Its controller, such as `ReplicaSet shop/web`.
     pub owner: Option<String>,
     /// The place of its wave in the plan, from 1.
     pub wave: Option<usize>,
@@ -133,9 +133,10 @@ impl HistoryObserver {
                 to: at,
                 reason,
             };
+            let namespace = &pod.namespace;
             let history = PodHistory {
-                pod,
-                owner: owner.map(|owner| format!("{} {}", owner.kind, owner.name)),
+                pod: pod.clone(),
+                owner: owner.map(|owner| format!("{} {namespace}/{}", owner.kind, owner.name)),
                 wave: None,
                 waits: vec![wait],
                 gone: None,

@@ -41,7 +41,7 @@ pub(super) fn of_pod(
              kubectl -n {namespace} patch pod {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
         ),
         Reason::EvictionRefused { .. } => {
-            "kubectl get validatingwebhookconfigurations    # one of them refuses the eviction".to_owned()
+            "kubectl get validatingwebhookconfigurations    # perhaps one of these refuses it".to_owned()
         }
         Reason::Forbidden { .. } => {
             format!(
@@ -51,7 +51,7 @@ pub(super) fn of_pod(
         Reason::Unreachable { .. } | Reason::Throttled { .. } => {
             "kubectl get --raw /readyz?verbose    # whether the API server is well".to_owned()
         }
-        Reason::NodeUncordoned => format!("kubectl cordon {node}    # the drain then continues"),
+        Reason::NodeUncordoned => format!("kubectl cordon {node}    # to continue the drain"),
         Reason::NamespaceTerminating => {
             format!("kubectl describe namespace {namespace}    # what blocks its deletion")
         }
@@ -74,7 +74,7 @@ pub(super) fn of_pod(
 
 /// Waiting does not open every budget. The advice is then another replica where that is enough, because no pod is lost.
 fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: Option<&Workload>) -> String {
-    const CLOSED: &str = "it allows no eviction even when all its pods are healthy";
+    const CLOSED: &str = "the budget allows no eviction even when all its pods are healthy";
     let name = if name.is_empty() {
         String::new()
     } else {
@@ -99,7 +99,7 @@ fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: O
     });
     match replicas {
         Some(scale) => format!(
-            "{scale}    # if it can run them: {CLOSED}; an autoscaler takes it back; or {}",
+            "{scale}    # {CLOSED}; so add replicas (an autoscaler undoes that), or {}",
             opening.change
         ),
         None => format!("{describe}    # {CLOSED}: {opening}"),
@@ -145,13 +145,34 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
         (Trigger::Command, Phase::Uncordoning) => {
             format!("scupper uncordon {node} --take-over    # continues it")
         }
+        (Trigger::Command, Phase::RollingBack) => {
+            format!("scupper cancel {node}    # completes the roll-back")
+        }
         (Trigger::Command, _) => {
             format!("scupper drain {node}    # continues it; scupper cancel {node} undoes it")
         }
-        _ => format!(
-            "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it continues the drain when it starts; \
-             if it is gone for good: scupper drain {node} --take-over continues the drain, scupper cancel {node} undoes it"
-        ),
+        (_, phase) => {
+            let [it, by_hand] = match phase {
+                Phase::Uncordoning => [
+                    "finishes the uncordon",
+                    &format!("scupper uncordon {node} --take-over finishes it"),
+                ],
+                Phase::RollingBack => [
+                    "completes the roll-back",
+                    &format!("scupper cancel {node} completes it"),
+                ],
+                _ => [
+                    "continues the drain",
+                    &format!(
+                        "scupper drain {node} --take-over continues the drain, scupper cancel {node} undoes it"
+                    ),
+                ],
+            };
+            format!(
+                "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it {it} when it starts; \
+                 if it is gone for good: {by_hand}"
+            )
+        }
     }
 }
 
@@ -217,7 +238,7 @@ mod tests {
         };
         let next = |limit, expected_pods| advice(limit, expected_pods, None);
         let least = |pods| BudgetLimit::MinAvailable(Amount::Pods(pods));
-        let closed = "kubectl -n shop describe pdb keep    # it allows no eviction even when all its pods are healthy: ";
+        let closed = "kubectl -n shop describe pdb keep    # the budget allows no eviction even when all its pods are healthy: ";
         let opens = |limit| next(limit, 2).strip_prefix(closed).unwrap().to_owned();
         assert_eq!(opens(least(2)), "minAvailable: 2 -> 1, or 1 more replica");
         assert_eq!(opens(least(3)), "minAvailable: 3 -> 1, or 2 more replicas");
@@ -230,8 +251,8 @@ mod tests {
         };
         assert_eq!(
             advice(least(2), 2, Some(&workload("Deployment", 2))),
-            "kubectl -n shop scale deployment web --replicas 3    # if it can run them: it allows no eviction even when \
-             all its pods are healthy; an autoscaler takes it back; or minAvailable: 2 -> 1"
+            "kubectl -n shop scale deployment web --replicas 3    # the budget allows no eviction even when all its pods are \
+             healthy; so add replicas (an autoscaler undoes that), or minAvailable: 2 -> 1"
         );
         // Nothing that one could scale, or pods of other workloads as well.
         for other in [workload("StatefulSet", 2), workload("Deployment", 1)] {
@@ -246,15 +267,28 @@ mod tests {
     }
 
     #[test]
-    fn a_terminals_drain_is_continued_by_the_same_command_and_a_drivers_only_if_that_is_gone_for_good() {
+    fn what_is_abandoned_is_continued_by_the_same_command_and_a_drivers_only_if_that_is_gone_for_good() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 "));
         assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
+        assert!(left("command", Phase::RollingBack).starts_with("scupper cancel worker-1 "));
         for trigger in ["LifecycleEvent", "cordon"] {
-            let drivers = left(trigger, Phase::Evicting);
-            assert!(drivers.starts_with("kubectl get pods"), "{drivers}");
-            let gone = "if it is gone for good: scupper drain worker-1 --take-over continues the drain";
-            assert!(drivers.contains(gone), "{drivers}");
+            for (phase, by_hand) in [
+                (
+                    Phase::Evicting,
+                    "scupper drain worker-1 --take-over continues the drain",
+                ),
+                (
+                    Phase::Uncordoning,
+                    "scupper uncordon worker-1 --take-over finishes it",
+                ),
+                (Phase::RollingBack, "scupper cancel worker-1 completes it"),
+            ] {
+                let drivers = left(trigger, phase);
+                assert!(drivers.starts_with("kubectl get pods"), "{drivers}");
+                let gone = format!("if it is gone for good: {by_hand}");
+                assert!(drivers.contains(&gone), "{drivers}");
+            }
         }
     }
 }

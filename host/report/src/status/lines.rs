@@ -237,7 +237,7 @@ fn reason_with_details(
     text.trim_start().to_owned()
 }
 
-/// `unlisted`: of so many there is nothing to say.
+/// `unlisted`: so many have nothing to report.
 fn pod_count_text(pods: usize, unlisted: usize) -> String {
     match pods {
         0 => "no pod is here".to_owned(),
@@ -304,7 +304,7 @@ fn abandoned_line(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Option<S
 fn phase_text(status: &NodeStatus, mark: &Checkpoint, now: Time) -> &'static str {
     match status.phase(mark, now) {
         Phase::Holding if status.hooks(now).is_empty() => "draining",
-        _ if is_undone(status, mark, now) => "ended without being done",
+        _ if is_undone(status, mark, now) => "ended without draining the node",
         phase => phase.text(),
     }
 }
@@ -327,7 +327,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
         (Some(stale), None) => {
             let ago = HumanDuration(now.since(stale.at));
             return Some(format!(
-                "  driver     no status for {ago}, so it may be abandoned; showing the API server's state"
+                "  driver     no status for {ago}; showing the API server's state"
             ));
         }
         (None, None) => {

@@ -130,7 +130,7 @@ pub fn overview_lines(summaries: &[NodeSummary], others: usize, now: Time) -> Ve
         .collect();
     let more = if rows.is_empty() { "node" } else { "more node" };
     if others > 0 || rows.is_empty() {
-        lines.push(format!("of {} there is nothing to say", count(others, more)));
+        lines.push(format!("{}: nothing to report", count(others, more)));
     }
     lines
 }
@@ -226,7 +226,7 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
         }
         _ => {
             let said = status.driver.as_ref().and_then(|view| view.ended.clone());
-            let said = said.unwrap_or_else(|| "the drain has ended, and the cordon stays".to_owned());
+            let said = said.unwrap_or_else(|| "no reason recorded; the cordon stays".to_owned());
             held.and_then(|_| found(NodeState::Failed, &said))
         }
     }

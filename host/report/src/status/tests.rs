@@ -255,7 +255,7 @@ fn a_fresh_status_of_the_driver_takes_precedence_over_guesses() {
     let later = NOW + FRESH;
     assert!(
         status_lines(&status, later, PodList::default())[2]
-            .starts_with("  driver     no status for 2m34s, so it may be abandoned")
+            .starts_with("  driver     no status for 2m34s; showing")
     );
     assert_eq!(
         status_to_json(&status, later)["pods"][1]["reason"],

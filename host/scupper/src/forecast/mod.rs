@@ -63,8 +63,6 @@ struct Foreseen {
 /// Why no drain would begin.
 struct Refused {
     why: String,
-    /// `scupper plan` tells it as well, and more.
-    by_plan: bool,
     exit: Exit,
 }
 
@@ -301,20 +299,17 @@ fn forecast(
     match (&planned.result, situation) {
         (Err(outcome), _) => Err(Refused {
             why: outcome.to_string(),
-            by_plan: true,
             exit: Exit::of(outcome),
         }),
         (Ok(_), Some(situation)) => match situation.notice_refusal() {
             Some(why) => Err(Refused {
                 why,
-                by_plan: false,
                 exit: Exit::Policy,
             }),
             None => Ok(Forecast::of(situation, learned, plays)),
         },
         (Ok(_), None) => Err(Refused {
             why: "the node was not seen".to_owned(),
-            by_plan: true,
             exit: Exit::Done,
         }),
     }

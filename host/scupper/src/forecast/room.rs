@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_cluster::ClusterRoom;
 use scupper_engine::{Pod, Verdict};
-use scupper_forecast::{Situation, Workload};
+use scupper_forecast::{Situation, Workload, on_all_cores};
 use scupper_placement::wire::PodToPlace;
 use scupper_placement::{Newcomer, Placement, Refusals, Resident};
 
@@ -73,10 +73,12 @@ impl Rooms {
                 search.returning.iter(),
             ),
         };
-        let nodes = search.drained.iter();
-        let nodes = nodes.map(|node| ((*node).to_owned(), search.at(node, &at_once)));
+        let nodes = on_all_cores(search.drained.len(), |place| {
+            let node = *search.drained.get(place)?;
+            Some((node.to_owned(), search.at(node, &at_once)))
+        });
         Self {
-            nodes: nodes.collect(),
+            nodes: nodes.into_iter().flatten().collect(),
         }
     }
 

@@ -31,11 +31,11 @@ fn nowhere(one: &Homeless) -> String {
 
 fn together(one: &Homeless) -> String {
     let would = match few(&one.fits_on) {
-        nodes if one.alone && !nodes.is_empty() => format!("; of them, {nodes} would have"),
+        nodes if one.alone && !nodes.is_empty() => format!("; {nodes} would if not drained"),
         _ => String::new(),
     };
     format!(
-        "{}: if all these nodes are drained at once, {}{would}: {}",
+        "{}: with all these nodes drained at once, {}{would}: {}",
         pods(one),
         no_room(one),
         reasons(one)

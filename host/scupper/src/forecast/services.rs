@@ -59,7 +59,7 @@ fn share(loss: &ServiceLoss) -> f64 {
     fewest as f64 / loss.ready.max(1) as f64
 }
 
-/// `shop/db: 0 of 2 endpoints ready at the fewest, none for 12s (p90 40s), fewer than 2 for 31s (p90 1m10s)`
+/// `shop/db: 0 of 2 endpoints ready at worst, none for 12s (p90 40s), fewer than 2 for 31s (p90 1m10s)`
 fn line(loss: &ServiceLoss) -> String {
     let name = one_line(&format!("{}/{}", loss.namespace, loss.name), TEXT);
     let [_, fewest] = loss.fewest;
@@ -68,7 +68,7 @@ fn line(loss: &ServiceLoss) -> String {
     let missing = (fewest > 0 || loss.none != loss.missing)
         .then(|| format!(", fewer than {} {}", loss.ready, spans(loss.missing)));
     let [none, missing] = [none, missing].map(Option::unwrap_or_default);
-    format!("{name}: {fewest} of {endpoints} ready at the fewest{none}{missing}")
+    format!("{name}: {fewest} of {endpoints} ready at worst{none}{missing}")
 }
 
 /// `for 31s (p90 1m10s)`

@@ -23,10 +23,7 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
         Ok(forecast) => forecast,
         Err(refused) => {
             let why = one_line(&refused.why, 4 * TEXT);
-            return match refused.by_plan {
-                true => format!("{node}: no drain would begin; `scupper plan {node}` says more\n  {why}"),
-                false => format!("{node}: no drain would begin: {why}"),
-            };
+            return format!("{node}: no drain would begin: {why}");
         }
     };
     let mut lines = vec![format!(
@@ -213,7 +210,7 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
     let texts = [
         (
             few(basis.unknown_workloads.iter().map(workload)),
-            "pods end after 1s, or up to their grace period".to_owned(),
+            "pods end between 1s and their grace period".to_owned(),
         ),
         (
             few(basis.unknown_budgets.iter().map(budget).chain(unbudgeted)),
@@ -237,12 +234,11 @@ fn basis(basis: &Basis) -> (String, Vec<String>) {
         ),
         (
             few(&basis.cut_workloads),
-            "pods take no longer than those that were forced, or outlasted their recording, until then"
-                .to_owned(),
+            "some took longer than recorded: they were forced, or outlasted their recording".to_owned(),
         ),
         (
             few(basis.cut_hooks.iter().map(hook)),
-            "takes no longer than one that outlasted its recording, until then".to_owned(),
+            "took longer than recorded once: it outlasted its recording".to_owned(),
         ),
     ];
     let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());

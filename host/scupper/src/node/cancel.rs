@@ -91,8 +91,8 @@ fn not_over(cancelled: &Cancelled, within: &str) -> String {
         Trigger::Cordon | Trigger::DrainRequest | Trigger::LifecycleEvent => "its driver",
     };
     format!(
-        "node {node}: {what} has not ended within {within}; if {process} is gone, cancel again with a longer \
-         --wait-timeout: this command rolls the drain back once the node's Lease has expired"
+        "node {node}: {what} has not ended within {within}; scupper status {node} shows what it waits for; if {process} is \
+         gone, cancel again: that rolls the drain back once the node's Lease has expired, which takes 30s"
     )
 }
 

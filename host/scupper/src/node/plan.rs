@@ -282,8 +282,8 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
     lines.extend(plan_lines(plan, &pods));
     lines.extend(planned.settings.machine_is_off.then(|| {
         format!(
-            "Before it deletes them, the drain taints the node with {OUT_OF_SERVICE}, because of which the \
-             controllers also delete pods that stay, unless they tolerate the taint."
+            "First the drain taints the node with {OUT_OF_SERVICE}; controllers then also delete the pods that stay, \
+             unless those tolerate the taint."
         )
     }));
     lines.extend(plan_volume_lines(

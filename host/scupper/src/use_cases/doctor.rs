@@ -270,8 +270,7 @@ fn claimant(asked: Option<&Result<Registration, slm::SlmError>>, options: &Docto
     let Some(asked) = asked else {
         return Finding::note(
             SUBJECT,
-            "whether the kubelet claims events or the driver does is for the kubelet to say, and was not asked"
-                .to_owned(),
+            "the kubelet was not asked, so it is unknown whether it or the driver claims events".to_owned(),
             "run `scupper doctor --kubelet-root /var/lib/kubelet` on the node, as root".to_owned(),
         );
     };
@@ -351,7 +350,7 @@ fn rights(user: &str, count: usize, missing: Vec<Right>, namespace: &str) -> Vec
         "{user} lacks {} of {count} rights that the driver needs",
         missing.len()
     );
-    let remedy = format!("to ask for the driver's account: --as system:serviceaccount:{namespace}:scupper");
+    let remedy = format!("to check the driver's rights: --as system:serviceaccount:{namespace}:scupper");
     let whose = Finding::note(SUBJECT, whose, remedy);
     let findings = missing.into_iter().map(|right| {
         let (place, remedy) = lacking(&right);

@@ -18,10 +18,7 @@ fn without_nodes_each_node_of_which_there_is_something_to_say_has_a_line() {
     let rig = Rig::new();
     let nothing = rig.run(&["status"]);
     assert_eq!(nothing.code, Some(0), "{nothing:#?}");
-    assert!(
-        nothing.stdout.ends_with(" there is nothing to say\n"),
-        "{nothing:#?}"
-    );
+    assert!(nothing.stdout.ends_with(": nothing to report\n"), "{nothing:#?}");
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
     let mut drain = rig.start(&["drain", "worker-1"]);
