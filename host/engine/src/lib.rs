@@ -4,12 +4,12 @@
 //! dependencies; it is `no_std` and builds for bare wasm. The driver passes in what happened and asks what to do:
 //!
 //! ```text
-//!              handle_event(now, event)            poll_command() -> what to do (cordon, ask, evict, save …)
+//!              handle_events(now, events)          poll_command() -> what to do (cordon, ask, evict, save …)
 //!   edges  ──► handle_timeout(now)      ──► Drain ──► poll_timeout() -> when to call handle_timeout
 //!                                                   poll_notice()  -> what to report
 //! ```
 //!
-//! The same events in the same order give the same commands: a bug report is a list of events.
+//! The same calls in the same order give the same commands: a bug report is a list of events.
 //! It must not know Kubernetes' wire formats, wasm, or who asked for the drain.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -21,7 +21,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "  stays    db/ledger-1: still there in every play\n",
         "  nowhere  training/pretrain-0: no node has room for it: of 3 nodes, 2 have too little nvidia.com/gpu, 1 is to be drained\n",
         "  shared   budget shop/cart also counts pods of worker-2: drained together, they wait for each other\n",
-        "  service  web/site: 0 of 2 endpoints ready at the fewest, none for ",
+        "  service  web/site: 0 of 2 endpoints ready at worst, none for ",
         "  known    nothing: no recorded drain was read\n",
         "\nworker-1, worker-2: all cordoned first, then drained, 200 plays\n",
         "  at once  no play drains all of them\n",
@@ -39,7 +39,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "  ends     probably in ",
         "$ scupper report worker-2 --recordings recordings\n# Drain of worker-2: Drained after ",
         "\nForecast at the start: ",
-        "Each of these alone would have shortened it: one more eviction at a time from budget shop/cart (",
+        "Any one of these would have saved (time): one more eviction at a time from budget shop/cart (",
         "# Policy announce: 2 of 2 recorded drains would go differently\n",
         "evict in wave 2 priority-1000",
     ] {

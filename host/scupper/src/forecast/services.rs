@@ -53,7 +53,7 @@ pub(super) fn lines(losses: &[ServiceLoss]) -> Vec<String> {
     worst.iter().map(|loss| line(loss)).chain(more).collect()
 }
 
-/// What is left of all endpoints at the fewest.
+/// What is left of all endpoints at worst.
 fn share(loss: &ServiceLoss) -> f64 {
     let [_, fewest] = loss.fewest;
     fewest as f64 / loss.ready.max(1) as f64

@@ -12,7 +12,7 @@ pub(crate) use drains::run as drains;
 pub(crate) use replay::run as replay;
 pub(crate) use report::run as report;
 
-/// `4s disruption budget cart, 2s ending of ReplicaSet web`
+/// `4s disruption budget shop/cart, 2s ending of ReplicaSet shop/web`
 pub fn waits_in_words(history: &scupper_recording::DrainHistory) -> String {
     scupper_drain_report::few(&scupper_drain_report::waits_of(history))
 }
