@@ -61,7 +61,7 @@ fn a_drain_that_would_not_end_is_foretold() {
     );
     assert_eq!(
         lines[2],
-        "  waits    without an end for disruption budget keep-db"
+        "  waits    without an end for disruption budget shop/keep-db"
     );
     assert_eq!(lines[3], "  stays    shop/db: still there in every play");
     let unknown = rig.run(&["forecast", "nowhere"]);

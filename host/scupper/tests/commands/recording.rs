@@ -86,13 +86,13 @@ fn a_report_says_what_a_drain_waited_for() {
         found.unwrap_or_else(|| panic!("no {pod} in {text}"))
     };
     assert!(row("db").contains("| still there | "), "{text}");
-    assert!(row("db").contains("s disruption budget keep-db"), "{text}");
+    assert!(row("db").contains("s disruption budget shop/keep-db"), "{text}");
     assert!(!row("web").contains("still there"), "{text}");
     assert!(text.contains("\nOf "), "{text}");
 
     let json = rig.run(&["report", &file, "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(json["waitedFor"][0]["cause"], "disruption budget keep-db");
+    assert_eq!(json["waitedFor"][0]["cause"], "disruption budget shop/keep-db");
     let parts = json["waitedFor"].as_array().unwrap().iter();
     let sum: f64 = parts.map(|part| part["seconds"].as_f64().unwrap()).sum();
     assert!(

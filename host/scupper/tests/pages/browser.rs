@@ -52,7 +52,7 @@ impl Made {
         let (page, picture) = (file("page.html"), file("picture.svg"));
         let drain = |node: &String| {
             let recording = file(&format!("{node}.gz"));
-            let flags = ["--local", "--timeout", "3s", "--record", &recording];
+            let flags = ["--local", "--timeout", "10s", "--record", &recording];
             rig.run(&[&["drain", node.as_str()], &flags[..]].concat());
             rewrite(Path::new(&recording), &change);
             recording
