@@ -1,8 +1,7 @@
 //! What a drain would do: starts one and stops it before it changes anything, so that a dry run takes the same path as a
 //! real one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::panic::resume_unwind;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +9,13 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use scupper_engine::{
     Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
-    SelectorIndex, Settings, Task, Time, Trigger, Verdict,
+    SelectorIndex, Settings, Task, Time, Trigger,
 };
 use scupper_pre_flight::{Certainty, Finding};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::use_cases::{CommandError, Progress, REFUSAL_PATIENCE};
+use planner::plans;
 use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
@@ -24,16 +23,14 @@ use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
 use scupper_driver::shadows::{PlanInputs, plan_shadows};
-use scupper_driver::{
-    DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions, load_policies,
-};
-use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts, Policies, Severity};
+use scupper_driver::{DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions};
+use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts};
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
 use scupper_report::not_ready;
 use scupper_saved_cluster::SavedCluster;
-use target::{Drains, drains};
 
+mod planner;
 mod target;
 
 pub use target::PlannedTrigger;
@@ -192,124 +189,6 @@ async fn connect(options: &PlanOptions) -> Result<Cluster, CommandError> {
     Ok(cluster.map_err(DriverError::Connect)?)
 }
 
-/// So many plans are made at once.
-const AT_ONCE: usize = 4;
-
-/// What the plans of several nodes have in common.
-struct Planner {
-    cluster: Cluster,
-    policies: Policies,
-    session: Session,
-    options: PlanOptions,
-    template: Request,
-    asked_by: PlannedTrigger,
-}
-
-async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
-    let Drains {
-        nodes,
-        template,
-        served,
-    } = drains(cluster, &options).await?;
-    let asked_by = PlannedTrigger::of(&template, served.as_ref(), options.as_driver);
-    let loaded = load_policies(
-        &options.policies,
-        options.compiler.clone(),
-        options.clock,
-        cluster,
-        served,
-    )
-    .await?;
-    let policies = loaded.policies;
-    options.progress.begin("planned", nodes.len());
-    let planner = Arc::new(Planner {
-        cluster: cluster.clone(),
-        session: Session::fixed(policies.clone()),
-        policies,
-        options,
-        template,
-        asked_by,
-    });
-    let mut plans = BTreeMap::new();
-    let (mut nodes, mut running) = (nodes.into_iter().enumerate(), JoinSet::new());
-    loop {
-        while running.len() < planner.at_once()
-            && let Some((place, node)) = nodes.next()
-        {
-            let planner = Arc::clone(&planner);
-            running.spawn(async move { (place, planner.plan(node).await) });
-        }
-        let Some(ended) = running.join_next().await else {
-            return Ok(plans.into_values().collect());
-        };
-        let (place, planned) = ended.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
-        plans.insert(place, planned?);
-        planner.options.progress.step();
-    }
-}
-
-impl Planner {
-    /// Evictions that are only asked about are asked about one after another.
-    const fn at_once(&self) -> usize {
-        if self.options.ask_server { 1 } else { AT_ONCE }
-    }
-
-    async fn plan(&self, node: String) -> Result<Planned, CommandError> {
-        let (cluster, options) = (&self.cluster, &self.options);
-        let now = options.clock.now();
-        let request = Request {
-            node,
-            deadline: options.settings.time_limit.map(|timeout| now + timeout),
-            policies: self.session.infos(),
-            ..self.template.clone()
-        };
-        let by = (&self.session, options.is_examined);
-        let mut planned = dry_run(cluster, by, options.clock, request.clone(), &self.asked_by).await?;
-        planned.with_flags = with_flags(cluster, by, options.clock, request, &planned).await?;
-        if options.is_examined {
-            planned.environment = environment_of(&self.policies, &planned).await;
-        }
-        if options.ask_server {
-            planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
-        }
-        Ok(planned)
-    }
-}
-
-/// What the policies of a plan find wrong with what they depend on, as for the doctor.
-async fn environment_of(policies: &Policies, planned: &Planned) -> Vec<EnvironmentFindings> {
-    let Some((_, node)) = planned.drain.as_ref().filter(|_| planned.result.is_ok()) else {
-        return Vec::new();
-    };
-    let mut found = policies.check(Some(node)).await;
-    for policy in &mut found {
-        policy.findings.retain(|finding| finding.severity != Severity::Ok);
-    }
-    found.retain(|policy| !policy.findings.is_empty());
-    found
-}
-
-/// The plan with the flags that are missing. A pod may need several, and names one at a time.
-async fn with_flags(
-    cluster: &Cluster,
-    by: (&Session, bool),
-    clock: Clock,
-    mut request: Request,
-    planned: &Planned,
-) -> Result<Option<(Vec<&'static str>, Box<Planned>)>, CommandError> {
-    let mut all = Vec::new();
-    let mut missing = planned.missing_flags();
-    let mut last = None;
-    while let Some((flags, filters)) = missing {
-        all.extend(flags);
-        request.settings.filters = filters;
-        let next = dry_run(cluster, by, clock, request.clone(), &planned.asked_by).await?;
-        missing = next.missing_flags();
-        last = Some(next);
-    }
-    Ok(last.map(|last| (all, Box::new(last))))
-}
-
 /// Plans the drain of a node by command, with policies that are loaded already.
 pub(super) async fn plan_of_node(
     cluster: &Cluster,
@@ -330,23 +209,6 @@ pub(super) async fn plan_of_node(
         &PlannedTrigger::default(),
     )
     .await
-}
-
-/// Tries each eviction and deletion as a server-side dry run, one after another: together they would share a budget.
-async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
-    let plan = planned.result.as_ref().ok()?;
-    let mut answers = Vec::new();
-    for pod in &planned.pods {
-        let decision = plan.decision(&pod.id.uid);
-        let answer = match decision.map(|decision| decision.verdict) {
-            Some(Verdict::Evict) => cluster.would_evict(&pod.id, grace).await,
-            Some(Verdict::Delete) => cluster.would_delete(&pod.id, grace).await,
-            _ => continue,
-        };
-        answers.push((pod.id.clone(), answer));
-    }
-    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Some(answers)
 }
 
 /// Budgets come by a watch of their own, which may be later than the plan. Without them there is a plan all the same.

@@ -44,7 +44,7 @@ async fn load_from(dir: &Path, compiler: Option<&str>) -> Result<Policies, (Load
 #[tokio::test]
 async fn is_compiled_once() {
     let dir = private_dir();
-    let cache = dir.path().join("a/b");
+    let cache = dir.path().join("a");
     load_from(&cache, None).await.unwrap();
     let [file] = files(&cache).try_into().unwrap();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o400);

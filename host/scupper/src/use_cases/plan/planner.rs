@@ -1,0 +1,152 @@
+//! Plans of several nodes, side by side.
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use scupper_engine::{EvictAnswer, PodRef, Request, Verdict};
+use tokio::task::JoinSet;
+
+use super::target::{Drains, drains};
+use super::{PlanOptions, Planned, PlannedTrigger, dry_run};
+use crate::use_cases::CommandError;
+use scupper_cluster::Cluster;
+use scupper_common::clock::Clock;
+use scupper_driver::load_policies;
+use scupper_policy::{EnvironmentFindings, Policies, Severity};
+use scupper_policy_reload::Session;
+
+/// So many plans are made at once.
+const AT_ONCE: usize = 4;
+
+/// What the plans of several nodes have in common.
+struct Planner {
+    cluster: Cluster,
+    policies: Policies,
+    session: Session,
+    options: PlanOptions,
+    template: Request,
+    asked_by: PlannedTrigger,
+}
+
+pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
+    let Drains {
+        nodes,
+        template,
+        served,
+    } = drains(cluster, &options).await?;
+    let asked_by = PlannedTrigger::of(&template, served.as_ref(), options.as_driver);
+    let loaded = load_policies(
+        &options.policies,
+        options.compiler.clone(),
+        options.clock,
+        cluster,
+        served,
+    )
+    .await?;
+    let policies = loaded.policies;
+    options.progress.begin("planned", nodes.len());
+    let planner = Arc::new(Planner {
+        cluster: cluster.clone(),
+        session: Session::fixed(policies.clone()),
+        policies,
+        options,
+        template,
+        asked_by,
+    });
+    let mut plans = BTreeMap::new();
+    let (mut nodes, mut running) = (nodes.into_iter().enumerate(), JoinSet::new());
+    loop {
+        while running.len() < planner.at_once()
+            && let Some((place, node)) = nodes.next()
+        {
+            let planner = Arc::clone(&planner);
+            running.spawn(async move { (place, planner.plan(node).await) });
+        }
+        let Some(ended) = running.join_next().await else {
+            return Ok(plans.into_values().collect());
+        };
+        let (place, planned) = ended.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
+        plans.insert(place, planned?);
+        planner.options.progress.step();
+    }
+}
+
+impl Planner {
+    /// Evictions that are only asked about are asked about one after another.
+    const fn at_once(&self) -> usize {
+        if self.options.ask_server { 1 } else { AT_ONCE }
+    }
+
+    async fn plan(&self, node: String) -> Result<Planned, CommandError> {
+        let (cluster, options) = (&self.cluster, &self.options);
+        let now = options.clock.now();
+        let request = Request {
+            node,
+            deadline: options.settings.time_limit.map(|timeout| now + timeout),
+            policies: self.session.infos(),
+            ..self.template.clone()
+        };
+        let by = (&self.session, options.is_examined);
+        let mut planned = dry_run(cluster, by, options.clock, request.clone(), &self.asked_by).await?;
+        planned.with_flags = with_flags(cluster, by, options.clock, request, &planned).await?;
+        if options.is_examined {
+            planned.environment = environment_of(&self.policies, &planned).await;
+        }
+        if options.ask_server {
+            planned.answers = ask(cluster, &planned, options.settings.engine.grace_seconds).await;
+        }
+        Ok(planned)
+    }
+}
+
+/// What the policies of a plan find wrong with what they depend on, as for the doctor.
+async fn environment_of(policies: &Policies, planned: &Planned) -> Vec<EnvironmentFindings> {
+    let Some((_, node)) = planned.drain.as_ref().filter(|_| planned.result.is_ok()) else {
+        return Vec::new();
+    };
+    let mut found = policies.check(Some(node)).await;
+    for policy in &mut found {
+        policy.findings.retain(|finding| finding.severity != Severity::Ok);
+    }
+    found.retain(|policy| !policy.findings.is_empty());
+    found
+}
+
+/// The plan with the flags that are missing. A pod may need several, and names one at a time.
+async fn with_flags(
+    cluster: &Cluster,
+    by: (&Session, bool),
+    clock: Clock,
+    mut request: Request,
+    planned: &Planned,
+) -> Result<Option<(Vec<&'static str>, Box<Planned>)>, CommandError> {
+    let mut all = Vec::new();
+    let mut missing = planned.missing_flags();
+    let mut last = None;
+    while let Some((flags, filters)) = missing {
+        all.extend(flags);
+        request.settings.filters = filters;
+        let next = dry_run(cluster, by, clock, request.clone(), &planned.asked_by).await?;
+        missing = next.missing_flags();
+        last = Some(next);
+    }
+    Ok(last.map(|last| (all, Box::new(last))))
+}
+
+/// Tries each eviction and deletion as a server-side dry run, one after another: together they would share a budget.
+async fn ask(cluster: &Cluster, planned: &Planned, grace: Option<u64>) -> Option<Vec<(PodRef, EvictAnswer)>> {
+    let plan = planned.result.as_ref().ok()?;
+    let mut answers = Vec::new();
+    for pod in &planned.pods {
+        let decision = plan.decision(&pod.id.uid);
+        let answer = match decision.map(|decision| decision.verdict) {
+            Some(Verdict::Evict) => cluster.would_evict(&pod.id, grace).await,
+            Some(Verdict::Delete) => cluster.would_delete(&pod.id, grace).await,
+            _ => continue,
+        };
+        answers.push((pod.id.clone(), answer));
+    }
+    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some(answers)
+}
