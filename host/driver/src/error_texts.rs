@@ -6,7 +6,7 @@ use scupper_cluster::{ConnectError, ReadError, WriteError};
 use scupper_common::samples::errors;
 use scupper_common::tasks::TaskEnded;
 use scupper_common::variants;
-use scupper_engine::Trigger;
+use scupper_engine::{Intent, Trigger};
 use scupper_metrics::MetricsError;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
 use scupper_policy_reload::StartError;
@@ -73,6 +73,7 @@ fn local() -> Vec<LocalError> {
         trigger: trigger.name().to_owned(),
         name: "drain-worker-1".to_owned(),
         phase: "evicting".to_owned(),
+        intent: Intent::Drain,
     };
     vec![
         busy(Trigger::Command),
@@ -83,6 +84,7 @@ fn local() -> Vec<LocalError> {
             trigger: Trigger::Command.name().to_owned(),
             name: "drain-worker-1".to_owned(),
             phase: "evicting".to_owned(),
+            intent: Intent::Drain,
         },
         LocalError::NoDriver {
             node: node(),

@@ -18,15 +18,17 @@ impl LeaseObserver {
         Self { leases, state }
     }
 
-    /// The drain that the Lease names, if no process holds the Lease any more.
-    pub(crate) async fn left_drain(&mut self, node: &str) -> Option<LeasedDrain> {
+    /// The drain that the Lease names, once no process holds the Lease any more; `None`: one may, or it cannot be read.
+    pub(crate) async fn left_drain(&mut self, node: &str) -> Option<Option<LeasedDrain>> {
         let lease = self.leases.cluster.lease(&self.leases.namespace, node).await;
         let lease = lease.inspect_err(|error| {
             tracing::debug!(node, %error, "the node's Lease could not be read");
         });
-        let lease = lease.ok().flatten()?;
+        let Some(lease) = lease.ok()? else {
+            return Some(None);
+        };
         let is_free = self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free;
-        is_free.then(|| LeasedDrain::from_text(&lease.drain)).flatten()
+        is_free.then(|| LeasedDrain::from_text(&lease.drain))
     }
 
     /// The Lease has a holder, and that is dead or has not renewed it for its duration. Without a Lease this is false: a

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Node, Task, Trigger, Uid};
+use scupper_engine::{Answer, Checkpoint, Node, PolicyInfo, Task, Trigger, Uid};
 use tokio::time::sleep;
 
 use super::LocalOptions;
@@ -137,20 +137,25 @@ impl NodeAtDrainStart {
     }
 
     /// Makes a foreign cordon ours, so that the hooks run when it is lifted. What an earlier drain has left to undo stays known.
+    /// An uncordon that lacks a policy is refused, and must leave the cordon to its owner.
     pub(super) async fn adopt(
         &self,
         cluster: &Cluster,
+        policies: &[PolicyInfo],
         mark: impl FnOnce(Uid) -> Checkpoint,
     ) -> Result<(), LocalError> {
         let Some(node) = &self.adopt else { return Ok(()) };
+        let before = node.checkpoint.as_ref();
+        let to_undo = before.map(Checkpoint::left_to_undo).unwrap_or_default();
+        let is_absent = |name: &String| policies.iter().all(|policy| policy.name != *name);
+        if to_undo.keys().any(is_absent) {
+            return Ok(());
+        }
         let save = Task::Save {
             node: node.uid.clone(),
             checkpoint: Checkpoint {
-                to_undo: node
-                    .checkpoint
-                    .as_ref()
-                    .map(Checkpoint::left_to_undo)
-                    .unwrap_or_default(),
+                to_undo,
+                raised: before.map(|before| before.raised.clone()).unwrap_or_default(),
                 ..mark(node.uid.clone())
             },
         };

@@ -117,6 +117,7 @@ impl CordonsAhead {
             own_cordon: true,
             ahead: true,
             to_undo: mark.map(Checkpoint::left_to_undo).unwrap_or_default(),
+            raised: mark.map(|mark| mark.raised.clone()).unwrap_or_default(),
             ..Checkpoint::blank(node.uid.clone(), now)
         };
         Some(Task::Cordon {
@@ -136,7 +137,8 @@ impl CordonsAhead {
             ahead: false,
             ..mark.clone()
         };
-        let checkpoint = (!left.to_undo.is_empty()).then_some(left);
+        let is_left = !left.to_undo.is_empty() || !left.raised.is_empty();
+        let checkpoint = is_left.then_some(left);
         let node = node.clone();
         Some(match node.unschedulable {
             true => Task::Uncordon {

@@ -326,7 +326,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
         self.start
-            .adopt(cluster, |node| mark(node, now, &request))
+            .adopt(cluster, &request.policies, |node| mark(node, now, &request))
             .await?;
         let resume = self.start.resume.clone();
         let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);

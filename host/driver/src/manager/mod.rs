@@ -289,7 +289,8 @@ impl DrainManager {
             node: self.node.clone(),
             deadline: self.on_line_of(&clock, trigger_request.deadline),
             settings: settings.engine,
-            policies: Vec::new(),
+            // Those that the drain will have, as far as is known before it resumes: the Lease names them.
+            policies: self.catalogue.session().infos(),
         };
         let only_end = end.is_some();
         let (orders, current_orders) = watch::channel(end.unwrap_or_default());

@@ -69,6 +69,7 @@ pub(crate) fn goes_first(mark: &Checkpoint) -> bool {
 pub(crate) fn finder(
     cluster: &Cluster,
     name: &str,
+    clock: Clock,
     left: LeftDrain,
     driver_state: watch::Sender<DriverState>,
 ) -> slm::FindResumePoint {
@@ -86,7 +87,7 @@ pub(crate) fn finder(
                 });
             }
             left.set(mark.clone());
-            mark.and_then(of_event)
+            mark.and_then(|mark| of_event(mark, clock))
         }
         .boxed()
     })
@@ -98,10 +99,10 @@ pub(crate) fn what(trigger: &str, name: &str) -> String {
 }
 
 /// The drain of a LifecycleEvent that another process left on the node.
-fn of_event(mark: Checkpoint) -> Option<ResumePoint> {
+fn of_event(mark: Checkpoint, clock: Clock) -> Option<ResumePoint> {
     (Trigger::of(&mark.trigger) == Trigger::LifecycleEvent).then(|| ResumePoint {
         intent: mark.intent,
-        deadline: None,
+        deadline: mark.deadline.map(|wall| clock.moment_of_wall(wall)),
         only_pods: mark.only_pods,
         finished: !mark.is_under_way(),
         id: mark.id,

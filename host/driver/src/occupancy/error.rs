@@ -1,6 +1,6 @@
 //! Why a command does not drain a node.
 
-use scupper_engine::{Checkpoint, Phase, Trigger};
+use scupper_engine::{Checkpoint, Intent, Phase, Trigger};
 
 /// Why a command does not drain a node.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum LocalError {
     #[error(
         "another process works on node {node}: {phase}, for {trigger} {name}; \
          {}",
-        advice(trigger, node)
+        advice(trigger, *intent, node)
     )]
     Busy {
         /// The node.
@@ -20,11 +20,13 @@ pub enum LocalError {
         name: String,
         /// Where it stands.
         phase: String,
+        /// What it does.
+        intent: Intent,
     },
     /// A command drained it, and nothing shows whether its process still runs.
     #[error(
         "node {node}: {phase}, for {trigger} {name}; no process holds the node's Lease, so it may be abandoned; {}",
-        advice(trigger, node)
+        advice(trigger, *intent, node)
     )]
     MayBeAbandoned {
         /// The node.
@@ -35,6 +37,8 @@ pub enum LocalError {
         name: String,
         /// Where it stands.
         phase: String,
+        /// What it does.
+        intent: Intent,
     },
     /// No driver offers to drain it.
     #[error(
@@ -106,6 +110,7 @@ impl LocalError {
             trigger: Trigger::LifecycleEvent.name().to_owned(),
             name: event,
             phase: "claimed".to_owned(),
+            intent: Intent::Drain,
         }
     }
 
@@ -124,6 +129,7 @@ impl LocalError {
         Self::MayBeAbandoned {
             node: node.to_owned(),
             phase: doing(&mark),
+            intent: mark.intent,
             trigger: mark.trigger,
             name: mark.name,
         }
@@ -134,6 +140,7 @@ impl LocalError {
         Self::Busy {
             node: node.to_owned(),
             phase: doing(&mark),
+            intent: mark.intent,
             trigger: mark.trigger,
             name: mark.name,
         }
@@ -148,10 +155,16 @@ fn doing(mark: &Checkpoint) -> String {
     }
 }
 
-fn advice(trigger: &str, node: &str) -> String {
+fn advice(trigger: &str, intent: Intent, node: &str) -> String {
     let process = match Trigger::of(trigger) {
         Trigger::Command => "that process is gone",
         _ => "its driver is gone for good",
     };
-    format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
+    match intent {
+        Intent::Drain => {
+            format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
+        }
+        // The node takes pods once it has ended; a cancel is for drains.
+        Intent::Uncordon => format!("if {process}, finish its uncordon: scupper uncordon {node} --take-over"),
+    }
 }

@@ -9,7 +9,7 @@ use scupper_metrics::Metrics;
 use scupper_report::{LeasedDrain, LeftToUndo};
 use scupper_triggers::DriverState;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::lease::{LeaseObserver, NodeLeases};
 use crate::reporter::write_retry::{self, WriteRetryLimits};
@@ -18,6 +18,8 @@ use crate::reporter::write_retry::{self, WriteRetryLimits};
 const REASON: &str = "PolicyMustUndo";
 /// How long it must last: an uncordon may be about to begin.
 const AFTER: Duration = Duration::from_secs(15);
+/// A Lease that a process may hold is read again after this time: its end changes nothing of the node.
+const LEASE_AGAIN: Duration = Duration::from_secs(10);
 
 /// Ends with the watch of the node.
 pub(super) async fn run(
@@ -30,6 +32,7 @@ pub(super) async fn run(
     let mut records = Records {
         observer: LeaseObserver::new(leases),
         leased: None,
+        is_open: false,
     };
     let mut seen: Option<(LeftToUndo, Instant)> = None;
     let mut reported = LeftToUndo::default();
@@ -66,6 +69,7 @@ pub(super) async fn run(
                     },
                     Ok(()) = driver_state.changed() => {}
                     () = sleep_until(at), if due.is_some() => {}
+                    () = sleep(LEASE_AGAIN), if is_idle && records.is_open => {}
                 }
             }
         }
@@ -75,19 +79,23 @@ pub(super) async fn run(
 /// The node's mark, or what its Lease says if it has none.
 struct Records {
     observer: LeaseObserver,
-    /// Read once for each Node without a mark.
+    /// For each Node without a mark, read until no process can hold the Lease.
     leased: Option<(Uid, Option<LeasedDrain>)>,
+    /// A process may still hold it.
+    is_open: bool,
 }
 
 impl Records {
     async fn left_on(&mut self, node: &Node) -> LeftToUndo {
+        self.is_open = false;
         if node.checkpoint.is_some() {
             self.leased = None;
             return LeftToUndo::of(node, None);
         }
         if self.leased.as_ref().is_none_or(|(uid, _)| *uid != node.uid) {
             let drain = self.observer.left_drain(&node.name).await;
-            self.leased = Some((node.uid.clone(), drain));
+            self.is_open = drain.is_none();
+            self.leased = drain.map(|drain| (node.uid.clone(), drain));
         }
         let leased = self.leased.as_ref().and_then(|(_, drain)| drain.as_ref());
         LeftToUndo::of(node, leased)

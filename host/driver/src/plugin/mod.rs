@@ -176,7 +176,7 @@ impl KubeletPlugin {
             registration,
             sole_instance,
             heartbeat: readiness::pulse(&health, "SLM trigger"),
-            find_resume_point: resume_point::finder(&cluster, &node, left, driver_state),
+            find_resume_point: resume_point::finder(&cluster, &node, options.clock, left, driver_state),
             claims: Arc::new(LifecycleEventClaimApi {
                 cluster: cluster.clone(),
                 node: node.clone(),

@@ -82,6 +82,8 @@ pub(crate) struct Reporter {
     publishing: Arc<AtomicBool>,
     /// The API server does not answer writes of the node.
     api_unavailable: Arc<AtomicBool>,
+    /// The drain has ended.
+    has_ended: Arc<AtomicBool>,
     /// The process ends with the drain; what is unwritten then is lost.
     is_last: bool,
     looked: Time,
@@ -115,6 +117,7 @@ impl Reporter {
             was_drained: false,
             publishing: Arc::default(),
             api_unavailable: Arc::default(),
+            has_ended: Arc::default(),
             is_last: false,
             looked: Time::default(),
         }
@@ -193,6 +196,7 @@ impl Reporter {
             began: self.started,
             refusals: if self.is_last { FEW_REFUSALS } else { REFUSALS },
             api_unavailable: Arc::clone(&self.api_unavailable),
+            has_ended: Arc::clone(&self.has_ended),
             publishing: Arc::clone(&self.publishing),
         };
         let (states, entries) = mpsc::unbounded_channel();
@@ -257,6 +261,9 @@ impl Reporter {
     /// Reports one notice.
     pub(crate) fn on_notice(&mut self, now: Time, request: &Request, notice: &Notice) {
         self.sink.notice(now, notice);
+        if matches!(notice, Notice::Finished { .. }) {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
         tracing::debug!(drain = request.name, ?notice, "notice");
         if let Some(meter) = &mut self.meter {
             meter.notice(now, notice);

@@ -48,6 +48,8 @@ pub(crate) struct ApiWriter {
     pub(crate) api_unavailable: Arc<AtomicBool>,
     /// A view is on its way.
     pub(crate) publishing: Arc<AtomicBool>,
+    /// The drain has ended; otherwise another engine of it goes on once this one is gone.
+    pub(crate) has_ended: Arc<AtomicBool>,
 }
 
 /// The newest state that is not written.
@@ -127,7 +129,7 @@ impl ApiWriter {
                     Err(TryRecvError::Disconnected) => open = false,
                 }
             }
-            if retry.has_failed() && !open && self.is_superseded().await {
+            if retry.has_failed() && !open && (self.is_continued_elsewhere() || self.is_superseded().await) {
                 return;
             }
             let written = self.write(&unwritten).await;
@@ -191,6 +193,12 @@ impl ApiWriter {
         }
     }
 
+    /// The engine was dropped before its drain ended, because it lost the Lease: whoever has that continues the drain, and
+    /// knows better.
+    fn is_continued_elsewhere(&self) -> bool {
+        !self.has_ended.load(Ordering::Relaxed)
+    }
+
     /// A newer drain of the node has begun, or the node was deleted.
     async fn is_superseded(&self) -> bool {
         match self.cluster.node(&self.node).await {
@@ -203,5 +211,95 @@ impl ApiWriter {
             Ok(None) => true,
             Err(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use scupper_cluster::ConnectOptions;
+    use scupper_common::clock::Clock;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    fn condition(status: &'static str) -> NodeCondition {
+        NodeCondition {
+            kind: "DrainInProgress",
+            status,
+            reason: "R".to_owned(),
+            message: "m".to_owned(),
+        }
+    }
+
+    fn writer(cluster: &Cluster, has_ended: bool) -> ApiWriter {
+        ApiWriter {
+            cluster: cluster.clone(),
+            node: "worker-1".to_owned(),
+            drain: "d".to_owned(),
+            began: Time::default(),
+            refusals: 8,
+            api_unavailable: Arc::default(),
+            publishing: Arc::default(),
+            has_ended: Arc::new(AtomicBool::new(has_ended)),
+        }
+    }
+
+    /// The engine was dropped with its Lease while the API server did not answer. The next engine of the same drain ends it.
+    #[tokio::test(start_paused = true)]
+    async fn what_an_engine_without_its_lease_had_to_say_does_not_replace_the_end() {
+        let (is_up, said) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(String::new())),
+        );
+        let (up, stored) = (Arc::clone(&is_up), Arc::clone(&said));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (up, stored) = (Arc::clone(&up), Arc::clone(&stored));
+            async move {
+                let is_patch = request.method() == http::Method::PATCH;
+                let body = http_body_util::BodyExt::collect(request.into_body())
+                    .await
+                    .unwrap()
+                    .to_bytes();
+                let node = br#"{"metadata": {"name": "worker-1", "uid": "u", "resourceVersion": "7"}, "status": {}}"#;
+                let code = if up.load(Ordering::Relaxed) { 200 } else { 503 };
+                if is_patch && code == 200 {
+                    *stored.lock().unwrap() = String::from_utf8_lossy(&body).into_owned();
+                }
+                let body = kube::client::Body::from(node.to_vec());
+                Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        let clock = Clock::starting_at(Time::from_millis(1_000_000_000));
+        let cluster = Cluster::from_client(
+            kube::Client::new(service, "default"),
+            ConnectOptions::default(),
+            clock,
+        );
+        let (old, entries) = mpsc::unbounded_channel();
+        let old_writer = tokio::spawn(writer(&cluster, false).states(entries));
+        old.send(QueuedWrite::Conditions(vec![condition("True")]))
+            .unwrap();
+        sleep(Duration::from_secs(25)).await;
+        drop(old);
+        sleep(Duration::from_secs(3)).await;
+        is_up.store(true, Ordering::Relaxed);
+        let (new, entries) = mpsc::unbounded_channel();
+        new.send(QueuedWrite::Conditions(vec![condition("False")]))
+            .unwrap();
+        drop(new);
+        writer(&cluster, true).states(entries).await;
+        assert!(
+            said.lock().unwrap().contains("\"False\""),
+            "{:?}",
+            said.lock().unwrap()
+        );
+        old_writer.await.unwrap();
+        assert!(
+            said.lock().unwrap().contains("\"False\""),
+            "{:?}",
+            said.lock().unwrap()
+        );
     }
 }

@@ -287,3 +287,43 @@ fn a_drain_that_a_driver_carries_out_takes_the_replica_back_also_when_it_is_canc
         );
     }
 }
+
+/// Its drain has ended, and could not take the replica back; the mark on the node knows it.
+fn left_raised() -> (Rig, std::path::PathBuf) {
+    let rig = rig();
+    let file = raises(&rig);
+    let mut run = rig.start(&[&drain(&file)[..], &["--timeout", "30s"]].concat());
+    run.prints(BEGUN);
+    controller_catches_up(&rig);
+    nobody_writes_deployments(&rig);
+    replacements_are_ready(&rig);
+    let run = run.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    rig.api.clear_forbidden();
+    let edit = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+    (rig, file)
+}
+
+#[test]
+fn a_replica_that_was_left_is_taken_back_by_the_next_drain() {
+    let (rig, file) = left_raised();
+    let run = rig.run(&["drain", "worker-1", "--local", "--config", file.to_str().unwrap()]);
+    assert_eq!(deployment(&rig)["spec"]["replicas"], 1, "{run:#?}");
+}
+
+#[test]
+fn a_replica_that_was_left_is_taken_back_by_the_next_drain_of_several_nodes() {
+    let (rig, file) = left_raised();
+    rig.apply(scupper_simulator::api::objects::node("worker-3"));
+    let run = rig.run(&[
+        "drain",
+        "worker-1",
+        "worker-3",
+        "--local",
+        "--config",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(deployment(&rig)["spec"]["replicas"], 1, "{run:#?}");
+}

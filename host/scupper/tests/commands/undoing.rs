@@ -359,3 +359,103 @@ fn the_end_of_a_delegated_drain_also_names_it() {
         );
     }
 }
+
+/// Its machine goes down with it, and the Node is made anew.
+#[test]
+fn a_driver_that_is_killed_in_a_hook_is_known_by_its_lease() {
+    let rig = Rig::new();
+    let file = config(&rig, &[("before-drain", "pending|jobs run|job 21")]);
+    rig.apply(rig.pod("web", "worker-1"));
+    let agent = Agent::with(&rig, false, &["--config", &file]);
+    let mut running = rig.start(&asks("drain", &[]));
+    running.prints("jobs run");
+    let _rest = agent.without_driver();
+    delete_node(&rig);
+    rig.apply(objects::node("worker-1"));
+    status_names(
+        &rig,
+        "the Node was deleted or made anew, or the process that drained it was killed",
+    );
+    running.kill();
+}
+
+/// It ends with "nothing has changed".
+#[test]
+fn a_forced_uncordon_that_is_refused_leaves_the_cordon_to_its_owner() {
+    let rig = Rig::new();
+    rig.apply(objects::node("worker-4").cordoned());
+    let file = config(&rig, &[]);
+    let run = rig.run(&["drain", "worker-4", "--local", "--config", &file]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let before = rig.mark("worker-4").unwrap();
+    let run = rig.run(&["uncordon", "worker-4", "--config", &file]);
+    assert_eq!(run.code, Some(5), "it is a foreign cordon: {run:#?}");
+    let run = rig.run(&["uncordon", "worker-4", "--force"]);
+    assert_eq!(run.code, Some(7), "{run:#?}");
+    let run = rig.run(&["uncordon", "worker-4", "--config", &file]);
+    assert_eq!(run.code, Some(5), "it still is a foreign cordon: {run:#?}");
+    assert!(rig.is_cordoned("worker-4"));
+    assert_eq!(rig.mark("worker-4").unwrap()["own_cordon"], before["own_cordon"]);
+}
+
+/// The terminal was on another machine, so nothing but time shows that its process is gone.
+#[test]
+fn a_driver_reports_what_a_killed_terminal_elsewhere_has_left_once_its_lease_has_expired() {
+    let rig = Rig::new();
+    let file = config(&rig, &[("before-drain", "pending|jobs run|job 21")]);
+    rig.apply(rig.pod("web", "worker-1"));
+    let mut running = rig.start(&["drain", "worker-1", "--local", "--config", &file]);
+    running.prints("jobs run");
+    running.kill();
+    let elsewhere = |lease: &mut Value| {
+        lease["spec"]["holderIdentity"] = json!("laptop");
+        lease["spec"]["leaseDurationSeconds"] = json!(2);
+    };
+    rig.inside(|| rig.api.store().edit(LEASES, "scupper", "worker-1", elsewhere))
+        .unwrap();
+    delete_node(&rig);
+    rig.apply(objects::node("worker-1"));
+    let _agent = Agent::with(&rig, false, &["--config", &file]);
+    until("the driver reports it", || {
+        !notes(&rig, "PolicyMustUndo").is_empty()
+    });
+}
+
+#[test]
+fn a_driver_reports_what_a_killed_terminal_on_its_machine_has_left() {
+    let rig = Rig::new();
+    let file = config(&rig, &[("before-drain", "pending|jobs run|job 21")]);
+    rig.apply(rig.pod("web", "worker-1"));
+    let mut running = rig.start(&["drain", "worker-1", "--local", "--config", &file]);
+    running.prints("jobs run");
+    running.kill();
+    delete_node(&rig);
+    rig.apply(objects::node("worker-1"));
+    let _agent = Agent::with(&rig, false, &["--config", &file]);
+    until("the driver reports it", || {
+        !notes(&rig, "PolicyMustUndo").is_empty()
+    });
+}
+
+#[test]
+fn what_finishes_a_killed_uncordon_is_named_to_who_drains() {
+    let (rig, _) = drained();
+    let file = config(
+        &rig,
+        &[
+            ("before-uncordon", "pending|jobs run|job 21"),
+            ("after-uncordon", "pending|jobs run|job 21"),
+        ],
+    );
+    let mut running = rig.start(&["uncordon", "worker-1", "--local", "--config", &file]);
+    running.prints("jobs run");
+    until("its mark is on the node", || {
+        rig.mark("worker-1")
+            .is_some_and(|mark| mark["phase"] == "uncordoning")
+    });
+    running.kill();
+    let refused = rig.run(&["drain", "worker-1", "--local", "--config", &file]);
+    assert_eq!(refused.code, Some(5), "{refused:#?}");
+    let remedy = "finish its uncordon: scupper uncordon worker-1 --take-over";
+    assert!(refused.stderr.contains(remedy), "{refused:#?}");
+}

@@ -63,6 +63,8 @@ struct TrackedEvent {
     /// It was reported that the driver is busy with something else.
     reported_busy: bool,
     outcome: Option<Outcome>,
+    /// The deadline that another process gave the drain: the time that its flags ask for began there.
+    given: Option<Time>,
 }
 
 /// A request that the driver has received and not ended.
@@ -241,9 +243,10 @@ impl SlmState {
         }
     }
 
-    fn apply(&mut self, event: LifecycleEvent, now: Time) {
+    fn apply(&mut self, mut event: LifecycleEvent, now: Time) {
         let uid = event.uid.clone();
         let before = self.events.remove(&uid);
+        self.keep_flags(&mut event, before.as_ref());
         let remembered = self
             .resume_point
             .as_ref()
@@ -258,6 +261,7 @@ impl SlmState {
             .as_ref()
             .is_some_and(|known| !known.event.claim.is_terminal());
         let reported_busy = before.as_ref().is_some_and(|known| known.reported_busy);
+        let given = before.as_ref().and_then(|known| known.given);
         let (called, outcome) = before.map_or((false, None), |known| (known.called, known.outcome));
         let known = TrackedEvent {
             event,
@@ -266,11 +270,21 @@ impl SlmState {
             called: called || remembered || self.has_predecessor,
             reported_busy,
             outcome,
+            given,
         };
         self.warn_of_stale_end(&known, was_alive);
         self.events.insert(uid.clone(), known);
         self.resume_event(&uid);
         self.update_active(&uid);
+    }
+
+    /// A drain that has begun keeps the flags that it began with: a configuration that was read meanwhile may allow fewer.
+    fn keep_flags(&self, event: &mut LifecycleEvent, before: Option<&TrackedEvent>) {
+        let has_begun = self.active.as_ref().is_some_and(|active| active.id == event.uid);
+        let known = before.and_then(|before| before.event.flags.as_ref());
+        if let (true, Some(Err(_)), Some(Ok(flags))) = (has_begun, &event.flags, known) {
+            event.flags = Some(Ok(flags.clone()));
+        }
     }
 
     /// Applies a changed event to the active request.
@@ -334,7 +348,11 @@ impl SlmState {
             None => self.slas.get(&known.event.transition).copied(),
         };
         let given = known.event.sla.map(|sla| own_deadline(sla, length, claimed));
-        let wanted = wanted.map(|wanted| claimed + wanted);
+        let wanted = wanted.map(|wanted| {
+            known
+                .given
+                .map_or(claimed + wanted, |given| given.min(claimed + wanted))
+        });
         given.into_iter().chain(wanted).min()
     }
 

@@ -36,7 +36,7 @@ impl SlmState {
         let claim = self.events.get(uid).map(|known| known.event.claim.clone());
         match claim {
             Some(ClaimStatus::Claimed) if self.stopping => self.resume_point = Some(resume_point),
-            Some(ClaimStatus::Claimed) if !resume_point.finished => self.begin(uid, resume_point.intent),
+            Some(ClaimStatus::Claimed) if !resume_point.finished => self.go_on(uid, resume_point),
             Some(ClaimStatus::Claimed) => {}
             Some(claim) if claim.is_terminal() => {
                 let reason = format!(
@@ -49,6 +49,19 @@ impl SlmState {
             // No request begins before the claim, so the watch lags behind and will show it.
             Some(_) | None => self.resume_point = Some(resume_point),
         }
+    }
+
+    /// Without its flags, which the configuration may not allow any more, it would be another drain: that one is given up.
+    fn go_on(&mut self, uid: &str, resume_point: ResumePoint) {
+        let Some(known) = self.events.get_mut(uid) else {
+            return;
+        };
+        if let Some(Err(problem)) = &known.event.flags {
+            let reason = format!("LifecycleEvent {} cannot go on: {problem}", resume_point.name);
+            return self.report_lost(resume_point, reason);
+        }
+        known.given = resume_point.deadline;
+        self.begin(uid, resume_point.intent);
     }
 
     /// Drops the request of the other process if the complete list does not have its event.
