@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use super::LocalOptions;
 use crate::DriverError;
 use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
+use crate::runner::last_known::{DrainEnd, LastKnown};
 use crate::runner::out_of_service;
 use scupper_cluster::{Cluster, KubeletState, ReadError};
 
@@ -19,10 +20,19 @@ pub(super) struct NodeAtDrainStart {
     pub(super) node: String,
     /// Where another process left a drain that this one continues.
     pub(super) resume: Option<Checkpoint>,
+    /// The drain that we have begun there is over.
+    pub(super) ended: Option<DrainEnd>,
     /// The node as it was read.
     pub(super) seen: Option<Node>,
     /// The node whose foreign cordon must be made ours first.
     adopt: Option<Node>,
+}
+
+/// The drain that this process has begun on the node.
+#[derive(Clone, Copy)]
+pub(super) struct BegunDrain<'a> {
+    pub(super) id: &'a str,
+    pub(super) last_known: &'a LastKnown,
 }
 
 /// Reads the node, and fails if it must not be drained. `take_over`: what another process has begun there is continued.
@@ -43,7 +53,7 @@ fn starting_point(
     options: &LocalOptions,
     take_over: bool,
     name: &str,
-    own: Option<&str>,
+    own: Option<BegunDrain<'_>>,
     found: Option<Node>,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let allowed = OccupancyOverrides {
@@ -51,12 +61,21 @@ fn starting_point(
         node_is_off: options.drain.engine.machine_is_off,
         any_cordon: options.any_cordon,
     };
-    let occupancy = NodeOccupancy::of(own, options.intent, found.as_ref());
     let start = NodeAtDrainStart {
         node: name.to_owned(),
         resume: None,
+        ended: own.and_then(|own| own.last_known.end_on(own.id, found.as_ref())),
         seen: None,
         adopt: None,
+    };
+    // Whatever is on the node now belongs to others.
+    if start.ended.is_some() {
+        return Ok(start);
+    }
+    let (intent, node) = (options.intent, found.as_ref());
+    let occupancy = match own {
+        Some(own) => NodeOccupancy::of_begun(own.id, own.last_known.mark(), intent, node),
+        None => NodeOccupancy::of(None, intent, node),
     };
     Ok(match occupancy.for_command(name, options.intent, allowed)? {
         NodeOccupancy::Own(mark) | NodeOccupancy::Occupied(mark) => NodeAtDrainStart {
@@ -79,7 +98,7 @@ pub(super) async fn look_again(
     cluster: &Cluster,
     (options, take_over): (&LocalOptions, bool),
     name: &str,
-    own: Option<&str>,
+    own: Option<BegunDrain<'_>>,
     is_held: bool,
 ) -> Result<NodeAtDrainStart, DriverError> {
     let found = loop {

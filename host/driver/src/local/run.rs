@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Time, Trigger, Uid};
+use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Summary, Time, Trigger, Uid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::abandoned;
-use super::begin::{self, NodeAtDrainStart};
+use super::begin::{self, BegunDrain, NodeAtDrainStart};
 use super::cordon_ahead::CordonsAhead;
 use super::nodes;
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
@@ -21,6 +21,7 @@ use crate::manager::expired_wait::end_of_waiting;
 use crate::occupancy::LocalError;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
+use crate::runner::last_known::{DrainEnd, LastKnown};
 use crate::runner::lease_record::LeaseRecord;
 use crate::runner::orders::DrainOrders;
 use crate::runner::out_of_service;
@@ -189,6 +190,7 @@ impl LocalDrains {
                 own_id,
                 since,
                 begun: false,
+                last_known: LastKnown::default(),
             },
         };
         let mut first = DrainOrders::default();
@@ -241,6 +243,17 @@ impl LocalDrains {
         }
     }
 
+    fn reporter(&self, now: Time, request: &Request, resume: Option<&Checkpoint>) -> Reporter {
+        let options = &self.options;
+        let started = resume.map_or(now, |checkpoint| checkpoint.started);
+        let output = self.output(&request.node);
+        Reporter::lines(options.format, &output, now, started, request)
+            .and_last()
+            .and_cluster(self.cluster.clone(), request)
+            .and_traces(self.traces.as_ref(), options.clock, request, resume)
+            .and_board(options.board.clone(), now, request)
+    }
+
     fn output(&self, node: &str) -> Output {
         let output = Arc::clone(&self.options.output);
         if !self.many || self.options.format == Format::Json {
@@ -258,6 +271,55 @@ impl LocalDrainFactory<'_> {
         let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
         let named = named.into_iter().flat_map(BTreeMap::into_keys);
         named.filter(|name| !is_here(name)).collect()
+    }
+
+    /// The engine that begins the drain, or continues it from its mark.
+    fn runner(&mut self, now: Time, request: Request, lease: &LeaseRecord) -> EngineRunner {
+        let drains = self.drains;
+        let resume = self.start.resume.clone();
+        if let Some(mark) = &resume {
+            self.last_known.resume(mark);
+        }
+        let reporter = drains.reporter(now, &request, resume.as_ref());
+        let deps = RunnerDeps {
+            cluster: drains.cluster.clone(),
+            clock: drains.options.clock,
+            health: Health::default(),
+            watched_node: None,
+            policy_messages: drains.policy_messages.clone(),
+            traces: drains.traces.clone(),
+            recordings: drains.options.recordings.clone(),
+        };
+        let request = out_of_service::planned(request, self.start.seen.as_ref());
+        let session = Arc::clone(&drains.session);
+        EngineRunner::new(deps, session, request, resume, reporter)
+            .and_node(self.start.seen.take())
+            .and_lease(lease.clone())
+            .and_last_known(self.last_known.clone())
+    }
+
+    /// The drain has ended while this process did not hold the Lease: the outcome, which is reported unless that is done.
+    fn over(&self, end: &DrainEnd, orders: &DrainOrders) -> Outcome {
+        let outcome = end.outcome(orders, &self.request.node);
+        if !end.is_reported {
+            let summary = Summary {
+                started: self.since,
+                ended: self.drains.options.clock.now(),
+                ..Summary::default()
+            };
+            self.report_end(&outcome, summary);
+        }
+        outcome
+    }
+
+    /// Reports the end of a drain that no engine runs. The conditions belong to the process that drains.
+    fn report_end(&self, outcome: &Outcome, summary: Summary) {
+        let (now, request) = (summary.ended, &self.request);
+        let output = self.drains.output(&request.node);
+        let format = self.drains.options.format;
+        let mut reporter = Reporter::lines(format, &output, now, self.since, request);
+        let outcome = outcome.clone();
+        reporter.on_notice(now, request, &Notice::Finished { outcome, summary });
     }
 
     /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
@@ -289,6 +351,8 @@ struct LocalDrainFactory<'a> {
     /// When the command asked for it.
     since: Time,
     begun: bool,
+    /// What the engine of this process knew when the Lease was lost.
+    last_known: LastKnown,
 }
 
 impl DrainFactory for LocalDrainFactory<'_> {
@@ -297,16 +361,12 @@ impl DrainFactory for LocalDrainFactory<'_> {
         orders: &DrainOrders,
         lease: &LeaseRecord,
     ) -> Result<CreatedDrain, DriverError> {
-        let LocalDrains {
-            cluster,
-            options,
-            session,
-            policy_messages,
-            traces,
-            ..
-        } = self.drains;
+        let LocalDrains { cluster, options, .. } = self.drains;
         // The previous holder of the Lease has written to the node.
-        let own = self.begun.then_some(self.request.id.as_str());
+        let own = self.begun.then_some(BegunDrain {
+            id: &self.request.id,
+            last_known: &self.last_known,
+        });
         self.start = begin::look_again(
             cluster,
             (options, self.take_over),
@@ -315,6 +375,9 @@ impl DrainFactory for LocalDrainFactory<'_> {
             lease.is_held,
         )
         .await?;
+        if let Some(end) = &self.start.ended {
+            return Ok(CreatedDrain::Over(Some(self.over(end, orders))));
+        }
         if !self.begun {
             // Only now it is known which drain to continue. Its time runs since the command asked for it.
             self.request = self.drains.request(&self.own_id, self.since, &self.start);
@@ -328,28 +391,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         self.start
             .adopt(cluster, &request.policies, |node| mark(node, now, &request))
             .await?;
-        let resume = self.start.resume.clone();
-        let started = resume.as_ref().map_or(now, |checkpoint| checkpoint.started);
-        let output = self.drains.output(&request.node);
-        let reporter = Reporter::lines(options.format, &output, now, started, &request)
-            .and_last()
-            .and_cluster(cluster.clone(), &request)
-            .and_traces(traces.as_ref(), options.clock, &request, resume.as_ref())
-            .and_board(options.board.clone(), now, &request);
-        let deps = RunnerDeps {
-            cluster: cluster.clone(),
-            clock: options.clock,
-            health: Health::default(),
-            watched_node: None,
-            policy_messages: policy_messages.clone(),
-            traces: traces.clone(),
-            recordings: options.recordings.clone(),
-        };
-        let request = out_of_service::planned(request, self.start.seen.as_ref());
-        let runner = EngineRunner::new(deps, Arc::clone(session), request, resume, reporter);
-        Ok(CreatedDrain::Runner(Box::new(
-            runner.and_node(self.start.seen.take()).and_lease(lease.clone()),
-        )))
+        Ok(CreatedDrain::Runner(Box::new(self.runner(now, request, lease))))
     }
 
     fn request(&self) -> &Request {
@@ -378,13 +420,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         let (node, request) = (&self.request.node, &self.request);
         tracing::warn!("node {node}: the deadline passed while another process was at work there");
         let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
-        let (now, output) = (summary.ended, self.drains.output(node));
-        let mut reporter = Reporter::lines(options.format, &output, now, self.since, request);
-        let notice = Notice::Finished {
-            outcome: outcome.clone(),
-            summary,
-        };
-        reporter.on_notice(now, request, &notice);
+        self.report_end(&outcome, summary);
         outcome
     }
 

@@ -11,6 +11,7 @@ use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::occupancy::NodeOccupancy;
 use crate::reporter::{Output, Reporter};
+use crate::runner::last_known::LastKnown;
 use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::orders::DrainOrders;
@@ -40,6 +41,8 @@ pub(crate) struct DriverDrainFactory {
     pub(crate) followed: bool,
     /// Its start was reported.
     pub(crate) is_started: bool,
+    /// What its engine knew when the Lease was lost.
+    pub(crate) last_known: LastKnown,
 }
 
 impl DrainFactory for DriverDrainFactory {
@@ -52,7 +55,8 @@ impl DrainFactory for DriverDrainFactory {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let id = self.request.id.as_str();
-        let occupancy = NodeOccupancy::of(Some(id), self.request.intent, node.as_ref());
+        let remembered = self.last_known.mark();
+        let occupancy = NodeOccupancy::of_begun(id, remembered, self.request.intent, node.as_ref());
         let mark = occupancy.own();
         if let Some(over) = self.is_over(node.as_ref(), mark, orders) {
             return Ok(CreatedDrain::Over(over));
@@ -68,6 +72,10 @@ impl DrainFactory for DriverDrainFactory {
         // The engine looks at its deadline before it hears of any order.
         self.request.deadline = orders.deadline(self.request.deadline);
         let runner = self.runner(node, mark.cloned()).await;
+        if let Some(mark) = mark {
+            self.last_known.resume(mark);
+        }
+        let runner = runner.and_last_known(self.last_known.clone());
         Ok(CreatedDrain::Runner(Box::new(runner.and_lease(lease.clone()))))
     }
 
@@ -132,6 +140,18 @@ impl DriverDrainFactory {
         // The drain itself reports a deleted node.
         let node = node?;
         let called_off = orders.called_off();
+        if let Some(end) = self.last_known.end_on(&self.request.id, Some(node)) {
+            let drained = resume_point::drained_by_another(&self.request, node);
+            let outcome = drained.unwrap_or_else(|| end.outcome(orders, &node.name));
+            let drain = &self.request.name;
+            tracing::warn!(
+                node = node.name,
+                drain,
+                %outcome,
+                "the drain ended while this driver did not hold the node's Lease"
+            );
+            return Some(Some(outcome));
+        }
         match mark {
             Some(mark) if mark.is_under_way() => None,
             _ if self.only_end => Some(None),

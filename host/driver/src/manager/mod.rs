@@ -24,6 +24,7 @@ use crate::manager::resume_point::LeftDrain;
 use crate::manager::waiting::{Turn, WaitingRequests};
 use crate::reporter::Output;
 use crate::runner::RunnerDeps;
+use crate::runner::last_known::LastKnown;
 use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
 use scupper_common::tasks::TaskEnded;
@@ -312,6 +313,7 @@ impl DrainManager {
                 reports: self.reports.clone(),
                 followed: trigger_request.flags.is_some(),
                 is_started: false,
+                last_known: LastKnown::default(),
             },
         };
         let task = tokio::spawn(async move {

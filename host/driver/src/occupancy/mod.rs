@@ -54,6 +54,21 @@ impl NodeOccupancy {
     /// Of the request with this id. `None`: it is new.
     pub fn of(request: Option<&str>, intent: Intent, node: Option<&Node>) -> Self {
         let own = request.and_then(|id| Checkpoint::to_go_on_from(id, None, node));
+        Self::with(own, intent, node)
+    }
+
+    /// Of the request with this id, which this process may have begun. `remembered`: the mark that it last had.
+    pub(crate) fn of_begun(
+        request: &str,
+        remembered: Option<Checkpoint>,
+        intent: Intent,
+        node: Option<&Node>,
+    ) -> Self {
+        let own = Checkpoint::to_go_on_from(request, remembered, node);
+        Self::with(own, intent, node)
+    }
+
+    fn with(own: Option<Checkpoint>, intent: Intent, node: Option<&Node>) -> Self {
         if let Some(own) = own {
             return Self::Own(own);
         }

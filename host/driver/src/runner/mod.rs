@@ -4,6 +4,7 @@
 
 mod estimate;
 mod findings;
+pub(crate) mod last_known;
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
@@ -34,6 +35,7 @@ use tracing::Instrument as _;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Reporter, trace};
 use crate::runner::estimate::Estimates;
+use crate::runner::last_known::LastKnown;
 use crate::runner::lease_record::LeaseRecord;
 use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
@@ -122,6 +124,8 @@ pub(crate) struct EngineRunner {
     sign_of_life: BoxStream<'static, Event>,
     /// What the node's Lease says that policies must undo.
     lease: LeaseRecord,
+    /// What the next engine of this drain must know if this one is dropped.
+    last_known: LastKnown,
 }
 
 impl EngineRunner {
@@ -167,6 +171,7 @@ impl EngineRunner {
             notices: Notices::default(),
             sign_of_life: stream::once(sign_of_life).boxed(),
             lease: LeaseRecord::default(),
+            last_known: LastKnown::default(),
         }
     }
 
@@ -175,6 +180,12 @@ impl EngineRunner {
         let (left, own) = (lease.earlier.clone(), lease.own.clone());
         self.drain.recall_to_undo(self.deps.clock.now(), left, own);
         self.lease = lease;
+        self
+    }
+
+    /// Continues what earlier engines of this drain knew, and keeps it up to date.
+    pub(crate) fn and_last_known(mut self, last_known: LastKnown) -> Self {
+        self.last_known = last_known;
         self
     }
 
@@ -209,6 +220,7 @@ impl EngineRunner {
             self.drain_engine_output(&node, &mut ended);
             self.drain.end_turn();
             self.lease.update(&self.drain);
+            self.last_known.update(&self.drain);
             self.estimate_again(self.deps.clock.now());
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
             if ended.is_some() && self.running.is_empty() {

@@ -253,3 +253,29 @@ fn a_waiting_driver_ends_the_drain_at_its_deadline() {
     );
     assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
 }
+
+/// A laptop sleeps, somebody stops its drain meanwhile, and it wakes up.
+#[test]
+fn a_suspended_process_does_not_begin_again_what_was_cancelled_meanwhile() {
+    let rig = Rig::new();
+    let first = rig.drain_of_stuck_pod();
+    first.signal(Signal::STOP);
+    let run = rig.run(&["cancel", "worker-1", "--wait-timeout", "120s"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stderr.contains("has rolled the drain back"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    first.signal(Signal::CONT);
+    until("the first one knows", || {
+        first
+            .stderr()
+            .contains("could not be renewed: nothing is evicted until it is")
+    });
+    std::thread::sleep(Duration::from_secs(8));
+    assert!(
+        !rig.is_cordoned("worker-1"),
+        "it drains again: {}\n{}",
+        first.stdout(),
+        first.stderr()
+    );
+    assert_eq!(first.ended().code, Some(5));
+}
