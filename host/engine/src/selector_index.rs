@@ -82,14 +82,14 @@ impl<T> OfNamespace<T> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::ToString;
+    use alloc::borrow::ToOwned;
 
     use super::*;
 
     fn labels(text: &str) -> Labels {
         let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
         pairs
-            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect()
     }
 
