@@ -5,9 +5,11 @@
 
 pub mod cordon;
 pub mod drain_request;
+mod driver_changes;
 mod request;
 pub mod slm;
 
+pub use driver_changes::{DrainReportSender, DriverChange, DriverChanges};
 pub use request::{
     DrainCommand, DrainReport, DriverState, NamedPods, RequestedSettings, ResumePoint, TriggerRequest,
 };

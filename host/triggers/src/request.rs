@@ -91,6 +91,8 @@ pub enum DrainReport {
         id: String,
         /// The outcome; `None`: it is not known.
         outcome: Option<Outcome>,
+        /// It named its pods: whatever became of them, the node is not drained.
+        partial: bool,
     },
 }
 
@@ -106,7 +108,8 @@ impl DrainReport {
     }
 }
 
-/// The driver's current activity. It is a level, not an event, so an end stays visible until the next request begins.
+/// The driver's current activity. It is a level: a trigger may miss one that lasts only a moment, so how a request
+/// ended is a [`DrainReport`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DriverState {
     /// The driver is idle.
@@ -118,15 +121,6 @@ pub enum DriverState {
         id: String,
         /// Its name and trigger, for users.
         what: String,
-    },
-    /// The driver is idle; this request was the last to end.
-    Ended {
-        /// The request's id.
-        id: String,
-        /// The outcome.
-        outcome: Outcome,
-        /// It named its pods: whatever became of them, the node is not drained.
-        partial: bool,
     },
 }
 

@@ -11,7 +11,7 @@ use crate::manager::resume_point::{self, LeftDrain};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts, ReadNode, UNCORDON_LABEL};
-use scupper_triggers::{DrainCommand, DriverState};
+use scupper_triggers::{DrainCommand, DriverChanges};
 
 /// How long an uncordon may take, as for a LifecycleEvent.
 const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
@@ -20,7 +20,7 @@ const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 
 pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) nodes: N,
     pub(crate) commands: mpsc::Sender<DrainCommand>,
-    pub(crate) driver_state: watch::Receiver<DriverState>,
+    pub(crate) driver_changes: DriverChanges,
     pub(crate) sole_instance: watch::Receiver<bool>,
     /// What a former process left on the node.
     pub(crate) left: LeftDrain,
@@ -40,7 +40,7 @@ where
     let CordonTriggerDeps {
         nodes,
         commands,
-        driver_state,
+        driver_changes,
         sole_instance,
         left,
         seen,
@@ -57,7 +57,7 @@ where
         nodes: nodes.boxed(),
         read_node,
         commands,
-        driver_state,
+        driver_changes,
         sole_instance,
     };
     let options = CordonOptions {

@@ -20,8 +20,7 @@ use scupper_common::clock::Clock;
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
 use scupper_report::Format;
-use scupper_triggers::DrainReport;
-use tokio::sync::mpsc;
+use scupper_triggers::{DrainReport, DrainReportSender};
 
 /// Creates one drain of the driver.
 pub(crate) struct DriverDrainFactory {
@@ -36,7 +35,7 @@ pub(crate) struct DriverDrainFactory {
     pub(crate) output: Output,
     pub(crate) metrics: Metrics,
     /// Receives the policies that hold it, and what it did.
-    pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
+    pub(crate) reports: DrainReportSender,
     /// A command follows it, because it handed the drain over.
     pub(crate) followed: bool,
     /// Its start was reported.
@@ -124,8 +123,7 @@ impl DriverDrainFactory {
     fn report_start(&mut self) {
         if !std::mem::replace(&mut self.is_started, true) {
             let id = self.request.id.clone();
-            // The trigger may have ended before the drain.
-            self.reports.send(DrainReport::Started { id }).unwrap_or_default();
+            self.reports.send(&DrainReport::Started { id });
         }
     }
 

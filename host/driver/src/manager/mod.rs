@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Request, Time};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -31,7 +31,7 @@ use scupper_common::tasks::TaskEnded;
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
 use scupper_report::Format;
-use scupper_triggers::{DrainCommand, DrainReport, DriverState, TriggerRequest};
+use scupper_triggers::{DrainCommand, DrainReport, DrainReportSender, DriverState, TriggerRequest};
 
 /// How long a drain may take to release its Lease when the driver stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -46,7 +46,7 @@ pub(crate) struct DrainManager {
     output: Output,
     metrics: Metrics,
     driver_state: watch::Sender<DriverState>,
-    reports: mpsc::UnboundedSender<DrainReport>,
+    reports: DrainReportSender,
     leases: NodeLeases,
     current: Option<RunningDrain>,
     /// The last drain that ended here: later commands for it are ignored.
@@ -76,7 +76,7 @@ pub(crate) struct DrainManagerOptions {
     pub(crate) metrics: Metrics,
     pub(crate) driver_state: watch::Sender<DriverState>,
     /// Receives what becomes of every drain.
-    pub(crate) reports: mpsc::UnboundedSender<DrainReport>,
+    pub(crate) reports: DrainReportSender,
     pub(crate) leases: NodeLeases,
     /// What a former process left on the node.
     pub(crate) left: LeftDrain,
@@ -126,7 +126,12 @@ impl DrainManager {
             DrainCommand::Cancel { id, reason } => {
                 if self.waiting.remove(&id) {
                     let outcome = Some(Outcome::Cancelled { reason });
-                    self.report(DrainReport::Ended { id, outcome });
+                    self.reports.send(&DrainReport::Ended {
+                        id,
+                        outcome,
+                        // It has drained no pod at all.
+                        partial: false,
+                    });
                 } else {
                     self.order(&id, |orders| orders.cancel(reason));
                 }
@@ -153,23 +158,13 @@ impl DrainManager {
             return;
         };
         self.ended = Some(current.id.clone());
-        self.report(DrainReport::Ended {
-            id: current.id.clone(),
-            outcome: outcome.clone(),
+        // Before the state, so that a trigger knows of the end when it sees what the driver does next.
+        self.reports.send(&DrainReport::Ended {
+            id: current.id,
+            outcome,
+            partial: current.partial,
         });
-        match outcome {
-            Some(outcome) => {
-                let ended = DriverState::Ended {
-                    id: current.id,
-                    outcome,
-                    partial: current.partial,
-                };
-                self.driver_state.send_replace(ended);
-            }
-            None => {
-                self.driver_state.send_replace(DriverState::Idle);
-            }
-        }
+        self.driver_state.send_replace(DriverState::Idle);
         if let Some(next) = self.waiting.next() {
             self.begin(next);
         }
@@ -238,11 +233,6 @@ impl DrainManager {
         } else {
             self.order(&id, |orders| orders.lose(reason));
         }
-    }
-
-    /// A trigger may have ended before the manager.
-    fn report(&self, report: DrainReport) {
-        self.reports.send(report).unwrap_or_default();
     }
 
     fn order(&self, id: &str, order: impl FnOnce(&mut DrainOrders)) {

@@ -31,7 +31,7 @@ use scupper_common::tasks::Tasks;
 use scupper_metrics::{Metrics, serve_metrics};
 use scupper_traces::Traces;
 use scupper_triggers::slm::{self, Registration, SLM_TRIGGER, SlmDeps, SlmOptions};
-use scupper_triggers::{DrainCommand, DriverState};
+use scupper_triggers::{DrainCommand, DrainReportSender, DriverChanges, DriverState};
 
 /// Commands that may wait for the manager.
 const COMMANDS: usize = 64;
@@ -98,7 +98,10 @@ impl KubeletPlugin {
         let sla = drain_settings.now().time_limit;
         let (watching, watched_node, nodes) = watch_node(&cluster, &node);
         tasks.spawn("node watch", watching);
-        let (reports, drain_reports) = mpsc::unbounded_channel();
+        let mut reports = DrainReportSender::default();
+        let drain_reports = reports.subscribe();
+        let mut driver_changes = || DriverChanges::new(reports.subscribe(), state.clone());
+        let (cordon_changes, slm_changes) = (driver_changes(), driver_changes());
         let deps = RunnerDeps {
             cluster: cluster.clone(),
             clock: options.clock,
@@ -148,7 +151,7 @@ impl KubeletPlugin {
         let cordons = cordon_trigger::CordonTriggerDeps {
             nodes,
             commands: commands.clone(),
-            driver_state: state.clone(),
+            driver_changes: cordon_changes,
             sole_instance: is_sole_instance.clone(),
             left: left.clone(),
             seen,
@@ -172,7 +175,7 @@ impl KubeletPlugin {
             ),
             transitions: transition_api::transitions(&cluster, &options.driver_name),
             commands,
-            driver_state: state.clone(),
+            driver_changes: slm_changes,
             registration,
             sole_instance,
             heartbeat: readiness::pulse(&health, "SLM trigger"),

@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 
 use scupper_engine::{HookPhase, Notice, Outcome, Subject, WaitingOn};
 use scupper_report::drained_text;
-use scupper_triggers::DrainReport;
-use tokio::sync::mpsc;
+use scupper_triggers::{DrainReport, DrainReportSender};
 
 /// What holds: a planner that fails, or a hook.
 type HoldKey = (String, Option<(HookPhase, Subject)>);
 
 /// Follows one drain.
 pub(super) struct HoldReporter {
-    reports: mpsc::UnboundedSender<DrainReport>,
+    reports: DrainReportSender,
     holds: BTreeMap<HoldKey, String>,
 }
 
 impl HoldReporter {
-    pub(super) const fn new(reports: mpsc::UnboundedSender<DrainReport>) -> Self {
+    pub(super) const fn new(reports: DrainReportSender) -> Self {
         Self {
             reports,
             holds: BTreeMap::new(),
@@ -55,7 +54,7 @@ impl HoldReporter {
             Notice::Finished { outcome, summary } => {
                 self.holds.clear();
                 if *outcome == Outcome::Drained {
-                    self.send(DrainReport::Summary {
+                    self.reports.send(&DrainReport::Summary {
                         id: id.to_owned(),
                         text: drained_text(summary),
                     });
@@ -65,16 +64,11 @@ impl HoldReporter {
         }
         if self.holds != before {
             let by = self.holds.values().cloned().collect();
-            self.send(DrainReport::Held {
+            self.reports.send(&DrainReport::Held {
                 id: id.to_owned(),
                 by,
             });
         }
-    }
-
-    /// The trigger may have ended before the drain.
-    fn send(&self, report: DrainReport) {
-        self.reports.send(report).unwrap_or_default();
     }
 }
 

@@ -36,7 +36,7 @@ use scupper_report::{
     conditions_for, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
-use scupper_triggers::DrainReport;
+use scupper_triggers::DrainReportSender;
 
 /// How long the end of a drain waits for its last writes, which then continue in the background.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -137,7 +137,7 @@ impl Reporter {
     }
 
     /// Also reports to its trigger which policies hold it, and what it did.
-    pub(crate) fn and_reports(mut self, reports: mpsc::UnboundedSender<DrainReport>) -> Self {
+    pub(crate) fn and_reports(mut self, reports: DrainReportSender) -> Self {
         self.holds = Some(HoldReporter::new(reports));
         self
     }

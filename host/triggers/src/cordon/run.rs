@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::state::{CordonLimits, CordonState, NodeFacts};
-use crate::{DrainCommand, DriverState};
+use crate::{DrainCommand, DriverChanges};
 use scupper_common::clock::Clock;
 
 /// Delay before a failed read of the node is retried.
@@ -40,8 +40,8 @@ pub struct CordonDeps<N> {
     pub read_node: ReadNode,
     /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,
-    /// The driver's current activity.
-    pub driver_state: watch::Receiver<DriverState>,
+    /// The driver's current activity, and how each drain ended.
+    pub driver_changes: DriverChanges,
     /// True while no other instance of this driver runs and this one is not stopping.
     pub sole_instance: watch::Receiver<bool>,
 }
@@ -55,7 +55,7 @@ where
         mut nodes,
         read_node,
         commands,
-        mut driver_state,
+        mut driver_changes,
         mut sole_instance,
     } = deps;
     let limits = CordonLimits {
@@ -71,7 +71,7 @@ where
             // The watch may lag behind the driver's own writes.
             match read_node().await {
                 Some(seen) => {
-                    state.handle_driver_state(driver_state.borrow_and_update().clone());
+                    state.handle_driver_changes(driver_changes.so_far());
                     state.handle_node(&seen);
                     state.begin(&seen, options.clock.now());
                     node = Some(seen);
@@ -87,9 +87,9 @@ where
         }
         tokio::select! {
             biased;
-            changed = driver_state.changed() => match changed {
-                Ok(()) => state.handle_driver_state(driver_state.borrow_and_update().clone()),
-                Err(_) => return,
+            changes = driver_changes.next() => match changes {
+                Some(changes) => state.handle_driver_changes(changes),
+                None => return,
             },
             changed = sole_instance.changed() => if changed.is_err() {
                 return;

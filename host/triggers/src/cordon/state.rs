@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Intent, Outcome, Time};
 
-use crate::{DrainCommand, DriverState, ResumePoint, TriggerRequest};
+use crate::{DrainCommand, DrainReport, DriverChange, DriverState, ResumePoint, TriggerRequest};
 
 /// The label with which a cordon requests a drain, and an uncordon the return to service: its value must be `true`.
 pub const LABEL: &str = "scupper.dev/drain-on-cordon";
@@ -111,8 +111,18 @@ impl CordonState {
         self.commands.pop_front()
     }
 
+    /// Handles changes of the driver, in their order.
+    pub(super) fn handle_driver_changes(&mut self, changes: Vec<DriverChange>) {
+        for change in changes {
+            match change {
+                DriverChange::Report(report) => self.handle_report(report),
+                DriverChange::State(driver_state) => self.handle_driver_state(driver_state),
+            }
+        }
+    }
+
     /// Handles a change of the driver's activity.
-    pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
+    fn handle_driver_state(&mut self, driver_state: DriverState) {
         match &driver_state {
             DriverState::Idle => self.forget_active(|active| active.accepted || active.withdrawn),
             DriverState::Running { id, .. } => {
@@ -121,20 +131,23 @@ impl CordonState {
                 }
                 self.forget_active(|active| active.id != *id && (active.accepted || active.withdrawn));
             }
-            DriverState::Ended { id, outcome, partial } => {
-                // Of the node's other pods it says nothing.
-                if !partial {
-                    self.ended(outcome);
-                }
-                let own = self
-                    .active
-                    .take_if(|active| active.id == *id || active.accepted || active.withdrawn);
-                if own.is_some_and(|own| own.was_attempted()) && *outcome != Outcome::Drained {
-                    self.cordon_handled = true;
-                }
-            }
         }
         self.driver_state = driver_state;
+    }
+
+    /// Handles a report about a drain of any trigger: only the end of one counts here.
+    fn handle_report(&mut self, report: DrainReport) {
+        let DrainReport::Ended { id, outcome, partial } = report else {
+            return;
+        };
+        // Of the node's other pods, a partial drain says nothing.
+        if let Some(outcome) = outcome.as_ref().filter(|_| !partial) {
+            self.ended(outcome);
+        }
+        let own = self.active.take_if(|active| active.id == id);
+        if own.is_some_and(|own| own.was_attempted()) && outcome != Some(Outcome::Drained) {
+            self.cordon_handled = true;
+        }
     }
 
     /// Records how a drain or an uncordon ended, whichever trigger requested it: that decides what the next cordon or
@@ -155,7 +168,7 @@ impl CordonState {
         }
     }
 
-    /// Forgets a request that ended without its end being observed.
+    /// Forgets a request that the driver dropped without a report, such as one that was lost while it waited.
     fn forget_active(&mut self, gone: impl FnOnce(&ActiveRequest) -> bool) {
         let lost = self.active.take_if(|active| gone(active));
         if lost.is_some_and(|lost| lost.was_attempted()) {

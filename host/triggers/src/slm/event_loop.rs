@@ -23,7 +23,7 @@ use super::shutdown::{Shutdown, ShutdownStep};
 use super::state::{SlmOutput, SlmState};
 use super::transition_publisher::PublisherInput;
 use super::{FindResumePoint, LifecycleChange, SlmError, SlmOptions};
-use crate::{DrainCommand, DriverState, ResumePoint};
+use crate::{DrainCommand, DriverChange, DriverChanges, ResumePoint};
 use scupper_common::clock::Clock;
 
 /// Time limit for a call's event to appear in the watch.
@@ -38,7 +38,7 @@ pub(super) struct LoopInputs<E> {
     pub(super) events: E,
     pub(super) calls: mpsc::Receiver<PendingCall>,
     pub(super) reports: mpsc::UnboundedReceiver<RegistrationReport>,
-    pub(super) driver_state: watch::Receiver<DriverState>,
+    pub(super) driver_changes: DriverChanges,
     pub(super) stop: CancellationToken,
 }
 
@@ -121,22 +121,20 @@ impl SlmLoop {
             mut events,
             mut calls,
             mut reports,
-            mut driver_state,
+            mut driver_changes,
             stop,
         } = inputs;
         let commands = self.outputs.commands.clone();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        self.handle_driver_state(driver_state.borrow_and_update().clone());
+        self.handle_driver_changes(driver_changes.so_far());
         loop {
             let until = self.waiting_calls.front().map(|(until, ..)| *until);
             tokio::select! {
                 biased;
-                changed = driver_state.changed() => match changed {
-                    Ok(()) => {
-                        self.handle_driver_state(driver_state.borrow_and_update().clone());
-                    }
-                    Err(_) => return self.input_closed("driver's standing").await,
+                changes = driver_changes.next() => match changes {
+                    Some(changes) => self.handle_driver_changes(changes),
+                    None => return self.input_closed("driver's standing").await,
                 },
                 change = events.next() => match change {
                     Some(change) => self.handle_change(change),
@@ -156,7 +154,7 @@ impl SlmLoop {
                 resume_point = self.startup_wait.resume_point() => {
                     self.unpause(resume_point);
                     // What another trigger's drain has left goes on before any event is claimed.
-                    self.handle_driver_state(driver_state.borrow_and_update().clone());
+                    self.handle_driver_changes(driver_changes.so_far());
                 }
                 () = at(until) => self.expire_waiting_calls(),
                 () = stop.cancelled(), if !self.stopping.is_asked() => {
@@ -223,9 +221,16 @@ impl SlmLoop {
         }
     }
 
-    fn handle_driver_state(&mut self, driver_state: DriverState) {
-        self.state.handle_driver_state(driver_state.clone());
-        self.notify_claim_task(ClaimInput::DriverStateChanged(driver_state));
+    fn handle_driver_changes(&mut self, changes: Vec<DriverChange>) {
+        for change in changes {
+            match change {
+                DriverChange::Report(report) => self.state.handle_report(report),
+                DriverChange::State(driver_state) => {
+                    self.state.handle_driver_state(driver_state.clone());
+                    self.notify_claim_task(ClaimInput::DriverStateChanged(driver_state));
+                }
+            }
+        }
     }
 
     fn handle_report(&mut self, report: RegistrationReport) {

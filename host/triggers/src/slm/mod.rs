@@ -3,7 +3,7 @@
 //! ```text
 //!  kubelet ──► sockets: registration, service ──► call ─┐                      ┌─► DrainCommand  (to the driver)
 //!  API     ──► streams: events, transitions ────────────┼─► SlmState (decides) ┼─► Reply         (to the kubelet)
-//!  driver  ──► DriverState ─────────────────────────────┘                      └─► TransitionApi (transitions, Events)
+//!  driver  ──► DriverChanges ───────────────────────────┘                      └─► TransitionApi (transitions, Events)
 //! ```
 //!
 //! `monotonic_deadlines`, `call`, `deadline`, `state`, `rotation`, `shutdown` and `transition_sync` decide and do no

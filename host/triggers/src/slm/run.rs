@@ -17,7 +17,7 @@ use super::state::SlmState;
 use super::transition_publisher::{self, PublisherInput};
 use super::transition_sync::{self, TransitionSync};
 use super::{ClaimApi, LifecycleChange, SlmError, SlmOptions, TransitionApi, TransitionChange};
-use crate::{DrainCommand, DriverState, ResumePoint};
+use crate::{DrainCommand, DriverChanges, ResumePoint};
 
 /// Capacity for waiting calls; the kubelet makes one at a time.
 const CALLS: usize = 16;
@@ -42,8 +42,8 @@ pub struct SlmDeps<E, T> {
     pub transitions: T,
     /// Receives the trigger's commands.
     pub commands: mpsc::Sender<DrainCommand>,
-    /// The driver's current activity.
-    pub driver_state: watch::Receiver<DriverState>,
+    /// The driver's current activity, and how each drain ended.
+    pub driver_changes: DriverChanges,
     /// Publishes the state of the registration with the kubelet.
     pub registration: watch::Sender<Registration>,
     /// Publishes whether no other instance of this driver runs and this one is not stopping, for the other triggers.
@@ -84,7 +84,7 @@ where
         events,
         transitions,
         commands,
-        driver_state,
+        driver_changes,
         registration,
         sole_instance,
         heartbeat,
@@ -132,7 +132,7 @@ where
         events,
         calls: inbox,
         reports: report_receiver,
-        driver_state,
+        driver_changes,
         stop,
     };
     tasks.spawn_fallible(SLM_TRIGGER, CLOSED_WITHIN, async move {

@@ -14,7 +14,7 @@ use scupper_engine::{Intent, Outcome, Time};
 use super::call::{Call, CallDecision, CallEffect, EventProgress, Identity, Reply, decide};
 use super::deadline::{own_deadline, with_margin};
 use super::lifecycle::{LifecycleChange, LifecycleEvent, valid_flags};
-use crate::{DrainCommand, DriverState, ResumePoint, TriggerRequest};
+use crate::{DrainCommand, DrainReport, DriverState, ResumePoint, TriggerRequest};
 
 /// The trigger's name in reports.
 const TRIGGER: &str = scupper_engine::Trigger::LifecycleEvent.name();
@@ -152,7 +152,7 @@ impl SlmState {
     fn report_busy(&mut self, uid: &str) {
         let what = match &self.driver_state {
             DriverState::Running { what, .. } => what.as_str(),
-            DriverState::Idle | DriverState::Ended { .. } => "another LifecycleEvent",
+            DriverState::Idle => "another LifecycleEvent",
         };
         let Some(known) = self.events.get_mut(uid).filter(|known| !known.reported_busy) else {
             return;
@@ -192,7 +192,8 @@ impl SlmState {
         self.drop_missing_resume_point();
     }
 
-    /// Handles a change of the driver's activity.
+    /// Handles a change of the driver's activity. A request that it no longer has was dropped without a report, such as
+    /// one that was lost while it waited.
     pub(super) fn handle_driver_state(&mut self, driver_state: DriverState) {
         match &driver_state {
             DriverState::Idle => {
@@ -206,15 +207,19 @@ impl SlmState {
                     active.accepted = true;
                 }
             }
-            DriverState::Ended { id, outcome, .. } => {
-                if let Some(known) = self.events.get_mut(id) {
-                    known.outcome = Some(outcome.clone());
-                }
-                self.active
-                    .take_if(|active| active.id == *id || active.accepted || active.withdrawn);
-            }
         }
         self.driver_state = driver_state;
+    }
+
+    /// Handles a report about a drain of any trigger: only the end of one counts here.
+    pub(super) fn handle_report(&mut self, report: DrainReport) {
+        let DrainReport::Ended { id, outcome, .. } = report else {
+            return;
+        };
+        self.active.take_if(|active| active.id == id);
+        if let (Some(known), Some(outcome)) = (self.events.get_mut(&id), outcome) {
+            known.outcome = Some(outcome);
+        }
     }
 
     /// Returns the newest event of that name: the deletion of an older one may have been missed.

@@ -24,7 +24,9 @@ use scupper_triggers::slm::{
     SLM_TRIGGER, SlmDeps, SlmError, SlmOptions, TransitionApi, TransitionApiError, TransitionChange,
     TransitionCondition, VersionedEvent, start,
 };
-use scupper_triggers::{DrainCommand, DriverState, ResumePoint};
+use scupper_triggers::{
+    DrainCommand, DrainReport, DrainReportSender, DriverChanges, DriverState, ResumePoint,
+};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -172,6 +174,7 @@ pub(crate) struct SlmTrigger {
     pub(crate) events: mpsc::UnboundedSender<LifecycleChange>,
     pub(crate) transitions: mpsc::UnboundedSender<TransitionChange>,
     pub(crate) commands: mpsc::Receiver<DrainCommand>,
+    pub(crate) reports: DrainReportSender,
     pub(crate) driver_state: watch::Sender<DriverState>,
     pub(crate) registration: watch::Receiver<Registration>,
     pub(crate) api: Arc<Api>,
@@ -199,6 +202,7 @@ impl SlmTrigger {
         let (events, changes) = mpsc::unbounded_channel();
         let (transitions, transition_changes) = mpsc::unbounded_channel();
         let (command_sender, commands) = mpsc::channel(16);
+        let mut reports = DrainReportSender::default();
         let (driver_state, driver_states) = watch::channel(DriverState::Idle);
         let (registered, registration) = watch::channel(Registration::Waiting);
         let api = Arc::new(Api {
@@ -212,7 +216,7 @@ impl SlmTrigger {
             events: UnboundedReceiverStream::new(changes),
             transitions: UnboundedReceiverStream::new(transition_changes),
             commands: command_sender,
-            driver_state: driver_states,
+            driver_changes: DriverChanges::new(reports.subscribe(), driver_states),
             registration: registered,
             sole_instance: watch::channel(false).0,
             find_resume_point: Arc::new(move || std::future::ready(resume.clone()).boxed()),
@@ -232,6 +236,7 @@ impl SlmTrigger {
             events,
             transitions,
             commands,
+            reports,
             driver_state,
             registration,
             api,
@@ -275,11 +280,12 @@ impl SlmTrigger {
     }
 
     pub(crate) fn ended(&self, id: &str, outcome: Outcome) {
-        self.driver_state.send_replace(DriverState::Ended {
+        self.reports.send(&DrainReport::Ended {
             id: id.to_owned(),
-            outcome,
+            outcome: Some(outcome),
             partial: false,
         });
+        self.driver_state.send_replace(DriverState::Idle);
     }
 
     pub(crate) async fn command(&mut self) -> DrainCommand {

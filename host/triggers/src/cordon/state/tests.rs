@@ -60,12 +60,25 @@ fn quiet(state: &mut CordonState, node: &NodeFacts) {
     assert_eq!(commands(state, node), []);
 }
 
+/// The driver reports the end and is idle.
 fn ends(state: &mut CordonState, id: &str, outcome: Outcome) {
-    state.handle_driver_state(DriverState::Ended {
+    let idle = DriverChange::State(DriverState::Idle);
+    state.handle_driver_changes(vec![end_of(id, outcome, false), idle]);
+}
+
+fn end_of(id: &str, outcome: Outcome, partial: bool) -> DriverChange {
+    DriverChange::Report(DrainReport::Ended {
         id: id.to_owned(),
-        outcome,
-        partial: false,
-    });
+        outcome: Some(outcome),
+        partial,
+    })
+}
+
+fn works_at(id: &str) -> DriverChange {
+    DriverChange::State(DriverState::Running {
+        id: id.to_owned(),
+        what: String::new(),
+    })
 }
 
 fn expired() -> Outcome {
@@ -162,10 +175,7 @@ fn a_queued_request_that_was_withdrawn_is_forgotten() {
     let mut state = state();
     assert_eq!(commands(&mut state, &cordoned()).len(), 1);
     // Another trigger was quicker, so this request waits.
-    state.handle_driver_state(DriverState::Running {
-        id: "event".to_owned(),
-        what: String::new(),
-    });
+    state.handle_driver_changes(vec![works_at("event")]);
     assert!(matches!(
         commands(&mut state, &node())[..],
         [DrainCommand::Cancel { .. }]
@@ -187,18 +197,12 @@ fn a_cordon_is_tried_once() {
 #[test]
 fn one_drain_at_a_time_whatever_the_trigger() {
     let mut state = state();
-    state.handle_driver_state(DriverState::Running {
-        id: "event".to_owned(),
-        what: String::new(),
-    });
+    state.handle_driver_changes(vec![works_at("event")]);
     quiet(&mut state, &cordoned());
     ends(&mut state, "event", Outcome::Drained);
     quiet(&mut state, &cordoned());
     // Uncordoned by an event: the uncordon is that event's, and the remaining cordon is not a new request.
-    state.handle_driver_state(DriverState::Running {
-        id: "back".to_owned(),
-        what: String::new(),
-    });
+    state.handle_driver_changes(vec![works_at("back")]);
     quiet(&mut state, &cordoned());
     ends(&mut state, "back", Outcome::Uncordoned { cordon_kept: true });
     quiet(&mut state, &cordoned());
@@ -209,10 +213,7 @@ fn one_drain_at_a_time_whatever_the_trigger() {
 #[test]
 fn a_failed_event_keeps_the_request_of_the_cordon() {
     let mut state = state();
-    state.handle_driver_state(DriverState::Running {
-        id: "event".to_owned(),
-        what: String::new(),
-    });
+    state.handle_driver_changes(vec![works_at("event")]);
     quiet(&mut state, &cordoned());
     ends(&mut state, "event", expired());
     begins(&mut state, &cordoned(), Intent::Drain);
@@ -275,33 +276,60 @@ fn a_node_drained_by_another_process_is_not_drained_again() {
 fn a_missed_end_is_not_a_new_request() {
     let mut state = state();
     begins(&mut state, &cordoned(), Intent::Drain);
-    state.handle_driver_state(DriverState::Running {
-        id: "event".to_owned(),
-        what: String::new(),
-    });
+    state.handle_driver_changes(vec![works_at("event")]);
     ends(&mut state, "event", expired());
     quiet(&mut state, &cordoned());
+}
+
+/// Another request waited, so the driver was never idle between the two drains.
+#[test]
+fn an_end_counts_although_another_drain_began_at_once() {
+    let mut drained = state();
+    let uncordoned = Outcome::Uncordoned { cordon_kept: true };
+    drained.handle_driver_changes(vec![
+        works_at("event"),
+        end_of("event", Outcome::Drained, false),
+        works_at("request"),
+    ]);
+    ends(&mut drained, "request", expired());
+    quiet(&mut drained, &cordoned());
+    drained.handle_driver_changes(vec![
+        works_at("back"),
+        end_of("back", uncordoned, false),
+        works_at("request-2"),
+    ]);
+    ends(&mut drained, "request-2", expired());
+    quiet(&mut drained, &cordoned());
+    quiet(&mut drained, &node());
+    begins(&mut drained, &cordoned(), Intent::Drain);
+}
+
+/// A request of another trigger is withdrawn while it waits.
+#[test]
+fn the_end_of_a_request_that_only_waited_is_not_that_of_the_running_drain() {
+    let mut state = state();
+    let drain = begins(&mut state, &cordoned(), Intent::Drain);
+    let reason = String::new();
+    let withdrawn = end_of("request", Outcome::Cancelled { reason }, false);
+    state.handle_driver_changes(vec![withdrawn]);
+    let commands = commands(&mut state, &node());
+    assert!(
+        matches!(&commands[..], [DrainCommand::Cancel { id, .. }] if *id == drain),
+        "{commands:?}"
+    );
 }
 
 #[test]
 fn a_drain_of_some_pods_does_not_drain_the_node() {
     let mut state = state();
-    state.handle_driver_state(DriverState::Ended {
-        id: "request".to_owned(),
-        outcome: Outcome::Drained,
-        partial: true,
-    });
+    state.handle_driver_changes(vec![end_of("request", Outcome::Drained, true)]);
     begins(&mut state, &cordoned(), Intent::Drain);
 }
 
 #[test]
 fn what_policies_did_for_some_pods_is_undone_at_the_uncordon() {
     let mut state = state();
-    state.handle_driver_state(DriverState::Ended {
-        id: "request".to_owned(),
-        outcome: Outcome::Drained,
-        partial: true,
-    });
+    state.handle_driver_changes(vec![end_of("request", Outcome::Drained, true)]);
     quiet(&mut state, &node());
     let to_undo = NodeFacts {
         to_undo: true,

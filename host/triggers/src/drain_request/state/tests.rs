@@ -166,8 +166,14 @@ impl Rig {
 
     fn ended(&mut self, uid: &str, outcome: Option<Outcome>) {
         let id = self.id(uid);
-        self.state
-            .handle_report(DrainReport::Ended { id, outcome }, self.now);
+        self.state.handle_report(
+            DrainReport::Ended {
+                id,
+                outcome,
+                partial: false,
+            },
+            self.now,
+        );
     }
 
     fn passes(&mut self, span: Duration) {

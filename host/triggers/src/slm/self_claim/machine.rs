@@ -176,7 +176,7 @@ impl ClaimMachine {
     pub(in crate::slm) fn handle_driver_state(&mut self, driver_state: &DriverState) {
         self.busy_with = match driver_state {
             DriverState::Running { what, .. } => Some(what.clone()),
-            DriverState::Idle | DriverState::Ended { .. } => None,
+            DriverState::Idle => None,
         };
         self.waiting.clear();
         self.wake_all();

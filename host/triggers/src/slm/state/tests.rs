@@ -79,10 +79,16 @@ fn working(state: &mut SlmState, id: &str) {
     });
 }
 
+/// The driver reports the end and is idle.
 fn ended(state: &mut SlmState, id: &str, outcome: Outcome) {
-    state.handle_driver_state(DriverState::Ended {
+    reported(state, id, outcome);
+    state.handle_driver_state(DriverState::Idle);
+}
+
+fn reported(state: &mut SlmState, id: &str, outcome: Outcome) {
+    state.handle_report(DrainReport::Ended {
         id: id.to_owned(),
-        outcome,
+        outcome: Some(outcome),
         partial: false,
     });
 }
@@ -141,8 +147,7 @@ fn two_claimed_events_are_worked_at_one_after_the_other() {
 }
 
 #[test]
-fn a_standing_that_skips_an_end_does_not_stop_the_next_event() {
-    // The driver moved on so fast that its end was never seen.
+fn a_drain_whose_end_was_never_reported_does_not_stop_the_next_event() {
     let mut state = state(None);
     apply(&mut state, claimed("u1", "e"));
     end(&mut state, "e");
@@ -152,6 +157,38 @@ fn a_standing_that_skips_an_end_does_not_stop_the_next_event() {
     apply(&mut state, claimed("u2", "f"));
     end(&mut state, "f");
     assert_eq!(outputs(&mut state), ["begin u1", "begin u2"]);
+}
+
+/// Another request waited, so the driver was never idle between the two; it may even never have been seen at the first.
+#[test]
+fn an_outcome_is_answered_although_another_drain_began_at_once() {
+    for seen in [true, false] {
+        let mut state = state(None);
+        apply(&mut state, claimed("u1", "e"));
+        end(&mut state, "e");
+        if seen {
+            working(&mut state, "u1");
+        }
+        reported(&mut state, "u1", Outcome::Drained);
+        working(&mut state, "request");
+        let done = CallDecision::Answer(Reply::ConditionReason("x".to_owned()), None);
+        assert_eq!(end(&mut state, "e"), done);
+        ended(&mut state, "request", Outcome::Drained);
+        assert_eq!(end(&mut state, "e"), done);
+        assert_eq!(outputs(&mut state), ["begin u1"]);
+    }
+}
+
+#[test]
+fn the_end_of_a_request_that_only_waited_is_not_that_of_the_running_drain() {
+    let mut state = state(None);
+    apply(&mut state, claimed("u1", "e"));
+    end(&mut state, "e");
+    working(&mut state, "u1");
+    let reason = String::new();
+    reported(&mut state, "request", Outcome::Cancelled { reason });
+    state.handle_change(LifecycleChange::Deleted("u1".to_owned()), NOW);
+    assert_eq!(outputs(&mut state), ["begin u1", "cancel u1"]);
 }
 
 #[test]
