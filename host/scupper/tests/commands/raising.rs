@@ -289,7 +289,7 @@ fn a_drain_that_a_driver_carries_out_takes_the_replica_back_also_when_it_is_canc
 }
 
 /// Its drain has ended, and could not take the replica back; the mark on the node knows it.
-fn left_raised() -> (Rig, std::path::PathBuf) {
+fn left_raised() -> (Rig, PathBuf) {
     let rig = rig();
     let file = raises(&rig);
     let mut run = rig.start(&[&drain(&file)[..], &["--timeout", "30s"]].concat());
