@@ -384,10 +384,12 @@ impl ClusterModel {
 
     /// Its budgets count a terminating pod no more.
     fn lose(&mut self, pod: &Pod) {
-        let candidates = self.index.candidates(&pod.id.namespace, &pod.labels);
-        for place in candidates.filter(|_| pod.ready) {
-            let budget = self.budgets.get_mut(*place).filter(|budget| budget.selects(pod));
-            let Some(budget) = budget else {
+        if !pod.ready {
+            return;
+        }
+        for place in self.index.candidates(&pod.id.namespace, &pod.labels) {
+            let budget = self.budgets.get_mut(*place);
+            let Some(budget) = budget.filter(|budget| budget.selects(pod)) else {
                 continue;
             };
             budget.current_healthy -= 1;

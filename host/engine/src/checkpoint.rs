@@ -134,6 +134,19 @@ impl Checkpoint {
         }
     }
 
+    /// With what an earlier drain has left on the node: what policies must undo, and replicas that it could not take back.
+    #[must_use]
+    pub fn keeping(self, before: Option<&Self>) -> Self {
+        let Some(before) = before else {
+            return self;
+        };
+        Self {
+            to_undo: before.left_to_undo(),
+            raised: before.raised.clone(),
+            ..self
+        }
+    }
+
     /// How it is to end, where that was known when it was saved.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match (&self.phase, &self.cancelled) {

@@ -177,7 +177,8 @@ mod tests {
     fn answers(turns: Vec<Turn>) -> PolicyAnswers {
         let process = processes(0).swap_remove(0);
         PolicyAnswers::of(&Recording {
-            header: Header {
+            turns,
+            ..Recording::begun(Header {
                 format: FORMAT,
                 program: String::new(),
                 at: at(0),
@@ -185,13 +186,7 @@ mod tests {
                 request: process.request,
                 checkpoint: None,
                 policies: Vec::new(),
-            },
-            turns,
-            facts: Vec::new(),
-            shadows: Vec::new(),
-            estimate: None,
-            end: None,
-            cut: None,
+            })
         })
     }
 

@@ -87,18 +87,23 @@ pub enum ReadError {
 }
 
 impl Recording {
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let mut lines = Lines::open(path)?;
-        let mut recording = Self {
-            header: lines.header()?,
+    /// Of a drain that has done nothing yet.
+    pub const fn begun(header: Header) -> Self {
+        Self {
+            header,
             turns: Vec::new(),
             facts: Vec::new(),
             shadows: Vec::new(),
             estimate: None,
             end: None,
             cut: None,
-        };
+        }
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let mut lines = Lines::open(path)?;
+        let mut recording = Self::begun(lines.header()?);
         let mut pods = KnownPods::default();
         while let Some(text) = lines.next()? {
             match lines.parse(&text)? {

@@ -72,11 +72,8 @@ fn starting_point(
     if start.ended.is_some() {
         return Ok(start);
     }
-    let (intent, node) = (options.intent, found.as_ref());
-    let occupancy = match own {
-        Some(own) => NodeOccupancy::of_begun(own.id, own.last_known.mark(), intent, node),
-        None => NodeOccupancy::of(None, intent, node),
-    };
+    let request = own.map(|own| (own.id, own.last_known.mark()));
+    let occupancy = NodeOccupancy::of(request, options.intent, found.as_ref());
     Ok(match occupancy.for_command(name, options.intent, allowed)? {
         NodeOccupancy::Own(mark) | NodeOccupancy::Occupied(mark) => NodeAtDrainStart {
             resume: Some(mark),
@@ -164,19 +161,14 @@ impl NodeAtDrainStart {
         mark: impl FnOnce(Uid) -> Checkpoint,
     ) -> Result<(), LocalError> {
         let Some(node) = &self.adopt else { return Ok(()) };
-        let before = node.checkpoint.as_ref();
-        let to_undo = before.map(Checkpoint::left_to_undo).unwrap_or_default();
+        let checkpoint = mark(node.uid.clone()).keeping(node.checkpoint.as_ref());
         let is_absent = |name: &String| policies.iter().all(|policy| policy.name != *name);
-        if to_undo.keys().any(is_absent) {
+        if checkpoint.to_undo.keys().any(is_absent) {
             return Ok(());
         }
         let save = Task::Save {
             node: node.uid.clone(),
-            checkpoint: Checkpoint {
-                to_undo,
-                raised: before.map(|before| before.raised.clone()).unwrap_or_default(),
-                ..mark(node.uid.clone())
-            },
+            checkpoint,
         };
         let message = match cluster.perform(&self.node, &save).await {
             Answer::Written { .. } => return Ok(()),

@@ -116,9 +116,7 @@ impl CordonsAhead {
             phase: Phase::Finished,
             own_cordon: true,
             ahead: true,
-            to_undo: mark.map(Checkpoint::left_to_undo).unwrap_or_default(),
-            raised: mark.map(|mark| mark.raised.clone()).unwrap_or_default(),
-            ..Checkpoint::blank(node.uid.clone(), now)
+            ..Checkpoint::blank(node.uid.clone(), now).keeping(mark)
         };
         Some(Task::Cordon {
             node: node.uid.clone(),

@@ -54,8 +54,8 @@ impl DrainFactory for DriverDrainFactory {
         let node = resume_point::current_node(&self.deps.cluster, &self.request.node).await;
         // Only the node as it is now counts.
         let id = self.request.id.as_str();
-        let remembered = self.last_known.mark();
-        let occupancy = NodeOccupancy::of_begun(id, remembered, self.request.intent, node.as_ref());
+        let request = (id, self.last_known.mark());
+        let occupancy = NodeOccupancy::of(Some(request), self.request.intent, node.as_ref());
         let mark = occupancy.own();
         if let Some(over) = self.is_over(node.as_ref(), mark, orders) {
             return Ok(CreatedDrain::Over(over));

@@ -51,24 +51,9 @@ impl OccupancyOverrides {
 }
 
 impl NodeOccupancy {
-    /// Of the request with this id. `None`: it is new.
-    pub fn of(request: Option<&str>, intent: Intent, node: Option<&Node>) -> Self {
-        let own = request.and_then(|id| Checkpoint::to_go_on_from(id, None, node));
-        Self::with(own, intent, node)
-    }
-
-    /// Of the request with this id, which this process may have begun. `remembered`: the mark that it last had.
-    pub(crate) fn of_begun(
-        request: &str,
-        remembered: Option<Checkpoint>,
-        intent: Intent,
-        node: Option<&Node>,
-    ) -> Self {
-        let own = Checkpoint::to_go_on_from(request, remembered, node);
-        Self::with(own, intent, node)
-    }
-
-    fn with(own: Option<Checkpoint>, intent: Intent, node: Option<&Node>) -> Self {
+    /// Of a request: its id, and the mark that it last had if this process has begun it. `None`: it is new.
+    pub fn of(request: Option<(&str, Option<Checkpoint>)>, intent: Intent, node: Option<&Node>) -> Self {
+        let own = request.and_then(|(id, last)| Checkpoint::to_go_on_from(id, last, node));
         if let Some(own) = own {
             return Self::Own(own);
         }

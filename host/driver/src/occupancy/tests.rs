@@ -47,7 +47,7 @@ fn node(checkpoint: Option<Checkpoint>) -> Node {
 }
 
 fn found(request: Option<&str>, intent: Intent, checkpoint: Option<Checkpoint>) -> NodeOccupancy {
-    NodeOccupancy::of(request, intent, Some(&node(checkpoint)))
+    NodeOccupancy::of(request.map(|id| (id, None)), intent, Some(&node(checkpoint)))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn another_drain_that_has_not_ended_occupies_the_node_and_one_that_has_ended_doe
         );
         assert_eq!(found(request, Intent::Drain, None), NodeOccupancy::Free);
         assert_eq!(
-            NodeOccupancy::of(request, Intent::Drain, None),
+            NodeOccupancy::of(request.map(|id| (id, None)), Intent::Drain, None),
             NodeOccupancy::Free
         );
     }

@@ -32,7 +32,6 @@ pub(super) async fn run(
     let mut records = Records {
         observer: LeaseObserver::new(leases),
         leased: None,
-        is_open: false,
     };
     let mut seen: Option<(LeftToUndo, Instant)> = None;
     let mut reported = LeftToUndo::default();
@@ -69,7 +68,7 @@ pub(super) async fn run(
                     },
                     Ok(()) = driver_state.changed() => {}
                     () = sleep_until(at), if due.is_some() => {}
-                    () = sleep(LEASE_AGAIN), if is_idle && records.is_open => {}
+                    () = sleep(LEASE_AGAIN), if is_idle && node.as_ref().is_some_and(|node| records.is_open(node)) => {}
                 }
             }
         }
@@ -81,24 +80,25 @@ struct Records {
     observer: LeaseObserver,
     /// For each Node without a mark, read until no process can hold the Lease.
     leased: Option<(Uid, Option<LeasedDrain>)>,
-    /// A process may still hold it.
-    is_open: bool,
 }
 
 impl Records {
     async fn left_on(&mut self, node: &Node) -> LeftToUndo {
-        self.is_open = false;
         if node.checkpoint.is_some() {
             self.leased = None;
             return LeftToUndo::of(node, None);
         }
         if self.leased.as_ref().is_none_or(|(uid, _)| *uid != node.uid) {
             let drain = self.observer.left_drain(&node.name).await;
-            self.is_open = drain.is_none();
             self.leased = drain.map(|drain| (node.uid.clone(), drain));
         }
         let leased = self.leased.as_ref().and_then(|(_, drain)| drain.as_ref());
         LeftToUndo::of(node, leased)
+    }
+
+    /// A process may still hold the Lease of this node, which was looked at before.
+    const fn is_open(&self, node: &Node) -> bool {
+        node.checkpoint.is_none() && self.leased.is_none()
     }
 }
 

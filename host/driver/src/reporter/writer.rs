@@ -193,8 +193,8 @@ impl ApiWriter {
         }
     }
 
-    /// The engine was dropped before its drain ended, because it lost the Lease: whoever has that continues the drain, and
-    /// knows better.
+    /// The engine was dropped before its drain ended, because it lost the Lease. The process that holds the Lease continues
+    /// the drain, and what it writes is newer.
     fn is_continued_elsewhere(&self) -> bool {
         !self.has_ended.load(Ordering::Relaxed)
     }

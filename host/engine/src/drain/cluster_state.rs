@@ -239,8 +239,8 @@ impl ClusterState {
 
     fn select_all(&mut self) {
         let mut index = SelectorIndex::default();
-        for one in &self.budgets {
-            index.insert(&one.1.namespace, &one.1.selector.labels, one);
+        for (key, budget) in &self.budgets {
+            index.insert(&budget.namespace, &budget.selector.labels, (key, budget));
         }
         let keys = |pod: &Pod| selecting(index.candidates(&pod.id.namespace, &pod.labels).copied(), pod);
         let pods = self.pods.values();

@@ -25,23 +25,15 @@ fn recorded(situation: &Situation) -> (Recording, DrainHistory) {
             ..PolicyInfo::default()
         },
     );
-    let mut recording = Recording {
-        header: Header {
-            format: FORMAT,
-            program: String::new(),
-            at: situation.at,
-            wall: situation.at,
-            request,
-            checkpoint: None,
-            policies: Vec::new(),
-        },
-        turns: Vec::new(),
-        facts: Vec::new(),
-        shadows: Vec::new(),
-        estimate: None,
-        end: None,
-        cut: None,
-    };
+    let mut recording = Recording::begun(Header {
+        format: FORMAT,
+        program: String::new(),
+        at: situation.at,
+        wall: situation.at,
+        request,
+        checkpoint: None,
+        policies: Vec::new(),
+    });
     drive(situation, &mut recording);
     let history = DrainHistory::of(&recording).unwrap();
     (recording, history)

@@ -133,10 +133,10 @@ impl HistoryObserver {
                 to: at,
                 reason,
             };
-            let namespace = &pod.namespace;
+            let owner = owner.map(|owner| format!("{} {}/{}", owner.kind, pod.namespace, owner.name));
             let history = PodHistory {
-                pod: pod.clone(),
-                owner: owner.map(|owner| format!("{} {namespace}/{}", owner.kind, owner.name)),
+                pod,
+                owner,
                 wave: None,
                 waits: vec![wait],
                 gone: None,

@@ -152,21 +152,21 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
             format!("scupper drain {node}    # continues it; scupper cancel {node} undoes it")
         }
         (_, phase) => {
-            let [it, by_hand] = match phase {
-                Phase::Uncordoning => [
+            let (it, by_hand) = match phase {
+                Phase::Uncordoning => (
                     "finishes the uncordon",
-                    &format!("scupper uncordon {node} --take-over finishes it"),
-                ],
-                Phase::RollingBack => [
+                    format!("scupper uncordon {node} --take-over finishes it"),
+                ),
+                Phase::RollingBack => (
                     "completes the roll-back",
-                    &format!("scupper cancel {node} completes it"),
-                ],
-                _ => [
+                    format!("scupper cancel {node} completes it"),
+                ),
+                _ => (
                     "continues the drain",
-                    &format!(
+                    format!(
                         "scupper drain {node} --take-over continues the drain, scupper cancel {node} undoes it"
                     ),
-                ],
+                ),
             };
             format!(
                 "kubectl get pods -A --field-selector spec.nodeName={node}    # is the driver running? it {it} when it starts; \

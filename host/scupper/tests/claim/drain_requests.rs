@@ -117,7 +117,7 @@ impl Site {
             .await
     }
 
-    async fn usual_driver(&self) -> Driver {
+    pub(crate) async fn usual_driver(&self) -> Driver {
         self.driver(json!({}), json!([])).await
     }
 
@@ -488,22 +488,4 @@ async fn other_names_are_configured() {
             .iter()
             .all(|it| it["type"] != "DrainInProgress")
     );
-}
-
-/// The request waits while the event's drain runs, and begins at the moment in which that ends.
-#[tokio::test]
-async fn an_event_is_drained_for_once_although_a_request_waits_for_its_end() {
-    let site = Site::start().await;
-    site.apply(slow(pod("a"), Duration::from_secs(8)));
-    site.pods(&["b", "c"]);
-    let driver = site.usual_driver().await;
-    site.event("drain", DRIVER);
-    site.pods_are_asked_to_leave().await;
-    site.create("1", json!({})).await;
-    site.becomes("1", "DrainInProgress", "False Waiting").await;
-    let end = site.end_of("drain").await;
-    site.becomes("1", "DrainComplete", "True Drained").await;
-    let output = driver.output();
-    assert_eq!(end, "Succeeded");
-    assert_eq!(output.matches("for LifecycleEvent drain").count(), 1, "{output}");
 }

@@ -254,7 +254,7 @@ fn a_waiting_driver_ends_the_drain_at_its_deadline() {
     assert_eq!((rig.pods(), rig.mark("worker-1")), (vec!["web".to_owned()], None));
 }
 
-/// A laptop sleeps, somebody stops its drain meanwhile, and it wakes up.
+/// A laptop is suspended while its drain runs, a colleague cancels the drain, and the laptop resumes.
 #[test]
 fn a_suspended_process_does_not_begin_again_what_was_cancelled_meanwhile() {
     let rig = Rig::new();

@@ -398,43 +398,43 @@ fn a_forced_uncordon_that_is_refused_leaves_the_cordon_to_its_owner() {
     assert_eq!(rig.mark("worker-4").unwrap()["own_cordon"], before["own_cordon"]);
 }
 
-/// The terminal was on another machine, so nothing but time shows that its process is gone.
-#[test]
-fn a_driver_reports_what_a_killed_terminal_elsewhere_has_left_once_its_lease_has_expired() {
+/// A terminal's drain is killed in its hook, and the Node is made anew. `leased`: what becomes of its Lease meanwhile.
+fn killed_and_made_anew(leased: impl FnOnce(&Rig)) -> (Rig, String) {
     let rig = Rig::new();
     let file = config(&rig, &[("before-drain", "pending|jobs run|job 21")]);
     rig.apply(rig.pod("web", "worker-1"));
     let mut running = rig.start(&["drain", "worker-1", "--local", "--config", &file]);
     running.prints("jobs run");
     running.kill();
-    let elsewhere = |lease: &mut Value| {
-        lease["spec"]["holderIdentity"] = json!("laptop");
-        lease["spec"]["leaseDurationSeconds"] = json!(2);
-    };
-    rig.inside(|| rig.api.store().edit(LEASES, "scupper", "worker-1", elsewhere))
-        .unwrap();
+    leased(&rig);
     delete_node(&rig);
     rig.apply(objects::node("worker-1"));
+    (rig, file)
+}
+
+fn is_reported_by_a_driver((rig, file): (Rig, String)) {
     let _agent = Agent::with(&rig, false, &["--config", &file]);
     until("the driver reports it", || {
         !notes(&rig, "PolicyMustUndo").is_empty()
     });
 }
 
+/// The terminal was on another machine, so nothing but time shows that its process is gone.
+#[test]
+fn a_driver_reports_what_a_killed_terminal_elsewhere_has_left_once_its_lease_has_expired() {
+    let elsewhere = |lease: &mut Value| {
+        lease["spec"]["holderIdentity"] = json!("laptop");
+        lease["spec"]["leaseDurationSeconds"] = json!(2);
+    };
+    is_reported_by_a_driver(killed_and_made_anew(|rig| {
+        rig.inside(|| rig.api.store().edit(LEASES, "scupper", "worker-1", elsewhere))
+            .unwrap();
+    }));
+}
+
 #[test]
 fn a_driver_reports_what_a_killed_terminal_on_its_machine_has_left() {
-    let rig = Rig::new();
-    let file = config(&rig, &[("before-drain", "pending|jobs run|job 21")]);
-    rig.apply(rig.pod("web", "worker-1"));
-    let mut running = rig.start(&["drain", "worker-1", "--local", "--config", &file]);
-    running.prints("jobs run");
-    running.kill();
-    delete_node(&rig);
-    rig.apply(objects::node("worker-1"));
-    let _agent = Agent::with(&rig, false, &["--config", &file]);
-    until("the driver reports it", || {
-        !notes(&rig, "PolicyMustUndo").is_empty()
-    });
+    is_reported_by_a_driver(killed_and_made_anew(|_| {}));
 }
 
 #[test]

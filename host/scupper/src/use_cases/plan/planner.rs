@@ -1,11 +1,11 @@
 //! Plans of several nodes, side by side.
 
-use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use scupper_engine::{EvictAnswer, PodRef, Request, Verdict};
-use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::target::{Drains, drains};
 use super::{PlanOptions, Planned, PlannedTrigger, dry_run};
@@ -54,22 +54,17 @@ pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec
         template,
         asked_by,
     });
-    let mut plans = BTreeMap::new();
-    let (mut nodes, mut running) = (nodes.into_iter().enumerate(), JoinSet::new());
-    loop {
-        while running.len() < planner.at_once()
-            && let Some((place, node)) = nodes.next()
-        {
-            let planner = Arc::clone(&planner);
-            running.spawn(async move { (place, planner.plan(node).await) });
-        }
-        let Some(ended) = running.join_next().await else {
-            return Ok(plans.into_values().collect());
-        };
-        let (place, planned) = ended.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
-        plans.insert(place, planned?);
-        planner.options.progress.step();
-    }
+    let (at_once, progress) = (planner.at_once(), planner.options.progress.clone());
+    let running = stream::iter(nodes).map(|node| {
+        let planner = Arc::clone(&planner);
+        AbortOnDropHandle::new(tokio::spawn(async move { planner.plan(node).await }))
+    });
+    running
+        .buffered(at_once)
+        .map(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic.into_panic())))
+        .inspect_ok(|_| progress.step())
+        .try_collect()
+        .await
 }
 
 impl Planner {
