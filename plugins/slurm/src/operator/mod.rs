@@ -29,7 +29,10 @@ pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcom
         }
         // The reason belongs to the earlier drain, which may have the same name; the node stays cordoned.
         Phase::OnCancel if call.drain.found_drained => Ok(()),
-        Phase::OnCancel if !settings.on_failure.undoes(call.drain.held) => Ok(()),
+        Phase::OnCancel if !settings.on_failure.undoes(call.drain.held) => match call.drain.held {
+            true => Ok(()),
+            false => return reason::keep_own(call),
+        },
         Phase::OnCancel => reason::remove_own(call),
         Phase::BeforeUncordon | Phase::AfterUncordon => reason::clear(call),
         _ => Ok(()),

@@ -3,7 +3,7 @@
 //! Slurm keeps the first reason that it gets, so the annotation must be set before the cordon.
 
 use scupper_sdk::{
-    Call, Phase,
+    Call, Outcome, Phase,
     cluster::{self, Error},
     log,
 };
@@ -41,9 +41,27 @@ pub(crate) fn set_if_missing(call: &Call, settings: &Settings) -> Result<(), Err
 
 /// Removes the reason of this drain. That of an earlier drain stays until the uncordon.
 pub(crate) fn remove_own(call: &Call) -> Result<(), Error> {
+    remove_if(is_of(call))
+}
+
+/// The cordon is lifted and the reason of this drain stays. If the hook fails, Scupper reports that until an uncordon has
+/// removed it.
+pub(crate) fn keep_own(call: &Call) -> Outcome {
+    match cluster::get_node() {
+        Ok(node) if node.annotation(ANNOTATION).is_some_and(is_of(call)) => Outcome::failed(format!(
+            "the annotation {ANNOTATION} stays, as configured (`on-failure: keep`)"
+        ))
+        .into(),
+        Ok(_) => Outcome::Done,
+        Err(error) => error.into(),
+    }
+}
+
+/// Whether a reason is that of this drain.
+fn is_of(call: &Call) -> impl Fn(&str) -> bool + use<> {
     let head = one_line(&format!("{PREFIX}{}", call.drain.name));
     let with_more = format!("{head}:");
-    remove_if(|value| value == head || value.starts_with(&with_more))
+    move |value| value == head || value.starts_with(&with_more)
 }
 
 /// Removes the reason of any drain of ours after the maintenance: the uncordon has another name than the drain had. Until

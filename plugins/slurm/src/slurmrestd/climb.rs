@@ -69,8 +69,7 @@ pub(crate) fn step(
     }
     let targets = Targets::of(settings, server, nodes, (found, hook_state.job))?;
     let done = match &rung.action {
-        Action::Down if targets.left.is_empty() => down(server, nodes)?,
-        Action::Down => Done::Left,
+        Action::Down => down(settings, hook_state, server, nodes, &targets)?,
         Action::Requeue => each(hook_state, &targets, false, |job, address| {
             requeue(server, job, address)
         })?,
@@ -198,8 +197,24 @@ fn requeue(server: &Server<'_>, job: &Job, address: &str) -> Result<Reached, Slu
     }
 }
 
+/// Sets the nodes down, unless that ends a job that is left alone: a job that has not been looked at yet may be such a one.
 /// Marks this in the reason, because a node that we set down must be resumed by us.
-fn down(server: &Server<'_>, nodes: &[SlurmNode]) -> Result<Done, SlurmError> {
+fn down(
+    settings: &Settings,
+    hook_state: &mut HookState,
+    server: &Server<'_>,
+    nodes: &[SlurmNode],
+    targets: &Targets,
+) -> Result<Done, SlurmError> {
+    if !targets.left.is_empty() {
+        return Ok(Done::Left);
+    }
+    if !settings.slurmrestd.ends_heterogeneous {
+        let looked = each(hook_state, targets, true, |_, _| Ok(Reached::Nothing))?;
+        if !matches!(looked, Done::All(_)) {
+            return Ok(looked);
+        }
+    }
     for node in nodes {
         server.set_state(&node.name, "DOWN", Some(&reason::set_down(node)))?;
     }

@@ -13,7 +13,7 @@ use super::refusal::{is_first, refusal};
 use super::search::{self, Found};
 use super::server::Server;
 use super::slurm_error::SlurmError;
-use super::taking::{SOON, take_out_of_service};
+use super::taking::{SOON, is_new, take_out_of_service};
 use super::{messages, node_events, token};
 use crate::settings::Settings;
 
@@ -45,13 +45,15 @@ pub(crate) fn step(call: &Call, settings: &Settings, names: &[String], aim: Aim)
             token::outcome(&error, call, settings, HookState { version, ..before })
         }
         error if error.is_of_another_server() => error.outcome(settings.poll, has_worked(call, &hook_state)),
-        error => error.outcome(settings.poll, before.drained),
+        error => error.outcome(settings.poll, before.drained || call.phase.follows_before_drain()),
     })
 }
 
 /// Whether slurmrestd has answered properly in this drain.
 fn has_worked(call: &Call, hook_state: &HookState) -> bool {
-    hook_state.version.is_some() || call.phase != Phase::BeforeCordon && call.node.own_cordon
+    hook_state.version.is_some()
+        || call.phase.follows_before_drain()
+        || call.phase == Phase::BeforeDrain && call.node.own_cordon
 }
 
 fn try_step(
@@ -67,7 +69,8 @@ fn try_step(
     };
     hook_state.version = server.version;
     let owner = Owner::of(call, settings)?;
-    if nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
+    let has_new = hook_state.drained && nodes.iter().any(|node| is_new(call, settings, hook_state, node));
+    if has_new || nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
         hook_state.forget_jobs();
     }
     if let Some(refused) = refusal(call, settings, hook_state, server, &nodes, &owner)? {
@@ -78,7 +81,7 @@ fn try_step(
         return Ok(outcome);
     }
     log_foreign_drains(call, &nodes, &owner);
-    let was_drained = hook_state.drained;
+    let was_drained = hook_state.drained && !has_new;
     hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
     let reboots = call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
     if aim == Aim::Draining && !reboots {

@@ -38,7 +38,7 @@ use undrain::Whose;
 /// One step of a hook.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod]) -> Outcome {
     let aim = match (call.phase, &call.subject) {
-        (Phase::OnCancel, _) if !settings.on_failure.undoes(call.drain.held) => return Outcome::Done,
+        (Phase::OnCancel, _) if call.drain.held && !settings.on_failure.undoes(true) => return Outcome::Done,
         (Phase::OnCancel, _) => return undrain::step(call, settings, workers, Whose::This),
         // Under our own cordon Slurm need not give the node jobs before it is schedulable.
         (Phase::BeforeUncordon, _) if call.node.own_cordon => return Outcome::Done,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use scupper_sdk::{Call, Outcome, Pending, Phase, log};
 
 use super::hook_state::HookState;
+use super::naming::{Naming, of_pod};
 use super::node::SlurmNode;
 use super::node_events;
 use super::reason::Owner;
@@ -24,15 +25,18 @@ pub(super) fn take_out_of_service(
     nodes: &[SlurmNode],
     owner: &Owner,
 ) -> Result<Option<Outcome>, SlurmError> {
-    let open: Vec<&SlurmNode> = nodes
+    let (resumed, mut open): (Vec<&SlurmNode>, Vec<&SlurmNode>) = nodes
         .iter()
         .filter(|node| needs_drain(call, node, owner))
-        .collect();
+        .partition(|node| was_resumed(call, settings, hook_state, node, owner));
     if open.is_empty() {
-        return Ok(None);
-    }
-    if was_resumed(call, hook_state, &open, owner) && !is_lost(hook_state, server, &open, owner) {
-        return Ok(Some(wait_for_operator(call, settings, hook_state, &open)));
+        if resumed.is_empty() {
+            return Ok(None);
+        }
+        if !is_lost(hook_state, server, &resumed, owner) {
+            return Ok(Some(wait_for_operator(call, settings, hook_state, &resumed)));
+        }
+        open = resumed;
     }
     if open.iter().any(|node| node.would_lose_jobs()) {
         let words = "a node is powering up; a drain now would kill the jobs that it starts for";
@@ -58,12 +62,31 @@ fn each(pending: Pending, hook_state: &HookState, nodes: &[&SlurmNode], detail: 
     nodes.iter().fold(pending, waits).into()
 }
 
-/// Whether these nodes were drained by this drain, or with its reason, and are no longer. In the later phases they were. Slurm
+/// Whether this open node was drained by this drain, or with its reason. In the later phases it was, unless it is new. Slurm
 /// itself resumes a node after its reboot.
-fn was_resumed(call: &Call, hook_state: &HookState, open: &[&SlurmNode], owner: &Owner) -> bool {
-    let is_later = call.phase.follows_before_drain();
-    !hook_state.rebooted
-        && (hook_state.drained || is_later || open.iter().any(|node| owner.is_named_by(node)))
+fn was_resumed(
+    call: &Call,
+    settings: &Settings,
+    hook_state: &HookState,
+    node: &SlurmNode,
+    owner: &Owner,
+) -> bool {
+    let were_drained = hook_state.drained || call.phase.follows_before_drain();
+    let was_drained = were_drained && !is_new(call, settings, hook_state, node);
+    !hook_state.rebooted && (was_drained || owner.is_named_by(node))
+}
+
+/// Whether it is the Slurm node of a pod that was created after the nodes were first seen draining. A later hook only knows
+/// when the drain began.
+pub(super) fn is_new(call: &Call, settings: &Settings, hook_state: &HookState, node: &SlurmNode) -> bool {
+    let before = match hook_state.drained {
+        true => hook_state.since,
+        false => call.drain.started,
+    };
+    settings.slurmrestd.naming == Naming::Pods
+        && call.pods.iter().any(|pod| {
+            settings.covers(pod) && pod.creation_timestamp > before && of_pod(&call.node, pod) == node.name
+        })
 }
 
 /// The operator has a reason; draining the node again would work against it.

@@ -1,5 +1,7 @@
 //! Undrains the nodes that our drains have drained, and no others.
 
+use std::time::Duration;
+
 use scupper_sdk::{Call, Outcome, Phase, Pod, log};
 
 use super::hook_state::HookState;
@@ -19,11 +21,21 @@ pub(crate) enum Whose {
     Any,
 }
 
+impl Whose {
+    /// The delay before the next step. A cancel has 15 seconds in all.
+    fn poll(self, settings: &Settings) -> Duration {
+        match self {
+            Self::This => settings.poll.min(Duration::from_secs(1)),
+            Self::Any => settings.poll,
+        }
+    }
+}
+
 /// Undrains the nodes. They are found by their reasons, because after a drain there may be no pods to name them.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
     try_step(call, settings, workers, whose).unwrap_or_else(|error| match error {
         error if error.is_of_token() => token::outcome(&error, call, settings, HookState::read(&call.state)),
-        error => error.outcome(settings.poll, true),
+        error => error.outcome(whose.poll(settings), true),
     })
 }
 
@@ -43,20 +55,12 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
         }
     });
     let ours: Vec<&SlurmNode> = ours.collect();
-    if let Some(node) = ours
-        .iter()
-        .find(|node| whose == Whose::Any && is_about_to_go_down(node))
-    {
-        let words = format!(
-            "{} does not respond to Slurm; the undrain waits until it does, or is DOWN",
-            node.name
-        );
-        let waits = Outcome::pending(words)
-            .again_after(settings.poll)
-            .state(hook_state.bytes());
-        return Ok(waits
-            .waiting_for(&node.name, "its slurmd to respond", None)
-            .into());
+    if whose == Whose::This && !settings.on_failure.undoes(call.drain.held) {
+        return Ok(kept(&ours));
+    }
+    let silent = ours.iter().find(|node| is_about_to_go_down(node));
+    if let (Some(node), Whose::Any) = (silent, whose) {
+        return Ok(wait_for(node, settings, &hook_state));
     }
     for node in ours {
         let changed = server.set_state(&node.name, state(node), Some(reason::after(node)));
@@ -67,7 +71,8 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
                 "{message}; looking whether Slurm undrained {}",
                 node.name
             ));
-            return Ok(waits.again_after(settings.poll).state(hook_state.bytes()).into());
+            let waits = waits.again_after(whose.poll(settings));
+            return Ok(waits.state(hook_state.bytes()).into());
         }
         changed?;
         report(call, node);
@@ -79,10 +84,31 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
     Ok(Outcome::Done)
 }
 
+/// The cordon is lifted and these nodes stay drained. If the hook fails, Scupper reports that until an uncordon has undrained them.
+fn kept(ours: &[&SlurmNode]) -> Outcome {
+    if ours.is_empty() {
+        return Outcome::Done;
+    }
+    let names: Vec<&str> = ours.iter().map(|node| node.name.as_str()).collect();
+    Outcome::failed(format!(
+        "Slurm keeps {} drained, as configured (`on-failure: keep`)",
+        names.join(", ")
+    ))
+    .into()
+}
+
 /// When Slurm sets a silent node down, it adds to the reason that it finds, and keeps the node down later unless that is empty.
 /// An undrain afterwards leaves exactly the reason with which the node returns.
 fn is_about_to_go_down(node: &SlurmNode) -> bool {
     node.has("NOT_RESPONDING") && !node.has("DOWN")
+}
+
+fn wait_for(silent: &SlurmNode, settings: &Settings, hook_state: &HookState) -> Outcome {
+    let name = &silent.name;
+    let words = format!("{name} does not respond to Slurm; the undrain waits until it does, or is DOWN");
+    let waits = Outcome::pending(words).again_after(settings.poll);
+    let waits = waits.waiting_for(name, "its slurmd to respond", None);
+    waits.state(hook_state.bytes()).into()
 }
 
 fn report(call: &Call, node: &SlurmNode) {

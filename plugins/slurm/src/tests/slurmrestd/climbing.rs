@@ -320,10 +320,10 @@ fn task(fake: &Fake, id: u64, task: u64, node: &str) {
     }));
 }
 
-/// A part of heterogeneous job 17 on a node.
-fn part(fake: &Fake, offset: u64, node: &str) {
+/// A part of a heterogeneous job on a node.
+pub(super) fn part(fake: &Fake, whole: u64, offset: u64, node: &str) {
     fake.raw_job(json!({
-        "job_id": 17 + offset, "job_state": ["RUNNING"], "nodes": node, "het_job_id": set(17),
+        "job_id": whole + offset, "job_state": ["RUNNING"], "nodes": node, "het_job_id": set(whole),
         "het_job_offset": set(offset),
     }));
 }
@@ -373,8 +373,8 @@ fn a_part_of_a_heterogeneous_job_is_left_alone_unless_configured() {
             fake.host.config("heterogeneous", choice);
         }
         fake.no_jobs();
-        part(&fake, 0, NODE);
-        part(&fake, 1, "node-[2-3]");
+        part(&fake, 17, 0, NODE);
+        part(&fake, 17, 1, "node-[2-3]");
         fake.host.advance(25 * MINUTE);
         fake
     };
@@ -439,8 +439,8 @@ fn a_later_part_of_a_heterogeneous_job_ends_alone_and_is_requeued_with_the_other
         fake.host.config("heterogeneous", "ladder");
         fake.host.deadline_in(30 * MINUTE);
         fake.no_jobs();
-        part(&fake, 0, "node-2");
-        part(&fake, 1, NODE);
+        part(&fake, 17, 0, "node-2");
+        part(&fake, 17, 1, NODE);
         fake.waits();
         fake.host.advance(25 * MINUTE);
         fake.requests();

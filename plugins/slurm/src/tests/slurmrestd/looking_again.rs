@@ -1,8 +1,12 @@
 //! Slurm is looked at again before each wave and before the end.
 
-use scupper_sdk::{Outcome, Pending, Phase, Subject};
+use scupper_sdk::{
+    Outcome, Pending, Phase, Subject,
+    http::{Error, Response},
+};
+use serde_json::json;
 
-use super::fake::{Fake, NODE, OURS};
+use super::fake::{Fake, NODE, OURS, error, ok};
 use crate::Slurm;
 
 /// A drain after `before-drain`, with a node in this state.
@@ -109,5 +113,38 @@ fn with_hold_slurm_pods_the_waves_of_other_pods_do_not_wait() {
     assert_eq!(all, Outcome::Done);
     for outcome in [slurm, end] {
         assert_eq!(pending(outcome).waiting_for[0].what, "job 20");
+    }
+}
+
+#[test]
+fn what_failed_for_good_at_first_is_retried_in_the_later_phases() {
+    let answers: [fn() -> Result<Response, Error>; 4] = [
+        || Ok(Response::new(503, "<h1>Service Unavailable</h1>")),
+        || Ok(Response::new(302, "")),
+        || Ok(error(511, 1007, "Protocol authentication error")),
+        || {
+            Ok(ok(
+                json!({"nodes": [{"name": "node-2", "state": ["IDLE"], "reason": ""}]}),
+            ))
+        },
+    ];
+    for is_own_cordon in [true, false] {
+        let fake = drained(&["IDLE", "DRAIN"], OURS);
+        fake.host.cordon(is_own_cordon);
+        let check = |outcome: Outcome| match outcome {
+            Outcome::Failed(failure) => assert!(failure.retry_after.is_some(), "{failure:?}"),
+            outcome => assert!(pending(outcome).progress.contains("waiting for a valid token")),
+        };
+        for answer in answers {
+            for _ in 0..3 {
+                fake.fault("GET nodes/", false, answer);
+            }
+            later(&fake).into_iter().for_each(check);
+        }
+        // An ingress without its backend.
+        fake.serves(&[]);
+        later(&fake).into_iter().for_each(check);
+        fake.serves(&[42]);
+        assert_eq!(later(&fake), [Outcome::Done, Outcome::Done, Outcome::Done]);
     }
 }

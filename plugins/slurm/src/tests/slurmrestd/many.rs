@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use scupper_sdk::{Outcome, Phase, http::Error};
 
+use super::climbing::part;
 use super::fake::{Fake, NODE, OURS};
 
 /// A drained node in a cluster with many queued jobs, and these jobs on other nodes.
@@ -222,6 +223,61 @@ fn a_rung_is_climbed_for_all_jobs_of_the_node_among_many_others() {
         deletes,
         ["DELETE job/1000?signal=SIGUSR1", "DELETE job/1099?signal=SIGUSR1"]
     );
+}
+
+/// Takes steps until the rung is climbed; returns what was said, and the requests that set the node down.
+fn down(fake: &Fake) -> (String, Vec<String>) {
+    fake.requests();
+    for _ in 0..50 {
+        let Outcome::Pending(waits) = fake.step(Phase::BeforeDrain) else {
+            panic!("it has jobs")
+        };
+        if waits.progress.starts_with("the node was ") {
+            let mut downs = fake.requests();
+            downs.retain(|line| line.contains(" DOWN "));
+            return (waits.progress, downs);
+        }
+        assert_eq!(waits.again_after, 250, "{}", waits.progress);
+    }
+    panic!("not climbed: {:#?}", fake.requests())
+}
+
+#[test]
+fn a_node_is_not_set_down_beside_a_heterogeneous_job_that_is_found_late() {
+    // It is among many jobs of the cluster, and due in the first step.
+    let fake = crowd(1000..1098);
+    fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+    fake.host.config("ladder", "5m down");
+    fake.host.deadline_in(Duration::from_secs(300));
+    part(&fake, 1098, 0, NODE);
+    part(&fake, 1098, 1, "node-2");
+    let (said, downs) = down(&fake);
+    assert!(
+        said.starts_with("the node was not set down; job 1098+0"),
+        "{said}"
+    );
+    assert_eq!(downs, [""; 0]);
+    // It is among many jobs of the node, which are only partly fetched again in each step.
+    for (is_heterogeneous, words, requests) in [
+        (true, "the node was not set down; job 1098+0", 0),
+        (false, "the node was set down", 1),
+    ] {
+        let fake = crowd(0..0);
+        fake.node(NODE, &["MIXED", "DRAIN"], OURS);
+        fake.host.config("ladder", "5m down");
+        fake.host.deadline_in(Duration::from_secs(360));
+        for id in 1000..1050 {
+            fake.job(id, &["RUNNING"], NODE);
+        }
+        if is_heterogeneous {
+            part(&fake, 1098, 0, NODE);
+        }
+        fake.waits();
+        fake.host.advance(Duration::from_secs(60));
+        let (said, downs) = down(&fake);
+        assert!(said.starts_with(words), "{said}");
+        assert_eq!(downs.len(), requests, "{downs:?}");
+    }
 }
 
 /// The next response for this job is too long, because of its array.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Outcome, Phase};
+use scupper_sdk::{Outcome, Phase, http::Error};
 
 use super::fake::{Fake, NODE, OURS, error};
 
@@ -111,6 +111,27 @@ fn an_outage_of_slurm_is_retried() {
 }
 
 #[test]
+fn a_cancel_looks_again_at_once_whatever_the_poll_interval() {
+    let fake = Fake::new();
+    fake.host.config("poll-seconds", "60");
+    fake.run_until_stable();
+    fake.fault("POST", false, || Err(Error::Timeout("no response".to_owned())));
+    fake.fault("GET nodes/", false, || {
+        Err(Error::Timeout("no response".to_owned()))
+    });
+    match fake.step(Phase::OnCancel) {
+        Outcome::Failed(failure) => assert_eq!(failure.retry_after, Some(1_000), "{failure:?}"),
+        other => panic!("{other:?}"),
+    }
+    match fake.step(Phase::OnCancel) {
+        Outcome::Pending(pending) => assert_eq!(pending.again_after, 1_000, "{pending:?}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    assert_eq!(fake.state(NODE), ["IDLE"]);
+}
+
+#[test]
 fn cancelling_a_second_drain_keeps_the_node_drained() {
     let first = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-first: first";
     let fake = Fake::new();
@@ -175,6 +196,7 @@ fn the_drain_in_slurm_follows_the_cordon_unless_configured_otherwise() {
         ("follow", false, false),
         ("undo", true, false),
         ("keep", false, true),
+        ("keep", true, true),
     ] {
         let fake = Fake::new();
         if !choice.is_empty() {
@@ -184,11 +206,26 @@ fn the_drain_in_slurm_follows_the_cordon_unless_configured_otherwise() {
         if held {
             fake.host.held();
         }
-        assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        if choice == "keep" && !held {
+            // Scupper reports a hook that failed until an uncordon.
+            let words = "Slurm keeps node-1 drained, as configured (`on-failure: keep`)";
+            fake.fails(Phase::OnCancel, true, words);
+        } else {
+            assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+        }
         let is_drained = fake.state(NODE).contains(&"DRAIN".to_owned());
         assert_eq!(is_drained, drained, "{choice:?} {held}");
         fake.host.drain_named("maintenance-complete");
         assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
         assert_eq!(fake.state(NODE), ["IDLE"], "{choice:?} {held}");
     }
+}
+
+#[test]
+fn with_on_failure_keep_nothing_is_left_where_this_drain_drained_nothing() {
+    let fake = Fake::new();
+    fake.host.config("on-failure", "keep");
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+    fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
 }

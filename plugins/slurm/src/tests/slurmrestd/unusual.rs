@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use scupper_sdk::http::Response;
-use scupper_sdk::{Outcome, Phase, http};
+use scupper_sdk::{Outcome, Phase, Subject, http};
 
 use super::fake::{Fake, NODE, OURS, URL};
 use crate::Slurm;
+use crate::tests::slurmd;
 
 #[test]
 fn a_machine_that_is_declared_off_and_that_slurm_has_given_up_is_free() {
@@ -204,4 +205,67 @@ fn an_uncordon_waits_for_a_silent_slurmd_until_slurm_has_set_the_node_down() {
     // A cancel has no time for that.
     fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
+}
+
+#[test]
+fn a_slurm_node_that_registers_during_the_drain_is_drained_in_each_phase() {
+    let fake = Fake::new();
+    fake.host.config("slurm-node", "pods");
+    let mut pods = vec![slurmd("worker-0", &[])];
+    fake.host.pods(pods.clone());
+    fake.node("worker-0", &["MIXED"], "");
+    fake.job(1, &["RUNNING"], "worker-0");
+    fake.waits();
+    let mut register = |name: &str| {
+        fake.host.advance(Duration::from_secs(60));
+        pods.push(slurmd(name, &[]).replaced_at(fake.host.now()));
+        fake.host.pods(pods.clone());
+        fake.node(name, &["IDLE"], "");
+        fake.host.advance(Duration::from_secs(60));
+    };
+    register("worker-1");
+    assert!(fake.waits().progress.starts_with("1 job on worker-0, worker-1"));
+    assert_eq!(
+        (fake.state("worker-1"), fake.reason("worker-1").as_str()),
+        (vec!["IDLE".to_owned(), "DRAIN".to_owned()], OURS)
+    );
+    // From now on an operator may resume it, also beside one that registers.
+    fake.node("worker-1", &["IDLE"], "");
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("an operator resumed worker-1 in Slurm")
+    );
+    register("worker-2");
+    assert!(
+        fake.waits()
+            .progress
+            .starts_with("an operator resumed worker-1 in Slurm")
+    );
+    assert_eq!(
+        (fake.state("worker-1").len(), fake.state("worker-2").len()),
+        (1, 2)
+    );
+    fake.node("worker-1", &["IDLE", "DRAIN"], "ops");
+    fake.waits();
+
+    fake.host.cordon(true);
+    register("worker-3");
+    let later = || {
+        fake.host
+            .step::<Slurm>(Phase::BeforeWave, Subject::Wave("slurm".to_owned()))
+    };
+    assert!(matches!(later(), Outcome::Pending(_)));
+    assert_eq!(fake.state("worker-3"), ["IDLE", "DRAIN"]);
+    fake.node("worker-0", &["MIXED"], "");
+    let Outcome::Pending(waits) = later() else {
+        panic!("it may get jobs")
+    };
+    assert!(
+        waits
+            .progress
+            .starts_with("an operator resumed worker-0 in Slurm"),
+        "{}",
+        waits.progress
+    );
 }
