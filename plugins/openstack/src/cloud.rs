@@ -19,11 +19,11 @@ pub(crate) const TOKEN: &str = "token";
 /// The header from which it is captured.
 const SUBJECT: &str = "X-Subject-Token";
 /// A step may send 64 requests; the rest is reserved for its end.
-const REQUESTS: u32 = 56;
+pub(crate) const REQUESTS: u32 = 56;
 /// For one request; a step has 30 s in total.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// After this time, by Nova's clock, a step sends no further requests.
-const STEP: u64 = 15_000;
+pub(crate) const STEP: u64 = 15_000;
 
 /// The part of the session that is saved between steps. It contains no secrets, and a new login restores it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]

@@ -10,6 +10,9 @@ use crate::cloud::Session;
 
 /// The host's limit.
 const BYTES: usize = 1024;
+/// As many refusals as `attempts` allows at most: the server is not tried again.
+const FINAL: usize = 10;
+
 /// How often Nova refused to migrate a server, and when it did so last, by Nova's clock.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Refusals(pub(crate) usize, pub(crate) Timestamp);
@@ -47,6 +50,9 @@ pub(crate) struct HookState {
     /// When the host was first seen empty, by the driver's clock.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub(crate) empty_since: Option<Timestamp>,
+    /// Since when migrations are listed: from before the drain, if one to the host has not changed since.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) listed_since: Option<Timestamp>,
     /// When a migration was first seen running, by its id and Nova's clock.
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) running: BTreeMap<u64, Timestamp>,
@@ -62,8 +68,21 @@ pub(crate) struct HookState {
     /// Refused migrations, by the first characters of the server's id.
     #[serde(rename = "k", default, skip_serializing_if = "BTreeMap::is_empty")]
     refused: BTreeMap<String, Refusals>,
+    /// Servers that Nova refuses to migrate for good, by even fewer characters.
+    #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
+    refused_for_good: BTreeSet<String>,
+    /// Which servers up to this one Nova has refused is not known, because the state cannot hold them all. After all
+    /// others Nova is asked for each of them once more, in the order of their ids.
+    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
+    refused_to: String,
+    /// All servers up to this one count as refused for good: Nova was asked once more.
+    #[serde(rename = "b", default, skip_serializing_if = "String::is_empty")]
+    asked_to: String,
     #[serde(rename = "c", default, skip_serializing_if = "Checked::is_empty")]
     pub(crate) checked: Checked,
+    /// The host has so many migration records that they are listed by status.
+    #[serde(rename = "q", default, skip_serializing_if = "is_false")]
+    pub(crate) many_records: bool,
     /// When the service was first seen disabled, by Nova's clock.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled: Option<Timestamp>,
@@ -109,10 +128,19 @@ impl HookState {
             if self.transfers.pop_first().is_some() {
                 continue;
             }
-            if self.refused.pop_first().is_some()
-                || self.overdue.pop_first().is_some()
-                || self.running.pop_first().is_some()
+            if let Some((server, _)) = self.refused.pop_first() {
+                if shortest(&server) > self.refused_to.as_str() {
+                    self.refused_for_good.insert(shortest(&server).to_owned());
+                }
+                continue;
+            }
+            if self.refused_for_good.len() > 1
+                && let Some(first) = self.refused_for_good.pop_first()
             {
+                self.refused_to = first;
+                continue;
+            }
+            if self.overdue.pop_first().is_some() || self.running.pop_first().is_some() {
                 continue;
             }
             if !self.checked.is_empty() {
@@ -134,7 +162,22 @@ impl HookState {
     }
 
     pub(crate) fn refusals(&self, server: &str) -> Refusals {
+        let shortest = shortest(server);
+        if self.refused_for_good.contains(shortest) {
+            return Refusals(FINAL, Timestamp::MAX);
+        }
+        if shortest <= self.refused_to.as_str() {
+            // Its migrations are the better reason, if it had any.
+            return Refusals(FINAL, 0);
+        }
         self.refused.get(short(server)).copied().unwrap_or_default()
+    }
+
+    /// Whether Nova is to be asked for this server once more, because the state cannot hold whether it has refused it.
+    pub(crate) fn is_to_ask_again(&self, server: &str) -> bool {
+        let id = shortest(server);
+        let is_known = self.refused_for_good.contains(id) || id <= self.asked_to.as_str();
+        !is_known && id <= self.refused_to.as_str()
     }
 
     pub(crate) fn count_refusal(&mut self, server: &str, now: Timestamp) {
@@ -142,13 +185,29 @@ impl HookState {
         *refusals = Refusals(refusals.0.saturating_add(1), now);
     }
 
+    /// Nova has refused its last attempt. This is never forgotten, so that every drain ends.
+    pub(crate) fn refuse_for_good(&mut self, server: &str) {
+        self.refused.remove(short(server));
+        let id = shortest(server);
+        if id > self.refused_to.as_str() {
+            self.refused_for_good.insert(id.to_owned());
+        } else if id > self.asked_to.as_str() {
+            id.clone_into(&mut self.asked_to);
+        }
+    }
+
     pub(crate) fn forget_refusals(&mut self, server: &str) {
         self.refused.remove(short(server));
+        self.refused_for_good.remove(shortest(server));
     }
 }
 
 fn short(server: &str) -> &str {
     server.get(..8).unwrap_or(server)
+}
+
+fn shortest(server: &str) -> &str {
+    server.get(..6).unwrap_or(server)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
@@ -174,7 +233,7 @@ mod tests {
             ..HookState::default()
         };
         for number in 0..200_u64 {
-            hook_state.count_refusal(&format!("{number:08x}-0000"), 1_800_000_000_000);
+            hook_state.count_refusal(&format!("{number:04}aaaa-0000"), 1_800_000_000_000);
             hook_state.running.insert(number, 1_800_000_000_000);
             let transfer = Transfer {
                 seen: 1_800_000_000,
@@ -191,6 +250,9 @@ mod tests {
         let read = HookState::read(&bytes);
         assert!(read.session.is_some() && read.host.is_some() && !read.running.is_empty());
         assert_eq!(read.checked.to, 199);
+        // A server with refusals counts as refused, even if the state no longer holds when and how often.
+        assert!((0..200_u64).all(|number| read.refusals(&format!("{number:04}aaaa-0000")).0 > 0));
+        assert_eq!(read.refusals("0200aaaa-0000").0, 0);
         // A reported failure is not reported again, even if the state no longer holds it.
         assert!((1..200).all(|number| read.is_reported(number)) && !read.is_reported(200));
     }

@@ -22,7 +22,7 @@ pub(crate) enum StepError {
     Rejected(String),
     /// The credential lacks a permission.
     Forbidden(String),
-    /// The step has reached its limit of requests; the next one continues.
+    /// The step has reached its limit of requests or of time.
     NextStep,
 }
 

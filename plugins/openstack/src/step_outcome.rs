@@ -5,15 +5,15 @@ use std::time::Duration;
 use scupper_sdk::credential::Rejected;
 use scupper_sdk::{Call, Outcome, Phase, Timestamp};
 
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, REQUESTS, STEP};
 use crate::settings::Settings;
 use crate::state::HookState;
 use crate::step_error::StepError;
 
 /// The delay before retrying an error that may pass.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The delay after a step that reached its limit of requests.
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// The longest delay of a cancel, which has 15 s in all.
+const IN_A_CANCEL: Duration = Duration::from_secs(1);
 /// How often to log in again within `token-timeout`. Keystone may lock an account after a number of failed logins.
 const LOGINS: u32 = 4;
 
@@ -56,14 +56,23 @@ impl CredentialState {
         step_error: StepError,
     ) -> Outcome {
         hook_state.rejected = self.rejected;
+        let longest = if call.phase == Phase::OnCancel {
+            IN_A_CANCEL
+        } else {
+            Duration::MAX
+        };
         let (message, was_accepted, again) = match step_error {
             StepError::Retry { message, after } => {
-                let after = after.unwrap_or(PATIENCE);
+                let after = after.unwrap_or(PATIENCE).min(longest);
                 return Outcome::pending(message).again_after(after).into();
             }
             StepError::NextStep => {
-                let words = "reached the step's limit of requests to Nova; continuing in the next step";
-                return Outcome::pending(words).again_after(AT_ONCE).into();
+                let words = format!(
+                    "reached a step's limit for Nova ({REQUESTS} requests, {} s); the next step begins anew: Nova is slow, or its lists are long",
+                    STEP / 1000
+                );
+                let after = settings.poll.min(PATIENCE).min(longest);
+                return Outcome::pending(words).again_after(after).into();
             }
             StepError::Forbidden(message) if self.was_allowed || call.phase == Phase::OnCancel => {
                 (message, true, settings.poll)

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use scupper_sdk::http::Method;
 use scupper_sdk::mark::Mark;
-use scupper_sdk::{Call, Outcome, Pending, count, log};
+use scupper_sdk::{Call, Outcome, Pending, Timestamp, count, log};
 
 use super::apply::apply;
 use super::decide::Operation;
 use super::observe::{Snapshot, compute_services};
 use super::{enable, node_events};
 use crate::cloud::Cloud;
-use crate::nova::{Kind, Migration, Server, Service, State, Version, ask, asked_to_move};
+use crate::nova::{Asked, Kind, Migration, Server, Service, State, Version, ask, asked_to_move};
 use crate::settings::{Settings, Stopped};
 use crate::state::HookState;
 use crate::step_error::StepError;
@@ -52,7 +52,9 @@ pub(crate) fn cancel(
         }
     };
     let (host, down) = (&service.host, !service.is_up());
-    let snapshot = Snapshot::take(cloud, host, call.drain.started)?;
+    // What arrives does not matter to a cancel.
+    let since_the_drain = &mut Some(Timestamp::MAX);
+    let snapshot = Snapshot::take(cloud, host, call.drain.started, since_the_drain)?;
     let marked = !service.is_enabled() && mark.is_of_node(service.reason());
     let under_way = UnderWay::find(cloud, &snapshot, marked)?;
     if down && !under_way.is_empty() {
@@ -69,6 +71,12 @@ pub(crate) fn cancel(
     }
     match own {
         Some(own) if settings.on_failure.undoes(call.drain.held) => enable::put(call, own, cloud)?,
+        // If the hook fails, Scupper reports that until an uncordon has enabled it.
+        Some(_) if !call.drain.held => {
+            cloud.logout();
+            let words = format!("nova-compute on {host} stays disabled, as configured (`on-failure: keep`)");
+            return Ok(Outcome::failed(words).into());
+        }
         None if !service.is_enabled() => node_events::kept_disabled(host, service.reason()),
         _ => {}
     }
@@ -99,8 +107,11 @@ impl<'p> UnderWay<'p> {
                 continue;
             }
             let actions = cloud.ask(Method::Get, &ask::actions(&server.id), None)?;
-            let asked = asked_to_move(&actions.body);
-            if asked.is_some_and(|asked| snapshot.is_us(asked.user.as_deref(), marked)) {
+            let is_ours = |asked: Asked| {
+                let began_before = asked.at.is_some_and(|at| at < snapshot.since);
+                !began_before && snapshot.is_us(asked.user.as_deref(), marked)
+            };
+            if asked_to_move(&actions.body).is_some_and(is_ours) {
                 unrecorded.push(server);
             }
         }
@@ -145,11 +156,10 @@ impl<'p> UnderWay<'p> {
     }
 }
 
-/// Whether the migration is in progress, or a finished cold migration that still needs its confirmation.
+/// Whether it began in this drain, and is in progress, or a finished cold migration that still needs its confirmation.
 fn is_open(migration: &Migration, snapshot: &Snapshot) -> bool {
-    let confirmable =
-        migration.kind() == Kind::Cold && migration.is_unconfirmed() && migration.created() >= snapshot.since;
-    migration.is_active() || confirmable
+    let confirmable = migration.kind() == Kind::Cold && migration.is_unconfirmed();
+    migration.created() >= snapshot.since && (migration.is_active() || confirmable)
 }
 
 fn stop(

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{BlockedServer, Operation, StayReason, Waiting};
-use super::observe::{migrations, server};
+use super::observe::{occupying, server};
 use crate::checked::Found;
 use crate::cloud::Cloud;
 use crate::nova::{Migration, Server, State, Version};
@@ -31,7 +31,7 @@ struct Open {
     records: usize,
 }
 
-/// Checks all migrations on record, because one of last week may be unconfirmed. Nova keeps the records of deleted
+/// Checks the migrations of all times, because one of last week may be unconfirmed. Nova keeps the records of deleted
 /// servers, so there may be more than one step can check: the hook's state remembers which are checked.
 pub(super) fn leftovers(
     cloud: &mut Cloud<'_>,
@@ -39,7 +39,7 @@ pub(super) fn leftovers(
     moves: &Moves,
     hook_state: &mut HookState,
 ) -> Result<Leftovers, StepError> {
-    let open = open(migrations(cloud, host, None)?, host);
+    let open = open(occupying(cloud, host, &mut hook_state.many_records)?, host);
     hook_state.checked.keep(|record| open.contains_key(&record));
     let mut leftovers = Leftovers::default();
     let mut asked = BTreeSet::new();
@@ -49,7 +49,7 @@ pub(super) fn leftovers(
             break;
         }
         if !leftovers.check_server(cloud, one, moves, hook_state)? {
-            return Ok(leftovers.interrupted(&open, hook_state));
+            return leftovers.cut_short(&open, hook_state, &asked);
         }
         asked.insert(*record);
     }
@@ -58,8 +58,9 @@ pub(super) fn leftovers(
             continue;
         };
         if !leftovers.check_server(cloud, one, moves, hook_state)? {
-            return Ok(leftovers.interrupted(&open, hook_state));
+            return leftovers.cut_short(&open, hook_state, &asked);
         }
+        asked.insert(record);
     }
     let is_through = open.keys().all(|record| *record <= hook_state.checked.to);
     if !is_through && leftovers.waiting.is_empty() {
@@ -105,6 +106,19 @@ impl Open {
 }
 
 impl Leftovers {
+    /// The step has reached its limit. If it has asked for no server, its lists alone took so long.
+    fn cut_short(
+        self,
+        open: &BTreeMap<u64, Open>,
+        hook_state: &HookState,
+        asked: &BTreeSet<u64>,
+    ) -> Result<Self, StepError> {
+        if asked.is_empty() {
+            return Err(StepError::NextStep);
+        }
+        Ok(self.interrupted(open, hook_state))
+    }
+
     fn interrupted(mut self, open: &BTreeMap<u64, Open>, hook_state: &HookState) -> Self {
         let records = |one: &Open| one.records;
         let checked = open.range(..=hook_state.checked.to).map(|(_, one)| records(one));

@@ -47,8 +47,8 @@ pub(crate) enum StayReason {
     Deadline,
     /// Nova reports its migration as completed, but it is still here.
     CompletedHere { migration: u64 },
-    /// Nova refuses to migrate it.
-    Refused,
+    /// Nova refuses to migrate it so.
+    Refused(Operation),
     /// Its state does not allow a migration.
     State(String),
     /// The resize is not confirmed, so its disk is still here.
@@ -127,11 +127,26 @@ pub(crate) fn decide(
         version,
         decision: Decision::default(),
         candidates: Vec::new(),
+        last_candidates: Vec::new(),
     };
     for server in &snapshot.servers {
         judge.server(server, hook_state);
     }
     judge.elsewhere();
+    // They are asked for in the order of their ids, so none passes one that has another task now.
+    let is_held_up = |server: &&Server| {
+        let has_task = matches!(server.state(), State::Busy(_) | State::Unknown);
+        has_task && hook_state.is_to_ask_again(&server.id)
+    };
+    if let Some(first) = snapshot
+        .servers
+        .iter()
+        .filter(is_held_up)
+        .map(|server| &server.id)
+        .min()
+    {
+        judge.last_candidates.retain(|(server, _)| server.id < *first);
+    }
     judge.begin();
     let active = |id: &u64| {
         let mut all = snapshot.migrations.iter();
@@ -148,6 +163,8 @@ struct Decider<'a> {
     version: Version,
     decision: Decision,
     candidates: Vec<(&'a Server, Operation)>,
+    /// Servers for which Nova is to be asked once more, after all other candidates.
+    last_candidates: Vec<(&'a Server, Operation)>,
 }
 
 impl<'a> Decider<'a> {
@@ -201,17 +218,21 @@ impl<'a> Decider<'a> {
         {
             return why.map_or((), |why| self.keep_server(server, why));
         }
+        if attempts.is_empty() && hook_state.is_to_ask_again(&server.id) {
+            return self.last_candidates.push((server, operation));
+        }
         let tries = attempts.len() + refusals;
         // What the newest try ended with, and when.
         let newest = last.filter(|last| last.changed() >= refused);
         if tries >= self.moves.attempts {
             let failed = |last: &&Migration| StayReason::Failed {
                 migration: last.id,
-                status: last.status.clone(),
+                status: last.status_text(),
             };
-            return self.keep_server(server, newest.map_or(StayReason::Refused, failed));
+            let refused = || StayReason::Refused(operation);
+            return self.keep_server(server, newest.map_or_else(refused, failed));
         }
-        let at = newest.map_or(refused, |last| last.changed());
+        let at = newest.map_or(refused, |last| last.ended(Some(server)));
         let age = self.snapshot.now.saturating_sub(at);
         let pause = self.moves.pause_after(tries);
         if age < pause {
@@ -367,6 +388,8 @@ impl<'a> Decider<'a> {
             };
             (size, server.name.clone(), server.id.clone())
         });
+        self.last_candidates.sort_by_key(|(server, _)| &server.id);
+        self.candidates.append(&mut self.last_candidates);
         let sizes = self.candidates.iter().map(|(server, _)| server.size());
         self.decision.memory_left += sizes.sum::<u64>();
         let free = self.moves.parallel.saturating_sub(self.decision.moving);

@@ -104,7 +104,7 @@ pub(super) fn report_failures(
         }
         let cause = match migration.status.as_str() {
             "cancelled" => Ok("cancelled, but not by this drain".to_owned()),
-            status => reasons::failed(cloud, &server.id, migration.id, status)
+            _ => reasons::failed(cloud, &server.id, migration.id, &migration.status_text())
                 .and_then(|cause| reasons::explained(cloud, &snapshot.host, cause)),
         };
         // Nova cannot name the cause now; retry in the next step.
@@ -119,7 +119,7 @@ pub(super) fn report_failures(
 }
 
 fn is_failure(migration: &Migration, snapshot: &Snapshot) -> bool {
-    matches!(migration.status.as_str(), "failed" | "error" | "cancelled")
+    (migration.is_lost || matches!(migration.status.as_str(), "failed" | "error" | "cancelled"))
         && migration.is_from(&snapshot.host)
         && migration.created() >= snapshot.since
         && snapshot.is_ours(migration, true)

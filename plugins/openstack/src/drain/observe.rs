@@ -1,6 +1,6 @@
 //! Reads what Nova reports about a host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_sdk::Timestamp;
 use scupper_sdk::http::Method;
@@ -16,6 +16,10 @@ const RESTARTS: usize = 3;
 const DETAILS: usize = 12;
 /// The drain's clock may be slightly ahead of Nova's, whose times have whole seconds.
 const MARGIN: u64 = 2_000;
+/// For so many pages the list of all migrations needs no more requests than the lists of those in progress, one for each status.
+const PLAIN_PAGES: usize = 10;
+/// Nova updates the record of a running migration every few seconds, and ends its record soon after the server's task.
+const LOST_AFTER: u64 = 60_000;
 
 /// A host with its servers and migrations.
 #[derive(Debug)]
@@ -26,10 +30,11 @@ pub(crate) struct Snapshot {
     /// When the drain began, by Nova's clock.
     pub(crate) since: Timestamp,
     pub(crate) servers: Vec<Server>,
-    /// The migrations of this host that changed since the drain began.
+    /// The migrations of this host that changed since the drain began, and older ones to it that are in progress.
     pub(crate) migrations: Vec<Migration>,
-    /// The migrating servers that no list of the host contains: those that are about to leave, and those that arrive.
-    elsewhere: Vec<Server>,
+    /// The migrating servers that no list of the host contains: those that are about to leave, and those that arrive; `None`:
+    /// deleted.
+    elsewhere: BTreeMap<String, Option<Server>>,
     /// The user as which this policy is logged in.
     pub(crate) user: String,
 }
@@ -37,14 +42,27 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Reads migrations before servers. A migration that ends in between then shows as running with its server gone; in the
     /// other order it would look like a failure.
-    pub(crate) fn take(cloud: &mut Cloud<'_>, host: &str, started: Timestamp) -> Result<Self, StepError> {
+    ///
+    /// `listed_since` is what the previous step saved, `None` in the first one, which also looks for migrations to the host
+    /// that have not changed since the drain began.
+    pub(crate) fn take(
+        cloud: &mut Cloud<'_>,
+        host: &str,
+        started: Timestamp,
+        listed_since: &mut Option<Timestamp>,
+    ) -> Result<Self, StepError> {
         let user = cloud.user()?;
         let since = cloud.on_nova_clock(started).saturating_sub(MARGIN);
-        let mut migrations = migrations(cloud, host, Some(since))?;
+        let mut migrations = match *listed_since {
+            Some(before) => migrations(cloud, host, before.min(since))?,
+            None => first_look(cloud, host, since)?,
+        };
+        let is_incoming = |migration: &Migration| migration.is_to(host) && migration.is_active();
+        migrations.retain(|migration| migration.changed() >= since || is_incoming(migration));
         let servers = servers(cloud, host)?;
         details(cloud, &servers, &mut migrations)?;
-        let elsewhere = elsewhere(cloud, &servers, &migrations)?;
-        Ok(Self {
+        let elsewhere = elsewhere(cloud, &servers, &migrations, since)?;
+        let mut snapshot = Self {
             host: host.to_owned(),
             now: cloud.now(),
             since,
@@ -52,7 +70,46 @@ impl Snapshot {
             migrations,
             elsewhere,
             user,
-        })
+        };
+        snapshot.mark_lost();
+        *listed_since = Some(snapshot.drop_old());
+        Ok(snapshot)
+    }
+
+    /// A nova-compute that is killed leaves the records of waiting migrations as they are, for good, and so does a lost
+    /// message. The server shows it: it has had no task for some time.
+    fn mark_lost(&mut self) {
+        let is_lost = |migration: &Migration| {
+            let id = &migration.instance_uuid;
+            let (server, is_gone) = match self.elsewhere.get(id) {
+                Some(server) => (server.as_ref(), server.is_none()),
+                None => (self.server(id), false),
+            };
+            let is_over = is_gone || server.is_some_and(Server::is_at_rest);
+            is_over && migration.is_active() && self.now > migration.ended(server) + LOST_AFTER
+        };
+        let lost: Vec<bool> = self.migrations.iter().map(is_lost).collect();
+        for (migration, is_lost) in self.migrations.iter_mut().zip(lost) {
+            migration.is_lost = is_lost;
+        }
+    }
+
+    /// Drops the old migrations to the host that Nova has lost: their servers are not busy. Returns since when migrations are to
+    /// be listed, so that the others stay.
+    fn drop_old(&mut self) -> Timestamp {
+        let mut migrations = std::mem::take(&mut self.migrations);
+        migrations.retain(|migration| {
+            let id = &migration.instance_uuid;
+            let is_busy = |server: &Server| matches!(server.state(), State::Busy(_));
+            let elsewhere = self.elsewhere.get(id).and_then(Option::as_ref);
+            migration.changed() >= self.since || self.has(id) || elsewhere.is_some_and(is_busy)
+        });
+        self.migrations = migrations;
+        let incoming = self
+            .migrations
+            .iter()
+            .filter(|it| it.is_to(&self.host) && it.is_active());
+        incoming.map(Migration::changed).fold(self.since, Timestamp::min)
     }
 
     /// The migrations of one server, the newest first.
@@ -102,8 +159,8 @@ impl Snapshot {
 
     /// For people: the server's name, if it is known.
     pub(crate) fn title(&self, id: &str) -> String {
-        let all = self.servers.iter().chain(&self.elsewhere);
-        let known = all.clone().find(|server| server.id == id);
+        let elsewhere = || self.elsewhere.get(id)?.as_ref();
+        let known = self.server(id).or_else(elsewhere);
         known.map_or_else(|| shown("", id), Server::title)
     }
 }
@@ -153,22 +210,23 @@ pub(crate) fn server(cloud: &mut Cloud<'_>, id: &str) -> Result<Option<Server>, 
         .map_err(|error| StepError::retry(format!("Nova, {}: {error}", shown("", id))))
 }
 
-/// The servers of migrations in progress that are not on the host.
+/// The servers of migrations in progress that are not on the host, by id. Those of migrations that have changed since the drain
+/// began come first.
 fn elsewhere(
     cloud: &mut Cloud<'_>,
     servers: &[Server],
     migrations: &[Migration],
-) -> Result<Vec<Server>, StepError> {
+    since: Timestamp,
+) -> Result<BTreeMap<String, Option<Server>>, StepError> {
     let under_way = migrations
         .iter()
         .filter(|it| it.is_active() || it.is_unconfirmed());
-    let ids: BTreeSet<&str> = under_way.map(|it| it.instance_uuid.as_str()).collect();
-    let absent = |id: &&str| servers.iter().all(|server| server.id != *id);
-    let mut found = Vec::new();
-    for id in ids.into_iter().filter(absent).take(DETAILS) {
-        found.extend(server(cloud, id)?);
-    }
-    Ok(found)
+    let ids: BTreeSet<(bool, &str)> = under_way
+        .map(|it| (it.changed() < since, it.instance_uuid.as_str()))
+        .collect();
+    let absent = |(_, id): &(bool, &str)| servers.iter().all(|server| server.id != *id);
+    let read = |(_, id): (bool, &str)| Ok((id.to_owned(), server(cloud, id)?));
+    ids.into_iter().filter(absent).take(DETAILS).map(read).collect()
 }
 
 /// All servers on the host, of all tenants and from all pages.
@@ -206,29 +264,74 @@ fn all_pages(cloud: &mut Cloud<'_>, host: &str) -> Result<Option<Vec<Server>>, S
     }
 }
 
-/// The host's migrations: those changed since then, or all.
-pub(crate) fn migrations(
-    cloud: &mut Cloud<'_>,
-    host: &str,
-    since: Option<Timestamp>,
-) -> Result<Vec<Migration>, StepError> {
-    let paged = cloud.version()?.has_changes_since();
-    let text = since.map(clock::to_iso);
+/// The host's migrations that have changed since then.
+fn migrations(cloud: &mut Cloud<'_>, host: &str, since: Timestamp) -> Result<Vec<Migration>, StepError> {
     let mut found = Migrations::default();
-    let mut marker: Option<String> = None;
-    loop {
-        let path = ask::migrations(host, paged, text.as_deref(), marker.as_deref());
-        let body = cloud.get(&path)?;
-        marker = found.take(&body).map_err(|error| {
-            StepError::retry(format!("Nova's list of migrations cannot be read: {error}"))
-        })?;
-        if marker.is_none() {
-            break;
-        }
-    }
-    let since = since.unwrap_or_default();
+    let text = clock::to_iso(since);
+    pages(cloud, host, ("changes-since", &text), &mut found)?;
     found.0.retain(|migration| migration.changed() >= since);
     Ok(found.0)
+}
+
+/// The host's newest migrations, and all that have changed since then.
+fn first_look(cloud: &mut Cloud<'_>, host: &str, since: Timestamp) -> Result<Vec<Migration>, StepError> {
+    let mut found = Migrations::default();
+    if page(cloud, host, None, None, &mut found)?.is_some() {
+        pages(cloud, host, ("changes-since", &clock::to_iso(since)), &mut found)?;
+    }
+    Ok(found.0)
+}
+
+/// The host's migrations that may occupy it, however old they are; perhaps others as well. `many`: there are more than fit
+/// into a few pages, so that no later step reads these again.
+pub(crate) fn occupying(
+    cloud: &mut Cloud<'_>,
+    host: &str,
+    many: &mut bool,
+) -> Result<Vec<Migration>, StepError> {
+    let mut found = Migrations::default();
+    let mut next = None;
+    for _ in 0..if *many { 0 } else { PLAIN_PAGES } {
+        next = page(cloud, host, None, next.as_deref(), &mut found)?;
+        if next.is_none() {
+            return Ok(found.0);
+        }
+    }
+    // Of very many records most are of migrations that have ended. Nova takes one status per request.
+    *many = true;
+    for status in Migration::occupying() {
+        pages(cloud, host, ("status", status), &mut found)?;
+    }
+    Ok(found.0)
+}
+
+/// Adds all pages of the host's migrations with this filter.
+fn pages(
+    cloud: &mut Cloud<'_>,
+    host: &str,
+    filter: (&str, &str),
+    found: &mut Migrations,
+) -> Result<(), StepError> {
+    let mut next = page(cloud, host, Some(filter), None, found)?;
+    while next.is_some() {
+        next = page(cloud, host, Some(filter), next.as_deref(), found)?;
+    }
+    Ok(())
+}
+
+/// Adds one page of the host's migrations, and returns the marker of the next one.
+fn page(
+    cloud: &mut Cloud<'_>,
+    host: &str,
+    filter: Option<(&str, &str)>,
+    marker: Option<&str>,
+    found: &mut Migrations,
+) -> Result<Option<String>, StepError> {
+    let paged = cloud.version()?.has_changes_since();
+    let body = cloud.get(&ask::migrations(host, paged, filter, marker))?;
+    found
+        .take(&body)
+        .map_err(|error| StepError::retry(format!("Nova's list of migrations cannot be read: {error}")))
 }
 
 /// Adds the bytes of running migrations, and running migrations that began before the drain.

@@ -7,7 +7,7 @@ use crate::nova::Service;
 use crate::settings::Settings;
 use crate::state::HookState;
 
-/// What the drain waits for then. `now` is Nova's time.
+/// What the drain waits for then; `None`: a service that is enabled is to be disabled. `now` is Nova's time.
 pub(super) fn overrides(
     call: &Call,
     settings: &Settings,
@@ -23,9 +23,11 @@ pub(super) fn overrides(
         hook_state.disabled_by_nova = service.is_disabled_by_nova();
         return None;
     }
-    if std::mem::take(&mut hook_state.disabled_by_nova) {
-        // Nova itself has enabled it: this drain disables it now.
+    if hook_state.disabled_by_nova {
+        // Nova itself has enabled it, and this drain disables it now. Servers may have been scheduled here.
         (hook_state.disabled, hook_state.announced) = (None, false);
+        (hook_state.empty_since, hook_state.occupied) = (None, true);
+        return None;
     }
     if hook_state.disabled.is_none() && !call.phase.follows_before_drain() {
         return None;

@@ -1,10 +1,11 @@
 //! Checks before any change: the host, the other hosts, the permissions, the servers' states.
 
+use scupper_sdk::http::Method;
 use scupper_sdk::mark::Mark;
 use scupper_sdk::{Call, count};
 
-use super::node_events;
 use super::observe::{compute_services, servers, unconfirmed};
+use super::{node_events, surroundings};
 use crate::cloud::Cloud;
 use crate::nova::{Server, Service, State};
 use crate::settings::{Others, Settings, Stopped};
@@ -77,6 +78,7 @@ pub(super) fn check(
     if leaving > 0 {
         refuse_dead_end(service, leaving, cloud)?;
     }
+    refuse_without_rights(&servers, cloud)?;
     hook_state.planned = true;
     let all = count(servers.len(), "server");
     Ok(Some(format!("plan for {host}: {leaving} of {all} to leave")))
@@ -91,6 +93,15 @@ pub(super) fn of_another(service: &Service, mark: &Mark) -> Option<String> {
             service.host
         )
     })
+}
+
+/// The drain would need these permissions only after its first change.
+fn refuse_without_rights(servers: &[Server], cloud: &mut Cloud<'_>) -> Result<(), StepError> {
+    for (what, path) in surroundings::reads(servers) {
+        let answer = cloud.ask(Method::Get, &path, None);
+        answer.map_err(|error| error.during(&format!("cannot {what}")))?;
+    }
+    Ok(())
 }
 
 /// Servers can leave only if their host and at least one other host are up.

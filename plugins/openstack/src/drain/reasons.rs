@@ -3,7 +3,7 @@
 use scupper_sdk::count;
 use scupper_sdk::http::Method;
 
-use super::decide::{BlockedServer, StayReason};
+use super::decide::{BlockedServer, Operation, StayReason};
 use super::observe::compute_services;
 use super::preflight;
 use crate::cloud::Cloud;
@@ -29,8 +29,7 @@ pub(super) fn stay_message(
     let mut lines = Vec::new();
     for server in stuck.iter().take(NAMED) {
         let Some(words) = reason_text(cloud, server, hook_state)? else {
-            // This time Nova has begun the migration.
-            return Err(StepError::NextStep);
+            return Err(StepError::retry(format!("Nova now migrates {}", server.title)));
         };
         lines.push(format!(
             "{}: {}",
@@ -70,7 +69,9 @@ pub(super) fn known(why: &StayReason) -> String {
                 "its last attempt, migration {migration}, is {status}; see the Event ServerMigrationFailed"
             )
         }
-        StayReason::Refused => "Nova refuses to migrate it; see the Event ServerMigrationFailed".to_owned(),
+        StayReason::Refused(_) => {
+            "Nova refuses to migrate it; see the Event ServerMigrationFailed".to_owned()
+        }
         StayReason::Deadline => "its live migration was aborted at its deadline".to_owned(),
         StayReason::CompletedHere { migration } => format!(
             "Nova reports migration {migration} as completed, but the server is still here; check it by hand"
@@ -89,7 +90,7 @@ fn reason_text(
 ) -> Result<Option<String>, StepError> {
     Ok(Some(match &server.why {
         StayReason::Failed { migration, status } => failed(cloud, &server.id, *migration, status)?,
-        StayReason::Refused => return refused(cloud, server, hook_state),
+        StayReason::Refused(operation) => return refused(cloud, operation, hook_state),
         known => self::known(known),
     }))
 }
@@ -121,12 +122,17 @@ pub(super) fn failed(
 /// Repeats a refused request, to get Nova's current reason.
 fn refused(
     cloud: &mut Cloud<'_>,
-    server: &BlockedServer,
+    operation: &Operation,
     hook_state: &mut HookState,
 ) -> Result<Option<String>, StepError> {
-    let answer = cloud.ask(Method::Post, &ask::action(&server.id), Some(&ask::live()))?;
+    let server = operation.server();
+    let body = match operation {
+        Operation::Cold(_) => ask::cold(),
+        _ => ask::live(),
+    };
+    let answer = cloud.ask(Method::Post, &ask::action(server), Some(&body))?;
     if answer.is_success() {
-        hook_state.forget_refusals(&server.id);
+        hook_state.forget_refusals(server);
         return Ok(None);
     }
     Ok(Some(format!(

@@ -34,10 +34,12 @@ pub(crate) fn empty(
     if let Some(pending) = operator::overrides(call, settings, &service, hook_state, cloud.now()) {
         return Ok(pending.into());
     }
-    if !call.phase.follows_before_drain() {
-        if let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)? {
-            log::info!("{plan}");
-        }
+    if !call.phase.follows_before_drain()
+        && let Some(plan) = preflight::check(settings, &service, &mark, hook_state, cloud)?
+    {
+        log::info!("{plan}");
+    }
+    if service.is_enabled() || !call.phase.follows_before_drain() {
         disable(call, &service, &mark, hook_state, cloud)?;
     }
     if hook_state.disabled.is_none() {
@@ -48,7 +50,7 @@ pub(crate) fn empty(
     }
 
     let host = service.host.clone();
-    let snapshot = Snapshot::take(cloud, &host, call.drain.started)?;
+    let snapshot = Snapshot::take(cloud, &host, call.drain.started, &mut hook_state.listed_since)?;
     let version = cloud.version()?;
     let mut decision = decide(&snapshot, &settings.moves, version, hook_state);
     // Before new migrations begin, because Nova gives the reason only of a server's newest action.
@@ -94,6 +96,11 @@ fn carry_out(
         let title = snapshot.title(operation.server());
         node_events::refused(&title, &refusal);
         let tries = snapshot.attempts(operation.server()).len() + hook_state.refusals(operation.server()).0;
+        if tries >= settings.moves.attempts {
+            hook_state.refuse_for_good(operation.server());
+            decision.refuse(&title, refusal);
+            continue;
+        }
         let pause = settings.moves.pause_after(tries) / 1000;
         decision.refuse(&title, format!("{refusal}; retry in {pause} s"));
     }

@@ -1,6 +1,9 @@
 //! Instance actions: the only place where Nova records why a migration failed.
 
+use scupper_sdk::Timestamp;
 use serde::Deserialize;
+
+use crate::clock;
 
 /// One action of a server; only the request for a single action returns its events.
 #[derive(Clone, Debug, Deserialize)]
@@ -55,6 +58,8 @@ pub(crate) fn newest(body: &[u8]) -> Option<String> {
 pub(crate) struct Asked {
     /// The requesting user, if Nova names one.
     pub(crate) user: Option<String>,
+    /// When it began, if Nova says so.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// `None`: the newest action is not a migration, or Nova does not say.
@@ -65,7 +70,10 @@ pub(crate) fn asked_to_move(body: &[u8]) -> Option<Asked> {
         .into_iter()
         .max_by(|a, b| a.start_time.cmp(&b.start_time))?;
     let is_move = matches!(newest.action.as_str(), "live-migration" | "migrate");
-    is_move.then_some(Asked { user: newest.user_id })
+    is_move.then_some(Asked {
+        user: newest.user_id,
+        at: clock::iso(&newest.start_time),
+    })
 }
 
 /// Nova's own reason, from one action with its events. A migration that fails half way has none: all its events are
@@ -113,10 +121,10 @@ mod tests {
             )
         };
         let moved = action("live-migration", 20);
-        let user = Some("u20".to_owned());
+        let (user, at) = (Some("u20".to_owned()), clock::iso("2026-01-01T00:00:20"));
         assert_eq!(
             asked(&format!("{moved}, {}", action("create", 10))),
-            Some(Asked { user })
+            Some(Asked { user, at })
         );
         assert_eq!(asked(&format!("{moved}, {}", action("reboot", 30))), None);
         assert_eq!(asked(""), None);

@@ -29,13 +29,18 @@ pub(crate) fn servers(host: &str, marker: Option<&str>) -> String {
     path
 }
 
-/// The migrations from or to the host; from 2.59 on only those changed since then, in pages.
-pub(crate) fn migrations(host: &str, paged: bool, since: Option<&str>, marker: Option<&str>) -> String {
+/// The migrations from or to the host; from 2.59 on in pages and filtered, such as by `changes-since`.
+pub(crate) fn migrations(
+    host: &str,
+    paged: bool,
+    filter: Option<(&str, &str)>,
+    marker: Option<&str>,
+) -> String {
     let mut path = format!("/os-migrations?host={}", escaped(host));
     if paged {
         path.push_str(&format!("&limit={MIGRATIONS}"));
-        if let Some(since) = since {
-            path.push_str(&format!("&changes-since={}", escaped(since)));
+        if let Some((key, value)) = filter {
+            path.push_str(&format!("&{key}={}", escaped(value)));
         }
         push_marker(&mut path, marker);
     }
@@ -156,12 +161,10 @@ mod tests {
 
     #[test]
     fn before_2_59_migrations_have_neither_pages_nor_since() {
+        let since = Some(("changes-since", "2026-11-21T13:49:58Z"));
+        assert_eq!(migrations("h", false, since, None), "/os-migrations?host=h");
         assert_eq!(
-            migrations("h", false, Some("2026-11-21T13:49:58Z"), None),
-            "/os-migrations?host=h"
-        );
-        assert_eq!(
-            migrations("h", true, Some("2026-11-21T13:49:58Z"), Some("m")),
+            migrations("h", true, since, Some("m")),
             "/os-migrations?host=h&limit=500&changes-since=2026-11-21T13:49:58Z&marker=m"
         );
     }

@@ -4,7 +4,7 @@ use scupper_sdk::Timestamp;
 use serde::Deserialize;
 
 use super::Version;
-use super::server::{Link, marker};
+use super::server::{Link, Server, marker};
 use crate::clock;
 
 /// The fields of a migration that a drain needs.
@@ -33,6 +33,9 @@ pub(crate) struct Migration {
     pub(crate) memory_processed_bytes: Option<u64>,
     #[serde(default)]
     pub(crate) memory_remaining_bytes: Option<u64>,
+    /// Nova no longer carries it out, although its status says so.
+    #[serde(skip)]
+    pub(crate) is_lost: bool,
 }
 
 /// The kind of a migration.
@@ -62,6 +65,11 @@ impl Migration {
     /// The statuses in which a chosen destination may not be recorded yet: of live migrations and evacuations, of cold ones.
     pub(crate) const WITHOUT_DESTINATION: [&str; 2] = ["accepted", "pre-migrating"];
 
+    /// The statuses of migrations that may occupy a host.
+    pub(crate) fn occupying() -> impl Iterator<Item = &'static str> {
+        ACTIVE.into_iter().chain(["finished"])
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         match self.migration_type.as_deref() {
             // A server's own list contains only live migrations, sometimes without a type.
@@ -72,7 +80,7 @@ impl Migration {
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        ACTIVE.contains(&self.status.as_str())
+        !self.is_lost && ACTIVE.contains(&self.status.as_str())
     }
 
     /// Whether Nova accepts a request to abort it.
@@ -129,12 +137,28 @@ impl Migration {
         updated.unwrap_or_else(|| self.created())
     }
 
+    /// When Nova ended it, or last worked on it: one that fails is rolled back after the end of its server's task, and only then
+    /// its record changes.
+    pub(crate) fn ended(&self, server: Option<&Server>) -> Timestamp {
+        let in_progress = ACTIVE.contains(&self.status.as_str());
+        let task = server.filter(|_| in_progress).and_then(Server::updated);
+        self.changed().max(task.unwrap_or_default())
+    }
+
+    /// Its status in words.
+    pub(crate) fn status_text(&self) -> String {
+        if self.is_lost {
+            return format!("{}, but Nova no longer carries it out", self.status);
+        }
+        self.status.clone()
+    }
+
     /// Its status, with its memory if Nova reports it.
     pub(crate) fn describe(&self) -> String {
         let to = self.dest_compute.as_deref().filter(|dest| !dest.is_empty());
         let to = to.map_or_else(String::new, |dest| format!(" to {dest}"));
         let what = if self.kind() == Kind::Live { "live" } else { "cold" };
-        let mut words = format!("{what} migration{to} {}", self.status);
+        let mut words = format!("{what} migration{to} {}", self.status_text());
         if let Some((total, moved, left)) = self.memory() {
             words.push_str(&format!(": {moved} of {total} MiB transferred, {left} MiB to go"));
         }

@@ -8,7 +8,7 @@ mod server;
 mod service;
 mod version;
 
-pub(crate) use action::{asked_to_move, cause, newest};
+pub(crate) use action::{Asked, asked_to_move, cause, newest};
 pub(crate) use mapping::Mapping;
 pub(crate) use migration::{Kind, Migration, Migrations};
 pub(crate) use server::{Server, Servers, State, shown};

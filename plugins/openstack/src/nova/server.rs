@@ -79,6 +79,15 @@ impl Server {
         }
     }
 
+    /// Whether Nova is working neither on it nor on its migration. A resize is confirmed without a task.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        match self.state() {
+            State::Live | State::Stopped | State::Shelved => true,
+            State::Other(state) => state != "resized",
+            State::Busy(_) | State::Unknown => false,
+        }
+    }
+
     /// Whether Nova has accepted a request to migrate it, live or cold.
     pub(crate) fn is_asked_to_move(&self) -> bool {
         let task = self.task_state.as_deref().unwrap_or_default();

@@ -152,3 +152,34 @@ fn a_cancel_does_not_wait_for_a_credential_and_an_uncordon_does() {
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
 }
+
+#[test]
+fn a_credential_that_may_not_read_what_a_drain_needs_fails_before_any_change() {
+    for path in [
+        "/os-migrations",
+        "/servers/s1",
+        "/migrations",
+        "/os-instance-actions",
+    ] {
+        for phase in [Phase::BeforeCordon, Phase::BeforeDrain] {
+            let host = Host::new();
+            let cloud = Cloud::new(&host);
+            cloud.server("s1", "active");
+            cloud.with(|state| {
+                state.instead = Box::new(move |request| {
+                    let is_it = request.url.contains(path) && !request.url.contains("/detail");
+                    is_it.then(|| Ok(Response::new(403, "Policy doesn't allow it")))
+                });
+            });
+            let message = failed(&host, phase);
+            assert!(message.contains(path) && message.contains("403"), "{message}");
+            assert_eq!(cloud.count("PUT"), 0, "{path}");
+            let findings = host.check::<OpenStack>();
+            let found = findings.iter().find(|finding| finding.subject == "rights");
+            assert!(
+                found.is_some_and(|found| found.message.contains(path)),
+                "{path}: {findings:?}"
+            );
+        }
+    }
+}

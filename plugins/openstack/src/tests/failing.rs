@@ -1,7 +1,5 @@
 //! Failures and how they are reported.
 
-use std::time::Duration;
-
 use scupper_sdk::http::{Error, Method, Response};
 use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
@@ -261,18 +259,25 @@ fn a_lost_response_does_not_begin_a_second_migration() {
     assert_eq!(cloud.with(|state| state.migrations.len()), 1);
 }
 
+/// A list is of use only as a whole.
 #[test]
-fn a_step_stops_at_its_request_limit_and_the_next_one_continues() {
+fn a_list_that_does_not_fit_into_a_step_is_not_asked_for_again_at_once() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.page = 1);
     for number in 0..80 {
         cloud.server(&format!("s{number:02}"), "active");
     }
-    let before = cloud.with(|state| state.asked.len());
-    let waiting = pending(&host);
-    assert!(cloud.with(|state| state.asked.len()) - before <= 64);
-    assert!(Duration::from_millis(waiting.again_after) <= Duration::from_secs(1));
+    for _ in 0..10 {
+        let before = cloud.with(|state| state.asked.len());
+        let waiting = pending(&host);
+        assert!(cloud.with(|state| state.asked.len()) - before <= 64);
+        assert_eq!(
+            waiting.progress,
+            "reached a step's limit for Nova (56 requests, 15 s); the next step begins anew: Nova is slow, or its lists are long"
+        );
+        assert_eq!(waiting.again_after, 3_000);
+    }
 }
 
 #[test]
@@ -307,4 +312,112 @@ fn a_dead_source_is_reported_while_the_drain_waits_for_it() {
         "{waiting:?}"
     );
     assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+}
+
+/// As Nova leaves them when nova-compute is killed and starts again: the task is reset, the record is not.
+fn lose_all(cloud: &Cloud, status: &str) {
+    cloud.with(|state| {
+        for migration in &mut state.migrations {
+            migration["status"] = json!(status);
+        }
+        for server in &mut state.servers {
+            server["OS-EXT-STS:task_state"] = json!(null);
+        }
+    });
+}
+
+#[test]
+fn a_migration_that_a_restart_of_nova_compute_has_lost_is_a_failed_attempt() {
+    for status in ["accepted", "queued", "preparing", "running"] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        host.config("attempts", "2");
+        cloud.server("s1", "active");
+        pending(&host);
+        lose_all(&cloud, status);
+        // Nova may not have updated both yet.
+        cloud.pass(&host, 60);
+        let words = format!("server vm-s1 (s1): live migration to compute-b {status}");
+        assert_eq!(waits(&pending(&host)), [words]);
+        cloud.pass(&host, 1);
+        pending(&host);
+        assert_eq!(cloud.count("POST /servers/s1/action"), 2, "{status}");
+        lose_all(&cloud, status);
+        cloud.pass(&host, 61);
+        let lost = format!(
+            "migration 2 is {status}, but Nova no longer carries it out, and Nova records no cause: see nova-compute's log, request req-1"
+        );
+        let message = failed(&host, Phase::BeforeDrain);
+        assert!(message.contains(&lost), "{message}");
+        let events = host.events();
+        let told = events
+            .iter()
+            .filter(|event| event.contains("no longer carries it out"));
+        assert_eq!(told.count(), 3, "two attempts and the end: {events:?}");
+    }
+}
+
+/// Nova ends the server's task first, and then removes networks, volumes and disks from the destination.
+#[test]
+fn a_migration_that_nova_still_rolls_back_is_not_lost() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.pass(&host, 600);
+    lose_all(&cloud, "preparing");
+    cloud.set("s1", "updated", json!(cloud.now()));
+    for seconds in [0, 60] {
+        cloud.pass(&host, seconds);
+        let words = "server vm-s1 (s1): live migration to compute-b preparing";
+        assert_eq!(waits(&pending(&host)), [words], "{seconds}");
+    }
+    cloud.pass(&host, 1);
+    pending(&host);
+    assert_eq!(cloud.count("POST /servers/s1/action"), 2);
+}
+
+#[test]
+fn the_record_of_a_migration_does_not_hold_the_drain_if_its_server_is_at_rest_elsewhere_or_gone() {
+    for gone in [false, true] {
+        let host = Host::new();
+        let cloud = Cloud::new(&host);
+        cloud.server("s1", "active");
+        pending(&host);
+        cloud.migration(2, "s2", "compute-b", HOST, "queued", "live-migration");
+        lose_all(&cloud, "queued");
+        cloud.set("s1", "host", json!("compute-b"));
+        if gone {
+            cloud.with(|state| state.servers.clear());
+        }
+        assert_eq!(waits(&pending(&host)).len(), 2);
+        cloud.pass(&host, 61);
+        assert!(pending(&host).progress.contains("checking once more"), "{gone}");
+        assert_eq!(step(&host, Phase::BeforeDrain), Outcome::Done);
+    }
+}
+
+#[test]
+fn the_end_names_the_reason_of_a_refused_cold_migration() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    once(&host);
+    host.config("stopped", "cold");
+    cloud.server("s1", "stopped");
+    cloud.with(|state| {
+        state.instead = Box::new(|request| {
+            let cold = request.method == Method::Post && request.body == br#"{"migrate":null}"#;
+            cold.then(|| {
+                Ok(Response::new(
+                    409,
+                    r#"{"conflictingRequest": {"message": "locked"}}"#,
+                ))
+            })
+        });
+    });
+    pending(&host);
+    assert_eq!(
+        failed(&host, Phase::BeforeDrain),
+        "1 of 1 server stays on compute-a: server vm-s1 (s1): Nova refuses to migrate it: 409 locked"
+    );
 }

@@ -1,5 +1,6 @@
-//! Nova is looked at again while the pods leave, and before the end.
+//! Nova is looked at again while the pods leave, before the end, and in a cancel.
 
+use scupper_sdk::http::{Error, Method, Response};
 use scupper_sdk::testing::{Host, pod};
 use scupper_sdk::{Outcome, Pending, Phase, Subject};
 use serde_json::json;
@@ -187,4 +188,77 @@ fn nova_itself_is_not_taken_for_an_operator() {
         .filter_map(|event| event.split(' ').nth(1))
         .collect();
     assert_eq!(reasons, ["ComputeServiceFoundDisabled", "ComputeServiceDisabled"]);
+}
+
+/// The node was cordoned by someone else, and each hook begins with an empty state.
+#[test]
+fn under_a_foreign_cordon_an_outage_or_a_rejected_credential_does_not_end_the_drain_in_a_later_phase() {
+    for status in [503, 401, 403] {
+        let host = Host::new();
+        let cloud = drained(&host);
+        host.cordon(false);
+        cloud.with(|state| state.instead = Box::new(move |_| Some(Ok(Response::new(status, "no")))));
+        waiting(before_wave(&host, "nova-compute"));
+        waiting(step(&host, Phase::AfterDrain));
+        cloud.with(|state| state.instead = Box::new(|_| None));
+        assert_eq!(before_wave(&host, "nova-compute"), Outcome::Done, "{status}");
+        assert_eq!(step(&host, Phase::AfterDrain), Outcome::Done, "{status}");
+    }
+}
+
+#[test]
+fn nova_itself_is_not_taken_for_an_operator_in_a_later_phase_either() {
+    let host = Host::new();
+    let cloud = drained(&host);
+    cloud.server("new", "active");
+    cloud.with(|state| state.services[0]["disabled_reason"] = json!("AUTO: Connection to libvirt lost: 1"));
+    waiting(step(&host, Phase::AfterDrain));
+    cloud.with(|state| {
+        state.services[0]["status"] = json!("enabled");
+        state.services[0]["disabled_reason"] = json!(null);
+        state.instead = Box::new(|request| {
+            let is_put = request.method == Method::Put;
+            is_put.then(|| Ok(Response::new(503, "busy")))
+        });
+    });
+    let refused = waiting(step(&host, Phase::AfterDrain));
+    assert!(refused.progress.contains("disabling nova-compute"), "{refused:?}");
+    cloud.with(|state| state.instead = Box::new(|_| None));
+    waiting(step(&host, Phase::AfterDrain));
+    assert_eq!(cloud.service(HOST)["status"], "disabled");
+    cloud.end_all("completed");
+    while step(&host, Phase::AfterDrain) != Outcome::Done {}
+    assert_eq!(cloud.count("POST /servers/new/action"), 1);
+}
+
+/// It has 15 s in all.
+#[test]
+fn a_cancel_looks_again_at_once_whatever_the_poll_interval() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    host.config("poll-seconds", "60");
+    pending(&host);
+    let looks_again = |what: &str| match step(&host, Phase::OnCancel) {
+        Outcome::Pending(pending) => assert_eq!(pending.again_after, 1_000, "{what}: {pending:?}"),
+        other => panic!("{other:?}"),
+    };
+    cloud.with(|state| {
+        state.instead = Box::new(|_| Some(Err(Error::Timeout("no response".to_owned()))));
+    });
+    looks_again("no response");
+    cloud.with(|state| {
+        state.instead = Box::new(|_| Some(Ok(Response::new(503, "busy").with_header("Retry-After", "30"))));
+    });
+    looks_again("busy");
+    cloud.with(|state| {
+        state.instead = Box::new(|_| None);
+        state.page = 1;
+    });
+    for number in 0..80 {
+        cloud.server(&format!("s{number:02}"), "active");
+    }
+    looks_again("long list");
+    cloud.with(|state| state.servers.clear());
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
 }

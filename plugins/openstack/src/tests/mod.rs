@@ -8,6 +8,7 @@ mod emptying;
 mod failing;
 mod logging_in;
 mod looking_again;
+mod many_refusals;
 mod node_events;
 mod nova;
 mod planning;

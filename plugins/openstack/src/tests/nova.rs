@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) instead: Instead,
     /// Servers per page.
     pub(super) page: usize,
+    /// Migrations per page.
+    pub(super) records: usize,
     pub(super) seconds: u64,
     pub(super) token: bool,
     pub(super) logins: usize,
@@ -64,6 +66,7 @@ impl Cloud {
             bodies: Vec::new(),
             instead: Box::new(|_| None),
             page: 100,
+            records: 500,
             seconds: AHEAD,
             token: false,
             logins: 0,
@@ -173,7 +176,9 @@ impl Cloud {
         let mut instead = self.with(|state| std::mem::replace(&mut state.instead, Box::new(|_| None)));
         let other = instead(request);
         self.with(|state| state.instead = instead);
-        if let Some(other) = other {
+        if let Some(other) = other
+            && !(matches!(&other, Ok(response) if response.status == 403) && self.lacks_the_server(&path))
+        {
             return other;
         }
         if url.starts_with(AUTH) {
@@ -187,6 +192,14 @@ impl Cloud {
         let seconds = self.with(|state| state.seconds);
         let date = format!("Fri, 15 Jan 2027 08:{:02}:{:02} GMT", seconds / 60, seconds % 60);
         Ok(Response::new(status, answer.to_string()).with_header("Date", &date))
+    }
+
+    /// Nova looks a server up before it checks the right to do something with it.
+    fn lacks_the_server(&self, path: &str) -> bool {
+        let id = path
+            .strip_prefix("/servers/")
+            .and_then(|rest| rest.split(['/', '?']).next());
+        id.is_some_and(|id| id != "detail" && self.one(id).0 == 404)
     }
 
     fn keystone(&self, request: &Request) -> Response {
@@ -246,12 +259,35 @@ impl Cloud {
         }
     }
 
+    /// With a limit in pages, the newest first; only then Nova knows `changes-since`.
     fn migrations(&self, query: &str) -> Value {
-        let mut migrations = self.with(|state| state.migrations.clone());
-        if let Some((_, status)) = query.split_once("status=") {
+        let (mut migrations, page) = self.with(|state| (state.migrations.clone(), state.records));
+        if let Some(status) = value(query, "status") {
             migrations.retain(|migration| migration["status"] == status);
         }
-        json!({"migrations": migrations})
+        if value(query, "limit").is_none() {
+            return json!({"migrations": migrations});
+        }
+        if let Some(since) = value(query, "changes-since").map(crate::clock::iso) {
+            migrations.retain(|migration| {
+                crate::clock::iso(migration["updated_at"].as_str().unwrap_or_default()) >= since
+            });
+        }
+        migrations.reverse();
+        migrations.sort_by_key(|migration| std::cmp::Reverse(migration["created_at"].to_string()));
+        if let Some(marker) = value(query, "marker") {
+            let marker: u64 = marker.parse().unwrap();
+            let at = migrations.iter().position(|migration| migration["id"] == marker);
+            migrations.drain(..=at.unwrap());
+        }
+        let is_last = migrations.len() <= page;
+        migrations.truncate(page);
+        let mut answer = json!({"migrations": migrations});
+        if !is_last {
+            let last = &migrations[page - 1]["id"];
+            answer["migrations_links"] = json!([{"rel": "next", "href": format!("http://n/?marker={last}")}]);
+        }
+        answer
     }
 
     fn services(&self, query: &str) -> Value {
@@ -274,18 +310,15 @@ impl Cloud {
 
     /// The list of an unknown host is empty, and so is that of a host with only other tenants' servers.
     fn page(&self, query: &str) -> (u16, Value) {
-        let value = |key: &str| {
-            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
-        };
+        let value = |key: &str| value(query, key);
         if value("all_tenants").is_none() {
             return (200, json!({"servers": []}));
         }
         let (mut servers, page) = self.with(|state| (state.servers.clone(), state.page));
         if value("host").is_none() {
             servers.retain(|server| {
-                value("status").is_some_and(|status| server["status"] == status)
-                    || value("task_state").is_some_and(|task| server["OS-EXT-STS:task_state"] == task)
+                value("status").is_none_or(|status| server["status"] == status)
+                    && value("task_state").is_none_or(|task| server["OS-EXT-STS:task_state"] == task)
             });
             return (200, json!({"servers": servers}));
         }
@@ -363,4 +396,9 @@ pub(super) fn service(host: &str) -> Value {
         "id": format!("id-of-{host}"), "binary": "nova-compute", "host": host, "status": "enabled", "state": "up",
         "disabled_reason": null, "forced_down": false,
     })
+}
+
+fn value<'q>(query: &'q str, key: &str) -> Option<&'q str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
 }

@@ -22,6 +22,17 @@ fn records(cloud: &Cloud, servers: u64) {
     }
 }
 
+/// Those of 600 servers, all of which have ended; Nova lists so many at once.
+fn ended_records(cloud: &Cloud, at_once: usize) {
+    records(cloud, 600);
+    cloud.with(|state| {
+        for migration in &mut state.migrations {
+            migration["status"] = json!("confirmed");
+        }
+        state.records = at_once;
+    });
+}
+
 /// The progress of all steps until the hook ends.
 fn steps(host: &Host) -> (Vec<String>, Option<String>) {
     let mut reported = Vec::new();
@@ -169,4 +180,67 @@ fn more_busy_servers_than_the_state_holds_are_all_checked() {
         failure.starts_with("1 of 1 server stays") && failure.contains("vm-gone-009"),
         "{failure}"
     );
+}
+
+/// Most records are of migrations that have ended.
+#[test]
+fn any_number_of_ended_migrations_is_no_hindrance() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    ended_records(&cloud, 10);
+    cloud.migration(1000, "s1", HOST, "compute-b", "finished", "resize");
+    cloud.migration(1001, "late", "compute-b", HOST, "queued", "live-migration");
+    cloud.server("late", "active");
+    cloud.set("late", "host", json!("compute-b"));
+    cloud.set("late", "OS-EXT-STS:task_state", json!("migrating"));
+    cloud.with(|state| {
+        for migration in state.migrations.iter_mut().skip(610) {
+            migration["created_at"] = json!("2025-01-01T00:00:00.000000");
+            migration["updated_at"] = json!("2025-01-01T00:00:00.000000");
+        }
+    });
+    let Outcome::Pending(waiting) = step(&host, Phase::BeforeDrain) else {
+        panic!("a server is coming");
+    };
+    assert!(super::waits(&waiting)[0].contains("incoming"), "{waiting:?}");
+    cloud.with(|state| state.migrations[611]["status"] = json!("cancelled"));
+    let (reported, failure) = steps(&host);
+    assert_eq!((reported.len(), failure), (1, None));
+}
+
+/// A request for each status would cost more than a few pages.
+#[test]
+fn a_few_pages_of_records_are_read_as_they_are() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    ended_records(&cloud, 100);
+    assert!(matches!(step(&host, Phase::BeforeDrain), Outcome::Pending(_)));
+    let asked = cloud.with(|state| state.asked.clone());
+    let by_status = asked.iter().filter(|asked| asked.contains("limit=500&status="));
+    assert_eq!(by_status.count(), 0, "{asked:#?}");
+}
+
+#[test]
+fn a_step_whose_time_ends_with_its_lists_is_not_repeated_at_once() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    records(&cloud, 70);
+    let (inner, mut lists) = (cloud.clone(), 0);
+    cloud.with(|state| {
+        state.instead = Box::new(move |request| {
+            // The first one looks for migrations to the host; the others are the last list of each step.
+            if request.url.contains("/os-migrations?host=") && !request.url.contains("changes-since") {
+                lists += 1;
+                inner.with(|state| state.seconds += if lists > 1 { 15 } else { 0 });
+            }
+            None
+        });
+    });
+    for _ in 0..3 {
+        let Outcome::Pending(waiting) = step(&host, Phase::BeforeDrain) else {
+            panic!("no record is checked");
+        };
+        assert_eq!(waiting.again_after, 3_000, "{waiting:?}");
+    }
+    assert_eq!(cloud.count("GET /servers/gone-"), 0);
 }

@@ -6,7 +6,10 @@ use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
 use super::nova::{Cloud, HOST};
-use super::{pending, step, waits};
+use super::{failed, pending, step, waits};
+
+/// A moment of the drain, by Nova's clock.
+const DURING: &str = "2027-01-15T08:00:50.000000";
 
 fn disabled_by(cloud: &Cloud, reason: &str) {
     cloud.with(|state| {
@@ -224,6 +227,7 @@ fn the_service_follows_the_cordon_unless_configured_otherwise() {
         ("undo", true, "enabled"),
         ("undo", false, "enabled"),
         ("keep", false, "disabled"),
+        ("keep", true, "disabled"),
     ] {
         let host = Host::new();
         let cloud = Cloud::new(&host);
@@ -235,7 +239,15 @@ fn the_service_follows_the_cordon_unless_configured_otherwise() {
         if held {
             host.held();
         }
-        assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        if choice == "keep" && !held {
+            // The engine records it for the uncordon, and reports it.
+            assert_eq!(
+                failed(&host, Phase::OnCancel),
+                "nova-compute on compute-a stays disabled, as configured (`on-failure: keep`)"
+            );
+        } else {
+            assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+        }
         assert_eq!(cloud.service(HOST)["status"], status, "{choice:?} {held}");
         host.drain_named("maintenance-complete");
         assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
@@ -294,7 +306,7 @@ fn a_service_enabled_since_is_disabled_again_and_enabled_by_a_cancel() {
 }
 
 /// Nova has accepted the request; its conductor has not recorded the migration.
-fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
+fn asked_without_a_record(host: &Host, user: &'static str, at: &'static str) -> Cloud {
     let cloud = Cloud::new(host);
     disabled_by(
         &cloud,
@@ -305,9 +317,14 @@ fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
     cloud.with(|state| {
         state.instead = Box::new(move |request| {
             request.url.ends_with("/os-instance-actions").then(|| {
-                let action = json!({"action": "live-migration", "request_id": "r", "start_time": "2", "user_id": user});
-                let create = json!({"action": "create", "request_id": "c", "start_time": "1", "user_id": "u1"});
-                Ok(Response::new(200, json!({"instanceActions": [create, action]}).to_string()))
+                let action =
+                    json!({"action": "live-migration", "request_id": "r", "start_time": at, "user_id": user});
+                let create =
+                    json!({"action": "create", "request_id": "c", "start_time": "2026", "user_id": "u1"});
+                Ok(Response::new(
+                    200,
+                    json!({"instanceActions": [create, action]}).to_string(),
+                ))
             })
         });
     });
@@ -317,7 +334,7 @@ fn asked_without_a_record(host: &Host, user: &'static str) -> Cloud {
 #[test]
 fn a_requested_migration_is_in_progress_before_nova_records_it() {
     let host = Host::new();
-    let cloud = asked_without_a_record(&host, "u1");
+    let cloud = asked_without_a_record(&host, "u1", DURING);
     for _ in 0..3 {
         let Outcome::Pending(pending) = step(&host, Phase::OnCancel) else {
             panic!("the migration is in progress");
@@ -337,7 +354,7 @@ fn a_requested_migration_is_in_progress_before_nova_records_it() {
 #[test]
 fn a_migration_requested_by_another_user_is_not_ours_before_nova_records_it() {
     let host = Host::new();
-    let cloud = asked_without_a_record(&host, "somebody");
+    let cloud = asked_without_a_record(&host, "somebody", DURING);
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
 }
@@ -418,4 +435,41 @@ fn a_cancel_looks_at_the_host_that_its_own_drain_has_disabled() {
     while step(&host, Phase::OnCancel) != Outcome::Done {}
     assert_eq!(cloud.service(HOST)["status"], "enabled");
     assert_eq!(cloud.service("compute-0")["status"], "disabled");
+}
+
+/// nova-compute was killed and is up again: Nova has reset the server's task, and not the record.
+#[test]
+fn a_cancel_does_not_wait_for_a_migration_that_nova_has_lost() {
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    cloud.server("s1", "active");
+    pending(&host);
+    cloud.with(|state| state.migrations[0]["status"] = json!("queued"));
+    cloud.set("s1", "OS-EXT-STS:task_state", json!(null));
+    cloud.pass(&host, 61);
+    assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
+}
+
+/// The operator and the policy use the same account.
+#[test]
+fn cancel_does_not_touch_migrations_that_began_before_the_drain() {
+    let before = "2027-01-15T08:00:30.000000";
+    let mark = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
+    let host = Host::new();
+    let cloud = Cloud::new(&host);
+    disabled_by(&cloud, mark);
+    cloud.server("s1", "active");
+    cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
+    cloud.migration(7, "s1", HOST, "compute-b", "running", "live-migration");
+    cloud.with(|state| state.migrations[0]["created_at"] = json!(before));
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.count("DELETE /servers"), 0);
+    // Without a record yet.
+    let host = Host::new();
+    let cloud = asked_without_a_record(&host, "u1", before);
+    assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
+    assert_eq!(cloud.service(HOST)["status"], "enabled");
 }

@@ -113,7 +113,7 @@ fn servers_that_are_not_in_the_hosts_list_are_named() {
     cloud.migration(2, "comes", "compute-b", HOST, "running", "live-migration");
     let waiting = pending(&host);
     let named: Vec<&str> = waiting.waiting_for.iter().map(|on| on.what.as_str()).collect();
-    assert_eq!(named, ["server vm-leaves (leaves)", "server vm-comes (comes)"]);
+    assert_eq!(named, ["server vm-comes (comes)", "server vm-leaves (leaves)"]);
     // A cancel has another state than the drain.
     let cancel = format!("{:?}", step(&host, Phase::OnCancel));
     assert!(cancel.contains("server vm-leaves (leaves)"), "{cancel}");
