@@ -111,13 +111,12 @@ impl TokenTimeout {
 }
 
 impl Rejected<'_> {
-    /// Whether it was accepted before: in this hook, or in the hook before our own cordon, or for the drain that an uncordon
-    /// ends.
+    /// Whether it was accepted before: in this hook, or in an earlier one of this drain, or for the drain that an uncordon ends.
     fn was_good(&self, call: &Call) -> bool {
         match call.phase {
             Phase::BeforeUncordon | Phase::AfterUncordon => true,
             Phase::BeforeCordon => self.was_accepted,
-            _ => self.was_accepted || call.node.own_cordon,
+            phase => self.was_accepted || call.node.own_cordon || phase.follows_before_drain(),
         }
     }
 }

@@ -7,7 +7,8 @@ pub enum OnFailure {
     Follow,
     /// Undo them.
     Undo,
-    /// Keep them until the uncordon.
+    /// Keep them until the uncordon. If the cordon is lifted, the hook that keeps a change must fail, with a text that says what
+    /// stays: Scupper reports it until an uncordon has undone it.
     Keep,
 }
 

@@ -92,7 +92,37 @@ pub(super) const fn is_transient(fault: &LoadFault) -> bool {
                 CompileError::Start { .. }
                     | CompileError::Talk(_)
                     | CompileError::Take(_)
-                    | CompileError::Limit(CompileLimit::Wall(_))
+                    // Other processes of the container use the rest of its memory at the moment.
+                    | CompileError::Limit(CompileLimit::Wall(_) | CompileLimit::Container { .. })
+                    // Until an operator deletes the mark, a retry only looks at it.
+                    | CompileError::Killed { .. }
             )
     )
+}
+
+/// Whether each retry costs a compilation, so that retries must become rare.
+pub(super) const fn is_costly(fault: &LoadFault) -> bool {
+    matches!(fault, LoadFault::Compile(CompileError::Limit(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilation_that_can_succeed_later_is_tried_again() {
+        let container = CompileLimit::Container {
+            left: 100 << 20,
+            limit: 512 << 20,
+        };
+        let killed = CompileError::Killed {
+            mark: "a.compiling".into(),
+        };
+        for error in [CompileError::Limit(container), killed] {
+            let fault = LoadFault::Compile(error);
+            assert!(is_transient(&fault), "final: {}", chain(&fault));
+        }
+        let native = LoadFault::Compile(CompileError::Limit(CompileLimit::Native(1)));
+        assert!(!is_transient(&native), "it would become as much again");
+    }
 }

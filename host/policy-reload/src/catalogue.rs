@@ -261,13 +261,17 @@ impl Catalogue {
     /// Reports a failed call. Failures of the driver itself, or of a server that the policy waited for, do not count: a
     /// rollback would not help.
     pub(super) fn failed(&self, member: &Member, error: &CallError) {
-        if !error.fault.is_the_policys() {
-            return;
+        if error.fault.is_the_policys() {
+            self.fault(member, format!("{}: {}", error.function, error.fault));
         }
+    }
+
+    /// Reports a failure of the policy itself.
+    pub(super) fn fault(&self, member: &Member, what: String) {
         let fault = Command::Fault {
             name: member.name().to_owned(),
             revision: member.revision.clone(),
-            what: format!("{}: {}", error.function, error.fault),
+            what,
         };
         // The caller does not wait for this.
         let _sent = self.commands.try_send(fault).is_ok();

@@ -10,7 +10,7 @@ use scupper_policy::{LoadError, LoadFault, PrivateDirError};
 use super::{ControlError, ReloadNotice, StartError, StoreError};
 
 variants!(ControlError: Ask Refused Answer);
-variants!(StartError: Configuration Policy Store);
+variants!(StartError: Configuration Moving RolledBack Policy Store);
 variants!(StoreError: Directory File);
 variants!(ReloadNotice: Activated Rejected RolledBack Degraded HookRestarted Removed);
 
@@ -95,6 +95,11 @@ fn every_error_and_notice() {
     ];
     let starting = [
         StartError::Configuration("in the reader's words".to_owned()),
+        StartError::Moving {
+            file: "slurm.wasm".into(),
+            scans: 7,
+        },
+        StartError::RolledBack("slurm".to_owned()),
         StartError::Policy(LoadError {
             policy: "slurm".to_owned(),
             file: "slurm.wasm".into(),

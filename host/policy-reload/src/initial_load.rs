@@ -1,20 +1,29 @@
 //! The first load: the configured policies, or else the last good ones.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use scupper_policy::{LoadError, LoadFault};
+use scupper_policy::{LoadError, LoadFault, WasmFile};
 use scupper_policy_spec::PolicySpec;
 use tokio::task::spawn_blocking;
 
 use super::candidate::Material;
 use super::notice::short;
 use super::policy_set::{Candidate, Tried};
-use super::reloader::{Reloader, StartError, load_all};
+use super::reloader::{Reloader, load_all, moving_pause};
 use super::revision::Revision;
-use super::scan::{ConfigText, Scan};
+use super::scan::{ConfigText, PolicySource, Scan};
+use super::start_error::StartError;
 use super::status::SlotState;
-use super::store::{Index, Saved};
+use super::store::{Index, Saved, SavedPolicy, Wire};
 use scupper_common::error::chain;
+
+/// Scans of files that change all the time before a start fails: a quarter of a minute.
+const FIRST_SCANS: u32 = 7;
+
+/// Why a revision runs that was rolled back.
+const LOST_SETTINGS: &str = "the settings to which it was rolled back are not in the state directory, so it has those of \
+                             the configuration";
 
 impl Reloader {
     /// Loads everything once.
@@ -22,7 +31,8 @@ impl Reloader {
         let saved = self.saved().await;
         self.policy_set.restore(&saved.policies);
         self.good.clone_from(&saved.config_text);
-        let scan = self.scan().await;
+        self.texts = saved.texts;
+        let scan = self.scan_at_rest(&self.source).await?;
         let (refused, reason) = match scan.refused {
             Some(reason) => (StartError::Configuration(reason.clone()), reason),
             None => match self.load_scan(scan, &saved.policies).await {
@@ -51,14 +61,37 @@ impl Reloader {
         }
     }
 
+    /// Scans until no file changes meanwhile: without the policy that is just being written, the first drains would lack
+    /// it to their end.
+    async fn scan_at_rest(&self, source: &PolicySource) -> Result<Scan, StartError> {
+        let mut file = PathBuf::new();
+        for scans in 0..FIRST_SCANS {
+            if let Some(before) = scans.checked_sub(1) {
+                tokio::time::sleep(moving_pause(before)).await;
+            }
+            match self.scan_source(source.clone()).await {
+                Ok(scan) => return Ok(scan),
+                Err(torn) => file = torn.file,
+            }
+        }
+        Err(StartError::Moving {
+            file,
+            scans: FIRST_SCANS,
+        })
+    }
+
     /// The last good configuration, with the current modules.
     async fn fall_back(&self, config_text: Option<ConfigText>) -> Option<Scan> {
         let config_text = config_text?;
-        match (self.source.parse_saved)(&config_text) {
-            Ok(wanted) => {
-                let scan = self.scan_source(self.source.instead(wanted)).await;
-                scan.refused.is_none().then_some(scan)
-            }
+        let scan = match (self.source.parse_saved)(&config_text) {
+            Ok(wanted) => self
+                .scan_at_rest(&self.source.instead(wanted))
+                .await
+                .map_err(|error| chain(&error)),
+            Err(error) => Err(error),
+        };
+        match scan {
+            Ok(scan) => scan.refused.is_none().then_some(scan),
             Err(error) => {
                 tracing::warn!(target: "scupper::policy", "the last good configuration can no longer be read: {error}");
                 None
@@ -71,7 +104,7 @@ impl Reloader {
         self.take(&scan);
         self.watch.scanned();
         self.watch.cover(scan.places);
-        let diff = self.policy_set.diff(scan.found);
+        let mut diff = self.policy_set.diff(scan.found);
         let mut faults: BTreeMap<String, LoadFault> = diff.unread.into_iter().collect();
         let (mut good, mut again) = (Vec::new(), diff.again);
         for tried in load_all(self.loader.clone(), diff.candidates).await {
@@ -91,18 +124,27 @@ impl Reloader {
             if good.iter().any(|tried| tried.name == spec.name) {
                 continue;
             }
-            let away = diff.away.contains(&spec.name);
-            match self.last_good(&spec, index).await {
+            let away = diff.away.contains_key(&spec.name);
+            match self.last_good(&spec, index, away).await {
                 Some(tried) => {
                     let reason = faults.get(&spec.name).map(|fault| chain(fault));
-                    instead.push((spec.name, away, reason));
+                    if self.policy_set.is_away(&spec.name, &tried.revision) {
+                        // It is not away: it runs.
+                        diff.away.remove(&spec.name);
+                        instead.push((spec.name, Some(LOST_SETTINGS.to_owned())));
+                    } else if !away {
+                        instead.push((spec.name, reason));
+                    }
                     good.push(tried);
                 }
+                None if away => return Err(StartError::RolledBack(spec.name)),
                 None => return Err(refused(spec, faults)),
             }
         }
         let later = self.policy_set.apply_results(&self.wanted(), good);
         self.due = again.into_iter().chain(later).min();
+        self.publish_config_text();
+        self.policy_set.report_away(diff.away);
         self.report_replaced(instead);
         self.former = Some(self.former(index));
         Ok(())
@@ -116,17 +158,38 @@ impl Reloader {
             let Some(kept) = index.get(&spec.name) else {
                 continue;
             };
-            let active = active.member(&spec.name).map(|member| &member.revision.digest);
-            let mut digests: Vec<&String> = [Some(&kept.good), kept.previous.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(|wire| &wire.digest)
-                .filter(|digest| Some(*digest) != active)
+            let active = active.member(&spec.name).map(|member| &member.revision);
+            let mut revisions: Vec<_> = kept
+                .revisions()
+                .map(|wire| {
+                    let spec = self.spec_of(spec, wire);
+                    (Revision::of(&spec, &wire.digest), spec)
+                })
+                .filter(|(revision, _)| Some(revision) != active)
+                .filter(|(revision, _)| !self.policy_set.is_away(&spec.name, revision))
                 .collect();
-            digests.dedup();
-            former.extend(digests.into_iter().map(|digest| (spec.clone(), digest.clone())));
+            revisions.dedup_by(|(one, _), (other, _)| one == other);
+            former.extend(
+                revisions
+                    .into_iter()
+                    .map(|(revision, spec)| (spec, revision.digest)),
+            );
         }
         former
+    }
+
+    /// The settings of an earlier revision; the current ones if its own are not known.
+    fn spec_of(&self, current: &PolicySpec, wire: &Wire) -> PolicySpec {
+        let is_it = |spec: &PolicySpec| {
+            // A rollback must not take a policy out of the chain, or put one into it.
+            spec.name == current.name
+                && spec.mode == current.mode
+                && Revision::of(spec, "").settings == wire.settings
+        };
+        let text = self.texts.of(&wire.settings).filter(|_| !is_it(current));
+        let parsed = text.and_then(|text| (self.source.parse_saved)(text).ok());
+        let found = parsed.and_then(|parsed| parsed.policies.into_iter().find(is_it));
+        found.unwrap_or_else(|| current.clone())
     }
 
     async fn saved(&self) -> Saved {
@@ -136,12 +199,19 @@ impl Reloader {
         spawn_blocking(move || store.saved()).await.unwrap_or_default()
     }
 
-    /// The last good component, with its current settings.
-    async fn last_good(&self, spec: &PolicySpec, index: &Index) -> Option<Tried> {
-        let digest = &index.get(&spec.name)?.good.digest;
-        let wasm = self.loader.kept(digest).await?;
+    /// The newest good component that is there, with the current settings, or instead of a revision that was rolled back
+    /// (`away`) with its own. If those are not known, the revision that was rolled back runs: without it the driver
+    /// would not start.
+    async fn last_good(&self, spec: &PolicySpec, index: &Index, away: bool) -> Option<Tried> {
+        let (good, wasm) = self.newest_kept(index.get(&spec.name)?).await?;
+        let digest = &good.digest;
+        let current = Revision::of(spec, digest);
+        let spec = match away || self.policy_set.is_away(&spec.name, &current) {
+            true => self.spec_of(spec, good),
+            false => spec.clone(),
+        };
         let candidate = Candidate {
-            revision: Revision::of(spec, digest),
+            revision: Revision::of(&spec, digest),
             spec: spec.clone(),
             material: Material::Wasm(wasm),
         };
@@ -154,20 +224,21 @@ impl Reloader {
         tried.result.is_ok().then_some(tried)
     }
 
-    fn report_replaced(&mut self, instead: Vec<(String, bool, Option<String>)>) {
-        for (name, away, reason) in instead {
-            let (state, reason) = match reason {
-                _ if away => (
-                    SlotState::RolledBack,
-                    "the revision that is wanted was rolled back before the driver was restarted".to_owned(),
-                ),
-                Some(reason) => (SlotState::Degraded, reason),
-                None => (
-                    SlotState::Degraded,
-                    "the revision that is wanted is not there".to_owned(),
-                ),
-            };
-            self.policy_set.degrade(&name, state, reason);
+    /// The component of the last good revision may not have been saved: the disk was full.
+    async fn newest_kept<'a>(&self, saved: &'a SavedPolicy) -> Option<(&'a Wire, WasmFile)> {
+        for wire in saved.revisions() {
+            if let Some(wasm) = self.loader.kept(&wire.digest).await {
+                return Some((wire, wasm));
+            }
+        }
+        None
+    }
+
+    fn report_replaced(&mut self, instead: Vec<(String, Option<String>)>) {
+        for (name, reason) in instead {
+            let reason = reason.unwrap_or_else(|| "the revision that is wanted is not there".to_owned());
+            self.policy_set
+                .degrade(&name, SlotState::Degraded, (None, reason));
         }
     }
 }
@@ -178,7 +249,7 @@ fn is_configuration(error: &StartError) -> bool {
     match error {
         StartError::Configuration(_) => true,
         StartError::Policy(error) => matches!(*error.fault, LoadFault::Config(_)),
-        StartError::Store(_) => false,
+        StartError::Moving { .. } | StartError::RolledBack(_) | StartError::Store(_) => false,
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
+use scupper_common::error::chain;
 use scupper_engine::Time;
+use scupper_policy::LoadFault;
 
 use super::revision::Revision;
 use super::rules::{CandidateRate, ReloadRules, backoff};
@@ -29,6 +31,26 @@ struct Refused {
     revision: Revision,
     /// `None`: the revision itself is to blame, so a retry is useless.
     again: Option<Time>,
+    refusal: Refusal,
+    /// How often it was rejected.
+    times: u32,
+}
+
+/// Why a revision was rejected, to report it again when it comes a second time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The step that failed.
+    pub(super) step: &'static str,
+    pub(super) reason: String,
+}
+
+impl Refusal {
+    pub(super) fn of(fault: &LoadFault) -> Self {
+        Self {
+            step: fault.step(),
+            reason: chain(fault),
+        }
+    }
 }
 
 /// A revision that was rolled back.
@@ -39,6 +61,7 @@ pub(super) struct Quarantine {
     pub(super) until: Option<Time>,
     /// The number of its rollbacks.
     pub(super) times: u32,
+    pub(super) reason: String,
 }
 
 /// The decision about a candidate.
@@ -47,9 +70,9 @@ pub(super) enum Decision {
     /// It is already active.
     Same,
     /// It was rejected before, and has not changed.
-    KnownRevisions,
-    /// It was rolled back; the time of its return, if any.
-    Quarantined(Option<Time>),
+    Refused(Refusal),
+    /// It was rolled back.
+    Quarantined(Quarantine),
     /// Candidates come too fast.
     TooSoon(Time),
     /// Load it.
@@ -68,16 +91,13 @@ impl PolicyRevisions {
         if self.active.as_ref() == Some(revision) {
             return Decision::Same;
         }
-        let quarantine = self.quarantined.iter().find(|known| known.revision == *revision);
-        if let Some(quarantine) = quarantine
-            && quarantine.until.is_none_or(|until| now < until)
-        {
-            return Decision::Quarantined(quarantine.until);
+        if let Some(quarantine) = self.quarantine(now, revision) {
+            return Decision::Quarantined(quarantine.clone());
         }
         let refused = self.refused.iter().find(|refused| refused.revision == *revision);
-        if let Some(Refused { again, .. }) = refused {
+        if let Some(Refused { again, refusal, .. }) = refused {
             match again {
-                None => return Decision::KnownRevisions,
+                None => return Decision::Refused(refusal.clone()),
                 Some(again) if now < *again => return Decision::TooSoon(*again),
                 Some(_) => {}
             }
@@ -86,6 +106,13 @@ impl PolicyRevisions {
             Ok(()) => Decision::Try,
             Err(next) => Decision::TooSoon(next),
         }
+    }
+
+    /// The quarantine in which this revision is now.
+    pub(super) fn quarantine(&self, now: Time, revision: &Revision) -> Option<&Quarantine> {
+        let is_away =
+            |known: &&Quarantine| known.revision == *revision && known.until.is_none_or(|until| now < until);
+        self.quarantined.iter().find(is_away)
     }
 
     /// The last candidate has been loaded or rejected.
@@ -103,12 +130,21 @@ impl PolicyRevisions {
         bad.chain(away.map(|known| &known.revision)).chain(&self.active)
     }
 
+    /// How often it was rejected before, and the last reason.
+    pub(super) fn refusals(&self, revision: &Revision) -> Option<(u32, &Refusal)> {
+        let refused = self.refused.iter().find(|refused| refused.revision == *revision);
+        refused.map(|refused| (refused.times, &refused.refusal))
+    }
+
     /// It is rejected. `again`: the time of the retry, if a retry could help.
-    pub(super) fn refuse(&mut self, revision: &Revision, again: Option<Time>) {
+    pub(super) fn refuse(&mut self, revision: &Revision, again: Option<Time>, refusal: Refusal) {
+        let times = self.refusals(revision).map_or(0, |(times, _)| times);
         self.refused.retain(|refused| refused.revision != *revision);
         self.refused.push_back(Refused {
             revision: revision.clone(),
             again,
+            refusal,
+            times: times.saturating_add(1),
         });
         while self.refused.len() > REFUSED {
             self.refused.pop_front();
@@ -139,7 +175,7 @@ impl PolicyRevisions {
     pub(super) fn roll_back(
         &mut self,
         now: Time,
-        by_hand: bool,
+        (reason, by_hand): (&str, bool),
         rules: &ReloadRules,
         random: u64,
     ) -> Option<(Revision, Revision)> {
@@ -154,6 +190,7 @@ impl PolicyRevisions {
             revision: from.clone(),
             until: (!by_hand).then(|| now + span),
             times: times.saturating_add(1),
+            reason: reason.to_owned(),
         });
         while self.quarantined.len() > QUARANTINED {
             self.quarantined.pop_front();

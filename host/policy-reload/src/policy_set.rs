@@ -11,15 +11,14 @@ use scupper_policy::{LoadFault, LoadedPolicy};
 use scupper_policy_spec::{PolicyMode, PolicySpec};
 use tokio::sync::mpsc;
 
-use super::candidate::{Material, is_transient};
+use super::candidate::{Material, is_costly, is_transient};
 use super::catalogue::{Catalogue, Generation, Member};
 use super::notice::ReloadNotice;
-use super::policy_revisions::{Decision, PolicyRevisions};
+use super::policy_revisions::{Decision, PolicyRevisions, Quarantine, Refusal};
 use super::revision::Revision;
-use super::rules::ReloadRules;
+use super::rules::{ReloadRules, backoff};
 use super::scan::{Found, KnownRevisions};
 use super::status::{SlotProblem, SlotState};
-use super::store::{Index, SavedPolicy};
 
 /// The configured policies.
 pub(super) struct PolicySet {
@@ -104,8 +103,8 @@ pub(super) struct Diff {
     pub(super) candidates: Vec<Candidate>,
     /// Policies whose files could not be read.
     pub(super) unread: Vec<(String, LoadFault)>,
-    /// Policies that an earlier process rolled back and that stay in quarantine.
-    pub(super) away: Vec<String>,
+    /// Policies whose wanted revision was rolled back and stays in quarantine.
+    pub(super) away: BTreeMap<String, Quarantine>,
     /// When the next scan is due at the latest.
     pub(super) again: Option<Time>,
 }
@@ -159,7 +158,7 @@ impl PolicySet {
                 Ok(module) => module,
                 Err(error) => {
                     let fault = LoadFault::Source(error);
-                    self.reject(&spec.name, None, &fault);
+                    self.reject(&spec.name, &fault);
                     let settings = Revision::of(&spec, "").settings;
                     let entry = self.entries.entry(spec.name.clone()).or_default();
                     entry.drop_ready(|ready| ready.settings != settings);
@@ -195,15 +194,22 @@ impl PolicySet {
                 // It was active when the scan began: scan again for its bytes.
                 (Decision::Try, None) => Some(now),
                 (Decision::TooSoon(next), _) => Some(next),
-                (Decision::Quarantined(until), _) => {
-                    diff.away.push(spec.name);
+                (Decision::Quarantined(quarantine), _) => {
+                    let until = quarantine.until;
+                    diff.away.insert(spec.name, quarantine);
                     until
                 }
                 (Decision::Same, _) => {
-                    entry.back_to_active();
+                    // A revision that was rolled back and runs nevertheless stays reported.
+                    if entry.slot.quarantine(now, &revision).is_none() {
+                        entry.back_to_active();
+                    }
                     None
                 }
-                (Decision::KnownRevisions, _) => None,
+                (Decision::Refused(Refusal { step, reason }), _) => {
+                    self.refuse(&spec.name, Some(revision.digest), step, reason);
+                    None
+                }
             };
             diff.again = diff.again.into_iter().chain(again).min();
         }
@@ -243,76 +249,51 @@ impl PolicySet {
         revision: Revision,
         fault: &LoadFault,
     ) -> Option<Time> {
-        let retry = is_transient(fault).then(|| self.clock.now() + self.rules.retry);
+        let (now, rules) = (self.clock.now(), &self.rules);
         let entry = self.entries.entry(name.to_owned()).or_default();
-        entry.slot.refuse(&revision, retry);
-        self.reject(name, Some(revision.digest), fault);
-        retry
-    }
-
-    /// Restores the state of an earlier process.
-    pub(super) fn restore(&mut self, index: &Index) {
-        for (name, kept) in index {
-            let entry = self.entries.entry(name.clone()).or_default();
-            entry.slot.restore(kept.quarantined());
-        }
-    }
-
-    /// Restores a revision of an earlier process: a rollback can return to the newest of them.
-    pub(super) fn restore_previous(&mut self, name: &str, revision: Revision, policy: LoadedPolicy) {
-        let active = self.catalogue.active();
-        let entry = self.entries.entry(name.to_owned()).or_default();
-        let news = active
-            .member(name)
-            .is_some_and(|member| member.revision != revision);
-        if news && entry.previous.is_none() {
-            entry.slot.restore_previous(revision);
-            entry.previous = Some(Arc::new(policy));
-        } else if news && entry.older.is_none() {
-            entry.older = Some((revision, Arc::new(policy)));
-        }
-        self.publish();
-    }
-
-    /// The available revisions of a policy besides the active one, the newest first.
-    pub(super) fn kept(&self, name: &str) -> Vec<Arc<Member>> {
-        let Some(entry) = self.entries.get(name) else {
-            return Vec::new();
-        };
-        let previous = entry.slot.previous().cloned().zip(entry.previous.clone());
-        let member = |(revision, policy)| Arc::new(Member::new(policy, revision, 0, self.clock.now()));
-        let kept: Vec<_> = previous
-            .into_iter()
-            .chain(entry.older.clone())
-            .map(member)
-            .collect();
-        self.catalogue.remember(&kept);
-        kept
-    }
-
-    /// What is saved for the next process.
-    pub(super) fn record(&self) -> Index {
-        let active = self.catalogue.active();
-        let kept = active.members.iter().filter_map(|member| {
-            let slot = &self.entries.get(member.name())?.slot;
-            let kept = SavedPolicy::new(slot.active()?, slot.previous(), slot.quarantined());
-            Some((member.name().to_owned(), kept))
+        let before = entry.slot.refusals(&revision);
+        let times = before.map_or(0, |(times, _)| times);
+        let is_same = before.is_some_and(|(_, refusal)| refusal.step == fault.step());
+        let retry = is_transient(fault).then(|| match is_costly(fault) {
+            true => now + backoff(rules.retry, rules.quarantine, times, random()),
+            false => now + rules.retry,
         });
-        kept.collect()
+        let refusal = Refusal::of(fault);
+        entry.slot.refuse(&revision, retry, refusal.clone());
+        let digest = Some(revision.digest);
+        match &mut entry.problem {
+            // A retry with the same end is not reported again, even where its figures are others.
+            Some(problem) if retry.is_some() && is_same && problem.digest == digest => {
+                problem.reason = refusal.reason;
+            }
+            _ => self.refuse(name, digest, refusal.step, refusal.reason),
+        }
+        retry
     }
 
     /// Whether exactly the configured policies are active, with the configured settings. Their components may be
     /// earlier ones.
     pub(super) fn matches_configuration(&self, specs: &[PolicySpec]) -> bool {
+        self.runs(specs, |_, _| false)
+    }
+
+    /// The same, where a policy may also have been rolled back from the configured settings.
+    pub(super) fn follows_configuration(&self, specs: &[PolicySpec]) -> bool {
+        self.runs(specs, |name, settings| {
+            let entry = self.entries.get(name);
+            let mut away = entry.into_iter().flat_map(|entry| entry.slot.quarantined());
+            away.any(|away| away.revision.settings == settings)
+        })
+    }
+
+    fn runs(&self, specs: &[PolicySpec], may_differ: impl Fn(&str, &str) -> bool) -> bool {
         let active = self.catalogue.active();
-        let wanted = specs
-            .iter()
-            .map(|spec| (spec.name.as_str(), Revision::of(spec, "").settings));
-        let runs = active
-            .members
-            .iter()
-            .map(|member| (member.name(), member.revision.settings.clone()));
-        wanted.eq(runs)
+        let is = |(spec, member): (&PolicySpec, &Arc<Member>)| {
+            let wanted = Revision::of(spec, "").settings;
+            member.name() == spec.name
+                && (member.revision.settings == wanted || may_differ(&spec.name, &wanted))
+        };
+        active.members.len() == specs.len() && specs.iter().zip(&active.members).all(is)
     }
 
     /// Builds the next generation of the policies that are ready. A chain with other names or modes is only activated

@@ -1,6 +1,7 @@
 //! The task that keeps the catalogue in line with the configuration: it scans, loads, lets the policy set decide, and
 //! scans again. It also accepts commands while it compiles, so that a failing policy is rolled back at once.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +9,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_engine::Time;
-use scupper_policy::{ClusterAccess, LoadError, Runtime};
+use scupper_policy::{ClusterAccess, Runtime};
 use scupper_policy_spec::PolicySpec;
-use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
@@ -20,8 +20,10 @@ use super::notice::ReloadNotice;
 use super::policy_set::{Candidate, PolicySet, Tried, WantedPolicy};
 use super::revision::Revision;
 use super::rules::ReloadRules;
-use super::scan::{self, ConfigText, PolicySource, Scan};
-use super::store::{Saved, Store, StoreError};
+use super::scan::{self, ConfigText, PolicySource, Scan, Torn};
+use super::settings_texts::SettingsTexts;
+use super::start_error::StartError;
+use super::store::{Saved, Store};
 use super::watch::{Watch, WatchOptions};
 use scupper_common::error::chain;
 
@@ -29,6 +31,11 @@ use scupper_common::error::chain;
 const MOVING: Duration = Duration::from_millis(250);
 /// The longest such pause.
 const LONGEST_MOVING: Duration = Duration::from_secs(30);
+
+/// The pause after so many such scans in a row and one more.
+pub(super) fn moving_pause(before: u32) -> Duration {
+    MOVING.saturating_mul(1 << before.min(16)).min(LONGEST_MOVING)
+}
 
 /// The settings for keeping policies up to date.
 #[derive(Clone, Debug, Default)]
@@ -39,20 +46,6 @@ pub struct ReloadOptions {
     pub rules: ReloadRules,
     /// The store of the last good revisions for the next process; `None`: none.
     pub state: Option<PathBuf>,
-}
-
-/// Why there are no initial policies.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The configuration cannot be used.
-    #[error("{0}")]
-    Configuration(String),
-    /// A policy cannot be used, and no good revision of it exists.
-    #[error(transparent)]
-    Policy(#[from] LoadError),
-    /// The last good revisions cannot be stored.
-    #[error(transparent)]
-    Store(StoreError),
 }
 
 /// Keeps the catalogue in line with the configuration.
@@ -73,10 +66,14 @@ pub struct Reloader {
     asking: Vec<oneshot::Sender<()>>,
     /// The text of that configuration.
     pub(super) config_text: Option<ConfigText>,
+    /// Earlier texts, for the settings of revisions that may return.
+    pub(super) texts: SettingsTexts,
     /// The last configuration whose policies were all good.
     pub(super) good: Option<ConfigText>,
     /// The saved state for the next process: the generation, and the good configuration.
     saved: (u64, Option<ConfigText>),
+    /// It could not be written, which was reported: the next scan tries again.
+    unsaved: bool,
     /// Revisions of an earlier process besides the active ones, the newest first; `None`: they are loaded.
     pub(super) former: Option<Vec<(PolicySpec, String)>>,
     /// Callers that wait for them.
@@ -84,10 +81,11 @@ pub struct Reloader {
 }
 
 enum Work {
-    Looked(Scan),
+    Looked(Result<Scan, Torn>),
     Loaded(Vec<Tried>),
     Recalled(Vec<Tried>),
-    Saved,
+    /// Whether it is on the disk.
+    Saved(bool),
 }
 
 impl Reloader {
@@ -121,12 +119,14 @@ impl Reloader {
             commands,
             specs: Vec::new(),
             config_text: None,
+            texts: SettingsTexts::default(),
             good: None,
             due: None,
             torn: 0,
             asked: Vec::new(),
             asking: Vec::new(),
             saved: (0, None),
+            unsaved: false,
             former: None,
             waiting: Vec::new(),
         };
@@ -165,8 +165,7 @@ impl Reloader {
 
     /// The time until the next due scan.
     fn wait(&self) -> Option<Duration> {
-        let span = self.due?.since(self.policy_set.clock.now());
-        Some(span)
+        Some(self.due?.since(self.policy_set.clock.now()))
     }
 
     fn obey(&mut self, command: Command) {
@@ -193,6 +192,7 @@ impl Reloader {
             Work::Loaded(tried) => {
                 let again = self.policy_set.apply_results(&self.wanted(), tried);
                 self.due = self.due.into_iter().chain(again).min();
+                self.publish_config_text();
                 self.save().or_else(|| self.answer())
             }
             Work::Recalled(tried) => {
@@ -210,38 +210,64 @@ impl Reloader {
                 self.answer_previous();
                 None
             }
-            Work::Saved => self.answer(),
+            Work::Saved(is_saved) => {
+                self.unsaved = !is_saved;
+                if self.unsaved {
+                    let retry = self.policy_set.clock.now() + self.policy_set.rules.retry;
+                    self.due = self.due.into_iter().chain([retry]).min();
+                }
+                self.answer()
+            }
         }
     }
 
-    /// Activates this configuration.
+    /// Wants this configuration.
     pub(super) fn take(&mut self, scan: &Scan) {
         self.specs = scan.found.iter().map(|found| found.spec.clone()).collect();
         self.config_text.clone_from(&scan.config_text);
-        self.policy_set
-            .catalogue
-            .set_config_text(scan.config_text.clone());
+        if let Some(text) = &scan.config_text {
+            self.texts.note(text, settings(&self.specs));
+        }
     }
 
-    fn looked(&mut self, mut scan: Scan) -> Option<BoxFuture<'static, Work>> {
-        self.watch.scanned();
-        if !scan.places.is_empty() {
-            self.watch.cover(std::mem::take(&mut scan.places));
+    /// New drains get the rest of this configuration only with its policies: with its `force` and without the policy
+    /// that protects a pod, they would delete that pod.
+    pub(super) fn publish_config_text(&self) {
+        if self.policy_set.follows_configuration(&self.specs) {
+            let catalogue = &self.policy_set.catalogue;
+            catalogue.set_config_text(self.config_text.clone());
         }
-        if scan.torn {
-            let pause = MOVING.saturating_mul(1 << self.torn.min(16)).min(LONGEST_MOVING);
+    }
+
+    fn looked(&mut self, mut scan: Result<Scan, Torn>) -> Option<BoxFuture<'static, Work>> {
+        self.watch.scanned();
+        let places = match &mut scan {
+            Ok(scan) => std::mem::take(&mut scan.places),
+            Err(torn) => std::mem::take(&mut torn.places),
+        };
+        if !places.is_empty() {
+            self.watch.cover(places);
+        }
+        let Ok(scan) = scan else {
+            self.due = Some(self.policy_set.clock.now() + moving_pause(self.torn));
             self.torn = self.torn.saturating_add(1);
-            self.due = Some(self.policy_set.clock.now() + pause);
             self.asked.append(&mut self.asking);
             return None;
-        }
+        };
         self.torn = 0;
+        if self.unsaved {
+            self.saved = (0, None);
+        }
         if scan.refused.is_none() {
             self.take(&scan);
+            let (used, wanted) = (self.policy_set.settings_in_use(), settings(&self.specs));
+            self.texts
+                .retain(|known| used.contains(known) || wanted.contains(known));
         }
         self.policy_set.refuse_configuration(scan.refused);
         let diff = self.policy_set.diff(scan.found);
         self.due = diff.again;
+        self.policy_set.report_away(diff.away);
         Some(
             load_all(self.loader.clone(), diff.candidates)
                 .map(Work::Loaded)
@@ -271,12 +297,11 @@ impl Reloader {
 
     /// Saves the good revisions if they have changed.
     fn save(&mut self) -> Option<BoxFuture<'static, Work>> {
-        let number = self.policy_set.catalogue.generation();
         let store = self.loader.store.clone()?;
         if self.config_text.is_some() && self.policy_set.matches_configuration(&self.specs) {
             self.good.clone_from(&self.config_text);
         }
-        let known = (number, self.good.clone());
+        let known = (self.policy_set.catalogue.generation(), self.good.clone());
         if self.saved == known {
             return None;
         }
@@ -284,13 +309,18 @@ impl Reloader {
         let saved = Saved {
             policies: self.policy_set.record(),
             config_text: self.good.clone(),
+            texts: self.texts.clone(),
+            ready: self.policy_set.ready_digests(),
         };
+        let files: Vec<PathBuf> = self.specs.iter().map(|spec| spec.file.clone()).collect();
+        let is_reported = self.unsaved;
         let write = async move {
-            if let Ok(Err(error)) = spawn_blocking(move || store.write(saved)).await {
-                let error = chain(&error);
+            let written = spawn_blocking(move || store.write(saved, &files)).await;
+            if let (Ok(Err(error)), false) = (&written, is_reported) {
+                let error = chain(error);
                 tracing::warn!(target: "scupper::policy", "a restart will not find what is active now: {error}");
             }
-            Work::Saved
+            Work::Saved(matches!(written, Ok(Ok(()))))
         };
         Some(write.boxed())
     }
@@ -320,18 +350,26 @@ impl Reloader {
         specs.map(|spec| (spec.name.clone(), spec.mode.clone())).collect()
     }
 
-    pub(super) fn scan(&self) -> impl Future<Output = Scan> + Send + use<> {
+    pub(super) fn scan(&self) -> impl Future<Output = Result<Scan, Torn>> + Send + use<> {
         self.scan_source(self.source.clone())
     }
 
     /// Handles the findings of another source.
-    pub(super) fn scan_source(&self, source: PolicySource) -> impl Future<Output = Scan> + Send + use<> {
+    pub(super) fn scan_source(
+        &self,
+        source: PolicySource,
+    ) -> impl Future<Output = Result<Scan, Torn>> + Send + use<> {
         let (specs, known) = (self.specs.clone(), self.policy_set.known());
         async move {
             let looked = spawn_blocking(move || scan::scan(&source, &specs, &known)).await;
-            looked.unwrap_or_else(|_panicked| Scan::torn())
+            looked.unwrap_or_else(|_panicked| Ok(Scan::panicked()))
         }
     }
+}
+
+fn settings(specs: &[PolicySpec]) -> BTreeSet<String> {
+    let revisions = specs.iter().map(|spec| Revision::of(spec, ""));
+    revisions.map(|revision| revision.settings).collect()
 }
 
 /// Waits for ever if there is no work.

@@ -42,7 +42,9 @@ impl PolicySet {
         let Some(policy) = entry.previous.take() else {
             return Err(nothing());
         };
-        let rolled = entry.slot.roll_back(now, by_hand, &self.rules, random());
+        let rolled = entry
+            .slot
+            .roll_back(now, (reason, by_hand), &self.rules, random());
         let (from, to) = rolled.ok_or_else(nothing)?;
         entry.state = Some(SlotState::RolledBack);
         entry.ready = None;

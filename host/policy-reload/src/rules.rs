@@ -24,7 +24,8 @@ pub struct ReloadRules {
     pub quarantine: Duration,
     /// The longest quarantine.
     pub longest_quarantine: Duration,
-    /// The pause before a retry of a candidate that failed for an external reason, such as a full disk.
+    /// The pause before a retry of a candidate that failed for an external reason, such as a full disk. If each retry
+    /// is a compilation, each pause is twice as long, up to the first quarantine.
     pub retry: Duration,
 }
 

@@ -1,6 +1,7 @@
-//! The last good configuration in the store: its unchanged text, named by its digest, and its path, so that relative
-//! paths in it keep their meaning. It contains no secrets, only their sources.
+//! Good configurations in the store: each its unchanged text, named by its digest, and its path, so that relative paths
+//! in it keep their meaning. They contain no secrets, only their sources.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,10 +63,13 @@ impl Store {
     }
 
     /// Deletes files that the index no longer names. Blocks.
-    pub(super) fn sweep_texts(&self, named: Option<&WireText>) -> Result<(), StoreError> {
-        let named = named.map(|wire| name(&wire.digest));
+    pub(super) fn sweep_texts<'a>(
+        &self,
+        named: impl Iterator<Item = &'a WireText>,
+    ) -> Result<(), StoreError> {
+        let named: BTreeSet<String> = named.map(|wire| name(&wire.digest)).collect();
         let kept = self.dir.list(ENDING).map_err(self.failed("list", "the files"))?;
-        for (name, _) in kept.iter().filter(|(name, _)| Some(name) != named.as_ref()) {
+        for (name, _) in kept.iter().filter(|(name, _)| !named.contains(name)) {
             self.dir.delete(name).map_err(self.failed("delete", name))?;
         }
         Ok(())

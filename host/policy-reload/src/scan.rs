@@ -106,21 +106,28 @@ pub(super) struct Scan {
     pub(super) found: Vec<Found>,
     /// The directories whose changes may change the findings.
     pub(super) places: BTreeSet<PathBuf>,
-    /// The files changed all the time, so the findings may be inconsistent.
-    pub(super) torn: bool,
 }
 
 impl Scan {
-    /// Nothing could be read.
-    pub(super) const fn torn() -> Self {
+    /// Nothing of it can be used.
+    pub(super) fn panicked() -> Self {
+        let reason = "reading the configuration or a policy's file panicked, which is a bug in Scupper: please report what \
+                      the driver wrote to its standard error";
         Self {
-            refused: None,
+            refused: Some(reason.to_owned()),
             config_text: None,
             found: Vec::new(),
             places: BTreeSet::new(),
-            torn: true,
         }
     }
+}
+
+/// The files changed during the scan: what it found may not belong together, and is not used.
+pub(super) struct Torn {
+    /// One of them.
+    pub(super) file: PathBuf,
+    /// The directories whose changes may change the findings.
+    pub(super) places: BTreeSet<PathBuf>,
 }
 
 /// One policy.
@@ -155,10 +162,10 @@ impl KnownRevisions {
 }
 
 /// Scans everything. Blocks.
-pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Scan {
+pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Result<Scan, Torn> {
     let mut found = scan_once(from, last, known);
     for _ in 1..TRIES {
-        if !found.torn {
+        if found.is_ok() {
             break;
         }
         found = scan_once(from, last, known);
@@ -166,7 +173,7 @@ pub(super) fn scan(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisi
     found
 }
 
-fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Scan {
+fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -> Result<Scan, Torn> {
     let mut paths = BTreeMap::new();
     for file in &from.files {
         note(&mut paths, file);
@@ -180,7 +187,7 @@ fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -
         config_text,
     } = wanted;
     let mut found = Vec::with_capacity(specs.len());
-    let mut torn = false;
+    let mut torn = None;
     for spec in specs {
         note(&mut paths, &spec.file);
         match module(&spec, known) {
@@ -188,21 +195,25 @@ fn scan_once(from: &PolicySource, last: &[PolicySpec], known: &KnownRevisions) -
                 spec,
                 module: Ok(module),
             }),
-            Ok(None) => torn = true,
+            Ok(None) => torn = Some(spec.file),
             Err(error) => found.push(Found {
                 spec,
                 module: Err(error),
             }),
         }
     }
-    torn |= paths.iter().any(|(path, real)| resolve(path) != *real);
-    Scan {
+    let moved = || paths.iter().find(|(path, real)| resolve(path) != **real);
+    let torn = torn.or_else(|| Some(moved()?.0.clone()));
+    let places = paths.keys().flat_map(|path| places(path)).collect();
+    if let Some(file) = torn {
+        return Err(Torn { file, places });
+    }
+    Ok(Scan {
         refused,
         config_text,
         found,
-        places: paths.keys().flat_map(|path| places(path)).collect(),
-        torn,
-    }
+        places,
+    })
 }
 
 /// Plans, checkpoints and metrics contain the names.

@@ -71,11 +71,7 @@ impl Session {
         if let Some(shadow) = self.shadows.iter().find(|shadow| shadow.name() == call.policy) {
             return shadow.plan(call).await;
         }
-        let pin = {
-            let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-            pins.iter().find(|pin| pin.name() == call.policy).cloned()
-        };
-        match pin {
+        match self.pin(call.policy) {
             Some(pin) => {
                 let answer = pin.policy.plan(&call).await;
                 answer.unwrap_or_else(|error| pin.policy.failed_plan(&error, call.draft))
@@ -109,11 +105,26 @@ impl Session {
 
     /// The answer to the engine when a policy's plan is invalid; that counts as a failure of the policy.
     pub fn unsound(&self, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
-        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        match pins.iter().find(|pin| pin.name() == policy) {
+        if let Some(catalogue) = &self.catalogue
+            && let Some(pin) = self.pin(policy)
+        {
+            catalogue.fault(&pin, format!("make-plan: {message}"));
+        }
+        self.unsound_beside(policy, message, draft)
+    }
+
+    /// The same beside the drain: it counts for no rollback.
+    pub fn unsound_beside(&self, policy: &str, message: String, draft: &Plan) -> PlanAnswer {
+        match self.pin(policy) {
             Some(pin) => pin.policy.unsound(message, draft),
             None => no_planner(policy),
         }
+    }
+
+    /// The revision that this drain has.
+    fn pin(&self, policy: &str) -> Option<Arc<Member>> {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        pins.iter().find(|pin| pin.name() == policy).cloned()
     }
 
     /// Takes one step of a policy's hook, whose state has this version; `None`: there is no state. Whatever the policy

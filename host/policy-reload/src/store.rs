@@ -1,8 +1,9 @@
 //! The last good revisions on disk, so that a restarted driver finds a policy even when its file is missing or broken.
 //!
-//! `last-good.json` lists the good revisions; `DIGEST.wasm` are their components, and `DIGEST.yaml` is the
-//! configuration with which they were good. Each file is checked against its name before use. The directory is private
-//! to the driver, and each file is written atomically.
+//! `last-good.json` lists the good revisions; `DIGEST.wasm` are their components, and `DIGEST.yaml` are the
+//! configurations with which they were good. A component also stays that is loaded and waits for the rest of its
+//! configuration: once that is there it becomes active without being read again. Each file is checked against its name
+//! before use. The directory is private to the driver, and each file is written atomically.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,6 +19,7 @@ use super::policy_revisions::Quarantine;
 use super::revision::Revision;
 use super::saved_config::WireText;
 use super::scan::ConfigText;
+use super::settings_texts::SettingsTexts;
 
 pub(super) const INDEX: &str = "last-good.json";
 const ENDING: &str = ".wasm";
@@ -56,6 +58,10 @@ pub(super) struct Saved {
     pub(super) policies: Index,
     /// The last completely good configuration.
     pub(super) config_text: Option<ConfigText>,
+    /// The configurations with the revisions' settings.
+    pub(super) texts: SettingsTexts,
+    /// Other components whose files are kept.
+    pub(super) ready: BTreeSet<String>,
 }
 
 /// The good revisions, by the policy's name.
@@ -75,7 +81,7 @@ pub(super) struct SavedPolicy {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Wire {
     pub(super) digest: String,
-    settings: String,
+    pub(super) settings: String,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -92,6 +98,15 @@ struct File {
     policies: Index,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     configuration: Option<WireText>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<WireSettings>,
+}
+
+/// A configuration, and the settings in it that a revision has.
+#[derive(Deserialize, Serialize)]
+struct WireSettings {
+    text: WireText,
+    settings: BTreeSet<String>,
 }
 
 /// The version of the index's format.
@@ -116,6 +131,11 @@ impl SavedPolicy {
         }
     }
 
+    /// The revisions whose components are kept, the newest first.
+    pub(super) fn revisions(&self) -> impl Iterator<Item = &Wire> {
+        [Some(&self.good), self.previous.as_ref()].into_iter().flatten()
+    }
+
     pub(super) fn quarantined(&self) -> Vec<Quarantine> {
         let away = |wire: &WireQuarantine| Quarantine {
             revision: Revision {
@@ -124,6 +144,7 @@ impl SavedPolicy {
             },
             until: wire.until_millis.map(Time::from_millis),
             times: wire.times,
+            reason: "the revision that is wanted was rolled back before the driver was restarted".to_owned(),
         };
         self.quarantined.iter().map(away).collect()
     }
@@ -156,6 +177,13 @@ impl Store {
             Ok(file) if file.version == VERSION => Saved {
                 policies: file.policies,
                 config_text: file.configuration.and_then(|wire| self.text(&wire)),
+                texts: SettingsTexts(
+                    file.texts
+                        .into_iter()
+                        .filter_map(|wire| self.settings(wire))
+                        .collect(),
+                ),
+                ready: BTreeSet::new(),
             },
             Ok(_) => Saved::default(),
             Err(error) => {
@@ -166,26 +194,32 @@ impl Store {
         }
     }
 
-    /// Saves the good revisions, and deletes files that are no longer referenced. Blocks.
-    pub(super) fn write(&self, saved: Saved) -> Result<(), StoreError> {
+    /// Saves the good revisions, and deletes files that are no longer referenced. Components that could not be saved when
+    /// they were loaded are read again from the policies' files. Blocks.
+    pub(super) fn write(&self, saved: Saved, files: &[PathBuf]) -> Result<(), StoreError> {
         let Saved {
             policies: index,
             config_text,
+            texts,
+            ready,
         } = saved;
         let configuration = config_text
             .map(|config_text| self.keep_text(&config_text))
             .transpose()?
             .flatten();
+        let texts = self.keep_settings(texts)?;
         let named: BTreeSet<String> = index
             .values()
-            .flat_map(|kept| [Some(&kept.good), kept.previous.as_ref()])
-            .flatten()
-            .map(|revision| file_name(&revision.digest))
+            .flat_map(SavedPolicy::revisions)
+            .map(|revision| &revision.digest)
+            .chain(&ready)
+            .map(|digest| file_name(digest))
             .collect();
         let file = File {
             version: VERSION,
             policies: index,
             configuration,
+            texts,
         };
         let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
         self.dir
@@ -195,7 +229,38 @@ impl Store {
         for (name, _) in kept.iter().filter(|(name, _)| !named.contains(name)) {
             self.dir.delete(name).map_err(self.failed("delete", name))?;
         }
-        self.sweep_texts(file.configuration.as_ref())
+        let texts = file.texts.iter().map(|wire| &wire.text);
+        self.sweep_texts(texts.chain(&file.configuration))?;
+        self.keep_missing(named, files)
+    }
+
+    /// Saves the components that are not there, as far as the policies' files still are these.
+    fn keep_missing(&self, mut named: BTreeSet<String>, files: &[PathBuf]) -> Result<(), StoreError> {
+        named.retain(|name| !matches!(self.dir.file(name, WasmFile::MAX_BYTES), Ok(Some(_))));
+        if named.is_empty() {
+            return Ok(());
+        }
+        for file in files {
+            if let Ok(wasm) = WasmFile::read(file)
+                && named.contains(&file_name(wasm.digest()))
+            {
+                self.keep(&wasm)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_settings(&self, texts: SettingsTexts) -> Result<Vec<WireSettings>, StoreError> {
+        let mut kept = Vec::new();
+        for (text, settings) in texts.0 {
+            let text = self.keep_text(&text)?;
+            kept.extend(text.map(|text| WireSettings { text, settings }));
+        }
+        Ok(kept)
+    }
+
+    fn settings(&self, wire: WireSettings) -> Option<(ConfigText, BTreeSet<String>)> {
+        Some((self.text(&wire.text)?, wire.settings))
     }
 
     /// Saves a component. Blocks.

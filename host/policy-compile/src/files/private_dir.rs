@@ -2,11 +2,11 @@
 //! half-written files and no files of other users.
 
 use std::fs::{DirBuilder, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use thiserror::Error;
@@ -133,10 +133,10 @@ impl PrivateDir {
     }
 
     fn place(&self, name: &str, bytes: impl Read, mode: Mode, locked: bool) -> io::Result<File> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".{}-{number}{PART}", std::process::id());
-        let written = self.write_new(&temporary, bytes, mode).and_then(|file| {
+        // A PID would not do: containers that follow each other on this directory all have the same.
+        let temporary = format!(".{:016x}{PART}", RandomState::new().hash_one(0_u8));
+        let file = self.create(&temporary, mode)?;
+        let written = write_whole(&file, bytes).and_then(|()| {
             if locked {
                 file.lock()?;
             }
@@ -151,12 +151,9 @@ impl PrivateDir {
         written
     }
 
-    fn write_new(&self, name: &str, mut bytes: impl Read, mode: Mode) -> io::Result<File> {
+    fn create(&self, name: &str, mode: Mode) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
-        let mut file = File::from(fs::openat(&self.dir, name, flags, mode)?);
-        io::copy(&mut bytes, &mut file)?;
-        file.sync_all()?;
-        Ok(file)
+        Ok(File::from(fs::openat(&self.dir, name, flags, mode)?))
     }
 
     /// Deletes a file, if it is there.
@@ -193,5 +190,37 @@ impl PrivateDir {
             .iter()
             .filter(|(_, stat)| newest - stat.st_mtime > STALE_SECONDS);
         stale.into_iter().try_for_each(|(name, _)| self.delete(name))
+    }
+}
+
+fn write_whole(mut file: &File, mut bytes: impl Read) -> io::Result<()> {
+    io::copy(&mut bytes, &mut file)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// In containers that share a directory every driver has the PID 1.
+    #[test]
+    fn files_that_another_process_with_this_pid_is_writing_stay_as_they_are() {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let path = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+        let dir = PrivateDir::open(path.path()).unwrap();
+        let others = (0..100).map(|number| format!(".{}-{number}{PART}", std::process::id()));
+        for other in others.clone() {
+            std::fs::write(path.path().join(other), "half").unwrap();
+        }
+        for _ in 0..3 {
+            let written = dir.write("file", b"whole".as_slice(), Mode::RUSR | Mode::WUSR);
+            assert!(written.is_ok(), "{written:?}");
+        }
+        let gone: Vec<_> = others.filter(|other| !path.path().join(other).exists()).collect();
+        assert!(gone.is_empty(), "deleted: {gone:?}");
+        let parts = dir.list(PART).unwrap();
+        assert_eq!(parts.len(), 100, "its own are renamed: {parts:?}");
     }
 }

@@ -193,7 +193,7 @@ impl StoreData {
     }
 
     /// Permits one more request, if the function may send any and the step has not sent too many.
-    pub(crate) fn may_send(&mut self, method: http::Method) -> Result<Arc<Requests>, http::Error> {
+    pub(crate) fn may_send(&mut self, method: http::Method) -> Result<Requests, http::Error> {
         let changes = matches!(
             method,
             http::Method::Put | http::Method::Patch | http::Method::Delete
@@ -218,7 +218,7 @@ impl StoreData {
             )));
         }
         self.sent += 1;
-        Ok(Arc::clone(requests))
+        Ok(requests.about(self.node().unwrap_or_default()))
     }
 
     /// Reports the end of a request.

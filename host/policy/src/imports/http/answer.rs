@@ -77,7 +77,7 @@ impl Requests {
             };
             let value = SecretString::new(name, value);
             if request.captures.iter().any(|asked| asked.secret == name) {
-                self.memory.capture(&self.policy, capture, value);
+                self.memory.capture((&self.policy, &self.node), capture, value);
                 captured.push(name.to_owned());
             } else {
                 // The body may also contain it.

@@ -18,6 +18,8 @@ const AT_ONCE: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(super) policy: String,
+    /// The node that the call is about; empty: none.
+    pub(super) node: String,
     pub(super) rules: HttpRules,
     pub(super) secrets: SecretRules,
     pub(super) wants: WantedRequests,
@@ -60,6 +62,7 @@ impl Requests {
     ) -> Self {
         Self {
             policy: policy.to_owned(),
+            node: String::new(),
             rules,
             secrets,
             wants: WantedRequests::default(),
@@ -81,6 +84,14 @@ impl Requests {
         }
     }
 
+    /// The same for a call about this node.
+    pub(crate) fn about(&self, node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// The most requests in one step.
     pub(crate) const fn a_step(&self) -> u32 {
         self.limits.requests
@@ -90,6 +101,7 @@ impl Requests {
     pub(super) fn reader(&self) -> Reader<'_> {
         Reader {
             policy: &self.policy,
+            node: &self.node,
             rules: &self.secrets,
             memory: &self.memory,
             cluster: self.cluster.as_ref(),

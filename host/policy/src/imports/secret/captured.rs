@@ -1,7 +1,7 @@
 //! Secrets that outlive a call: captured secrets, values recently read from the cluster, and values that a policy's
 //! requests recently carried.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,23 +38,29 @@ pub(super) type Answer = Result<Vec<u8>, String>;
 
 #[derive(Default)]
 struct CapturedValues {
-    captured: Option<(Capture, SecretString)>,
+    /// By node: a command drains several at a time, and the end of one drain revokes its token.
+    captured: BTreeMap<String, (Capture, SecretString)>,
     lately: VecDeque<SecretString>,
 }
 
 impl Secrets {
-    /// Stores a captured secret. A value from another origin is forgotten.
-    pub(crate) fn capture(&self, policy: &str, capture: &Capture, value: SecretString) {
+    /// Stores a secret captured for a node. A value from another origin is forgotten.
+    pub(crate) fn capture(&self, (policy, node): (&str, &str), capture: &Capture, value: SecretString) {
         let mut memory = self.lock();
         let slot = memory.slot(policy, value.name());
         slot.remember(&value);
-        slot.captured = Some((capture.clone(), value));
+        slot.captured.insert(node.to_owned(), (capture.clone(), value));
     }
 
-    /// A captured secret, if it came from the origin in the current grant.
-    pub(super) fn captured(&self, policy: &str, name: &str, capture: &Capture) -> Option<SecretString> {
+    /// A secret captured for a node, if it came from the origin in the current grant.
+    pub(super) fn captured(
+        &self,
+        (policy, node): (&str, &str),
+        name: &str,
+        capture: &Capture,
+    ) -> Option<SecretString> {
         let mut memory = self.lock();
-        let (from, value) = memory.slot(policy, name).captured.as_ref()?;
+        let (from, value) = memory.slot(policy, name).captured.get(node)?;
         (from == capture).then(|| value.clone())
     }
 
@@ -63,9 +69,13 @@ impl Secrets {
         self.lock().slot(policy, value.name()).remember(value);
     }
 
-    /// The recent values of this secret.
+    /// The recent values of this secret, and those captured for any node.
     pub(super) fn lately(&self, policy: &str, name: &str) -> Vec<SecretString> {
-        self.lock().slot(policy, name).lately.iter().cloned().collect()
+        let mut memory = self.lock();
+        let CapturedValues { captured, lately } = memory.slot(policy, name);
+        let captured = captured.values().map(|(_, value)| value);
+        let older = captured.filter(|value| !lately.contains(value));
+        lately.iter().chain(older).cloned().collect()
     }
 
     /// The cluster's recent answer.

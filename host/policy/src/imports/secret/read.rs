@@ -42,9 +42,10 @@ pub(crate) enum ReadError {
     Size(usize),
 }
 
-/// Reads the secrets of one policy.
+/// Reads the secrets of one policy for one node.
 pub(crate) struct Reader<'a> {
     pub(crate) policy: &'a str,
+    pub(crate) node: &'a str,
     pub(crate) rules: &'a SecretRules,
     pub(crate) memory: &'a Secrets,
     pub(crate) cluster: &'a dyn ClusterAccess,
@@ -55,7 +56,8 @@ impl Reader<'_> {
     pub(crate) async fn value(&self, rule: &SecretRule) -> Result<SecretString, ReadError> {
         let bytes = match &rule.source {
             ValueSource::Captured(capture) => {
-                let captured = self.memory.captured(self.policy, &rule.name, capture);
+                let of = (self.policy, self.node);
+                let captured = self.memory.captured(of, &rule.name, capture);
                 return captured.ok_or(ReadError::NotCaptured);
             }
             ValueSource::Stored(SecretSource::Kubernetes { namespace, name, key }) => {
