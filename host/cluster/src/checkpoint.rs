@@ -108,6 +108,8 @@ struct Wire {
 struct WireCounts {
     at: u64,
     leaving: u32,
+    /// Older builds do not write it.
+    newest: Option<u64>,
     gone: u32,
     deleted: u32,
     waves: u32,
@@ -280,6 +282,7 @@ fn counts_to_wire(counts: &Counts) -> WireCounts {
     WireCounts {
         at: counts.at.as_millis(),
         leaving: counts.leaving,
+        newest: Some(counts.newest.as_millis()),
         gone: counts.totals.gone,
         deleted: counts.totals.deleted,
         waves: counts.totals.waves,
@@ -292,10 +295,11 @@ fn counts_to_wire(counts: &Counts) -> WireCounts {
     }
 }
 
-const fn counts_from_wire(wire: WireCounts) -> Counts {
+fn counts_from_wire(wire: WireCounts) -> Counts {
     Counts {
         at: Time::from_millis(wire.at),
         leaving: wire.leaving,
+        newest: Time::from_millis(wire.newest.unwrap_or(wire.at)),
         totals: Totals {
             gone: wire.gone,
             deleted: wire.deleted,

@@ -14,7 +14,14 @@ use super::pod::WirePod;
 use super::read::{nodes, pods_of};
 use super::watch::watch;
 
+const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+
 impl Cluster {
+    /// The API server refuses to list the budgets: the streams report that there are none, and that is not known.
+    pub fn may_not_list_budgets(&self) -> bool {
+        self.optional_reads().is_refused(BUDGETS)
+    }
+
     /// Streams changes of the node, its pods and the budgets, starting with a full list of each. The stream never ends;
     /// after a break it retries with back-off and sends a new full list.
     pub fn watch(&self, node: &str) -> impl Stream<Item = Event> + Send + 'static + use<> {
@@ -52,7 +59,7 @@ impl Cluster {
     /// less detailed.
     fn budget_events(&self) -> impl Stream<Item = Event> + Send + use<> {
         let source = Source {
-            path: "/apis/policy/v1/poddisruptionbudgets".to_owned(),
+            path: BUDGETS.to_owned(),
             selector: None,
             optional: true,
         };

@@ -98,6 +98,11 @@ impl WriteError {
         matches!(self, Self::Rejected { code: 401 | 403, .. })
     }
 
+    /// True for a rejection that is not for missing rights: no retry helps.
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Rejected { .. }) && !self.is_forbidden()
+    }
+
     /// True if a retry may help.
     pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::Unavailable { .. })

@@ -2,11 +2,12 @@
 //! repetition increases the count of the existing Event.
 
 use scupper_engine::{Controller, PodRef, Time};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::event_cache::{CachedEvent, EventKey};
-use super::transport::{cut, escaped};
-use super::wire::{MetaOnly, micros};
+use super::transport::{Fault, cut, escaped};
+use super::wire::{MetaOnly, micros, moment};
 use super::write::Merge;
 use super::{Cluster, WriteError};
 
@@ -104,16 +105,7 @@ impl Cluster {
 
     /// Emits a Kubernetes Event about a pod of the event's node: a new one, or a repetition.
     pub async fn emit_about_pod(&self, event: &KubernetesEvent, pod: &PodRef) -> Result<(), WriteError> {
-        let PodRef { namespace, name, uid } = pod;
-        let about = EventSubject {
-            namespace,
-            name,
-            uid: uid.as_str(),
-            regarding: pod_to_wire(pod),
-            words: format!("pod {pod}"),
-            related: None,
-        };
-        self.emit_about(event, &about).await
+        self.emit_about(event, &EventSubject::pod(pod)).await
     }
 
     /// Emits a Kubernetes Event about a budget that blocks this pod of the event's node: a new one, or a repetition.
@@ -137,29 +129,33 @@ impl Cluster {
         self.emit_about(event, &about).await
     }
 
-    /// Emits a Kubernetes Event about a controller of pods of the event's node: a new one, or a repetition.
-    pub async fn emit_about_controller(
+    /// Emits the Kubernetes Event of this name about a controller of the pod, or about a pod without one, unless it is there:
+    /// another process may have emitted it. Returns when that was; `None`: it was not there.
+    pub async fn emit_once(
         &self,
         event: &KubernetesEvent,
-        namespace: &str,
-        controller: &Controller,
-    ) -> Result<(), WriteError> {
-        let Controller {
-            api_version,
-            kind,
-            name,
-            uid,
-            ..
-        } = controller;
-        let about = EventSubject {
-            namespace,
-            name,
-            uid: uid.as_str(),
-            regarding: reference(api_version, kind, namespace, name, uid.as_str()),
-            words: format!("{kind} {namespace}/{name}"),
-            related: None,
+        name: &str,
+        controller: Option<&Controller>,
+        pod: &PodRef,
+    ) -> Result<Option<Time>, WriteError> {
+        let about = match controller {
+            Some(controller) => EventSubject::controller(&pod.namespace, controller),
+            None => EventSubject::pod(pod),
         };
-        self.emit_about(event, &about).await
+        let path = events(about.namespace);
+        let metadata = json!({"name": name, "namespace": about.namespace});
+        let wire = to_wire(event, metadata, &about, self.now());
+        let emitted = match self.create::<EmittedEvent>(&path, &wire).await {
+            // A patch that changes nothing shows the Event to those who may not read any.
+            Err(Fault::Refused(409, _)) => {
+                let path = format!("{path}/{}", escaped(name));
+                let nothing = json!({});
+                let found = self.patch::<EmittedEvent>(&path, Merge::Json, &nothing);
+                found.await.map(|found| found.event_time)
+            }
+            created => created.map(|_| None),
+        };
+        emitted.map_err(|fault| fault.write(&format!("emit an Event about {}", about.words)))
     }
 
     async fn emit_about(&self, event: &KubernetesEvent, about: &EventSubject<'_>) -> Result<(), WriteError> {
@@ -176,7 +172,8 @@ impl Cluster {
             }
             self.event_cache().forget(&same);
         }
-        let mut wire = to_wire(event, about, last);
+        let metadata = json!({"generateName": format!("{}-", about.name), "namespace": about.namespace});
+        let mut wire = to_wire(event, metadata, about, last);
         if let Some(wire) = wire.as_object_mut() {
             if times > 1 {
                 wire.insert("series".to_owned(), series(times, last));
@@ -223,6 +220,45 @@ struct EventSubject<'a> {
     related: Option<Value>,
 }
 
+/// What is read of an Event.
+#[derive(Deserialize)]
+struct EmittedEvent {
+    #[serde(default, rename = "eventTime", deserialize_with = "moment")]
+    event_time: Option<Time>,
+}
+
+impl<'a> EventSubject<'a> {
+    fn pod(pod: &'a PodRef) -> Self {
+        let PodRef { namespace, name, uid } = pod;
+        Self {
+            namespace,
+            name,
+            uid: uid.as_str(),
+            regarding: pod_to_wire(pod),
+            words: format!("pod {pod}"),
+            related: None,
+        }
+    }
+
+    fn controller(namespace: &'a str, controller: &'a Controller) -> Self {
+        let Controller {
+            api_version,
+            kind,
+            name,
+            uid,
+            ..
+        } = controller;
+        Self {
+            namespace,
+            name,
+            uid: uid.as_str(),
+            regarding: reference(api_version, kind, namespace, name, uid.as_str()),
+            words: format!("{kind} {namespace}/{name}"),
+            related: None,
+        }
+    }
+}
+
 fn pod_to_wire(PodRef { namespace, name, uid }: &PodRef) -> Value {
     reference("v1", "Pod", namespace, name, uid.as_str())
 }
@@ -249,11 +285,11 @@ fn series(count: u32, last: Time) -> Value {
     json!({"count": count, "lastObservedTime": micros(last)})
 }
 
-fn to_wire(event: &KubernetesEvent, about: &EventSubject<'_>, now: Time) -> Value {
+fn to_wire(event: &KubernetesEvent, metadata: Value, about: &EventSubject<'_>, now: Time) -> Value {
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": format!("{}-", about.name), "namespace": about.namespace},
+        "metadata": metadata,
         "eventTime": micros(now),
         "type": event.severity.as_str(),
         "reason": cut(&event.reason, MAX_WORD),

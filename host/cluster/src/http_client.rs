@@ -1,8 +1,10 @@
 //! The client's layers, from the socket up: TCP, the proxy if there is one, TLS, HTTP, and headers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, Uri};
+use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
@@ -17,6 +19,7 @@ use tower::{BoxError, Layer as _, Service, ServiceExt as _, service_fn, util::op
 use super::api_requests::{ApiRequest, RequestObserver};
 use super::proxy::{Protocol, Proxy};
 use super::recording::{Recorder, RecordingBody};
+use super::renewed_credentials::{Layers, RenewedCredentials};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -89,8 +92,36 @@ fn to_proxy(proxy: &Proxy, tcp: HttpConnector) -> Result<HttpsConnector<HttpConn
     Ok(https.https_or_http().enable_http1().wrap_connector(tcp))
 }
 
-/// Adds credentials, then our headers, then the server's address, then HTTP/2 if the server supports it.
+/// The lower layers, with whatever credentials the configuration yields now.
 fn over<C>(config: &Config, connector: C, observation: Observation) -> Result<kube::Client, BoxError>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
+    let namespace = config.default_namespace.clone();
+    let config = config.clone();
+    let credentials = RenewedCredentials::new(move || layers(&config, connector.clone()))?;
+    let service = service_fn(move |request: Request<Body>| {
+        let asked = ApiRequest::of(&request);
+        let Observation { observer, recorder } = observation.clone();
+        let recorder = recorder.filter(|_| request.method() == Method::GET);
+        let answering = Arc::clone(&credentials).send(request);
+        async move {
+            let answered = answering.await;
+            if let Some(observer) = observer {
+                let code = answered.as_ref().ok().map(|response| response.status().as_u16());
+                observer.observe(ApiRequest { code, ..asked });
+            }
+            answered.map(|response| response.map(|body| RecordingBody::new(body, recorder.as_ref())))
+        }
+    });
+    Ok(kube::Client::new(service, namespace))
+}
+
+/// Adds credentials, then our headers, then the server's address, then HTTP/2 if the server supports it.
+fn layers<C>(config: &Config, connector: C) -> Result<Layers<Body, Incoming>, BoxError>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -110,25 +141,9 @@ where
         .http2_keep_alive_interval(KEEPALIVE)
         .http2_keep_alive_timeout(KEEPALIVE)
         .build(connector);
-
     let service = config
         .extra_headers_layer()?
         .layer(client.map_err(BoxError::from));
     let service = option_layer(config.auth_layer()?).layer(service);
-    let service = config.base_uri_layer().layer(service).boxed_clone();
-    let service = service_fn(move |request: Request<Body>| {
-        let asked = ApiRequest::of(&request);
-        let Observation { observer, recorder } = observation.clone();
-        let recorder = recorder.filter(|_| request.method() == Method::GET);
-        let answering = service.clone().oneshot(request);
-        async move {
-            let answered = answering.await;
-            if let Some(observer) = observer {
-                let code = answered.as_ref().ok().map(|response| response.status().as_u16());
-                observer.observe(ApiRequest { code, ..asked });
-            }
-            answered.map(|response| response.map(|body| RecordingBody::new(body, recorder.as_ref())))
-        }
-    });
-    Ok(kube::Client::new(service, config.default_namespace.clone()))
+    Ok(config.base_uri_layer().layer(service).boxed_clone())
 }

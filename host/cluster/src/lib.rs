@@ -61,6 +61,7 @@ mod pod_specs;
 mod proxy;
 mod read;
 mod recording;
+mod renewed_credentials;
 mod replicas;
 mod rights;
 mod rollout;

@@ -161,7 +161,7 @@ impl Cluster {
 
 impl WireOwner {
     fn into_engine(self, kind: &str) -> Owner {
-        let settled = self.is_settled(kind);
+        let (is_rolled_out, is_settled) = (self.is_rolled_out(kind), self.is_settled(kind));
         let rollout = (kind == "Deployment").then(|| self.rollout());
         let parent = controller(&self.metadata).map(|parent| parent.uid);
         let Spec {
@@ -175,6 +175,8 @@ impl WireOwner {
             _ => template.metadata.labels,
         };
         let raised = raised(&self.metadata, replicas);
+        // The replica that a drain adds is no change of its owner's.
+        let settled = if raised > 0 { is_rolled_out } else { is_settled };
         Owner {
             uid: Uid::new(self.metadata.uid),
             kind: kind.to_owned(),
@@ -212,19 +214,19 @@ impl WireOwner {
 
     /// Its controller has seen the specification and carried it out.
     pub(super) fn is_settled(&self, kind: &str) -> bool {
-        let Self {
-            metadata,
-            spec,
-            status,
-        } = self;
+        self.is_rolled_out(kind) && self.status.replicas == self.spec.replicas.unwrap_or(1)
+    }
+
+    /// Its controller has seen the specification, and all pods that there are have its template.
+    fn is_rolled_out(&self, kind: &str) -> bool {
+        let (metadata, status) = (&self.metadata, &self.status);
         let observed = status.observed_generation.unwrap_or(0) >= metadata.generation.unwrap_or(0);
-        let replicas = spec.replicas.unwrap_or(1);
-        let rolled_out = match kind {
-            "Deployment" => status.updated_replicas == replicas,
+        let is_current = match kind {
+            "Deployment" => status.updated_replicas == status.replicas,
             "StatefulSet" => status.current_revision == status.update_revision,
             _ => true,
         };
-        metadata.deletion_timestamp.is_none() && observed && status.replicas == replicas && rolled_out
+        metadata.deletion_timestamp.is_none() && observed && is_current
     }
 }
 
@@ -289,6 +291,29 @@ mod tests {
         // Its owner has set it since.
         assert_eq!(raised("2", 4), (Some(4), 0));
         assert_eq!(raised("all", 3), (Some(3), 0));
+    }
+
+    #[test]
+    fn a_raise_does_not_hide_a_rollout() {
+        let is_settled = |status: Value| {
+            let mut web = deployment();
+            web["metadata"]["annotations"] = json!({"scupper.dev/raised-from": "2"});
+            web["spec"]["replicas"] = json!(3);
+            web["status"] = status;
+            read("Deployment", web).settled
+        };
+        for (replicas, updated) in [(2, 2), (3, 3)] {
+            let status = json!({"observedGeneration": 3, "replicas": replicas, "updatedReplicas": updated});
+            assert!(is_settled(status), "{updated} of {replicas}");
+        }
+        for (observed, replicas, updated) in [(2, 3, 3), (3, 3, 1), (3, 4, 3)] {
+            let status =
+                json!({"observedGeneration": observed, "replicas": replicas, "updatedReplicas": updated});
+            assert!(
+                !is_settled(status),
+                "{updated} of {replicas}, generation {observed}"
+            );
+        }
     }
 
     #[test]

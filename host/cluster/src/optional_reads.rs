@@ -39,6 +39,11 @@ impl OptionalReads {
         self.refused().remove(what);
     }
 
+    /// The API server has refused the read last.
+    pub(super) fn is_refused(&self, what: &str) -> bool {
+        self.refused().contains_key(what)
+    }
+
     fn refused(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +63,9 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!reads.may_pass("budgets"));
         assert!(reads.may_pass("daemonsets"));
+        assert!(reads.is_refused("budgets"));
         reads.succeeded("budgets");
+        assert!(!reads.is_refused("budgets"));
         assert!(reads.may_pass("budgets"));
     }
 }

@@ -24,19 +24,19 @@ const RAISED_ANNOTATION: &str = "scupper.dev/raised-from";
 
 /// What the annotations say about this drain.
 #[derive(Debug, PartialEq, Eq)]
-enum Record<'a> {
+pub(super) enum Record<'a> {
     /// It has not written the Deployment, and nor has another drain that is not done.
     None,
     /// Another drain has raised it.
     OfOther(&'a str),
     /// This drain has raised it; from how many replicas.
     Raised(&'a str),
-    /// This drain has taken it back.
+    /// This drain has taken it back, or restarted it.
     TakenBack,
 }
 
 impl Record<'_> {
-    fn of<'a>(found: &'a WireOwner, drain: &str) -> Record<'a> {
+    pub(super) fn of<'a>(found: &'a WireOwner, drain: &str) -> Record<'a> {
         let annotation = |key| found.meta().annotations.get(key).map(String::as_str);
         let raised = annotation(RAISED_ANNOTATION);
         match (annotation(SURGE_ANNOTATION), raised) {
@@ -46,6 +46,12 @@ impl Record<'_> {
             (_, None) => Record::None,
         }
     }
+}
+
+/// The replicas are still as the drain that has written its record has raised them.
+pub(super) fn is_raised(found: &WireOwner) -> bool {
+    let before = found.replicas().checked_sub(1).map(|before| before.to_string());
+    before.is_some() && found.meta().annotations.get(RAISED_ANNOTATION) == before.as_ref()
 }
 
 impl Cluster {
@@ -61,11 +67,7 @@ impl Cluster {
                 let message = "this drain has raised its replicas before".to_owned();
                 return Answer::Rejected { message };
             }
-            Record::OfOther(other) => {
-                let other = text_of_mark(other);
-                let message = format!("{other} has raised the replicas of {deployment}");
-                return Answer::Busy { message };
-            }
+            Record::OfOther(other) => return busy_with(deployment, other),
             Record::None => {}
         }
         if !found.is_settled("Deployment") {
@@ -154,6 +156,13 @@ impl Cluster {
             .map(|it| (it.spec.target.name, it.metadata.name))
             .collect())
     }
+}
+
+/// Another drain, which this names, has raised the Deployment.
+pub(super) fn busy_with(deployment: &DeploymentRef, other: &str) -> Answer {
+    let other = text_of_mark(other);
+    let message = format!("{other} has raised the replicas of {deployment}");
+    Answer::Busy { message }
 }
 
 /// A drain by what names it on a Deployment ([`surge_mark`](scupper_engine::surge_mark)).

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use super::namespace_state::WireOwner;
-use super::replicas::path;
+use super::replicas::{Record, busy_with, is_raised, path};
 use super::tasks::answer;
 use super::wire::{nullable, seconds};
 use super::write::Merge;
@@ -90,21 +90,18 @@ fn resolved(amount: Option<WireAmount>, replicas: u32, divide: fn(u64, u64) -> u
 }
 
 impl Cluster {
-    /// Restarts a Deployment as `kubectl rollout restart` does, unless this drain has already done so. Reads the
-    /// Deployment first; the patch fails if it has changed since.
+    /// Restarts a Deployment as `kubectl rollout restart` does, unless this drain has already done so, and not while
+    /// another drain has raised it. Reads the Deployment first; the patch fails if it has changed since.
     pub(super) async fn restart_deployment(&self, deployment: &DeploymentRef, drain: &str) -> Answer {
         let found = match self.deployment_to_surge(deployment).await {
             Ok(found) => found,
             Err(answer) => return answer,
         };
-        let meta = found.meta();
-        let version = meta.resource_version.clone();
-        if meta
-            .annotations
-            .get(SURGE_ANNOTATION)
-            .is_some_and(|known| known == drain)
-        {
-            return Answer::Written { version };
+        match Record::of(&found, drain) {
+            Record::Raised(_) | Record::TakenBack => return found.as_written(),
+            // Our name beside its raise would hide that raise from its take-back.
+            Record::OfOther(other) if is_raised(&found) => return busy_with(deployment, other),
+            Record::OfOther(_) | Record::None => {}
         }
         if let Some(message) = found.rollout().obstacle() {
             return Answer::Rejected { message };
@@ -113,7 +110,8 @@ impl Cluster {
             let message = format!("a rollout of {deployment} is under way");
             return Answer::Busy { message };
         }
-        let patch = restart(deployment, &version, drain, &seconds(self.now()));
+        let version = &found.meta().resource_version;
+        let patch = restart(deployment, version, drain, &seconds(self.now()));
         match self
             .patch::<WireOwner>(&path(deployment), Merge::Json, &patch)
             .await

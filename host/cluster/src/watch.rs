@@ -2,7 +2,8 @@
 //!
 //! The list comes with the watch itself if the server supports that (one request), else as a LIST before it. A watch
 //! that ends normally resumes where it was. A broken one restarts with a full list: after a break nothing is certain,
-//! not even that the server's versions are comparable.
+//! not even that the server's versions are comparable. Nor is it after a resumed watch that brings nothing at all: a server
+//! whose store was restored from a backup is silent about versions that it has not reached yet.
 //!
 //! Many people may list and not watch: `kubectl drain` only lists. For them the full list is repeated, and the watch tried
 //! again each time, because a refusal may be a hiccup.
@@ -64,6 +65,8 @@ struct Watch<T, U, S> {
     list_took: Duration,
     optional_reads: OptionalReads,
     health: WatchStatus,
+    /// Something came since the last full list or the last resumption.
+    is_heard: bool,
     /// That it broke, since it last worked.
     event_cache: bool,
     state: State<T>,
@@ -106,6 +109,7 @@ where
         list_took: Duration::ZERO,
         optional_reads: cluster.optional_reads().clone(),
         health: cluster.watch_health().of_one(),
+        is_heard: false,
         event_cache: false,
         state: State::Start,
     };
@@ -125,6 +129,7 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                             ListResult::Followed(version, events) => State::Open(version, events),
                             ListResult::Until(version) => State::Resume(version),
                         };
+                        self.is_heard = true;
                         self.healthy();
                         return Change::Listed(objects);
                     }
@@ -145,6 +150,7 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                 State::Resume(version) => match self.requests.open(&version).await {
                     Ok(events) => {
                         self.may_watch();
+                        self.is_heard = false;
                         self.state = State::Open(version, events);
                     }
                     Err(WatchBreak::Forbidden(message)) => self.list_again(message).await,
@@ -162,6 +168,8 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
                         self.pause().await;
                         self.state = State::Resume(version);
                     }
+                    // The next turn starts with a full list.
+                    Err(_) if !self.is_heard => {}
                     Err(_) => self.state = State::Resume(version),
                 },
             }
@@ -228,6 +236,7 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
             WatchEvent::Error(status) => return Err(WatchBreak::from_status(&status)),
         };
         self.mended();
+        self.is_heard = true;
         self.event_cache = false;
         self.state = State::Open(version, events);
         Ok(change)

@@ -34,7 +34,7 @@ pub enum Clock {
     System,
     /// The machine's, on a time line that began later: see [`Clock::anchored`].
     Anchored(Timeline),
-    /// Starts at a moment and advances with tokio's clock.
+    /// Starts at a moment and advances with tokio's clock: for tests, and for a cluster that was saved at that moment.
     Test(Timeline, TestHands),
 }
 

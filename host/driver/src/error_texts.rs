@@ -17,7 +17,7 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
-variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven PoliciesAbsent ForeignCordon Adopt);
+variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest PoliciesAbsent ForeignCordon Adopt);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
@@ -98,6 +98,11 @@ fn local() -> Vec<LocalError> {
             trigger: Trigger::LifecycleEvent.name().to_owned(),
             name: "drain-worker-1".to_owned(),
             phase: "evicting".to_owned(),
+        },
+        busy(Trigger::DrainRequest),
+        LocalError::OfDrainRequest {
+            node: node(),
+            name: "reset-gpu-3".to_owned(),
         },
         LocalError::PoliciesAbsent {
             node: node(),

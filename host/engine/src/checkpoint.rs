@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::hook::is_of_host;
-use crate::{HookPhase, Intent, Node, Outcome, Phase, Raised, Subject, Time, Totals, Uid};
+use crate::{HookPhase, Intent, Node, Outcome, Phase, Pod, Raised, Subject, Time, Totals, Uid};
 
 /// Policies that must undo something at the next uncordon, each with the reason why it has not: in its own words where it
 /// has given some; empty while nothing has been tried.
@@ -80,6 +80,8 @@ pub struct Counts {
     pub at: Time,
     /// Pods that were to leave and were still there: those of them that are gone later have left meanwhile.
     pub leaving: u32,
+    /// The creation of the newest pod that the plan named: younger ones have come since. By the API server's clock alone.
+    pub newest: Time,
     /// What it had done; its waves are those that were over.
     pub totals: Totals,
 }
@@ -100,6 +102,13 @@ pub struct SavedHook {
     pub state_version: Option<u32>,
     /// When its first step was taken.
     pub started: Time,
+}
+
+impl Counts {
+    /// The pod had been decided on when this was saved.
+    pub(crate) fn knew(&self, pod: &Pod) -> bool {
+        pod.created <= self.newest
+    }
 }
 
 impl Checkpoint {

@@ -23,6 +23,7 @@ mod ending;
 mod events;
 mod evict;
 mod eviction_target;
+mod forbidden;
 mod forcing;
 mod hook_state;
 mod hooks;
@@ -58,8 +59,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
-    Budget, Checkpoint, Command, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason, Request,
-    Time,
+    Budget, Checkpoint, Command, Counts, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason,
+    Request, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -71,8 +72,8 @@ pub struct Drain {
     phase: Phase,
     /// Where an earlier process left it.
     resumed: Option<Phase>,
-    /// When an earlier process last counted the pods that were to leave, and how many those were.
-    restored_counts: Option<(Time, u32)>,
+    /// What an earlier process last counted, until the plan is agreed.
+    restored_counts: Option<Counts>,
     outcome: Option<Outcome>,
     ending: ending::Ending,
     paused: bool,

@@ -10,7 +10,8 @@ use crate::basis::leaving;
 /// The name of its hooks, which are the host's. No policy can have it.
 pub const NOTICE: &str = "notify before";
 
-/// Why a drain does not begin that would end before its first pod may leave. `left`: until its deadline.
+/// Why a drain does not begin that would end before its first pod may leave. `left`: until its deadline; pods that have
+/// finished do not count.
 pub fn notice_refusal(settings: &Settings, left: Duration, has_leaving_pods: bool) -> Option<String> {
     let before = settings.notice()?;
     (has_leaving_pods && before >= left).then(|| {
@@ -27,6 +28,7 @@ impl Situation {
     /// Why this drain would not begin because of its notice.
     pub fn notice_refusal(&self) -> Option<String> {
         let left = self.request.deadline?.since(self.at);
-        notice_refusal(&self.request.settings, left, leaving(self).next().is_some())
+        let has_leaving_pods = leaving(self).any(|pod| !pod.is_finished());
+        notice_refusal(&self.request.settings, left, has_leaving_pods)
     }
 }

@@ -3,7 +3,8 @@
 //! A finding is [`Certainty::Certain`] when waiting cannot help: its pods stay until someone changes a budget,
 //! scales or rolls out a workload, adds other pods to a budget, or deletes or breaks the pods themselves. Whatever else
 //! happens (pods elsewhere fail, recover, finish, are replaced), they stay. That needs to be known of the whole
-//! namespace ([`NamespaceState`]); without it a finding is [`Certainty::Likely`].
+//! namespace ([`NamespaceState`]); without it a finding is [`Certainty::Likely`]. Pods that the drain deletes shortly
+//! before its deadline do not stay, so of them no finding is certain.
 //!
 //! It must not know clusters, clocks, or how a drain runs.
 #![no_std]
@@ -20,12 +21,15 @@ mod pods;
 mod surge;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use scupper_engine::{Budget, GoverningBudget, Plan, Pod, PodPhase, PodRef, Settings, Verdict};
+use scupper_engine::{
+    Budget, GoverningBudget, HumanDuration, Plan, Pod, PodPhase, PodRef, Settings, Uid, Verdict,
+};
 
 pub use budgets::{BudgetChange, what_opens};
 pub use local_data::LocalVolumes;
@@ -118,8 +122,41 @@ pub fn examine(input: &Input<'_>) -> Vec<Finding> {
     budgets::several(input, &mut findings);
     pods::examine(input, &mut findings);
     local_data::examine(input, &mut findings);
+    likely_if_forced(input, &mut findings);
     findings.sort_by_key(|finding| (finding.certainty, finding.concern));
     findings
+}
+
+/// Of pods that the drain deletes shortly before its deadline, no finding is certain.
+fn likely_if_forced(input: &Input<'_>, findings: &mut Vec<Finding>) {
+    let (Some(force), Some(_)) = (&input.settings.at_deadline, input.time_left) else {
+        return;
+    };
+    let covered = input.leaving().into_iter().filter(|pod| {
+        let decision = input.plan.decision(&pod.id.uid);
+        decision.is_some_and(|decision| force.pods.covers(pod, decision.verdict))
+    });
+    let covered: BTreeSet<&Uid> = covered.map(|pod| &pod.id.uid).collect();
+    let mut forced = Vec::new();
+    for finding in findings.iter_mut() {
+        if finding.certainty == Certainty::Certain {
+            let is_covered = |pod: &PodRef| covered.contains(&pod.uid);
+            let (pods, others): (Vec<_>, Vec<_>) = finding.pods.drain(..).partition(is_covered);
+            let within = HumanDuration(force.within);
+            forced.push(Finding {
+                certainty: Certainty::Likely,
+                pods,
+                reason: format!(
+                    "{}, so the pod remains until {within} before the deadline",
+                    finding.reason
+                ),
+                ..finding.clone()
+            });
+            finding.pods = others;
+        }
+    }
+    findings.append(&mut forced);
+    findings.retain(|finding| !finding.pods.is_empty());
 }
 
 /// The namespaces whose state decides whether pods are certain to stay. None if budgets let all pods go by and by.

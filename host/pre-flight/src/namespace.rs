@@ -48,7 +48,7 @@ pub struct Owner {
     pub replicas: Option<u32>,
     /// How many more it has because a drain has raised it. They are taken back.
     pub raised: u32,
-    /// Its controller has carried out its specification: no rollout and no scaling is under way.
+    /// Its controller has carried out its specification: no rollout and no scaling is under way, but for a drain's raise.
     pub settled: bool,
     /// The labels of its pod template.
     pub labels: BTreeMap<String, String>,
@@ -131,8 +131,7 @@ impl NamespaceState {
 
     /// How many pods this workload has at the most from now on; `None`: that is open.
     pub(super) fn steady(&self, owner: &Owner) -> Option<u32> {
-        // A drain has found it settled, and raised it.
-        let replicas = owner.replicas.filter(|_| owner.settled || owner.raised > 0)?;
+        let replicas = owner.replicas.filter(|_| owner.settled)?;
         let there = self.alive.get(&owner.uid).copied().unwrap_or(0);
         (there <= replicas.saturating_add(owner.raised)).then_some(replicas)
     }

@@ -13,7 +13,7 @@ use crate::pods::PodChange;
 use crate::shadow::ShadowPlan;
 
 /// The format's version. It grows with every change of the engine's inputs and commands: a test shows what they look like.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A line of more bytes is none of ours.
 pub(crate) const LONGEST: usize = 64 << 20;

@@ -179,11 +179,14 @@ impl Recorder {
     /// The drain has ended. Waits for the disk, but not long.
     pub async fn end(mut self, end: End) {
         self.end_turn();
-        self.write(&Line::End(end));
         let Some(thread) = self.thread.as_mut() else {
             return;
         };
-        thread.waiting.close();
+        let mut text = Vec::new();
+        match write_json(&mut text, &Line::End(end)) {
+            true => thread.waiting.add_last(&[&text, b"\n"]),
+            false => thread.waiting.close(),
+        }
         if tokio::time::timeout(LAST_WRITE, &mut thread.written)
             .await
             .is_err()
@@ -256,6 +259,10 @@ mod tests {
     }
 
     fn begin_of(file: File, most: u64) -> Recorder {
+        begin_with(move || Ok(file), most)
+    }
+
+    fn begin_with(open: impl FnOnce() -> io::Result<File> + Send + 'static, most: u64) -> Recorder {
         let process = processes(0).swap_remove(0);
         let header = Header {
             format: FORMAT,
@@ -267,7 +274,7 @@ mod tests {
             policies: Vec::new(),
         };
         let path = PathBuf::from("recording");
-        Recorder::begin(move || Ok(file), path, most, header, || ()).unwrap()
+        Recorder::begin(open, path, most, header, || ()).unwrap()
     }
 
     fn stuck() -> (PipeReader, File) {
@@ -334,6 +341,32 @@ mod tests {
         };
         let why = "it is larger than 100 bytes";
         assert_eq!((recording.cut.as_deref(), recording.end), (Some(why), None));
+    }
+
+    /// It is too large once all is written. Nothing is to be cut off any more, and the last line is its end.
+    #[tokio::test]
+    async fn a_drain_whose_end_is_recorded_is_not_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let file = create(&path).unwrap();
+        let (ended, may_open) = std::sync::mpsc::channel();
+        let open = move || {
+            may_open.recv().unwrap();
+            Ok(file)
+        };
+        let mut recorder = begin_with(open, 100);
+        turn(&mut recorder);
+        tokio::join!(recorder.end(end()), async { ended.send(()).unwrap() });
+        let recording = Recording::read(&path).unwrap();
+        assert_eq!((recording.cut, recording.end), (None, Some(end())));
+        assert_eq!(Recording::ends(&path).unwrap().1, Some(end()));
+    }
+
+    #[test]
+    fn nothing_is_written_behind_the_last_line() {
+        let waiting = Waiting::new(PathBuf::from("recording"));
+        waiting.add_last(&[b"end\n"]);
+        assert!(!waiting.add(&[b"facts\n"]));
     }
 
     #[tokio::test]

@@ -51,7 +51,18 @@ impl Waiting {
 
     /// `false`: no more is recorded, and the log says why.
     pub(crate) fn add(&self, line: &[&[u8]]) -> bool {
+        self.add_to(&mut self.lock(), line)
+    }
+
+    /// No line comes after this one, from whatever thread.
+    pub(crate) fn add_last(&self, line: &[&[u8]]) {
         let mut lines = self.lock();
+        self.add_to(&mut lines, line);
+        lines.is_closed = true;
+        self.changed.notify_one();
+    }
+
+    fn add_to(&self, lines: &mut Lines, line: &[&[u8]]) -> bool {
         if lines.is_closed {
             return false;
         }
@@ -66,7 +77,7 @@ impl Waiting {
         if before + more > most {
             let why =
                 format!("a line of {more} bytes, and {before} bytes that wait for the disk, are too much");
-            self.cut(&mut lines, why);
+            self.cut(lines, why);
             return false;
         }
         if is_long {
@@ -167,8 +178,12 @@ fn write_all(waiting: &Waiting, most: u64, mut encoder: GzEncoder<Counted>) -> i
                 true => format!("it is larger than {MOST_PLAIN} bytes before compression"),
                 false => format!("it is larger than {most} bytes"),
             };
-            waiting.cut(&mut waiting.lock(), why);
-            break;
+            let mut lines = waiting.lock();
+            // Else no more will come: what waits is little, and has the end of the drain if that is not written yet.
+            if !lines.is_closed {
+                waiting.cut(&mut lines, why);
+                break;
+            }
         }
     }
     let cut = waiting.lock().cut.take();

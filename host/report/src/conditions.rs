@@ -15,6 +15,8 @@ use super::undo::not_undone_note;
 
 /// The reason of `Drained=True`, by which the engine recognizes its own condition.
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
+/// The reason of both conditions after an uncordon.
+pub(super) const MAINTENANCE_COMPLETE: &str = "MaintenanceComplete";
 /// The reason of `DrainInProgress=True`.
 pub(super) const STARTED: &str = "DrainStarted";
 
@@ -73,15 +75,15 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
             outcome: Outcome::Drained,
             summary,
         } => {
-            let message = format!("drain {}: {}", request.name, drained_text(summary));
+            let message = format!("{}{}", drained_prefix(&request.name), drained_text(summary));
             Some(of_drain(request, pair("False", "True", COMPLETED, &message)))
         }
         Notice::Finished {
             outcome: Outcome::Uncordoned { .. },
             ..
         } => {
-            let message = format!("maintenance is over: {}", request.name);
-            Some(pair("False", "False", "MaintenanceComplete", &message))
+            let message = maintenance_over(&request.name);
+            Some(pair("False", "False", MAINTENANCE_COMPLETE, &message))
         }
         Notice::Uncordoned if may_still_fail(request) => Some(conditions_of_lifted()),
         // The drain was refused before it changed anything, so there is nothing to reset.
@@ -112,6 +114,24 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
 fn may_still_fail(request: &Request) -> bool {
     let has_hook = |policy: &PolicyInfo| policy.phases.contains(&HookPhase::AfterUncordon);
     request.intent == Intent::Uncordon && request.policies.iter().any(has_hook)
+}
+
+/// The node's condition says that the drain or the uncordon of this name has ended well.
+pub fn is_done(node: &Node, name: &str) -> bool {
+    let mut conditions = node.conditions.iter().filter(|it| it.kind == "Drained");
+    conditions.any(|it| match (it.status.as_str(), it.reason.as_str()) {
+        ("True", COMPLETED) => it.message.starts_with(&drained_prefix(name)),
+        ("False", MAINTENANCE_COMPLETE) => it.message == maintenance_over(name),
+        _ => false,
+    })
+}
+
+fn drained_prefix(name: &str) -> String {
+    format!("drain {name}: ")
+}
+
+fn maintenance_over(name: &str) -> String {
+    format!("maintenance is over: {name}")
 }
 
 /// The Event that a notice requires, if any.
@@ -188,10 +208,10 @@ pub(super) fn pair(
 
 #[cfg(test)]
 mod tests {
-    use scupper_engine::Summary;
+    use scupper_engine::{Condition, Phase, Summary};
 
     use super::*;
-    use crate::fixture::request;
+    use crate::fixture::{mark, node, request};
 
     fn statuses(outcome: Outcome) -> Option<Vec<(&'static str, &'static str)>> {
         let notice = Notice::Finished {
@@ -272,6 +292,32 @@ mod tests {
         }
         let kinds: Vec<_> = all.iter().map(|condition| condition.kind).collect();
         assert_eq!(kinds, ["DrainInProgress"; 3]);
+    }
+
+    #[test]
+    fn the_condition_of_a_good_end_names_the_drain_or_the_uncordon() {
+        let of = |outcome| {
+            let summary = Summary::default();
+            let written = conditions_for(&request(), &Notice::Finished { outcome, summary });
+            let of_node = |it: NodeCondition| Condition {
+                kind: it.kind.to_owned(),
+                status: it.status.to_owned(),
+                reason: it.reason,
+                message: it.message,
+                since: None,
+            };
+            Node {
+                conditions: written.unwrap().into_iter().map(of_node).collect(),
+                ..node(mark("LifecycleEvent", Phase::Finished))
+            }
+        };
+        let name = request().name;
+        for outcome in [Outcome::Drained, Outcome::Uncordoned { cordon_kept: false }] {
+            assert!(is_done(&of(outcome.clone()), &name), "{outcome:?}");
+            assert!(!is_done(&of(outcome.clone()), "another"), "{outcome:?}");
+        }
+        let message = String::new();
+        assert!(!is_done(&of(Outcome::Failed { message }), &name));
     }
 
     #[test]

@@ -9,21 +9,26 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use http::{Method, Response, StatusCode, Uri};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::Frame;
+use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use scupper_cluster::{Cluster, ConnectOptions, NOT_SAVED};
 use scupper_common::label_selector;
+use scupper_engine::Time;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 /// The version of all objects.
 const VERSION: &str = "1";
 
+const NODES: &str = "v1/nodes";
+const PODS: &str = "v1/pods";
 const BUDGETS: &str = "policy/v1/poddisruptionbudgets";
 
 /// The field that a node's pods are selected by.
@@ -73,7 +78,7 @@ impl SavedCluster {
         documents
             .into_iter()
             .try_for_each(|document| add(&mut kinds, document, None))?;
-        for (path, name) in [("v1/nodes", "nodes"), ("v1/pods", "pods")] {
+        for (path, name) in [(NODES, "nodes"), (PODS, "pods")] {
             if !kinds.contains_key(path) {
                 return Err(SavedError::Missing(name));
             }
@@ -89,6 +94,12 @@ impl SavedCluster {
     pub fn has_budgets(&self) -> bool {
         let budgets = self.kinds.get(BUDGETS);
         budgets.is_some_and(|budgets| !budgets.objects.is_empty())
+    }
+
+    /// About when the file was saved: nothing of a node or a pod in it is newer. `None`: they have no times.
+    pub fn saved_at(&self) -> Option<Time> {
+        let kinds = [NODES, PODS].into_iter().filter_map(|kind| self.kinds.get(kind));
+        kinds.flat_map(|kind| &kind.objects).flat_map(times).max()
     }
 
     /// A handle on it, as on a cluster that runs.
@@ -199,6 +210,26 @@ fn key(object: &Value) -> (&str, &str) {
         field.and_then(Value::as_str).unwrap_or_default()
     };
     (text("namespace"), text("name"))
+}
+
+/// When something happened to an object: its creation, the request to end it, and what its conditions tell.
+fn times(object: &Value) -> impl Iterator<Item = Time> {
+    let metadata = object.get("metadata");
+    let created = time(metadata, "creationTimestamp");
+    // The timestamp itself is the end of the grace period.
+    let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_u64());
+    let asked = time(metadata, "deletionTimestamp").zip(grace);
+    let asked = asked.map(|(ends, grace)| ends - Duration::from_secs(grace));
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let told = conditions.into_iter().flatten().flat_map(|condition| {
+        ["lastHeartbeatTime", "lastTransitionTime"].map(|field| time(Some(condition), field))
+    });
+    told.chain([created, asked]).flatten()
+}
+
+fn time(object: Option<&Value>, field: &str) -> Option<Time> {
+    let time: Timestamp = object?.get(field)?.as_str()?.parse().ok()?;
+    u64::try_from(time.as_millisecond()).ok().map(Time::from_millis)
 }
 
 /// The text of a field by its path with dots; empty: it is missing.

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use scupper_api::Change;
 use scupper_api::facts::PeerSelection;
 use scupper_cluster::{Cluster, ConnectOptions, ReadError};
-use scupper_engine::Event;
+use scupper_engine::{Event, Time};
 use scupper_saved_cluster::SavedCluster;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -51,6 +51,27 @@ async fn objects_are_read_by_name_by_label_and_by_field() {
     let pods = cluster.pods("a").await.unwrap();
     let names: Vec<_> = pods.iter().map(|pod| pod.id.name.as_str()).collect();
     assert_eq!(names, ["cart", "web"], "as an API server: by name");
+}
+
+#[test]
+fn it_was_saved_when_the_newest_of_its_times_was() {
+    let moment = |node: &Value, pod: &Value| {
+        let saved = SavedCluster::of(vec![node.clone(), pod.clone()]).unwrap();
+        saved.saved_at().map(Time::as_millis)
+    };
+    let (mut node, mut pod) = (node("a", "x"), pod("web", "a"));
+    assert_eq!(moment(&node, &pod), None);
+    node["metadata"]["creationTimestamp"] = json!("1970-01-01T00:00:10Z");
+    assert_eq!(moment(&node, &pod), Some(10_000));
+    let ready =
+        json!({"type": "Ready", "lastHeartbeatTime": "1970-01-01T00:00:20Z", "lastTransitionTime": null});
+    node["status"] = json!({"conditions": [ready]});
+    assert_eq!(moment(&node, &pod), Some(20_000));
+    // It ends later than the file was saved.
+    pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:55Z");
+    assert_eq!(moment(&node, &pod), Some(20_000));
+    pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    assert_eq!(moment(&node, &pod), Some(25_000));
 }
 
 /// Such as two lists of `kubectl`, one behind the other.

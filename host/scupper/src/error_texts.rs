@@ -22,7 +22,7 @@ use crate::precompile::PrecompileError;
 use crate::{CommandError, HandOverError};
 
 variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
-variants!(HandOverError: Discover OwnFlag Ask Follow TakeBack);
+variants!(HandOverError: Discover OwnFlag Ask Follow Withdraw TakeBack);
 variants!(AskError: Where Ask);
 variants!(SaveError: Configuration Changed Create);
 variants!(FromError: Read Form Objects);
@@ -63,6 +63,11 @@ fn handing_over() -> Vec<HandOverError> {
         HandOverError::Follow {
             event: "drain-worker-1-x7d2p".to_owned(),
             source: reading("read LifecycleEvent drain-worker-1-x7d2p"),
+        },
+        HandOverError::Withdraw {
+            event: "drain-worker-1-x7d2p".to_owned(),
+            node: "worker-1".to_owned(),
+            source: writing("delete LifecycleEvent drain-worker-1-x7d2p"),
         },
         HandOverError::TakeBack(writing("delete LifecycleEvent drain-worker-1-x7d2p")),
     ]

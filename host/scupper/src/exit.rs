@@ -31,12 +31,14 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// For several nodes: what went wrong, or that several things did.
+    /// For several nodes: what went wrong, or that several things did. For several recordings: a difference that was found
+    /// is one whatever is wrong with the others.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Done, exit) | (exit, Self::Done) => exit,
             (one, other) if one == other => one,
+            (Self::Found, _) | (_, Self::Found) => Self::Found,
             _ => Self::DrainFailed,
         }
     }

@@ -44,4 +44,6 @@ pub use output::{
 };
 pub use process::run_process;
 pub use recordings::{ReplayArgs, waits_in_words};
-pub use use_cases::{CommandError, HandOverError, Planned, PlannedTrigger, StatusOptions, status};
+pub use use_cases::{
+    CommandError, HandOverError, Planned, PlannedTrigger, StatusNews, StatusOptions, status,
+};

@@ -80,7 +80,10 @@ const ARROWS: [(&str, &[&str]); 28] = [
         "scupper-metrics",
         &["scupper-common", "scupper-engine", "scupper-pre-flight"],
     ),
-    ("scupper-saved-cluster", &["scupper-cluster", "scupper-common"]),
+    (
+        "scupper-saved-cluster",
+        &["scupper-cluster", "scupper-common", "scupper-engine"],
+    ),
     ("scupper-screen", &["scupper-common", "scupper-engine"]),
     ("scupper-traces", &["scupper-common", "scupper-engine"]),
     (

@@ -74,6 +74,7 @@ impl Numbers {
                 budget_wait: Duration::from_millis(self.below(3)),
             },
             at: Time::from_millis(self.below(3)),
+            newest: Time::from_millis(self.below(3)),
         }
     }
 

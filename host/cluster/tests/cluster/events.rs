@@ -193,6 +193,39 @@ async fn events_about_a_pod_stand_in_its_namespace() {
     server.finish(cluster).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_event_with_a_name_is_emitted_by_one_process_alone() {
+    let (cluster, mut server) = cluster();
+    let event = KubernetesEvent::of_node("n1", Severity::Normal, "PodsLeaveNode", "leaves node n1");
+    let pod = PodRef {
+        namespace: "ns".into(),
+        name: "db-0".into(),
+        uid: Uid::new("uid-db-0"),
+    };
+    let path = "/apis/events.k8s.io/v1/namespaces/ns/events";
+    let emit = || cluster.emit_once(&event, "first", None, &pod);
+    let (emitted, ()) = tokio::join!(emit(), async {
+        let call = server.expect("POST", path).await;
+        assert_eq!(call.body["metadata"], json!({"name": "first", "namespace": "ns"}));
+        assert_eq!(call.body["regarding"]["name"], "db-0");
+        call.answer(201, json!({"metadata": {"name": "first"}}));
+    });
+    assert_eq!(emitted, Ok(None));
+    let (emitted, ()) = tokio::join!(emit(), async {
+        let call = server.expect("POST", path).await;
+        call.fail(
+            409,
+            "AlreadyExists",
+            "events.events.k8s.io \"first\" already exists",
+        );
+        let call = server.expect("PATCH", &format!("{path}/first")).await;
+        assert_eq!(call.body, json!({}));
+        call.answer(200, json!({"eventTime": "2026-09-01T10:00:00.000000Z"}));
+    });
+    assert_eq!(emitted, Ok(Some(Time::from_millis(TEN))));
+    server.finish(cluster).await;
+}
+
 fn uncordoned(times: u32, second: u64) -> KubernetesEvent {
     KubernetesEvent {
         node: "n1".into(),

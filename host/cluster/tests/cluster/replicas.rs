@@ -30,6 +30,14 @@ fn raise() -> Task {
     }
 }
 
+fn restart() -> Task {
+    Task::Surge {
+        deployment: web(),
+        drain: "drain-1".to_owned(),
+        method: SurgeMethod::Restart,
+    }
+}
+
 fn take_back() -> Task {
     Task::TakeBack {
         deployment: web(),
@@ -113,6 +121,26 @@ async fn a_drain_raises_a_deployment_once_and_not_beside_another_drain_or_a_roll
         matches!(answer, Answer::Busy { .. }) && wrote.is_none(),
         "{answer:?}"
     );
+}
+
+/// Its name would replace that of the drain whose take-back looks for its own.
+#[tokio::test(start_paused = true)]
+async fn a_deployment_is_not_restarted_while_another_drain_has_raised_it() {
+    let other = json!({SURGE: "node-2/uid-2/drain-2", RAISED: "1"});
+    let (answer, wrote) = performed(restart(), deployment(2, other)).await;
+    let message =
+        "the drain of node node-2 (drain-2) has raised the replicas of Deployment shop/web".to_owned();
+    assert_eq!((answer, wrote), (Answer::Busy { message }, None));
+    // The owner has set the replicas back: no raise is left to hide.
+    let record = json!({SURGE: "node-2/uid-2/drain-2", RAISED: "1"});
+    for annotations in [json!({}), json!({SURGE: "node-2/uid-2/drain-2"}), record] {
+        let (answer, wrote) = performed(restart(), deployment(1, annotations)).await;
+        assert_eq!(answer, done());
+        assert!(wrote.is_some_and(|wrote| wrote["metadata"]["annotations"] == json!({SURGE: "drain-1"})));
+    }
+    let version = "7".to_owned();
+    let (answer, wrote) = performed(restart(), deployment(1, json!({SURGE: "drain-1"}))).await;
+    assert_eq!((answer, wrote), (Answer::Written { version }, None), "once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,6 +26,7 @@ pub(super) const OVERRIDES: &[&str] = &[
     "local-data",
     "grace-period",
     "notify-before",
+    "returning-pod-evictions",
     TIMEOUT,
     "at-deadline",
 ];

@@ -252,8 +252,10 @@ pub static SETTINGS: &[Setting] = &[
         ),
         driver_flag: Some(RETURNING_POD_EVICTIONS),
         command_flag: Some(RETURNING_POD_EVICTIONS),
-        // Each eviction respects its budget.
-        request: RequestRule::Accepted,
+        request: RequestRule::Narrows(|own, wanted| {
+            let own = own.engine.returning_pod_evictions;
+            (wanted.engine.returning_pod_evictions > own).then(|| own.to_string())
+        }),
         set: |drain, value| {
             let times = value.whole().and_then(|times| u32::try_from(times).ok());
             put(&mut drain.engine.returning_pod_evictions, times);

@@ -283,6 +283,12 @@ fn a_flag_that_widens_is_refused_by_its_name_unless_it_is_listed() {
         ),
         ("grace-period", "0", "--grace-period=0", "grace-period: 30"),
         ("local-data", "warn", "--local-data=warn", "local-data: refuse"),
+        (
+            "returning-pod-evictions",
+            "2",
+            "--returning-pod-evictions=2",
+            "returning-pod-evictions: 1",
+        ),
     ] {
         let flags = request(&[(name, text)]);
         let problem = own(Some(30), &[]).permit(&flags).unwrap_err();

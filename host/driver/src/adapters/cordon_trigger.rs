@@ -1,9 +1,10 @@
 //! The cordon trigger's access to the node, by means of the cluster edge.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt as _, Stream, StreamExt as _};
-use scupper_engine::{Checkpoint, Node};
+use scupper_engine::{Checkpoint, Intent, Node};
 use tokio::sync::{mpsc, watch};
 
 use crate::KubeletPluginOptions;
@@ -14,7 +15,7 @@ use scupper_triggers::cordon::{self, CordonDeps, CordonOptions, LABEL, NodeFacts
 use scupper_triggers::{DrainCommand, DriverChanges};
 
 /// How long an uncordon may take, as for a LifecycleEvent.
-const UNCORDON_WITHIN: std::time::Duration = std::time::Duration::from_secs(5 * 60);
+const UNCORDON_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 /// What the trigger reads and where its commands go.
 pub(crate) struct CordonTriggerDeps<N> {
@@ -22,6 +23,8 @@ pub(crate) struct CordonTriggerDeps<N> {
     pub(crate) commands: mpsc::Sender<DrainCommand>,
     pub(crate) driver_changes: DriverChanges,
     pub(crate) sole_instance: watch::Receiver<bool>,
+    /// The time limit of a drain.
+    pub(crate) sla: Option<Duration>,
     /// What a former process left on the node.
     pub(crate) left: LeftDrain,
     /// Receives each state of the node that the trigger sees.
@@ -42,6 +45,7 @@ where
         commands,
         driver_changes,
         sole_instance,
+        sla,
         left,
         seen,
     } = deps;
@@ -62,7 +66,7 @@ where
     };
     let options = CordonOptions {
         node: name,
-        sla: options.drain.time_limit,
+        sla,
         uncordon_sla: UNCORDON_WITHIN,
         clock,
     };
@@ -85,9 +89,10 @@ fn read_node(cluster: Cluster, name: String, left: LeftDrain, clock: Clock) -> R
     })
 }
 
-/// Of a drained node the condition says it.
+/// Of a drained node the condition says it. An uncordon that failed has left the rest.
 fn has_to_undo(mark: &Checkpoint) -> bool {
-    mark.only_pods.is_some() && mark.ended_well && !mark.is_under_way() && !mark.to_undo.is_empty()
+    let is_left = mark.intent == Intent::Uncordon || (mark.only_pods.is_some() && mark.ended_well);
+    is_left && !mark.is_under_way() && !mark.to_undo.is_empty()
 }
 
 fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
@@ -102,6 +107,7 @@ fn facts(node: &Node, left: &LeftDrain, clock: Clock) -> NodeFacts {
         cordoned: node.unschedulable,
         own_cordon: node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon),
         drained: resume_point::is_marked_drained(node),
+        tried: cordon::was_tried(node),
         to_undo: node.checkpoint.as_ref().is_some_and(has_to_undo),
         resume_point,
     }

@@ -40,6 +40,8 @@ pub struct LeaseReader {
     listed: Option<(Instant, BTreeMap<String, Lease>)>,
     /// When a list last failed: the right may be missing.
     unlisted: Option<Instant>,
+    /// The nodes are few: without the right to list, also the Leases of those without a drain are read one by one.
+    reads_each: bool,
     /// Leases that were read one by one.
     seen: BTreeMap<String, (Instant, Option<Lease>)>,
     watched: BTreeMap<String, WatchedLease>,
@@ -61,9 +63,18 @@ impl LeaseReader {
             own: HolderIdentity::own(None),
             listed: None,
             unlisted: None,
+            reads_each: false,
             seen: BTreeMap::new(),
             watched: BTreeMap::new(),
         }
+    }
+
+    /// For nodes that are named: without the right to list Leases, that of each is read. It also tells of a drain that only plans,
+    /// and of a Node that was made anew.
+    #[must_use]
+    pub const fn of_named(mut self) -> Self {
+        self.reads_each = true;
+        self
     }
 
     /// The holder of the node's Lease, unknown if no drain runs there; and its drain, or the last one that left something to
@@ -200,7 +211,8 @@ impl LeaseReader {
         )
     }
 
-    /// One list answers for all nodes. Without the right to it, only the Leases of nodes with a drain are read.
+    /// One list answers for all nodes. Without the right to it, only the Leases of nodes with a drain are read, and of nodes that
+    /// are named.
     async fn known(&mut self, node: &str, is_marked: bool) -> Result<Option<Lease>, ReadError> {
         let is_good = |at: &Instant| at.elapsed() < GOOD_FOR;
         if let Some((_, listed)) = self.listed.as_ref().filter(|(at, _)| is_good(at)) {
@@ -223,7 +235,7 @@ impl LeaseReader {
                 }
             }
         }
-        if !is_marked {
+        if !is_marked && !self.reads_each {
             return Ok(None);
         }
         if let Some((_, lease)) = self.seen.get(node).filter(|(at, _)| is_good(at)) {

@@ -1,5 +1,6 @@
-//! A drain that a command has begun, and whose process is gone: its terminal was closed, its machine is away. The same
-//! command continues it, and an uncordon undoes it first. A driver's drain is not taken: its driver comes back.
+//! A drain or uncordon that a command has begun, and whose process is gone: its terminal was closed, its machine is away.
+//! The same command continues it. An uncordon undoes a drain first, and a drain replaces an uncordon. What a driver has begun
+//! is not taken: its driver comes back.
 
 use std::time::Duration;
 
@@ -8,33 +9,36 @@ use tokio::time::sleep;
 
 use super::{LocalOptions, RollBack, run};
 use crate::lease::{HolderLiveness, LeaseReader, ObservedLease};
-use crate::occupancy::LocalError;
+use crate::occupancy::{LocalError, has_foreign_cordon};
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::Cluster;
 
 /// How often the Lease is read while its holder is silent.
 const LOOK: Duration = Duration::from_secs(1);
+/// What happens to an abandoned drain if an uncordon may not lift the cordon.
+pub const CANCEL_UNDOES: &str = "scupper cancel undoes it";
 /// Why a drain is undone.
 const REASON: &str = "undone by scupper uncordon, because the process that drained is gone";
 
-/// An abandoned drain.
+/// An abandoned drain or uncordon.
 pub(super) struct AbandonedDrain {
+    pub(super) intent: Intent,
     /// Its Lease, so that it need not be waited for again.
     pub(super) lease: Option<ObservedLease>,
 }
 
-/// What is known of the process of a drain that has not ended.
+/// What is known of the process of a drain or uncordon that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainingProcess {
-    /// A command has begun the drain, and its process is gone.
+    /// A command has begun it, and its process is gone.
     Gone,
     /// It runs, or it is a driver, which comes back.
     Alive,
-    /// A command has begun the drain, and nothing shows whether its process runs.
+    /// A command has begun it, and nothing shows whether its process runs.
     Unknown,
 }
 
-/// The abandoned drain of a node on which another process seems to work, if it is one.
+/// The abandoned drain or uncordon of a node on which another process seems to work, if it is one.
 pub(super) async fn find(
     cluster: &Cluster,
     options: &LocalOptions,
@@ -45,16 +49,25 @@ pub(super) async fn find(
         return Ok(None);
     }
     let found = cluster.node(node).await.map_err(DriverError::of_node(node))?;
+    let may_lift_any = options.intent != Intent::Uncordon || options.any_cordon;
+    let keeps_cordon = !may_lift_any && found.as_ref().is_some_and(has_foreign_cordon);
     let Some(mark) = found.and_then(|node| node.checkpoint) else {
         return Ok(None);
     };
     let mut leases = LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock);
-    let does = match options.intent {
-        Intent::Drain => "continuing it",
-        Intent::Uncordon => "undoing it first",
+    let does = match (options.intent, mark.intent) {
+        (Intent::Uncordon, Intent::Drain) if keeps_cordon => CANCEL_UNDOES,
+        (Intent::Uncordon, Intent::Drain) => "undoing it first",
+        (Intent::Drain, Intent::Uncordon) => "draining the node instead",
+        _ => "continuing it",
     };
     match draining_process(&mut leases, node, &mark, does).await {
+        DrainingProcess::Gone if keeps_cordon => {
+            let node = node.to_owned();
+            Err(LocalError::ForeignCordon { node }.into())
+        }
         DrainingProcess::Gone => Ok(Some(AbandonedDrain {
+            intent: mark.intent,
             lease: leases.observed(node),
         })),
         DrainingProcess::Alive => Ok(None),
@@ -62,7 +75,7 @@ pub(super) async fn find(
     }
 }
 
-/// What is known of the process of this drain. Waits until its Lease shows that. `does`: what happens to a drain whose
+/// What is known of the process of this drain or uncordon. Waits until its Lease shows that. `does`: what happens if its
 /// process is gone.
 pub async fn draining_process(
     leases: &mut LeaseReader,
@@ -73,6 +86,10 @@ pub async fn draining_process(
     if !is_of_a_command(mark) {
         return DrainingProcess::Alive;
     }
+    let works = match mark.intent {
+        Intent::Drain => "drains it",
+        Intent::Uncordon => "uncordons it",
+    };
     let mut is_reported = false;
     loop {
         match leases.life_of_holder(node).await {
@@ -88,7 +105,7 @@ pub async fn draining_process(
             HolderLiveness::Silent(holder) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(
-                        "node {node}: {holder} drains it, or is gone; its Lease will tell within half a minute"
+                        "node {node}: {holder} {works}, or is gone; its Lease will tell within half a minute"
                     );
                 }
                 sleep(LOOK).await;
@@ -98,8 +115,7 @@ pub async fn draining_process(
 }
 
 fn is_of_a_command(mark: &Checkpoint) -> bool {
-    let is_drain = mark.is_under_way() && mark.intent == Intent::Drain;
-    is_drain && Trigger::of(&mark.trigger) == Trigger::Command
+    mark.is_under_way() && Trigger::of(&mark.trigger) == Trigger::Command
 }
 
 impl AbandonedDrain {

@@ -1,17 +1,20 @@
 //! Before an uncordon: removes the taint that a drain with `--node-is-off` has set. A driver may write no taint, so the
 //! command does this with the rights of its user.
 
-use scupper_engine::Checkpoint;
+use scupper_engine::{Checkpoint, Intent};
 
 use super::nodes;
+use crate::occupancy::{NodeOccupancy, OccupancyOverrides};
 use crate::runner::out_of_service;
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 
-/// Removes the taint from these nodes, unless a drain is under way there. Returns the nodes that had it.
+/// Removes the taint from these nodes, unless a drain is under way there or the uncordon will be refused. Returns the
+/// nodes that had it.
 pub async fn back_in_service(
     connection: Connection,
     selection: &NodeSelection,
+    allowed: OccupancyOverrides,
     lease_namespace: &str,
 ) -> Result<Vec<String>, DriverError> {
     let connect = ConnectOptions {
@@ -23,7 +26,9 @@ pub async fn back_in_service(
     for name in nodes::resolve_or_recall(&cluster, selection, lease_namespace).await? {
         let found = cluster.node(&name).await.map_err(DriverError::of_node(&name))?;
         let mark = found.as_ref().and_then(|node| node.checkpoint.as_ref());
-        if mark.is_some_and(Checkpoint::is_under_way) {
+        let occupancy = NodeOccupancy::of(None, Intent::Uncordon, found.as_ref());
+        let is_refused = occupancy.for_command(&name, Intent::Uncordon, allowed).is_err();
+        if is_refused || mark.is_some_and(Checkpoint::is_under_way) {
             continue;
         }
         let is_marked = found.is_some_and(|node| node.is_out_of_service());

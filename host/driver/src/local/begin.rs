@@ -10,6 +10,7 @@ use crate::DriverError;
 use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
 use crate::runner::last_known::{DrainEnd, LastKnown};
 use crate::runner::out_of_service;
+use crate::runner::pre_flight::RefusedSince;
 use scupper_cluster::{Cluster, KubeletState, ReadError};
 
 /// A node that could not be read is read again after so long.
@@ -60,6 +61,7 @@ fn starting_point(
         take_over,
         node_is_off: options.drain.engine.machine_is_off,
         any_cordon: options.any_cordon,
+        undoes: options.roll_back.is_some(),
     };
     let start = NodeAtDrainStart {
         node: name.to_owned(),
@@ -98,10 +100,16 @@ pub(super) async fn look_again(
     own: Option<BegunDrain<'_>>,
     is_held: bool,
 ) -> Result<NodeAtDrainStart, DriverError> {
+    let refused_since = RefusedSince::default();
+    // A drain that has begun is not given up, half done, for a refusal that may pass.
+    let limit = match own {
+        Some(_) => options.drain.engine.forbidden_timeout,
+        None => Duration::ZERO,
+    };
     let found = loop {
         match cluster.node(name).await {
             Ok(found) => break found,
-            Err(error @ ReadError::Unavailable { .. }) => {
+            Err(error) if refused_since.may_pass(&error, limit) => {
                 tracing::warn!(%error, "the node could not be read; trying again");
             }
             Err(error) => return Err(DriverError::of_node(name)(error)),
@@ -127,7 +135,9 @@ pub(super) async fn look_again(
     let is_vouched = |mark: &&Checkpoint| {
         options.drain.engine.machine_is_off || Trigger::of(&mark.trigger) == Trigger::Command
     };
-    match start.resume.as_ref().filter(|mark| !is_held && !is_vouched(mark)) {
+    let mark = start.seen.as_ref().and_then(|node| node.checkpoint.as_ref());
+    let others = mark.filter(|mark| mark.is_under_way() && !is_held && !is_vouched(mark));
+    match others {
         Some(mark) => Err(LocalError::unproven(name, mark).into()),
         None => Ok(start),
     }

@@ -67,6 +67,14 @@ impl CordonsAhead {
         ahead
     }
 
+    /// What a command that has ended left on this node, if that is what the mark says.
+    pub fn found(cluster: &Cluster, mark: &Checkpoint) -> Option<Self> {
+        mark.ahead.then(|| Self {
+            cluster: cluster.clone(),
+            id: mark.id.clone(),
+        })
+    }
+
     /// Lifts the cordon of a node whose drain has not come to its own.
     pub async fn lift(&self, node: &str) {
         if let Tried::Failed(why) = self.write(node, |found| self.uncordon(found)).await {

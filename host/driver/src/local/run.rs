@@ -165,12 +165,11 @@ impl LocalDrains {
             Err(busy @ DriverError::Local(LocalError::Busy { .. })) => {
                 let abandoned = abandoned::find(&self.cluster, &self.options, node).await?;
                 let abandoned = abandoned.ok_or(busy)?;
-                match self.options.intent {
-                    Intent::Uncordon => abandoned.undo(&self.options, node).await?,
-                    Intent::Drain => {
-                        take_over = true;
-                        leases.observed = abandoned.lease;
-                    }
+                if (self.options.intent, abandoned.intent) == (Intent::Uncordon, Intent::Drain) {
+                    abandoned.undo(&self.options, node).await?;
+                } else {
+                    take_over = true;
+                    leases.observed = abandoned.lease;
                 }
                 read(take_over).await?
             }
@@ -265,7 +264,7 @@ impl LocalDrains {
 }
 
 impl LocalDrainFactory<'_> {
-    /// The policies that took part in the drain that this process continues, and that are not loaded here.
+    /// The policies that took part in the drain that this process continues, and that are not loaded here, or only as a shadow.
     fn absent(&self) -> Vec<String> {
         let named = self.start.resume.as_ref().map(Checkpoint::left_to_undo);
         let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
@@ -331,7 +330,7 @@ impl LocalDrainFactory<'_> {
         }
         for policy in policies.iter().filter(|_| self.request.intent == Intent::Drain) {
             tracing::warn!(
-                "node {node}: policy {policy} took part in the drain and is not loaded here, so it does not continue \
+                "node {node}: policy {policy} took part in the drain and is not active here, so it does not continue \
                  its hooks; run this with --config scupper.yaml"
             );
         }

@@ -1,7 +1,9 @@
 //! The settings of a drain, fixed when it begins: from the command line, else from the configuration file, else the
 //! defaults.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::KubeletPluginOptions;
 use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings};
@@ -14,6 +16,9 @@ pub(crate) struct DrainSettingsSource {
     command_line: Option<GivenSettings>,
     catalogue: Arc<Catalogue>,
     parsed: LastParsed,
+    /// The time limit of drains since the driver's start. It is published, so a change of the file does not change it.
+    sla: Option<Duration>,
+    is_reported: AtomicBool,
 }
 
 /// The configuration as it was parsed last: many drains, and every change of a LifecycleEvent, ask for the same.
@@ -22,12 +27,21 @@ struct LastParsed(Mutex<Option<(ConfigText, Arc<Configuration>)>>);
 
 impl DrainSettingsSource {
     pub(crate) fn new(options: &KubeletPluginOptions, catalogue: Arc<Catalogue>) -> Self {
-        Self {
+        let source = Self {
             usual: options.drain.clone(),
             command_line: options.drain_flags.clone(),
             catalogue,
             parsed: LastParsed::default(),
-        }
+            sla: None,
+            is_reported: AtomicBool::new(false),
+        };
+        let sla = source.wanted().time_limit;
+        Self { sla, ..source }
+    }
+
+    /// The time limit of drains.
+    pub(crate) const fn sla(&self) -> Option<Duration> {
+        self.sla
     }
 
     /// How DrainRequests are served; `None`: not at all.
@@ -37,6 +51,19 @@ impl DrainSettingsSource {
 
     /// The settings of a drain that begins now.
     pub(crate) fn now(&self) -> DrainSettings {
+        let mut drain = self.wanted();
+        let is_off = restrict(&mut drain, self.sla);
+        if is_off && !self.is_reported.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "drain.sla of the configuration has changed, which takes effect when this driver is restarted; until then no \
+                 pod is deleted before a deadline (drain.at-deadline)"
+            );
+        }
+        drain
+    }
+
+    /// The settings as they are configured now.
+    fn wanted(&self) -> DrainSettings {
         let file = self.command_line.as_ref().and_then(|_| self.configuration());
         let (Some(command_line), Some(file)) = (&self.command_line, file) else {
             return self.usual.clone();
@@ -52,6 +79,13 @@ impl DrainSettingsSource {
         let active = active.as_ref().as_ref()?;
         self.parsed.of(active)
     }
+}
+
+/// Without a changed time limit, which is not in force yet, and so without deletions before it: they would be too early.
+/// True if there would be such deletions.
+fn restrict(drain: &mut DrainSettings, sla: Option<Duration>) -> bool {
+    let is_changed = std::mem::replace(&mut drain.time_limit, sla) != sla;
+    is_changed && drain.engine.at_deadline.take().is_some()
 }
 
 impl LastParsed {
@@ -72,6 +106,23 @@ impl LastParsed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_deleted_before_a_deadline_that_a_changed_file_moves() {
+        let text = "{apiVersion: scupper.dev/v1alpha1, kind: Configuration, policies: [], drain: {sla: 12h, \
+                    at-deadline: {delete: {everything: true}, within: 60s}}}";
+        let read = scupper_config::read_text("scupper.yaml".as_ref(), text).unwrap();
+        let drain = DrainSettings::default().with(&read.drain);
+        for (sla, deletes) in [(12 * 3600, true), (1800, false)] {
+            let sla = Some(Duration::from_secs(sla));
+            let mut drain = drain.clone();
+            assert_eq!(restrict(&mut drain, sla), !deletes);
+            assert_eq!(
+                (drain.time_limit, drain.engine.at_deadline.is_some()),
+                (sla, deletes)
+            );
+        }
+    }
 
     #[test]
     fn a_text_is_parsed_once() {

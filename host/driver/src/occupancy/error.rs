@@ -71,9 +71,20 @@ pub enum LocalError {
         /// Where it stands.
         phase: String,
     },
+    /// A command drains the whole node.
+    #[error(
+        "node {node} is drained for DrainRequest {name}, perhaps of some of its pods only, and a driver alone can continue \
+         that; to undo it: scupper cancel {node}; to drain the whole node after that: scupper drain {node}"
+    )]
+    OfDrainRequest {
+        /// The node.
+        node: String,
+        /// The request.
+        name: String,
+    },
     /// Nothing would undo the part of these policies.
     #[error(
-        "the process that drained node {node} is gone, and policies that took part are not loaded here: {}. Nothing would \
+        "the process that drained node {node} is gone, and policies that took part are not active here: {}. Nothing would \
          undo their changes. Name the driver's configuration: scupper cancel {node} --config scupper.yaml",
         policies.join(", ")
     )]
@@ -161,10 +172,16 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
         _ => "its driver is gone for good",
     };
     match intent {
+        Intent::Drain if Trigger::of(trigger) == Trigger::DrainRequest => {
+            format!("to stop it: scupper cancel {node}")
+        }
         Intent::Drain => {
             format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
         }
         // The node takes pods once it has ended; a cancel is for drains.
-        Intent::Uncordon => format!("if {process}, finish its uncordon: scupper uncordon {node} --take-over"),
+        Intent::Uncordon => format!(
+            "if {process}, finish its uncordon with scupper uncordon {node} --take-over, or drain the node with scupper drain \
+             {node} --take-over"
+        ),
     }
 }

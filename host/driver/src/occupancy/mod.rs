@@ -3,7 +3,7 @@
 
 mod error;
 
-use scupper_engine::{Checkpoint, Intent, Node, Phase};
+use scupper_engine::{Checkpoint, Intent, Node, Phase, Trigger};
 
 pub use error::LocalError;
 
@@ -25,27 +25,35 @@ pub enum NodeOccupancy {
 /// What the user of a command allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OccupancyOverrides {
-    /// To continue what another process began, for whatever trigger. That process must be gone.
+    /// To continue what another process began, for whatever trigger, or to drain a node where it began an uncordon. That
+    /// process must be gone.
     pub take_over: bool,
     /// To drain a node whatever another process was doing there: its machine is off, and so is its driver.
     pub node_is_off: bool,
     /// To lift a cordon that is not ours.
     pub any_cordon: bool,
+    /// To undo what another process began.
+    pub undoes: bool,
 }
 
 impl OccupancyOverrides {
-    /// A drain of a machine that is off continues a drain, with its cordon and its hooks. It replaces an uncordon and a
-    /// roll-back: both would end with a node that takes pods.
+    /// A drain of a machine that is off continues a drain, with its cordon and its hooks. It replaces a roll-back, which
+    /// would end with a node that takes pods. Every drain that may take over replaces an uncordon.
     fn on_occupied(self, mark: Checkpoint, node: &str, intent: Intent) -> Result<NodeOccupancy, LocalError> {
-        let is_alike = mark.intent == intent;
-        let replaces = self.node_is_off && intent == Intent::Drain;
-        if self.take_over && is_alike && !replaces {
-            return Ok(NodeOccupancy::Occupied(mark));
-        }
-        match replaces {
-            true if is_alike && mark.phase != Phase::RollingBack => Ok(NodeOccupancy::Occupied(mark)),
-            true => Ok(NodeOccupancy::Free),
-            false => Err(LocalError::busy(node, mark)),
+        let may_take_over = self.take_over || (self.node_is_off && intent == Intent::Drain);
+        match (intent, mark.intent) {
+            _ if !may_take_over => Err(LocalError::busy(node, mark)),
+            (Intent::Uncordon, Intent::Drain) => Err(LocalError::busy(node, mark)),
+            (Intent::Drain, Intent::Uncordon) => Ok(NodeOccupancy::Free),
+            _ if self.node_is_off && mark.phase == Phase::RollingBack => Ok(NodeOccupancy::Free),
+            // It may be of some pods only, or of one GPU. Continued here, it would be of the whole node.
+            _ if !self.node_is_off && !self.undoes && Trigger::of(&mark.trigger) == Trigger::DrainRequest => {
+                Err(LocalError::OfDrainRequest {
+                    node: node.to_owned(),
+                    name: mark.name,
+                })
+            }
+            _ => Ok(NodeOccupancy::Occupied(mark)),
         }
     }
 }
@@ -60,14 +68,8 @@ impl NodeOccupancy {
         let Some(node) = node else { return Self::Free };
         match &node.checkpoint {
             Some(other) if other.is_under_way() => Self::Occupied(other.clone()),
-            mark => {
-                let is_ours = mark.as_ref().is_some_and(|mark| mark.own_cordon);
-                if intent == Intent::Uncordon && node.unschedulable && !is_ours {
-                    Self::ForeignCordon
-                } else {
-                    Self::Free
-                }
-            }
+            _ if intent == Intent::Uncordon && has_foreign_cordon(node) => Self::ForeignCordon,
+            _ => Self::Free,
         }
     }
 
@@ -107,6 +109,12 @@ impl NodeOccupancy {
             _ => None,
         }
     }
+}
+
+/// Whether the node is cordoned, and not by us.
+pub fn has_foreign_cordon(node: &Node) -> bool {
+    let is_ours = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
+    node.unschedulable && !is_ours
 }
 
 #[cfg(test)]

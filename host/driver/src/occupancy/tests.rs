@@ -11,11 +11,14 @@ const ALL: OccupancyOverrides = OccupancyOverrides {
     take_over: true,
     node_is_off: false,
     any_cordon: true,
+    undoes: false,
 };
+const UNDOES: OccupancyOverrides = OccupancyOverrides { undoes: true, ..ALL };
 const OFF: OccupancyOverrides = OccupancyOverrides {
     take_over: false,
     node_is_off: true,
     any_cordon: false,
+    undoes: false,
 };
 
 fn mark(id: &str, trigger: &str, phase: Phase) -> Checkpoint {
@@ -97,12 +100,19 @@ fn an_uncordon_finds_whose_the_cordon_is() {
 }
 
 #[test]
-fn a_command_continues_only_the_same_work_of_another_process_and_only_if_allowed() {
+fn a_command_continues_the_same_work_of_another_process_or_drains_instead_of_an_uncordon_and_only_if_allowed()
+{
     let begins = |occupancy: NodeOccupancy, intent, allowed| occupancy.for_command("n1", intent, allowed);
     for (trigger, phase, allowed, may) in [
         ("command", Phase::Evicting, ALL, true),
         ("command", Phase::Evicting, OccupancyOverrides::default(), false),
-        ("command", Phase::Uncordoning, ALL, false),
+        ("command", Phase::Uncordoning, ALL, true),
+        (
+            "command",
+            Phase::Uncordoning,
+            OccupancyOverrides::default(),
+            false,
+        ),
         ("cordon", Phase::Evicting, ALL, true),
         ("LifecycleEvent", Phase::Evicting, ALL, true),
         (
@@ -111,13 +121,22 @@ fn a_command_continues_only_the_same_work_of_another_process_and_only_if_allowed
             OccupancyOverrides::default(),
             false,
         ),
-        ("DrainRequest", Phase::Evicting, ALL, true),
-        ("DrainRequest", Phase::Uncordoning, ALL, false),
+        // The command would drain the whole node.
+        ("DrainRequest", Phase::Evicting, ALL, false),
+        ("DrainRequest", Phase::Evicting, UNDOES, true),
+        ("DrainRequest", Phase::Uncordoning, ALL, true),
     ] {
         let occupied = NodeOccupancy::Occupied(mark("other", trigger, phase));
         let result = begins(occupied, Intent::Drain, allowed);
         assert_eq!(result.is_ok(), may, "{trigger} {phase}: {result:?}");
     }
+    let on = |phase, intent| {
+        let occupied = NodeOccupancy::Occupied(mark("other", "command", phase));
+        begins(occupied, intent, ALL)
+    };
+    assert!(on(Phase::Evicting, Intent::Uncordon).is_err());
+    let replaced = on(Phase::Uncordoning, Intent::Drain);
+    assert_eq!(replaced.unwrap(), NodeOccupancy::Free);
     let uncordon = |allowed| begins(NodeOccupancy::ForeignCordon, Intent::Uncordon, allowed);
     assert!(uncordon(ALL).is_ok());
     assert!(matches!(

@@ -1,5 +1,6 @@
 //! Corrects our node conditions when they are no longer true and no drain does it: `Drained` on a node that a user has
-//! uncordoned, and `DrainInProgress` when the terminal that drained is gone.
+//! uncordoned, `DrainInProgress` when the terminal that drained is gone, and what they say of a cordon that was tried, once that
+//! cordon is lifted.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use tokio::time::sleep;
 
 use crate::lease::{LeaseObserver, NodeLeases};
 use crate::manager::resume_point;
-use scupper_report::{conditions_of_abandoned, conditions_of_uncordoned};
+use scupper_report::{conditions_of_abandoned, conditions_of_lifted, conditions_of_uncordoned};
 use scupper_triggers::DriverState;
+use scupper_triggers::cordon::was_tried;
 
 /// How often to check whether the terminal that drains is alive, and to retry a failed write.
 const LOOK: Duration = Duration::from_secs(10);
@@ -19,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// Ends with the watch of the node.
 pub(super) async fn run(
     leases: NodeLeases,
-    driver_state: watch::Receiver<DriverState>,
+    mut driver_state: watch::Receiver<DriverState>,
     mut nodes: watch::Receiver<Option<Node>>,
 ) {
     let cluster = leases.cluster.clone();
@@ -27,10 +29,10 @@ pub(super) async fn run(
     loop {
         let node = nodes.borrow_and_update().clone();
         // Our own drain sets the conditions at its end.
-        let is_idle = !matches!(*driver_state.borrow(), DriverState::Running { .. });
+        let is_idle = !matches!(*driver_state.borrow_and_update(), DriverState::Running { .. });
         let (mut of_terminal, mut failed) = (false, false);
         if let Some(node) = node.filter(|_| is_idle) {
-            let changes = conditions_of_uncordoned(&node);
+            let changes = conditions_of_uncordoned(&node).or_else(|| conditions_of_tried(&node));
             let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
             of_terminal = left.is_some();
             let left = match left {
@@ -48,9 +50,16 @@ pub(super) async fn run(
             changed = nodes.changed() => if changed.is_err() {
                 return;
             },
+            // The node may have changed for the last time while a drain ended.
+            Ok(()) = driver_state.changed() => {}
             () = sleep(LOOK), if of_terminal || failed => {}
         }
     }
+}
+
+/// The changes for a cordon that was tried and is lifted: the next one is a new request.
+fn conditions_of_tried(node: &Node) -> Option<Vec<NodeCondition>> {
+    (!node.unschedulable && was_tried(node)).then(conditions_of_lifted)
 }
 
 /// The changes for an unfinished drain of a terminal.

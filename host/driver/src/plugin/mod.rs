@@ -95,7 +95,7 @@ impl KubeletPlugin {
         let (driver_state, state) = watch::channel(DriverState::Idle);
         let (registration, registration_state) = watch::channel(Registration::Waiting);
         let drain_settings = Arc::new(DrainSettingsSource::new(&options, Arc::clone(&kept.catalogue)));
-        let sla = drain_settings.now().time_limit;
+        let sla = drain_settings.sla();
         let (watching, watched_node, nodes) = watch_node(&cluster, &node);
         tasks.spawn("node watch", watching);
         let mut reports = DrainReportSender::default();
@@ -153,6 +153,7 @@ impl KubeletPlugin {
             commands: commands.clone(),
             driver_changes: cordon_changes,
             sole_instance: is_sole_instance.clone(),
+            sla,
             left: left.clone(),
             seen,
         };

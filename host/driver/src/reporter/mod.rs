@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use scupper_api::NodeCondition;
-use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Node, Notice, Phase, Request, Time};
+use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Intent, Node, Notice, Phase, Request, Time};
 use scupper_pre_flight::Finding;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -33,7 +33,7 @@ use scupper_common::health::Health;
 use scupper_metrics::{DrainMeter, Metrics};
 use scupper_report::{
     BlockedCondition, DrainOutput, Format, NodeEvent, PodEvents, PolicyMessage, ProgressBoard,
-    conditions_for, event_for, finding_events, forced_event,
+    conditions_for, conditions_of_uncordoned, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReportSender;
@@ -42,10 +42,11 @@ use scupper_triggers::DrainReportSender;
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The same in a process that ends, while the API server does not answer.
 const LAST_FAREWELL: Duration = Duration::from_secs(60);
-/// Attempts of a refused write: half a minute, which outlasts the start of an API server.
-const REFUSALS: u32 = 8;
-/// The same while a user waits in a terminal.
-const FEW_REFUSALS: u32 = 3;
+/// Attempts of a refused write: two and a half minutes, a little longer than a drain's own writes are retried by default
+/// (`drain.forbidden-timeout`).
+const REFUSALS: u32 = 20;
+/// The same while a user waits in a terminal: about four seconds, which [`FAREWELL`] allows.
+const FEW_REFUSALS: u32 = 5;
 
 /// How often to check what every pod waits for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -78,6 +79,9 @@ pub(crate) struct Reporter {
     in_progress: bool,
     /// This drain had drained the node before, and has evicted no pod since.
     was_drained: bool,
+    /// The node took pods while its condition said that it is drained: what an uncordon that fails must write, because the
+    /// node may be cordoned again by then.
+    lifted: Option<Vec<NodeCondition>>,
     /// A status is being written; the next one waits.
     publishing: Arc<AtomicBool>,
     /// The API server does not answer writes of the node.
@@ -115,6 +119,7 @@ impl Reporter {
             node_events: EventThrottle::default(),
             in_progress: false,
             was_drained: false,
+            lifted: None,
             publishing: Arc::default(),
             api_unavailable: Arc::default(),
             has_ended: Arc::default(),
@@ -232,6 +237,7 @@ impl Reporter {
         self.publisher.observe(event);
         if let Event::Node(Some(node)) = event {
             self.in_progress |= is_in_progress(node);
+            self.lifted = conditions_of_uncordoned(node).or_else(|| self.lifted.take());
             self.blocked.observe(node);
             self.sink.node(now, node);
         }
@@ -323,6 +329,9 @@ impl Reporter {
             Notice::Cordoned { .. } | Notice::Phase(Phase::Holding) if self.was_drained => return None,
             Notice::Cordoned { .. } => true,
             Notice::Phase(Phase::Holding) => !self.in_progress,
+            Notice::Finished { .. } if request.intent == Intent::Uncordon => {
+                return conditions_for(request, notice).or_else(|| self.lifted.take());
+            }
             _ => return conditions_for(request, notice),
         };
         self.in_progress = true;
@@ -439,50 +448,4 @@ pub(crate) fn kubernetes_event(
 }
 
 #[cfg(test)]
-mod tests {
-    use scupper_engine::{Outcome, Summary};
-
-    use super::*;
-    use scupper_report::fixture;
-
-    /// What is to be written of it, as its reason and its series.
-    fn reported(notices: &[Notice]) -> Vec<(String, Series)> {
-        let output: Output = Arc::new(|| Box::new(std::io::sink()));
-        let request = fixture::request();
-        let now = Time::default();
-        let mut reporter = Reporter::lines(Format::Json, &output, now, now, &request);
-        let (sender, mut receiver) = mpsc::unbounded_channel();
-        reporter.events = Some(sender);
-        for notice in notices {
-            reporter.on_notice(now, &request, notice);
-        }
-        let mut reported = Vec::new();
-        while let Ok(QueuedWrite::Event(event)) = receiver.try_recv() {
-            reported.push((event.reason, event.series.unwrap()));
-        }
-        reported
-    }
-
-    #[test]
-    fn another_text_about_a_node_is_another_event() {
-        let failed = |message: &str| Notice::Finished {
-            outcome: Outcome::Failed {
-                message: message.to_owned(),
-            },
-            summary: Summary::default(),
-        };
-        let all = [
-            failed("one"),
-            failed("another"),
-            Notice::UncordonedByOthers,
-            Notice::UncordonedByOthers,
-        ];
-        let reported = reported(&all);
-        let [one, another, lifted, again] = reported.as_slice() else {
-            panic!("{reported:?}")
-        };
-        assert_eq!(one.0, another.0);
-        assert_ne!(one.1.key, another.1.key);
-        assert_eq!(lifted, again);
-    }
-}
+mod tests;

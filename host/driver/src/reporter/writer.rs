@@ -239,21 +239,16 @@ mod tests {
             node: "worker-1".to_owned(),
             drain: "d".to_owned(),
             began: Time::default(),
-            refusals: 8,
+            refusals: super::super::REFUSALS,
             api_unavailable: Arc::default(),
             publishing: Arc::default(),
             has_ended: Arc::new(AtomicBool::new(has_ended)),
         }
     }
 
-    /// The engine was dropped with its Lease while the API server did not answer. The next engine of the same drain ends it.
-    #[tokio::test(start_paused = true)]
-    async fn what_an_engine_without_its_lease_had_to_say_does_not_replace_the_end() {
-        let (is_up, said) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(Mutex::new(String::new())),
-        );
-        let (up, stored) = (Arc::clone(&is_up), Arc::clone(&said));
+    /// An API server that answers with this code until it is up. `said`: what was last written.
+    fn api_server(code: u16, is_up: &Arc<AtomicBool>, said: &Arc<Mutex<String>>) -> Cluster {
+        let (up, stored) = (Arc::clone(is_up), Arc::clone(said));
         let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
             let (up, stored) = (Arc::clone(&up), Arc::clone(&stored));
             async move {
@@ -263,7 +258,7 @@ mod tests {
                     .unwrap()
                     .to_bytes();
                 let node = br#"{"metadata": {"name": "worker-1", "uid": "u", "resourceVersion": "7"}, "status": {}}"#;
-                let code = if up.load(Ordering::Relaxed) { 200 } else { 503 };
+                let code = if up.load(Ordering::Relaxed) { 200 } else { code };
                 if is_patch && code == 200 {
                     *stored.lock().unwrap() = String::from_utf8_lossy(&body).into_owned();
                 }
@@ -272,11 +267,36 @@ mod tests {
             }
         });
         let clock = Clock::starting_at(Time::from_millis(1_000_000_000));
-        let cluster = Cluster::from_client(
+        Cluster::from_client(
             kube::Client::new(service, "default"),
             ConnectOptions::default(),
             clock,
-        );
+        )
+    }
+
+    /// Whoever waits for the condition waits for the end of the drain.
+    #[tokio::test(start_paused = true)]
+    async fn the_last_state_outlasts_two_minutes_of_refusals() {
+        let (is_up, said) = (Arc::default(), Arc::default());
+        let cluster = api_server(403, &is_up, &said);
+        let (states, entries) = mpsc::unbounded_channel();
+        states
+            .send(QueuedWrite::Conditions(vec![condition("False")]))
+            .unwrap();
+        drop(states);
+        let writing = tokio::spawn(writer(&cluster, true).states(entries));
+        sleep(Duration::from_secs(120)).await;
+        is_up.store(true, Ordering::Relaxed);
+        writing.await.unwrap();
+        let said = said.lock().unwrap();
+        assert!(said.contains("\"False\""), "{said:?}");
+    }
+
+    /// The engine was dropped with its Lease while the API server did not answer. The next engine of the same drain ends it.
+    #[tokio::test(start_paused = true)]
+    async fn what_an_engine_without_its_lease_had_to_say_does_not_replace_the_end() {
+        let (is_up, said) = (Arc::default(), Arc::default());
+        let cluster = api_server(503, &is_up, &said);
         let (old, entries) = mpsc::unbounded_channel();
         let old_writer = tokio::spawn(writer(&cluster, false).states(entries));
         old.send(QueuedWrite::Conditions(vec![condition("True")]))

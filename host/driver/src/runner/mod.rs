@@ -18,7 +18,6 @@ mod recorded;
 pub mod shadows;
 mod wakeups;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
@@ -41,7 +40,7 @@ use crate::runner::node_snapshot::NodeSnapshot;
 use crate::runner::node_watch::LatestNode;
 use crate::runner::notify::Notices;
 use crate::runner::orders::DrainOrders;
-use crate::runner::out_of_service::KubeletLooks;
+use crate::runner::out_of_service::{KubeletLooks, TaintRemoval};
 use crate::runner::peer_watch::PeerWatches;
 use crate::runner::policy_calls::EngineDrainInfo;
 use crate::runner::pre_flight::{PreFlightCheck, RefusedReads};
@@ -118,6 +117,8 @@ pub(crate) struct EngineRunner {
     refused_reads: RefusedReads,
     /// What was seen of the kubelet of a machine that is off.
     kubelet_looks: KubeletLooks,
+    /// Removes the taint of such a machine.
+    taint_removal: TaintRemoval,
     /// Whom the drain has told that pods are to leave.
     notices: Notices,
     /// Cancels the drain if that kubelet gives a sign of life.
@@ -168,6 +169,7 @@ impl EngineRunner {
             local_volumes: watch::Sender::default(),
             refused_reads: RefusedReads::default(),
             kubelet_looks,
+            taint_removal: TaintRemoval::default(),
             notices: Notices::default(),
             sign_of_life: stream::once(sign_of_life).boxed(),
             lease: LeaseRecord::default(),
@@ -223,7 +225,7 @@ impl EngineRunner {
             self.last_known.update(&self.drain);
             self.estimate_again(self.deps.clock.now());
             self.reporter.on_turn(self.deps.clock.now(), &self.drain);
-            if ended.is_some() && self.running.is_empty() {
+            if ended.is_some() && self.running.is_empty() && !self.taint_removal.is_under_way() {
                 self.reporter.end(self.deps.clock.now(), &self.drain).await;
                 self.drain.end().await;
                 return ended;
@@ -241,6 +243,7 @@ impl EngineRunner {
                 WakeupReason::Found(findings) => self.report_found(&findings),
                 WakeupReason::Estimated(plays) => self.estimated(plays),
                 WakeupReason::ShadowPlanned(plan) => self.shadow_planned(plan),
+                WakeupReason::TaintRemoved => {}
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
                 WakeupReason::Timeout => self.drain.handle_timeout(self.deps.clock.now()),
                 WakeupReason::Abandoned => return ended,
@@ -288,6 +291,8 @@ impl EngineRunner {
     fn drain_engine_output(&mut self, node: &str, ended: &mut Option<Outcome>) {
         loop {
             let now = self.deps.clock.now();
+            self.taint_removal
+                .follow(&self.drain, now, &self.deps.cluster, &self.deps.policy_messages);
             let mut quiet = true;
             while let Some(command) = self.drain.poll_command() {
                 quiet = false;
@@ -337,6 +342,7 @@ impl EngineRunner {
             plays = self.estimates.next() => WakeupReason::Estimated(plays),
             plan = self.shadows.next() => WakeupReason::ShadowPlanned(plan),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
+            () = self.taint_removal.end() => WakeupReason::TaintRemoved,
             Some(event) = watch.next() => WakeupReason::Event(event),
             Some(event) = next_of(&mut self.volumes) => WakeupReason::Event(event),
             Some(event) = self.sign_of_life.next() => WakeupReason::Event(event),
@@ -377,6 +383,10 @@ impl EngineRunner {
                 };
                 self.running.spawn(planning.in_current_span());
             }
+            Task::Plan { policy, draft } if policy == NOTICE => {
+                let answer = notify::plan(&self.drain, now, draft);
+                self.running.spawn(async move { (id, Answer::Plan(answer)) });
+            }
             Task::Plan { policy, draft } => {
                 let shown = NodeSnapshot::for_planner(&self.drain);
                 let (request, started, state) = self.drain_info();
@@ -396,34 +406,23 @@ impl EngineRunner {
                 };
                 self.running.spawn(planning.in_current_span());
             }
+            Task::Step { step, .. } if out_of_service::removes(&step) => {
+                let removing = self.taint_removal.outcome();
+                self.take_own_step(id, async move { (removing.await, None) });
+            }
             Task::Step { step, .. } if step.policy == out_of_service::POLICY => {
                 let taking = out_of_service::Step {
                     cluster: self.deps.cluster.clone(),
                     node: self.drain.node().cloned(),
                     looks: self.kubelet_looks.clone(),
                     drain: self.drain.request().id.clone(),
-                    phase: step.phase,
-                    held: self.drain.held(),
+                    setting: self.taint_removal.setting(),
                 };
                 self.take_own_step(id, taking.take());
             }
             Task::Step { step, .. } if step.policy == NOTICE => {
-                let leaving: BTreeSet<_> = step.leaving.iter().collect();
-                let taking = notify::Step {
-                    cluster: self.deps.cluster.clone(),
-                    clock: self.deps.clock,
-                    notices: self.notices.clone(),
-                    request: self.drain.request().clone(),
-                    started: self.reporter.started(),
-                    phase: step.phase,
-                    state: step.state.clone(),
-                    pods: self
-                        .drain
-                        .pods()
-                        .filter(|pod| leaving.contains(&pod.id.uid))
-                        .cloned()
-                        .collect(),
-                };
+                let started = self.reporter.started();
+                let taking = notify::Step::of(&self.deps, &self.drain, &self.notices, started, &step);
                 self.take_own_step(id, taking.take());
             }
             Task::Step { step, state_version } => {

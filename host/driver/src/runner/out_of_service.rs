@@ -2,18 +2,22 @@
 //!
 //! The planner makes one wave of deletions: budgets and waves mean nothing if no pod runs. The hook taints the node
 //! after the policies' `before-drain`, so that the controllers remove the pods that no kubelet ends. A cancel removes
-//! the taint again. All of it holds only as long as the node's kubelet is silent: a sign of life refuses the plan and the
-//! taint, and cancels the drain.
+//! the taint again, at once and whatever the policies' hooks do. All of it holds only as long as the node's kubelet is
+//! silent: a sign of life refuses the plan and the taint, and cancels the drain.
+
+mod removal;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Intent, Node, Plan, PlanAnswer, PolicyInfo, Request, StepOutcome, Verdict,
-    Wave,
+    Checkpoint, Event, HookPhase, HookStep, Intent, Node, Plan, PlanAnswer, PolicyInfo, Request, StepOutcome,
+    Verdict, Wave,
 };
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::sleep;
 
+pub(crate) use self::removal::TaintRemoval;
 use super::pre_flight::RefusedSince;
 use scupper_cluster::{
     Cluster, KUBELET_LEASE_NAMESPACE, KubeletSilence, KubeletState, KubernetesEvent, OUT_OF_SERVICE_TAINT,
@@ -111,11 +115,7 @@ pub(super) async fn plan(
         Err(error) => error,
     };
     let message = error.to_string();
-    let is_hiccup = match &error {
-        ReadError::Unavailable { .. } => true,
-        error => error.is_forbidden() && looks.refused_since.may_pass(limit),
-    };
-    if is_hiccup {
+    if looks.refused_since.may_pass(&error, limit) {
         let retry_after = Some(AGAIN);
         return PlanAnswer::Failed { message, retry_after };
     }
@@ -238,39 +238,38 @@ pub(crate) fn still_tainted(node: &Node) -> Option<PolicyMessage> {
     })
 }
 
-/// One step of a hook.
+/// A step of the hook that waits until the taint is removed.
+pub(super) fn removes(step: &HookStep) -> bool {
+    step.policy == POLICY && step.phase == HookPhase::OnCancel
+}
+
+/// The step of the hook that sets the taint.
 pub(super) struct Step {
     pub(super) cluster: Cluster,
     pub(super) node: Option<Node>,
     pub(super) looks: KubeletLooks,
     pub(super) drain: String,
-    pub(super) phase: HookPhase,
-    /// The drain ended before it was done, and its cordon stays.
-    pub(super) held: bool,
+    /// Of [`TaintRemoval::setting`].
+    pub(super) setting: Option<OwnedMutexGuard<()>>,
 }
 
 impl Step {
     /// Takes the step. Returns its outcome, and a message if there is one.
     pub(super) async fn take(self) -> (StepOutcome, Option<PolicyMessage>) {
+        let _setting = &self.setting;
         let Some(node) = &self.node else {
             return (again("nothing is known of the node yet".to_owned()), None);
         };
-        let done = match self.phase {
-            HookPhase::BeforeDrain => self.mark(node).await,
-            _ => self.unmark(node).await,
-        };
-        match done {
+        match self.mark(node).await {
             Ok(said) => {
-                if let Some(said) = &said {
-                    emit(&self.cluster, &node.name, said).await;
-                }
-                (StepOutcome::Done, said)
+                emit(&self.cluster, &node.name, &said).await;
+                (StepOutcome::Done, Some(said))
             }
             Err(outcome) => (outcome, None),
         }
     }
 
-    async fn mark(&self, node: &Node) -> Result<Option<PolicyMessage>, StepOutcome> {
+    async fn mark(&self, node: &Node) -> Result<PolicyMessage, StepOutcome> {
         let before = self.looks.last();
         let mark = || {
             self.cluster
@@ -282,16 +281,16 @@ impl Step {
             marked => marked,
         };
         match marked.map_err(failed)? {
-            OutOfService::Marked => Ok(Some(message(
+            OutOfService::Marked => Ok(message(
                 TAINTED,
                 format!(
                     "the node has the taint {OUT_OF_SERVICE_TAINT}: the controllers delete its pods and detach its volumes"
                 ),
-            ))),
-            OutOfService::Found => Ok(Some(message(
+            )),
+            OutOfService::Found => Ok(message(
                 TAINTED,
                 format!("the node already had the taint {OUT_OF_SERVICE_TAINT}"),
-            ))),
+            )),
             OutOfService::Uncordoned => Err(again(format!(
                 "node {} is not cordoned; the taint waits for the cordon",
                 node.name
@@ -302,23 +301,19 @@ impl Step {
             }),
         }
     }
-
-    /// The taint stays with the cordon, unless the node is alive.
-    async fn unmark(&self, node: &Node) -> Result<Option<PolicyMessage>, StepOutcome> {
-        let is_off = Node::may_be_off(&node.conditions);
-        if self.held && is_off {
-            return Ok(None);
-        }
-        let own = is_off.then_some(self.drain.as_str());
-        let removed = self.cluster.unmark_out_of_service(&node.name, own).await;
-        let removed = removed.map_err(failed)?;
-        Ok(removed.then(taint_removed))
-    }
 }
 
 /// The message about a taint that is removed.
 pub(crate) fn taint_removed() -> PolicyMessage {
     message(UNTAINTED, format!("the taint {OUT_OF_SERVICE_TAINT} is removed"))
+}
+
+/// The message about a taint that could not be removed.
+fn still_there(node: &str, why: &str) -> PolicyMessage {
+    message(
+        STILL_TAINTED,
+        format!("the taint {OUT_OF_SERVICE_TAINT} is still there: {why}; scupper uncordon {node} removes it"),
+    )
 }
 
 /// Emits a message about the taint as an Event of the node. Nothing depends on it.
@@ -341,10 +336,9 @@ fn message(reason: &str, note: String) -> PolicyMessage {
 
 /// The step retries after every error except a rejection for another reason than missing rights.
 fn failed(error: WriteError) -> StepOutcome {
-    let is_final = matches!(error, WriteError::Rejected { .. }) && !error.is_forbidden();
     StepOutcome::Failed {
         message: error.to_string(),
-        retry_after: (!is_final).then_some(AGAIN),
+        retry_after: (!error.is_final()).then_some(AGAIN),
     }
 }
 

@@ -40,24 +40,24 @@ pub async fn plan(
             draft,
         })
         .await;
-    checked(policies, answer, (policy, draft), &pods, settings)
+    let unsound = |message| policies.unsound(policy, message, draft);
+    checked(answer, draft, (&pods, settings), unsound)
 }
 
 /// The answer of an active policy for the engine. The engine also checks every plan, but here the operator's failure policy
-/// decides what follows.
+/// decides what follows (`unsound`).
 pub(super) fn checked(
-    policies: &Session,
     answer: PlanAnswer,
-    (policy, draft): (&str, &Plan),
-    pods: &[&Pod],
-    settings: &Settings,
+    draft: &Plan,
+    (pods, settings): (&[&Pod], &Settings),
+    unsound: impl FnOnce(String) -> PlanAnswer,
 ) -> PlanAnswer {
     match answer {
         PlanAnswer::Plan(plan) => match holds(&plan, draft, pods, settings) {
             Ok(()) => PlanAnswer::Plan(plan),
             Err(fault) => {
                 let fault = fault.describe(pods.iter().copied());
-                policies.unsound(policy, format!("its plan does not hold: {fault}"), draft)
+                unsound(format!("its plan does not hold: {fault}"))
             }
         },
         other => other,

@@ -31,10 +31,10 @@ const EXAMINED_WITHIN: Duration = Duration::from_secs(5);
 /// Namespaces that are read at once.
 const AT_ONCE: usize = 4;
 
-/// Since when the API server has been refusing (401, 403) a read that a refusal depends on. Only time between two
-/// refusals in a row counts.
+/// Since when the API server has been refusing (401, 403) a read that much depends on. Only time between two refusals in a
+/// row counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusedSince(Arc<Mutex<Option<Instant>>>);
+pub struct RefusedSince(Arc<Mutex<Option<Instant>>>);
 
 /// The reads of the planner.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +48,17 @@ impl RefusedSince {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It refused once more, and may still accept within the limit.
-    pub(super) fn may_pass(&self, limit: Duration) -> bool {
-        self.lock().get_or_insert_with(Instant::now).elapsed() < limit
+    /// A read that failed so may still succeed: without an answer at any time, when refused within the limit.
+    pub fn may_pass(&self, error: &ReadError, limit: Duration) -> bool {
+        if error.is_forbidden() {
+            return self.lock().get_or_insert_with(Instant::now).elapsed() < limit;
+        }
+        self.end();
+        matches!(error, ReadError::Unavailable { .. })
     }
 
-    pub(super) fn end(&self) {
+    /// It has succeeded.
+    pub fn end(&self) {
         *self.lock() = None;
     }
 }
@@ -240,11 +245,7 @@ impl PreFlightCheck {
                     refusals.volumes.end();
                     LocalVolumes { claims, unread: None }
                 }
-                Err(error @ ReadError::Unavailable { .. }) => {
-                    refusals.volumes.end();
-                    return (try_again(&error), self.volumes);
-                }
-                Err(error) if error.is_forbidden() && refusals.volumes.may_pass(limit) => {
+                Err(error) if refusals.volumes.may_pass(&error, limit) => {
                     return (try_again(&error), self.volumes);
                 }
                 Err(error) => {
@@ -275,10 +276,7 @@ impl PreFlightCheck {
         let (namespaces, unread) = self.read_doubtful(cluster, &draft, refuses, surge).await;
         let limit = limit.min(PATIENCE);
         match unread {
-            Some(error @ ReadError::Unavailable { .. }) => return try_again(&error),
-            Some(error) if error.is_forbidden() && refusals.namespaces.may_pass(limit) => {
-                return try_again(&error);
-            }
+            Some(error) if refusals.namespaces.may_pass(&error, limit) => return try_again(&error),
             Some(error) => {
                 tracing::warn!("pre-flight check: what budgets hold cannot be told for certain: {error}");
             }

@@ -18,6 +18,7 @@ use super::EngineRunner;
 use super::node_snapshot::NodeSnapshot;
 use super::policy_calls::{self, EngineDrainInfo};
 use super::{out_of_service, pre_flight};
+use scupper_forecast::NOTICE;
 use scupper_policy::{DrainInfo, Facts, PlanCall};
 use scupper_policy_reload::{Session, Shadow};
 use scupper_recording::{ShadowPlan, ShadowResult, differences};
@@ -293,7 +294,7 @@ async fn answer(
     inputs: &PlanInputs,
     (policy, draft): (&str, Plan),
 ) -> PlanAnswer {
-    if policy == pre_flight::PLANNER {
+    if policy == pre_flight::PLANNER || policy == NOTICE {
         return PlanAnswer::Plan(draft);
     }
     if policy == out_of_service::POLICY {
@@ -318,7 +319,8 @@ async fn answer(
         true => answer,
         false => {
             let settings = &inputs.request.settings;
-            policy_calls::checked(session, answer, (policy, &draft), &pods, settings)
+            let unsound = |message| session.unsound_beside(policy, message, &draft);
+            policy_calls::checked(answer, &draft, (&pods, settings), unsound)
         }
     }
 }

@@ -40,6 +40,8 @@ pub(super) enum WakeupReason {
     Estimated(Option<Plays>),
     /// A shadow policy has planned; `None`: no further one will.
     ShadowPlanned(Option<ShadowPlan>),
+    /// The removal of a taint has ended.
+    TaintRemoved,
     OrdersChanged,
     Timeout,
     /// No further orders can come.

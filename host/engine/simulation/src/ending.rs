@@ -38,10 +38,14 @@ impl Invariants {
             // A node that an earlier process had seen drained is not checked again for an order that comes too late.
             let stands = self.ended_well && *outcome == Outcome::Drained && self.knowledge.is_over(now);
             if !stands {
+                self.gives_up_rightly(outcome, request)?;
                 self.decision(outcome, request, truth)?;
             }
         }
         self.ends_in_time(now, drain)?;
+        if self.decided.is_none() {
+            self.gives_up_in_time(request)?;
+        }
         if !self.finished {
             self.is_forced_when_due(now, drain, request, outstanding)?;
             let waiting = drain.waiting();

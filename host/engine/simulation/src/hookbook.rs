@@ -145,7 +145,8 @@ impl HookBook {
         }
     }
 
-    /// The hook of the wave has finished for this pod: in this process, or in an earlier one that knew the pod.
+    /// The hook of the wave has finished for this pod: in this process, or in an earlier one that had decided on the pod
+    /// when it saved that.
     pub(crate) fn is_done_for(&self, policy: &str, wave: &str, uid: &Uid, plans: &Plans) -> bool {
         let id = (
             String::from(policy),

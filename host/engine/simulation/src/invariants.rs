@@ -12,6 +12,7 @@ use scupper_engine::{
 
 use crate::cluster::{Cluster, NODE};
 use crate::coverage::Coverage;
+use crate::forbidden::ForbiddenRecord;
 use crate::forcing::ForceRecord;
 use crate::held::Held;
 use crate::hookbook::HookBook;
@@ -30,6 +31,7 @@ pub(crate) struct Invariants {
     pub(crate) hooks: HookBook,
     pub(crate) volumes: VolumeRecord,
     pub(crate) forced: ForceRecord,
+    pub(crate) forbidden: ForbiddenRecord,
     pub(crate) surges: SurgeRecord,
     /// The request of this episode.
     pub(crate) crashes: u32,
@@ -72,6 +74,7 @@ impl Invariants {
         self.hooks.restart(checkpoint);
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
         self.forced = ForceRecord::resumed(checkpoint);
+        self.forbidden = ForbiddenRecord::default();
         self.surges = SurgeRecord {
             chosen: now,
             left: std::mem::take(&mut self.surges.left),
@@ -130,7 +133,7 @@ impl Invariants {
             (Task::Plan { policy, .. }, Answer::Plan(PlanAnswer::Plan(plan))) if !spoilt => {
                 let last = request.policies.iter().rev().find(|policy| policy.planner);
                 if last.is_some_and(|last| last.name == *policy) {
-                    self.plans.answered(plan);
+                    self.plans.answered(plan, &self.knowledge.there);
                 }
             }
             (
@@ -150,12 +153,14 @@ impl Invariants {
                 self.surge_answered(&deployment.uid, answer, coverage);
             }
             (task, Answer::Evict(answer)) => {
-                if let Some(pod) = task.removes()
-                    && !matches!(
-                        answer,
-                        EvictAnswer::Accepted | EvictAnswer::NotFound | EvictAnswer::UidMismatch { .. }
-                    )
-                {
+                let Some(pod) = task.removes() else {
+                    return;
+                };
+                self.forbidden.answered(now, &pod.uid, answer);
+                if !matches!(
+                    answer,
+                    EvictAnswer::Accepted | EvictAnswer::NotFound | EvictAnswer::UidMismatch { .. }
+                ) {
                     self.plans.refused(&pod.uid);
                 }
             }
@@ -176,6 +181,9 @@ impl Invariants {
             return broken(6, format!("{} after it has finished", task.name()));
         }
         self.volumes.command(self.process_now, task);
+        if let Task::Cordon { checkpoint, .. } | Task::Save { checkpoint, .. } = task {
+            self.plans.saves_the_newest(checkpoint, &self.knowledge.there)?;
+        }
         if task.written_node().is_some() && task.written_node() != self.knowledge.node_uid.as_ref() {
             return broken(5, format!("{} of a node that is not its own", task.name()));
         }

@@ -26,6 +26,7 @@ mod crowd;
 mod driver;
 mod ending;
 mod faults;
+mod forbidden;
 mod forcing;
 mod generator;
 mod held;

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use scupper_engine::{
-    Checkpoint, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave, whole_millis,
+    Checkpoint, Counts, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave,
+    whole_millis,
 };
 
 use crate::hookbook::HookBook;
@@ -38,6 +39,9 @@ pub(crate) struct Plans {
     asked: BTreeSet<Uid>,
     /// They have been terminating for longer than the settings wait for.
     left_behind: BTreeSet<Uid>,
+    /// What an earlier process had saved after the cordon. The first plan of this one is not for pods that it had not decided
+    /// on.
+    saved: Option<Counts>,
 }
 
 impl Plans {
@@ -50,12 +54,39 @@ impl Plans {
             returned: checkpoint
                 .map(|checkpoint| checkpoint.returns.clone())
                 .unwrap_or_default(),
+            saved: checkpoint
+                .filter(|checkpoint| checkpoint.phase.is_past_cordoning())
+                .map(|checkpoint| checkpoint.counts),
             ..Self::default()
         }
     }
 
+    /// Invariant 8: a checkpoint tells the pods that were decided on from younger ones.
+    pub(crate) fn saves_the_newest(&self, checkpoint: &Checkpoint, there: &BTreeMap<Uid, Pod>) -> Checked {
+        let newest = checkpoint.counts.newest;
+        let decided = there
+            .values()
+            .filter(|pod| self.current.decision(&pod.id.uid).is_some());
+        let is_right = decided.map(|pod| pod.created).max().unwrap_or_default() == newest;
+        if is_right || !checkpoint.phase.needs_cordon() {
+            return Ok(());
+        }
+        broken(
+            8,
+            format!("saves that the newest pod of the plan is of {newest:?}"),
+        )
+    }
+
     /// The last planner has answered with a valid plan.
-    pub(crate) fn answered(&mut self, plan: &Plan) {
+    pub(crate) fn answered(&mut self, plan: &Plan, there: &BTreeMap<Uid, Pod>) {
+        let mut plan = plan.clone();
+        if let Some(saved) = self.saved.filter(|_| self.first.is_none()) {
+            let is_known = |uid: &Uid| there.get(uid).is_none_or(|pod| pod.created <= saved.newest);
+            plan.decisions.retain(|decision| is_known(&decision.pod));
+            for wave in &mut plan.waves {
+                wave.pods.retain(is_known);
+            }
+        }
         let waves: Rc<[Wave]> = plan.waves.clone().into();
         for decision in &plan.decisions {
             self.verdicts
@@ -65,7 +96,7 @@ impl Plans {
                 .entry(decision.pod.clone())
                 .or_insert_with(|| waves.clone());
         }
-        self.answered = Some(plan.clone());
+        self.answered = Some(plan);
     }
 
     /// The engine reports the plan that it carries out.

@@ -106,7 +106,11 @@ fn cluster(rng: &mut Rng, scenario: &Scenario) -> Cluster {
 impl World {
     pub(crate) fn new(seed: u64, traced: bool) -> Self {
         let mut rng = Rng::new(seed);
-        let scenario = Scenario::new(&mut rng);
+        let mut scenario = Scenario::new(&mut rng);
+        if seed % 64 == 7 && scenario.mood == Mood::Wild {
+            // A driver without the right to evict.
+            scenario.faults.forbidden = 1_000;
+        }
         let cluster = cluster(&mut rng, &scenario);
         let settings = scenario.settings.clone();
         let request = Request {

@@ -8,7 +8,7 @@ use super::Drain;
 use super::backoff::Backoff;
 use super::budget_tracker::{BudgetKey, Charged};
 use super::eviction_target::{Again, Answered, EvictionTarget};
-use crate::{Budget, EvictAnswer, Notice, Reason, Removal, Time, Uid};
+use crate::{Budget, EvictAnswer, Notice, Pod, Reason, Removal, Time, Uid};
 
 /// The API server may ask us to wait for at most this.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -59,9 +59,7 @@ impl Drain {
                     Again::After(Backoff::REFUSAL),
                 );
             }
-            EvictAnswer::Forbidden { message } => {
-                self.refused(uid, Reason::Forbidden { message }, Again::After(Backoff::REFUSAL));
-            }
+            EvictAnswer::Forbidden { message } => self.removal_forbidden(uid, message),
             EvictAnswer::Refused {
                 code,
                 message,
@@ -122,7 +120,7 @@ impl Drain {
         }
     }
 
-    fn refused(&mut self, uid: &Uid, reason: Reason, again: Again) {
+    pub(super) fn refused(&mut self, uid: &Uid, reason: Reason, again: Again) {
         let forced = self.plan_state.target(uid).and_then(EvictionTarget::forced);
         let again = match (again, self.force_latest().filter(|_| forced.is_some())) {
             (again, None) => again,
@@ -146,7 +144,7 @@ impl Drain {
         self.throttle.begin(self.now, wait, message, uid.as_str())
     }
 
-    /// A budget has changed: the pods that it held up may be asked for at once, as many as it allows.
+    /// A budget has changed.
     pub(super) fn budget_changed(&mut self, old: Option<&Budget>, new: &Budget) {
         if old == Some(new) {
             return;
@@ -156,12 +154,33 @@ impl Drain {
             self.surges.renew_raises(self.now, |key| *key == changed);
         }
         self.budget_tracker.update(old, new, self.now);
-        if !new.observed || new.disruptions_allowed <= 0 {
+        self.wake_refused(old, Some(new));
+    }
+
+    /// The budget is deleted: it holds no pod any more.
+    pub(super) fn budget_deleted(&mut self, old: &Budget) {
+        self.wake_refused(Some(old), None);
+    }
+
+    /// Pods that were refused because of the budget may be asked for at once, as many as it allows, or all for which it no
+    /// longer counts.
+    fn wake_refused(&mut self, old: Option<&Budget>, new: Option<&Budget>) {
+        let has_room = new.is_some_and(|new| new.observed && new.disruptions_allowed > 0);
+        if !has_room && old.is_none() {
             return;
         }
-        let is_selected = |uid| self.cluster.pod(uid).is_some_and(|pod| new.selects(pod));
+        let selects = |budget: Option<&Budget>, pod: &Pod| budget.is_some_and(|it| it.selects(pod));
+        let governs =
+            |budget: Option<&Budget>, pod: &Pod| budget.is_some_and(|it| it.selects(pod) && it.governs(pod));
         for (uid, target) in self.plan_state.targets_mut() {
-            if target.was_refused_by_budget() && is_selected(uid) {
+            let wakes = |pod: &Pod| match target.refusal() {
+                Some(Reason::MoreThanOneBudget { .. }) => selects(old, pod) && !selects(new, pod),
+                _ => {
+                    let is_freed = || governs(old, pod) && !governs(new, pod);
+                    target.was_refused_by_budget() && ((has_room && selects(new, pod)) || is_freed())
+                }
+            };
+            if self.cluster.pod(uid).is_some_and(wakes) {
                 target.ask_at_once(self.now);
             }
         }

@@ -232,9 +232,11 @@ impl ClusterState {
         old
     }
 
-    pub(super) fn delete_budget(&mut self, key: &BudgetKey) {
-        self.budgets.remove(key);
+    /// Forgets a budget and says what it was.
+    pub(super) fn delete_budget(&mut self, key: &BudgetKey) -> Option<Budget> {
+        let old = self.budgets.remove(key);
         self.select_all();
+        old
     }
 
     fn select_all(&mut self) {

@@ -5,7 +5,7 @@ use super::Drain;
 use super::measure::Waits;
 use super::plan_state::PodState;
 use super::wave_run::WaveRun;
-use crate::{Counts, Notice, Summary, Task, Time, Totals};
+use crate::{Counts, Notice, Pod, Summary, Task, Totals};
 
 impl Totals {
     /// Counts a command.
@@ -51,9 +51,12 @@ impl Drain {
         let running = self.plan_state.waves().iter().filter(is_running).count();
         let mut totals = self.totals();
         totals.waves = totals.waves.saturating_sub(number(running));
+        let pods = self.plan_state.states_of(self.cluster.pods());
+        let planned = pods.filter_map(|(pod, pod_state)| pod_state.map(|_| pod.created));
         Counts {
             at: self.now,
             leaving: self.plan_state.leaving(),
+            newest: planned.max().unwrap_or_default(),
             totals,
         }
     }
@@ -88,21 +91,25 @@ impl Drain {
     pub(super) fn restore_counts(&mut self, counts: Counts) {
         self.waits = Waits::restore(&counts);
         *self.outbox.totals_mut() = counts.totals;
-        self.restored_counts = Some((counts.at, counts.leaving));
+        self.restored_counts = Some(counts);
+    }
+
+    /// It came to the cordoned node while no process worked on it, or the last one had not decided on it: a newcomer like
+    /// any other.
+    pub(super) fn came_meanwhile(&self, pod: &Pod) -> bool {
+        let saved = self.restored_counts.filter(|_| self.was_cordoned());
+        saved.is_some_and(|counts| !counts.knew(pod))
     }
 
     /// The plan is agreed. Pods that were to leave when the earlier process saved, and are not there any more, have left
     /// after that: no write records each of them.
     pub(super) fn count_departed(&mut self) {
-        let Some((at, leaving)) = self.restored_counts.take() else {
+        let Some(counts) = self.restored_counts.take() else {
             return;
         };
-        let was_there = |created: Time| created <= at;
-        let still = self.plan_state.targets().filter(|(uid, _)| {
-            let pod = self.cluster.pod(uid);
-            pod.is_some_and(|pod| was_there(pod.created))
-        });
-        let departed = leaving.saturating_sub(number(still.count()));
+        let targets = self.plan_state.targets_with(self.cluster.pods());
+        let still = targets.filter(|(_, pod)| pod.is_some_and(|pod| counts.knew(pod)));
+        let departed = counts.leaving.saturating_sub(number(still.count()));
         let gone = &mut self.outbox.totals_mut().gone;
         *gone = gone.saturating_add(departed);
     }

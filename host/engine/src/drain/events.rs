@@ -28,7 +28,8 @@ impl Drain {
                 self.budget_changed(old.as_ref(), &budget);
             }
             Event::BudgetDeleted { namespace, name } => {
-                self.cluster.delete_budget(&BudgetKey::new(&namespace, &name));
+                let old = self.cluster.delete_budget(&BudgetKey::new(&namespace, &name));
+                old.iter().for_each(|old| self.budget_deleted(old));
             }
             Event::Volumes(volumes) => self.apply_volumes(volumes),
             Event::Answer(id, answer) => self.apply_answer(id, answer),
@@ -111,15 +112,16 @@ impl Drain {
     }
 
     fn apply_budgets(&mut self, budgets: alloc::vec::Vec<Budget>) {
-        let old = self.cluster.apply_budgets(budgets);
+        let mut old = self.cluster.apply_budgets(budgets);
         let new: alloc::vec::Vec<_> = self
             .cluster
             .all_budgets()
             .map(|(key, budget)| (key.clone(), budget.clone()))
             .collect();
         for (key, budget) in new {
-            self.budget_changed(old.get(&key), &budget);
+            self.budget_changed(old.remove(&key).as_ref(), &budget);
         }
+        old.values().for_each(|old| self.budget_deleted(old));
     }
 
     /// An answer that nothing waits for is ignored.

@@ -31,6 +31,8 @@ pub(super) struct EvictionTarget {
     tries: u32,
     /// The earliest time of the next request.
     not_before: Time,
+    /// Since when the API server has been refusing it with 401 or 403, one answer after the other.
+    forbidden_since: Option<Time>,
     /// Why no request may be sent now.
     hold: Option<Reason>,
     /// Since when a budget has been holding it up.
@@ -111,6 +113,7 @@ impl EvictionTarget {
             refusal: None,
             tries: 0,
             not_before: Time::from_millis(0),
+            forbidden_since: None,
             hold: None,
             budget_since: None,
             sent: None,
@@ -341,8 +344,27 @@ impl EvictionTarget {
         self.await_deletion(Answered::Accepted, now);
     }
 
+    /// The API server refuses us: the last try is at the end of the patience.
+    pub(super) fn limit_forbidden(&mut self, patience: Duration, now: Time) {
+        let end = self.forbidden_since.map(|since| since + patience);
+        if let Some(end) = end.filter(|end| *end > now) {
+            self.not_before = self.not_before.min(end);
+        }
+    }
+
+    /// For how long the API server has refused us, and its words, once the patience is over; until the next try.
+    pub(super) fn forbidden_for(&self, patience: Duration, now: Time) -> Option<(Duration, &str)> {
+        let lasted = now.since(self.forbidden_since?);
+        let is_over = lasted >= patience && matches!(self.state, State::Waiting) && now < self.not_before;
+        match &self.refusal {
+            Some(Reason::Forbidden { message }) if is_over => Some((lasted, message)),
+            _ => None,
+        }
+    }
+
     /// Only the watch can report what is missing.
     pub(super) fn await_deletion(&mut self, answered: Answered, now: Time) {
+        self.forbidden_since = None;
         self.state = State::AwaitingDeletion(AwaitingDeletion {
             answered,
             since: now,
@@ -364,6 +386,10 @@ impl EvictionTarget {
             Again::After(backoff) => backoff.after(now, self.tries, self.pod.uid.as_str()),
             Again::At(time) => time,
         };
+        match reason {
+            Reason::Forbidden { .. } => _ = self.forbidden_since.get_or_insert(now),
+            _ => self.forbidden_since = None,
+        }
         if is_of_budget(&reason) {
             self.hold_by_budget(now);
         } else if !matches!(reason, Reason::Unreachable { .. } | Reason::Throttled { .. }) {

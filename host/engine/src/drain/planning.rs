@@ -169,11 +169,14 @@ impl Drain {
         self.resumed.is_some_and(Phase::is_past_cordoning)
     }
 
-    /// Makes the plan the agreed one, without the pods that have gone meanwhile. Returns those that may not leave.
+    /// Makes the plan the agreed one, without the pods that have gone meanwhile, and without those that have come between
+    /// two processes: these are decided on as newcomers, so that their waves' hooks run for them. Returns those that may
+    /// not leave.
     fn adopt(&mut self, mut plan: Plan, pods: &BTreeMap<&Uid, &Pod>) -> Vec<Blocker> {
         let cluster = &self.cluster;
+        let is_meant = |pod: &Pod| !self.came_meanwhile(pod);
         plan.decisions
-            .retain(|decision| cluster.pod(&decision.pod).is_some());
+            .retain(|decision| cluster.pod(&decision.pod).is_some_and(is_meant));
         let mut blockers = Vec::new();
         for decision in &mut plan.decisions {
             let Some(pod) = pods.get(&decision.pod) else {
@@ -205,6 +208,11 @@ impl Drain {
         for wave in &mut plan.waves {
             wave.pods.retain(|uid| plan_state.target(uid).is_some());
         }
+        let is_named = |pod: &PodRef| plan_state.pod(&pod.uid).is_some() || cluster.pod(&pod.uid).is_none();
+        for surge in &mut plan.surge.surges {
+            surge.pods.retain(is_named);
+        }
+        plan.surge.surges.retain(|surge| !surge.pods.is_empty());
         let leaves = |pod: &PodRef| plan_state.target(&pod.uid).is_some() || cluster.pod(&pod.uid).is_none();
         plan.surge.surges.retain(|surge| surge.pods.iter().all(leaves));
         let raised_before = |surge: &Surge| self.raises.is_over(&surge.deployment.uid);

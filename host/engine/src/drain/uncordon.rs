@@ -39,7 +39,7 @@ impl Drain {
             self.stop(Outcome::PolicyFailed {
                 policy,
                 message: format!(
-                    "it must undo its part of a drain of this node and is not loaded here{others}, so nothing has changed"
+                    "it must undo its part of a drain of this node and is not active here{others} (not loaded, or in mode shadow); nothing has changed"
                 ),
             });
             return;

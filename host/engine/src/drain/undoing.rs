@@ -163,7 +163,7 @@ impl Drain {
         let reported = self.hook_report(policy, HookPhase::OnCancel);
         let default = match self.loaded(policy) {
             _ if self.checkpoint_state.is_node_lost() => "the Node was deleted or made anew",
-            None => "it is not loaded here",
+            None => "it is not active here",
             Some(loaded) if !loaded.phases.contains(&HookPhase::OnCancel) => {
                 "it undoes its part only at an uncordon"
             }

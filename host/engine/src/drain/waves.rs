@@ -21,6 +21,8 @@ impl Drain {
             self.volumes.begin_again();
             let waits = self.waits_for_volumes();
             self.enter(if waits { Phase::Detaching } else { Phase::Verifying });
+        } else {
+            self.fail_when_forbidden();
         }
     }
 

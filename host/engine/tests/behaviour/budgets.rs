@@ -250,3 +250,70 @@ fn a_budget_of_other_nodes_swallows_no_timer() {
     };
     host.handle(Event::BudgetApplied(elsewhere)).does("evict a");
 }
+
+/// Refused by its budget so often that it waits for most of a minute.
+fn refused(host: &mut Host, answer: &Answer) {
+    for _ in 0..4 {
+        host.answer("evict a", answer.clone()).wait(60_000);
+    }
+    host.answer("evict a", answer.clone()).wait(1_000).does("");
+}
+
+#[test]
+fn a_budget_that_no_longer_holds_a_pod_wakes_it() {
+    let unready = Pod {
+        ready: false,
+        ..pod("a")
+    };
+    let spares_unready = Budget {
+        unhealthy_pods: UnhealthyPods::AlwaysAllow,
+        ..budget(0)
+    };
+    let of_others = Budget {
+        selector: scupper_engine::Selector::NOTHING,
+        ..budget(0)
+    };
+    let deleted = Event::BudgetDeleted {
+        namespace: "ns".to_owned(),
+        name: "pdb".to_owned(),
+    };
+    let rows = [
+        (pod("a"), deleted),
+        (pod("a"), Event::Budgets(Vec::new())),
+        (pod("a"), Event::BudgetApplied(of_others)),
+        (unready, Event::BudgetApplied(spares_unready)),
+    ];
+    for (pod, event) in rows {
+        let unmet = Budget {
+            current_healthy: 1,
+            ..budget(0)
+        };
+        let mut host = under(&[unmet], &[pod]);
+        host.wait(60_000);
+        refused(&mut host, &exhausted());
+        host.handle(event.clone());
+        host.does("evict a");
+        // Whatever the API server says then, the same news do not wake it again.
+        host.answer("evict a", exhausted()).handle(event).does("");
+    }
+}
+
+#[test]
+fn a_pod_of_several_budgets_is_woken_when_one_of_them_goes() {
+    let other = Budget {
+        name: "other".to_owned(),
+        ..budget(5)
+    };
+    let several = Answer::Evict(EvictAnswer::MoreThanOneBudget {
+        message: "more than one".to_owned(),
+    });
+    let mut host = under(&[budget(5), other.clone()], &[pod("a")]);
+    refused(&mut host, &several);
+    // Each time that it changes otherwise it still selects the pod.
+    host.handle(Event::BudgetApplied(budget(4))).does("");
+    host.handle(Event::BudgetDeleted {
+        namespace: "ns".to_owned(),
+        name: other.name,
+    });
+    host.does("evict a");
+}

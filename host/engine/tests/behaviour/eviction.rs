@@ -81,7 +81,10 @@ fn a_refused_eviction_is_retried_later_and_delays_no_other_pod() {
 fn waits_grow_while_the_answer_stays_the_same() {
     let mut host = asking(&[pod("a")]);
     for secs in [5, 10, 20, 40, 60, 60] {
-        host.answer("evict a", evict(EvictAnswer::Forbidden { message: message() }));
+        host.answer(
+            "evict a",
+            evict(EvictAnswer::MoreThanOneBudget { message: message() }),
+        );
         host.wait(secs * 875 - 1)
             .does("")
             .wait(secs * 125 + 1)

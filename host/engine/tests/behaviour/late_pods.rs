@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{Host, ending, node, pod, request};
 use scupper_engine::{
-    Answer, Event, EvictAnswer, HookPhase, Node, Plan, Pod, PolicyInfo, Request, StepOutcome, Uid, Verdict,
-    Wave,
+    Answer, Event, EvictAnswer, HookPhase, Node, Plan, Pod, PolicyInfo, Request, StepOutcome, Time, Uid,
+    Verdict, Wave,
 };
 
 const HOUR: u64 = 3600;
@@ -184,6 +184,38 @@ fn hooks_of_a_wave_that_has_begun_run_again_for_it_alone() {
     assert!(host.asks("evict b"));
     done(&mut host, "one");
     assert!(host.asks("evict n"));
+}
+
+#[test]
+fn hooks_run_again_for_a_pod_that_came_while_no_process_ran() {
+    let mut first = begun(&[pod("a")], vec![wave("one", &["a"])]);
+    done(&mut first, "one");
+    first.does("evict a");
+    // A budget holds it. The process ends, and the next one continues with a pod more.
+    let saved = first.last_checkpoint();
+    let came = |name: &str, millis: u64| Pod {
+        created: Time::from_millis(millis),
+        ..pod(name)
+    };
+    let mut host = Host::resume(modes(), saved.clone());
+    let cordoned = Node {
+        unschedulable: true,
+        checkpoint: Some(saved),
+        ..node()
+    };
+    host.begin_with(cordoned, &[pod("a"), came("n", 1)], &[])
+        .planned("modes", sorts(vec![wave("one", &["a", "n"])]));
+    // The others do not wait for that.
+    host.does("evict a").wait(1_000);
+    host.planned("modes", sorts(vec![wave("one", &["a", "n"])]));
+    reopened(&mut host);
+    assert_eq!(host.told(), ["n"]);
+    host.waits("ns/a EvictionRequested\nns/n HookRunning");
+    done(&mut host, "one");
+    host.does("evict n");
+    // A process after that knows that it was told.
+    let saved = host.last_checkpoint();
+    assert_eq!(saved.counts.newest, Time::from_millis(1));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{Host, hooks, node, pod, request};
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, Settings, StepOutcome, Subject, Uid,
+    Checkpoint, Event, HookPhase, Node, Outcome, Phase, Pod, Request, Settings, StepOutcome, Subject, Time,
+    Uid,
 };
 
 const PHASES: [HookPhase; 4] = [
@@ -152,6 +153,32 @@ fn a_pod_that_may_not_be_evicted_is_awaited_once_the_node_is_cordoned() {
     let mut host = taken_up(with_hooks(), &early, &[bare]);
     host.does("step slurm on-cancel node\nsave rolling back, not ours");
     assert_eq!(host.drain.outcome().map(Outcome::name), Some("Blocked"));
+}
+
+/// Like one that comes while a process runs. A process that continues cannot see when it came, only how young it is.
+#[test]
+fn a_pod_that_came_in_spite_of_the_cordon_while_no_process_ran_does_not_hold_the_drain() {
+    let mut first = Host::new(request());
+    first.begin(&[pod("a")]).written("cordon").skip();
+    let saved = first.last_checkpoint();
+    let debug = |created: Time| Pod {
+        controller: None,
+        cordon_toleration: Some("operator: Exists".to_owned()),
+        created,
+        ..pod("debug")
+    };
+    let mut host = taken_up(request(), &saved, &[pod("a"), debug(Time::from_millis(1))]);
+    host.does("evict a").wait(1_000);
+    host.waits("ns/a EvictionRequested\nns/debug ArrivedDuringDrain");
+    host.accepted("evict a").written("save evicting").gone(&["a"]);
+    host.does("list-pods");
+    host.listed(&[debug(Time::from_millis(1))]).written("save");
+    host.ends(&Outcome::Drained);
+    // One that the earlier process knew has lost its controller since.
+    let mut host = taken_up(request(), &saved, &[pod("a"), debug(Time::from_millis(0))]);
+    host.does("evict a")
+        .wait(1_000)
+        .waits("ns/a EvictionRequested\nns/debug Refused");
 }
 
 #[test]
@@ -362,6 +389,7 @@ fn pods_evicted_under_an_earlier_process_count() {
         ..pod("late")
     };
     let mut host = taken_up(request(), &saved, &[pod("c"), late]);
+    host.wait(1_000);
     host.skip().gone(&["c", "late"]).listed(&[]).written("save");
     let finished = std::iter::from_fn(|| host.next_notice()).last();
     let Some(scupper_engine::Notice::Finished { outcome, summary }) = finished else {

@@ -350,7 +350,6 @@ fn raised_by_another(replicas: u32, is_ready: bool) -> Scene {
     let mut scene = scene(replicas, replicas);
     let web = deployment(&mut scene);
     web.raised = 1;
-    web.settled = is_ready;
     let mut more = web_pods(replicas as usize + 1).remove(replicas as usize);
     more.node = "node-2".to_owned();
     more.ready = is_ready;
@@ -380,6 +379,13 @@ fn the_replica_of_another_drain_hides_no_closed_budget() {
         );
         assert!(scene.with(namespaces_if_raised).contains("shop"));
     }
+    // The owner has begun a rollout since.
+    let mut rolling = raised_by_another(3, false);
+    deployment(&mut rolling).settled = false;
+    let findings = rolling.with(examine);
+    let of_budget = findings.iter().filter(|it| !it.budgets.is_empty());
+    let of_budget: Vec<_> = of_budget.map(|it| it.certainty).collect();
+    assert_eq!(of_budget, [Certainty::Likely]);
     let mut of_owner = raised_by_another(3, true);
     let web = deployment(&mut of_owner);
     (web.replicas, web.raised) = (Some(4), 0);

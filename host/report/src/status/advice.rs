@@ -143,7 +143,7 @@ pub(super) fn of_undone(node: &str) -> String {
 pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
     match (Trigger::of(&drain.trigger), drain.phase) {
         (Trigger::Command, Phase::Uncordoning) => {
-            format!("scupper uncordon {node} --take-over    # continues it")
+            format!("scupper uncordon {node}    # continues it; scupper drain {node} drains it again")
         }
         (Trigger::Command, Phase::RollingBack) => {
             format!("scupper cancel {node}    # completes the roll-back")
@@ -161,6 +161,9 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
                     "completes the roll-back",
                     format!("scupper cancel {node} completes it"),
                 ),
+                _ if Trigger::of(&drain.trigger) == Trigger::DrainRequest => {
+                    ("continues the drain", format!("scupper cancel {node} undoes it"))
+                }
                 _ => (
                     "continues the drain",
                     format!(
@@ -270,7 +273,12 @@ mod tests {
     fn what_is_abandoned_is_continued_by_the_same_command_and_a_drivers_only_if_that_is_gone_for_good() {
         let left = |trigger, phase| of_abandoned(&mark(trigger, phase), "worker-1");
         assert!(left("command", Phase::Evicting).starts_with("scupper drain worker-1 "));
-        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 --take-over"));
+        assert!(left("command", Phase::Uncordoning).starts_with("scupper uncordon worker-1 "));
+        let for_request = left("DrainRequest", Phase::Evicting);
+        assert!(
+            for_request.ends_with("for good: scupper cancel worker-1 undoes it"),
+            "{for_request}"
+        );
         assert!(left("command", Phase::RollingBack).starts_with("scupper cancel worker-1 "));
         for trigger in ["LifecycleEvent", "cordon"] {
             for (phase, by_hand) in [

@@ -155,7 +155,8 @@ async fn play(
             StepOutcome::Pending { progress, .. } => format!("waits after {after}: {progress}"),
             StepOutcome::Failed { message, .. } => format!("failed after {after}: {message}"),
         };
-        hooks.insert(format!("{}{subject}", answer.phase), text);
+        let hook = format!("{} of policy {}{subject}", answer.phase, answer.policy);
+        hooks.insert(hook, text);
     }
     let mut unknown: BTreeSet<_> = run.asked_in_vain().into_iter().map(Unknown::Fact).collect();
     unknown.extend(run.unknown_answers().iter().cloned());

@@ -154,6 +154,7 @@ impl DryRun {
         };
         Planned {
             at: self.runner.now(),
+            deadline: None,
             node,
             asked_by: PlannedTrigger::default(),
             pods,

@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
 use super::{DemoOutput, cluster_objects, policies, reported};
-use scupper::StatusOptions;
+use scupper::{StatusNews, StatusOptions};
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::clock::Clock;
 use scupper_driver::{NodeSelection, Output};
-use scupper_report::{Format, NodeStatus, PodList, STATUS_ANNOTATION, status_lines, status_to_json};
+use scupper_report::{Format, PodList, STATUS_ANNOTATION, status_lines, status_to_json};
 use scupper_screen::PrefixedWriter;
 
 const SHOP: &str = "worker-1";
@@ -145,7 +145,10 @@ async fn show_status(demo_cluster: &DemoCluster, output: &DemoOutput) -> Result<
         lease_namespace: LEASE_NAMESPACE.to_owned(),
         watch: false,
     };
-    let report = |status: &NodeStatus| {
+    let report = |news: StatusNews<'_>| {
+        let StatusNews::Status(status) = news else {
+            return;
+        };
         let now = clock.now();
         output.screen.print(&match output.format {
             Format::Human => status_lines(status, now, PodList::default()).join("\n"),

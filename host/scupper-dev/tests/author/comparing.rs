@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::looking::component;
 use crate::program::{policy, repository};
 
-const RECORDED: &str = include_str!("../../../recording/tests/format-1.jsonl");
+const RECORDED: &str = include_str!("../../../recording/tests/format-2.jsonl");
 pub(crate) const KEEP: &str = "example.com/keep";
 
 /// A file with the recorded drain, changed like this.
@@ -80,7 +80,7 @@ fn what_differs_is_a_table_and_an_exit_code() {
     for row in [
         "## worker-1, 2026-11-26T",
         "| default/cart | evict in wave 1 all | keep (it has the label example.com/keep) |",
-        "| hook before-drain | done after 0s | not called |",
+        "| hook before-drain of policy announce | done after 0s | not called |",
         "Recorded: Drained after 9s. Played with ",
         ": no end within 24h00m.",
         "- Not modelled: other policies of these drains; ",

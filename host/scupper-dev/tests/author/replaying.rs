@@ -43,7 +43,7 @@ fn a_limit_that_would_have_failed_the_drain() {
         &[
             "# new.yaml: 1 of 1 recorded drains would go differently",
             "| | as recorded | changed |",
-            "| hook before-wave of namespaces-after-1h | done after 9s | not called |",
+            "| hook before-wave of policy namespace-modes of namespaces-after-1h | done after 9s | not called |",
             "| still there at the end | none | dev/notebook, batch/train |",
             "| end | Drained after 9s | DeadlineExceeded after 3s |",
             "Recorded: Drained after 9s. Played as recorded: Drained after 9s.",
@@ -87,7 +87,7 @@ fn policies_in_another_order() {
     let text = play([&priority, &modes]);
     has_all(
         &text,
-        &["| hook before-wave of priority-0 | not called | done after 0s |"],
+        &["| hook before-wave of policy namespace-modes of priority-0 | not called | done after 0s |"],
     );
     assert!(!text.contains("default/cart"), "{text}");
 }
@@ -102,8 +102,46 @@ fn another_component_of_one_of_its_policies() {
         &text,
         &[
             "| default/cart | evict in wave 1 all | keep (it has the label example.com/keep) |",
-            "| hook before-wave of all | done after 0s | not called |",
+            "| hook before-wave of policy namespace-modes of all | done after 0s | not called |",
         ],
+    );
+}
+
+/// Also if the policy that is left has the same hook.
+#[test]
+fn a_policy_that_is_dropped_is_a_difference() {
+    let dir = tempfile::tempdir().unwrap();
+    recording(dir.path(), "drain", |line| {
+        if let Some(policies) = line.pointer_mut("/header/request/policies") {
+            let policies = policies.as_array_mut().unwrap();
+            policies.clear();
+            for name in ["first", "announce"] {
+                policies.push(
+                    json!({"name": name, "planner": false, "phases": ["BeforeDrain"], "node_selector": {}}),
+                );
+            }
+        }
+        let mut recorded = json!([]);
+        if let Some(policies) = line.pointer("/header/policies") {
+            let named = ["first", "announce"].map(|name| {
+                let mut policy = policies[0].clone();
+                policy["name"] = json!(name);
+                policy
+            });
+            recorded = json!(named);
+        }
+        replaced(line, "/header/policies", &recorded);
+    });
+    let module = component("examples/policies/announce");
+    let grants = "  grants: {node-annotations: [example.com/]}\n";
+    let text = format!("policies:\n- name: announce\n  module: {module}\n{grants}");
+    config(dir.path(), "new.yaml", &text);
+    let text = replay(dir.path(), &["drain.jsonl.gz", "--config", "new.yaml"]).ends(8);
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| hook ")).collect();
+    assert_eq!(
+        rows,
+        ["| hook before-drain of policy first | done after 0s | not called |"],
+        "{text}"
     );
 }
 
@@ -191,4 +229,24 @@ fn what_is_wrong_is_named_with_its_fix() {
     }
     let missing = wrong(&["--policy", "namespace-modes=new.wasm"]);
     assert!(missing.stderr.contains("new.wasm"), "{missing:#?}");
+}
+
+/// Whatever is wrong with another file.
+#[test]
+fn a_difference_is_told_by_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    recording(dir.path(), "drain", |_| ());
+    std::fs::write(dir.path().join("empty.jsonl.gz"), "").unwrap();
+    config(dir.path(), "new.yaml", "policies: []\ndrain:\n  sla: 3s\n");
+    for files in [
+        ["drain.jsonl.gz", "empty.jsonl.gz"],
+        ["empty.jsonl.gz", "drain.jsonl.gz"],
+    ] {
+        let run = replay(dir.path(), &[&files[..], &["--config", "new.yaml"]].concat());
+        assert!(
+            run.stderr.contains("empty.jsonl.gz is not a recording"),
+            "{run:#?}"
+        );
+        run.ends(8);
+    }
 }

@@ -31,6 +31,7 @@ use scupper_drain_report::{Total, waits_of};
 use scupper_forecast::{Forecast, Learned, Situation, on_all_cores};
 use scupper_recording::ListError;
 use scupper_report::{Format, count};
+use scupper_saved_cluster::SavedCluster;
 use scupper_screen::{LiveDisplay, Screen, bar, cut};
 use together::All;
 
@@ -50,6 +51,8 @@ struct Foreseen {
     forecast: Result<Forecast, Refused>,
     /// The cluster is a file without disruption budgets.
     has_no_budgets: bool,
+    /// Disruption budgets could not be read.
+    budgets_unread: bool,
     /// The drain's time limit.
     limit: Option<Duration>,
     /// Budgets of its pods that also count pods which leave other nodes of this forecast, and all these nodes.
@@ -81,9 +84,13 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
         Ok(saved) => saved,
         Err(error) => return fail(&error, Exit::Config),
     };
+    let saved_at = options.saved.as_ref().and_then(SavedCluster::saved_at);
+    if let Some(moment) = saved_at {
+        options.clock = Clock::starting_at(moment);
+    }
     options.is_examined = false;
     let progress = options.progress.clone();
-    let shown = show(screen, options.clock, &progress);
+    let shown = show(screen, Clock::System, &progress);
     let has_no_budgets = options.saved.as_ref().is_some_and(|saved| !saved.has_budgets());
     let limit = options.settings.time_limit;
     let learned = match learned(args.recordings.clone(), &args.policies) {
@@ -187,6 +194,7 @@ fn foresee(
             node: planned.node.clone(),
             forecast,
             has_no_budgets: false,
+            budgets_unread: planned.budgets.is_none(),
             limit,
             shared: shared(situation.as_ref(), &nodes),
             room: match &mut rooms {
@@ -345,6 +353,7 @@ fn document(foreseen: &Foreseen) -> Value {
         "unknownReplacements": basis.unknown_replacements.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "closedBudgets": basis.closed_budgets,
         "noBudgetsInFile": foreseen.has_no_budgets,
+        "budgetsUnread": foreseen.budgets_unread,
         "awaitCompletion": basis.await_completion.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "finalizers": basis.finalizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "unknownHooks": basis.unknown_hooks.iter().map(hook).collect::<Vec<_>>(),

@@ -73,6 +73,8 @@ pub(super) fn of(foreseen: &Foreseen) -> String {
     lines.extend(assumed.iter().map(|text| line("assumed", text)));
     let no_budgets = foreseen.has_no_budgets;
     lines.extend(no_budgets.then(|| line("assumed", "no disruption budgets: the file has none")));
+    let unread = foreseen.budgets_unread;
+    lines.extend(unread.then(|| line("assumed", "no disruption budgets: they could not be read")));
     let without = forecast.basis.not_played.iter();
     lines.extend(without.map(|what| line("without", not_played(*what).1)));
     lines.join("\n")

@@ -10,7 +10,7 @@ use super::options;
 use crate::Exit;
 use crate::options::{OptionsError, duration};
 use crate::output::Output;
-use crate::output::{complain, failed, inform, print, wrong_options};
+use crate::output::{complain, exit_of, failed, inform, print, wrong_options};
 use crate::use_cases::{self, CancelEnd, CancelOptions, Cancelled};
 use scupper_common::clock::Clock;
 use scupper_report::Format;
@@ -25,8 +25,19 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
         Ok(cancelled) => cancelled,
         Err(error) => return failed(&error),
     };
+    if cancelled.is_empty() {
+        inform("no node has these labels");
+    }
     let mut exit = Exit::Done;
-    for cancelled in &cancelled {
+    for (node, cancelled) in &cancelled {
+        let cancelled = match cancelled {
+            Ok(cancelled) => cancelled,
+            Err(error) => {
+                exit = exit.and(exit_of(error));
+                complain(&format!("node {node}: {}", scupper_driver::chain(error)));
+                continue;
+            }
+        };
         print(&match output.format() {
             Format::Human => for_people(cancelled),
             Format::Json => output.document(&for_programs(cancelled)),
@@ -35,13 +46,10 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
             CancelEnd::Ended => {}
             CancelEnd::RolledBack => inform(&rolled_back(cancelled)),
             CancelEnd::Pending => {
-                exit = Exit::DrainFailed;
+                exit = exit.and(Exit::DrainFailed);
                 complain(&not_over(cancelled, &args.wait_timeout));
             }
         }
-    }
-    if cancelled.is_empty() {
-        inform("no node has these labels");
     }
     exit.into()
 }

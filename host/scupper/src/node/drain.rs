@@ -19,7 +19,7 @@ use crate::signals::Signals;
 use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
-use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection};
+use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection, OccupancyOverrides};
 use scupper_recording::RecordingTarget;
 use scupper_report::Format;
 use scupper_screen::Screen;
@@ -138,7 +138,12 @@ impl NodesJob<'_> {
     ) -> Result<ExitCode, OptionsError> {
         if self.intent == Intent::Uncordon {
             let (connection, leases) = (self.cluster.connection(), &self.hand_over.lease_namespace);
-            match scupper_driver::back_in_service(connection, &self.nodes, leases).await {
+            let allowed = OccupancyOverrides {
+                take_over: self.take_over,
+                any_cordon: self.any_cordon,
+                ..OccupancyOverrides::default()
+            };
+            match scupper_driver::back_in_service(connection, &self.nodes, allowed, leases).await {
                 Ok(nodes) => nodes.iter().for_each(|node| say_back_in_service(format, node)),
                 Err(error) => return Ok(driver_failed(&error)),
             }

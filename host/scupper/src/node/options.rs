@@ -49,12 +49,15 @@ pub(super) fn uncordoning(chosen: &PolicyArgs) -> Result<Draining, OptionsError>
     Ok(draining)
 }
 
-/// Which nodes are meant.
+/// Which nodes are meant. A selector without terms would mean all nodes, and is most likely a variable that is not set.
 pub(super) fn nodes(args: &NodesArgs) -> Result<NodeSelection, OptionsError> {
     match &args.selector {
         None => Ok(NodeSelection::Named(
             args.names.iter().map(|name| plain(name)).collect(),
         )),
+        Some(text) if text.trim().is_empty() => Err(OptionsError(vec![
+            "--selector: is empty; to choose all nodes, write --selector kubernetes.io/os".to_owned(),
+        ])),
         Some(text) if label_selector::parse(text).is_some() => Ok(NodeSelection::Selected(text.clone())),
         Some(text) => Err(OptionsError(vec![format!(
             "--selector {text}: must be a label selector such as pool=gpu,zone!=b"

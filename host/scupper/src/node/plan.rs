@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_engine::{
-    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Uid, Verdict, Wave,
+    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
 };
 
 use super::args::{DrainRequestName, NodesArgs, PlanArgs};
@@ -291,11 +291,8 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
         &planned.pods,
         planned.settings.wait_for_volumes,
     ));
-    lines.extend(plan_force_lines(
-        plan,
-        &planned.pods,
-        planned.settings.at_deadline.as_ref(),
-    ));
+    lines.extend(plan_force_lines(plan, &planned.pods, planned.force()));
+    lines.extend(no_deadline_line(planned));
     lines.extend(surge_lines(&plan.surge));
     lines.extend(plan_budget_lines(plan, &planned.pods, planned.budgets.as_deref()));
     lines.extend(finding_lines(&planned.findings));
@@ -333,6 +330,21 @@ fn notice_line(planned: &Planned) -> Option<String> {
     Some(format!(
         "Each workload with pods that leave gets an Event about it {before} before."
     ))
+}
+
+/// `drain.at-deadline` is set, and there is no moment before a deadline.
+fn no_deadline_line(planned: &Planned) -> Option<String> {
+    let is_idle = planned.settings.at_deadline.is_some() && planned.deadline.is_none();
+    let setting = match &planned.asked_by {
+        by if by.trigger == Trigger::DrainRequest => "drain-requests.timeout",
+        by if by.is_as_driver => "drain.sla",
+        _ => "--timeout",
+    };
+    is_idle.then(|| {
+        format!(
+            "drain.at-deadline deletes nothing, because the drain has no deadline; give it one with {setting}"
+        )
+    })
 }
 
 /// `worker-1 (NotReady: …) for DrainRequest nvsentinel/gpu-0 and 1 more`

@@ -12,12 +12,13 @@ use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{failed, print, print_lines, wrong_options};
 use crate::signals::Signals;
-use crate::use_cases::{self, CommandError, StatusOptions};
+use crate::use_cases::{self, CommandError, StatusNews, StatusOptions};
 use scupper_common::clock::Clock;
 use scupper_report::{
     Format, NodeStatus, PodList, overview_lines, status_lines, status_table, status_to_json,
 };
 use scupper_screen::Screen;
+use serde_json::json;
 
 /// What is known of each node.
 type StatusByNode = BTreeMap<String, NodeStatus>;
@@ -74,7 +75,18 @@ async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
 async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandError> {
     let clock = options.clock;
     let mut reported = StatusByNode::new();
-    let report = |status: &NodeStatus| {
+    let report = |news: StatusNews<'_>| {
+        let status = match news {
+            StatusNews::Status(status) => status,
+            StatusNews::Gone(node) => {
+                reported.remove(node);
+                print(&match output.format() {
+                    Format::Human => format!("node {node} is gone"),
+                    Format::Json => output.document(&json!({"node": node, "gone": true})),
+                });
+                return;
+            }
+        };
         let known = status.without_heartbeats();
         if reported.get(&status.node.name) == Some(&known) {
             return;
@@ -94,9 +106,12 @@ async fn in_place(options: StatusOptions, list: PodList, screen: &Arc<Screen>) -
     let clock = options.clock;
     let known: Arc<Mutex<StatusByNode>> = Arc::default();
     let of = |known: &Mutex<StatusByNode>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let report = |status: &NodeStatus| {
+    let report = |news: StatusNews<'_>| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(status.node.name.clone(), status.clone());
+        match news {
+            StatusNews::Status(status) => known.insert(status.node.name.clone(), status.clone()),
+            StatusNews::Gone(node) => known.remove(node),
+        };
     };
     let shown = Arc::clone(&known);
     let live = screen.show(clock, move |room, now| {

@@ -34,8 +34,17 @@ impl DetailReader {
         }
     }
 
-    /// Those of the pods that something blocks on this node.
+    /// Those of the pods that something blocks on this node, and which watches are refused.
     pub(super) async fn read(&mut self, status: &NodeStatus) -> StatusDetails {
+        let mut details = self.read_of_blocked(status).await;
+        if self.cluster.may_not_list_budgets() {
+            let text = "disruption budgets: no right to list poddisruptionbudgets";
+            details.unread.push(text.to_owned());
+        }
+        details
+    }
+
+    async fn read_of_blocked(&mut self, status: &NodeStatus) -> StatusDetails {
         let (controllers, budgets) = status.blocked(self.clock.now());
         if controllers.is_empty() && budgets.is_empty() {
             return StatusDetails::default();

@@ -149,9 +149,10 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
         all = evicting_as_node(all);
     }
     let mut facts = environment.facts;
-    let settings = pre_flight::settings(options.config.as_deref());
+    let drain = pre_flight::settings(options.config.as_deref());
+    let settings = &drain.engine;
     if let Some(file) = &options.config {
-        findings.extend(chain::of_file(file, &cluster, options.node.as_deref(), &settings).await);
+        findings.extend(chain::of_file(file, &cluster, options.node.as_deref(), settings).await);
     }
     if settings.refuse_certain || settings.surge.is_some() {
         facts.extend(["namespaces", "owners"].map(str::to_owned));
@@ -185,7 +186,7 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
         findings.push(published(&cluster, &options.driver).await);
     }
     if let Some(node) = &options.node {
-        findings.extend(pre_flight::of_node(&cluster, node, &settings).await);
+        findings.extend(pre_flight::of_node(&cluster, node, &drain).await);
     }
     Ok(findings)
 }

@@ -26,7 +26,7 @@ pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan, plan_wi
 pub use plan::{Planned, PlannedTrigger};
 pub(crate) use progress::{Progress, Stage};
 pub(crate) use status::overview;
-pub use status::{StatusOptions, status};
+pub use status::{StatusNews, StatusOptions, status};
 
 /// How long a refused read that a command can do without may be a hiccup: whoever typed the command can type it again.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);

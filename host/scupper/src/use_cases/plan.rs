@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, Filters, Node, Notice, Outcome, Plan, Pod, PodRef, Request,
-    SelectorIndex, Settings, Task, Time, Trigger,
+    Answer, Budget, Drain, Event, EvictAnswer, Filters, ForceAtDeadline, Node, Notice, Outcome, Plan, Pod,
+    PodRef, Request, SelectorIndex, Settings, Task, Time, Trigger,
 };
 use scupper_pre_flight::{Certainty, Finding};
 use tokio::time::timeout;
@@ -74,6 +74,8 @@ pub struct Planned {
     pub asked_by: PlannedTrigger,
     /// When it was made.
     pub at: Time,
+    /// When the drain would have to end; `None`: it has no deadline.
+    pub deadline: Option<Time>,
     /// The pods on the node.
     pub pods: Vec<Pod>,
     /// The plan, or how the drain would end at once.
@@ -101,25 +103,18 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A pod that has to leave certainly cannot, and is not deleted shortly before the deadline either.
+    /// A pod that has to leave certainly cannot.
     pub fn cannot_end(&self) -> bool {
-        let certain = self
-            .findings
-            .iter()
-            .filter(|finding| finding.certainty == Certainty::Certain);
-        let mut pods = certain.flat_map(|finding| &finding.pods);
-        pods.any(|pod| !self.is_forced(pod))
+        let mut findings = self.findings.iter();
+        findings.any(|finding| finding.certainty == Certainty::Certain)
     }
 
-    fn is_forced(&self, pod: &PodRef) -> bool {
-        let (Some(force), Ok(plan)) = (&self.settings.at_deadline, &self.result) else {
-            return false;
-        };
-        let known = self.pods.iter().find(|known| known.id.uid == pod.uid);
-        let decision = plan.decision(&pod.uid);
-        known
-            .zip(decision)
-            .is_some_and(|(pod, decision)| force.pods.covers(pod, decision.verdict))
+    /// What the drain deletes shortly before its deadline; `None`: nothing.
+    pub fn force(&self) -> Option<&ForceAtDeadline> {
+        self.settings
+            .at_deadline
+            .as_ref()
+            .filter(|_| self.deadline.is_some())
     }
 
     /// The flags that are missing, or for a drain with the driver's settings the fields of its configuration, and the
@@ -244,6 +239,7 @@ async fn dry_run(
             if budgets.is_none() {
                 budgets = budgets_of(&mut watch).await;
             }
+            let budgets = budgets.take().filter(|_| !cluster.may_not_list_budgets());
             let findings = match &result {
                 Ok(plan) if is_examined => {
                     examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await
@@ -251,7 +247,7 @@ async fn dry_run(
                 _ => Vec::new(),
             };
             // Those of other pods would be kept for each node.
-            let budgets = budgets.take().map(|budgets| of_pods(budgets, &drain));
+            let budgets = budgets.map(|budgets| of_pods(budgets, &drain));
             let now = clock.now();
             let asked = facts.of_plan(drain.chains_begun(), now);
             let shadows = match &result {
@@ -262,6 +258,7 @@ async fn dry_run(
                 node,
                 asked_by: asked_by.clone(),
                 at: clock.now(),
+                deadline: drain.request().deadline,
                 pods: drain.pods().cloned().collect(),
                 result,
                 settings: drain.request().settings.clone(),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use scupper_api::facts::{FactKind, FactQuery, FactType as _};
-use scupper_engine::{Budget, Plan, Settings, SurgePlan, Verdict, draft};
+use scupper_engine::{Budget, Plan, SurgePlan, Verdict, draft};
 use scupper_pre_flight::{Finding as PreFlightFinding, Input, LocalVolumes, examine, surges};
 
 use super::doctor::Finding;
@@ -17,14 +17,14 @@ use scupper_report::{finding_text, surge_texts};
 const SUBJECT: &str = "pre-flight";
 
 /// The driver's settings, from its configuration file if that can be read.
-pub(super) fn settings(file: Option<&Path>) -> Settings {
+pub(super) fn settings(file: Option<&Path>) -> DrainSettings {
     let drain = file.and_then(|file| scupper_config::read(file).ok());
     let drain = drain.map(|read| read.drain).unwrap_or_default();
-    DrainSettings::default().with(&drain).engine
+    DrainSettings::default().with(&drain)
 }
 
 /// What is found on the node.
-pub(super) async fn of_node(cluster: &Cluster, node: &str, settings: &Settings) -> Vec<Finding> {
+pub(super) async fn of_node(cluster: &Cluster, node: &str, settings: &DrainSettings) -> Vec<Finding> {
     match found(cluster, node, settings).await {
         Ok((findings, surge)) if findings.is_empty() && surge.is_empty() => {
             let text = format!("nothing is known that would keep pods on {node} in a drain");
@@ -45,8 +45,9 @@ pub(super) async fn of_node(cluster: &Cluster, node: &str, settings: &Settings) 
 async fn found(
     cluster: &Cluster,
     node: &str,
-    settings: &Settings,
+    drain: &DrainSettings,
 ) -> Result<(Vec<PreFlightFinding>, SurgePlan), ReadError> {
+    let settings = &drain.engine;
     let pods = cluster.pods(node).await?;
     let budgets = cluster.ask(&FactQuery::all(FactKind::Budget)).await?;
     let budgets: Vec<_> = budgets.iter().filter_map(Budget::of).cloned().collect();
@@ -61,7 +62,7 @@ async fn found(
         plan: &plan,
         settings,
         budgets: &budgets,
-        time_left: None,
+        time_left: drain.time_limit,
         namespaces: &namespaces,
         volumes: LocalVolumes::NONE,
     };

@@ -37,30 +37,60 @@ pub struct StatusOptions {
     pub watch: bool,
 }
 
+/// What is reported of a node.
+#[derive(Clone, Copy, Debug)]
+pub enum StatusNews<'a> {
+    /// Where it stands.
+    Status(&'a NodeStatus),
+    /// The node of this name does not exist any more.
+    Gone(&'a str),
+}
+
 /// Reports the status of each node, once or at every change; in that case it never ends.
-pub async fn status(options: StatusOptions, mut report: impl FnMut(&NodeStatus)) -> Result<(), CommandError> {
+pub async fn status(
+    options: StatusOptions,
+    mut report: impl FnMut(StatusNews<'_>),
+) -> Result<(), CommandError> {
     let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
     for name in &names {
-        followed.push(follow(&cluster, name).await?.boxed());
+        let name = name.clone();
+        let statuses = follow_if_there(&cluster, &name).await?;
+        followed.push(statuses.map(move |status| (name.clone(), status)).boxed());
     }
     let namespace = options.lease_namespace.clone();
+    let leases = LeaseReader::new(cluster.clone(), namespace, options.clock);
     let mut lookups = Lookups {
-        leases: LeaseReader::new(cluster.clone(), namespace, options.clock),
+        leases: match &options.nodes {
+            NodeSelection::Named(_) => leases.of_named(),
+            NodeSelection::Selected(_) => leases,
+        },
         details: DetailReader::new(cluster, options.clock),
     };
     if options.watch {
         watch(followed, lookups, report).await;
         return Ok(());
     }
+    let mut gone = None;
     for mut one in followed {
-        if let Some(mut status) = one.next().await {
-            lookups.complete(&mut status).await;
-            report(&status);
+        match one.next().await {
+            Some((_, Some(mut status))) => {
+                lookups.complete(&mut status).await;
+                report(StatusNews::Status(&status));
+            }
+            // A selector chooses what is there.
+            Some((node, None)) if matches!(options.nodes, NodeSelection::Selected(_)) => {
+                report(StatusNews::Gone(&node));
+            }
+            Some((node, None)) => gone = gone.or(Some(node)),
+            None => {}
         }
     }
-    Ok(())
+    match gone {
+        Some(node) => Err(DriverError::NoSuchNode { node, nearest: None }.into()),
+        None => Ok(()),
+    }
 }
 
 async fn connect(connection: &Connection) -> Result<Cluster, DriverError> {
@@ -141,22 +171,30 @@ impl Lookups {
 
 /// A killed process changes nothing, so this also checks at intervals.
 async fn watch(
-    followed: Vec<BoxStream<'static, NodeStatus>>,
+    followed: Vec<BoxStream<'static, (String, Option<NodeStatus>)>>,
     mut lookups: Lookups,
-    mut report: impl FnMut(&NodeStatus),
+    mut report: impl FnMut(StatusNews<'_>),
 ) {
     let mut all = stream::select_all(followed);
-    let mut last: BTreeMap<String, NodeStatus> = BTreeMap::new();
+    // `None`: it is gone.
+    let mut last: BTreeMap<String, Option<NodeStatus>> = BTreeMap::new();
     loop {
         let diff = match timeout(LOOK_AGAIN, all.next()).await {
             Ok(None) => return,
-            Ok(Some(status)) => vec![status],
-            Err(_) => last.values().cloned().collect(),
+            Ok(Some((node, None))) => {
+                // Its pods go one after another.
+                if !matches!(last.insert(node.clone(), None), Some(None)) {
+                    report(StatusNews::Gone(&node));
+                }
+                continue;
+            }
+            Ok(Some((_, Some(status)))) => vec![status],
+            Err(_) => last.values().flatten().cloned().collect(),
         };
         for mut status in diff {
             lookups.complete(&mut status).await;
-            report(&status);
-            last.insert(status.node.name.clone(), status);
+            report(StatusNews::Status(&status));
+            last.insert(status.node.name.clone(), Some(status));
         }
     }
 }
@@ -164,7 +202,8 @@ async fn watch(
 /// What the watches have shown of a node so far.
 #[derive(Default)]
 struct KnownState {
-    node: Option<Node>,
+    /// Listed, and there.
+    node: Option<Option<Node>>,
     pods: Option<BTreeMap<Uid, Pod>>,
     budgets: Option<Vec<Budget>>,
     lifecycle_events: Option<Vec<LifecycleEvent>>,
@@ -184,6 +223,15 @@ pub(super) async fn follow(
     cluster: &Cluster,
     node: &str,
 ) -> Result<impl Stream<Item = NodeStatus> + Send + use<>, CommandError> {
+    let statuses = follow_if_there(cluster, node).await?;
+    Ok(statuses.filter_map(std::future::ready))
+}
+
+/// The same, and `None` while there is no such node.
+async fn follow_if_there(
+    cluster: &Cluster,
+    node: &str,
+) -> Result<impl Stream<Item = Option<NodeStatus>> + Send + use<>, CommandError> {
     let unseen = DriverError::of_node(node);
     let lifecycle_events = match cluster.clone().in_served_group().await.map_err(unseen)? {
         Some(cluster) => cluster.lifecycle_events_if_allowed(node),
@@ -205,7 +253,7 @@ impl KnownState {
         match diff {
             Update::LifecycleEvents(change) => self.apply_event(change),
             Update::Cluster(event) => match event {
-                Event::Node(node) => self.node = node,
+                Event::Node(node) => self.node = Some(node),
                 Event::Pods(pods) => {
                     let by_uid = pods.into_iter().map(|pod| (pod.id.uid.clone(), pod));
                     self.pods = Some(by_uid.collect());
@@ -248,14 +296,17 @@ impl KnownState {
         }
     }
 
-    /// The status, once everything is known.
-    fn status(&self) -> Option<NodeStatus> {
-        let (node, pods) = (self.node.as_ref()?, self.pods.as_ref()?);
-        let (budgets, lifecycle_events) = (self.budgets.as_ref()?, self.lifecycle_events.as_ref()?);
-        Some(NodeStatus {
+    /// The status, once everything is known; `Some(None)`: there is no such node.
+    fn status(&self) -> Option<Option<NodeStatus>> {
+        let Some(node) = self.node.as_ref()? else {
+            return Some(None);
+        };
+        let (pods, budgets) = (self.pods.as_ref()?, self.budgets.as_ref()?);
+        let lifecycle_events = self.lifecycle_events.as_ref()?;
+        Some(Some(NodeStatus {
             pods: pods.values().cloned().collect(),
             budgets: budgets.clone(),
             ..node_status(node.clone(), lifecycle_events.clone())
-        })
+        }))
     }
 }

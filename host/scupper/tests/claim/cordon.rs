@@ -146,6 +146,63 @@ async fn a_starting_driver_drains_a_cordoned_node_that_is_not_drained() {
     assert!(node.is_cordoned(), "a foreign cordon is never lifted");
 }
 
+/// A person may cancel the drain and keep the cordon: a restart of the driver must not undo that.
+#[tokio::test]
+async fn a_starting_driver_does_not_try_a_cordon_again() {
+    for reason in ["DrainCancelled", "DrainDeadlineExceeded"] {
+        let (node, mut driver) = tried(reason).await;
+        driver.kill();
+        let before = node.evictions();
+        let driver = node.claimer(&[]).await;
+        node.delete_budget();
+        settled(&node).await;
+        assert_eq!(node.evictions(), before, "{reason}: {}", driver.output());
+        assert_eq!(node.pod_names(), ["a"]);
+    }
+}
+
+#[tokio::test]
+async fn an_uncordon_ends_what_was_tried_also_for_a_driver_that_starts_later() {
+    let (node, mut driver) = tried("DrainCancelled").await;
+    cordon(&node, false);
+    condition(&node, "DrainInProgress", "Uncordoned").await;
+    driver.kill();
+    node.delete_budget();
+    cordon(&node, true);
+    let _driver = node.claimer(&[]).await;
+    condition(&node, "Drained", "DrainCompleted").await;
+    assert!(node.pod_names().is_empty());
+}
+
+/// The drain of a cordoned node has ended for this reason, and the cordon is still there.
+async fn tried(reason: &str) -> (Node, Driver) {
+    let node = labelled().await;
+    node.pods(&["a"]);
+    node.apply(closed_budget());
+    let is_cancelled = reason == "DrainCancelled";
+    let limit: &[&str] = if is_cancelled { &[] } else { &["--sla", "5s"] };
+    let driver = node.claimer(limit).await;
+    cordon(&node, true);
+    if is_cancelled {
+        node.until("pods are asked to leave", || !node.evictions().is_empty())
+            .await;
+        cancel(&node);
+    }
+    condition(&node, "DrainInProgress", reason).await;
+    assert!(node.is_cordoned(), "it is not ours to lift");
+    (node, driver)
+}
+
+/// As `scupper cancel` does.
+fn cancel(node: &Node) {
+    let mark = node.node()["metadata"]["annotations"]["scupper.dev/drain"].clone();
+    let mark: Value = serde_json::from_str(mark.as_str().unwrap()).unwrap();
+    let id = mark["id"].as_str().unwrap();
+    edit(node, |it| {
+        it["metadata"]["annotations"]["scupper.dev/cancel"] = json!(id)
+    });
+}
+
 #[tokio::test]
 async fn a_driver_killed_in_mid_drain_continues_the_drain() {
     let node = labelled().await;

@@ -128,3 +128,22 @@ fn a_drain_by_the_driver_takes_it_and_what_is_not_requested_is_lifted() {
     });
     assert!(rig.is_cordoned("worker-1"));
 }
+
+/// The driver waits for a process that has the node's Lease.
+#[test]
+fn a_cancel_lifts_it_where_the_drain_that_was_left_to_the_driver_has_not_begun() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, true);
+    rig.leased_to("somebody", 3000);
+    let mut drain = rig.start(&asks("drain", &["worker-2"]));
+    drain.prints("Claimed");
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert!(run.stdout.contains("the driver continues the drain"), "{run:#?}");
+    assert!(is_ahead(&rig, "worker-1"), "{run:#?}");
+    let run = rig.run(&asks("cancel", &[]));
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("cancelled: LifecycleEvent"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
+    assert_eq!(rig.mark("worker-1"), None);
+}

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use scupper_simulator::api::objects;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Rig, Run};
 
@@ -28,8 +28,7 @@ fn cluster(rights: &[(&str, &str)]) -> Rig {
         "metadata": {"namespace": "kube-system", "name": "proxy"}, "spec": {},
     }));
     rig.apply(objects::pod("kube-system", "proxy", "worker-1").daemonset("proxy"));
-    let file = rig.dir.path().join("kubeconfig");
-    std::fs::write(file, rig.api.kubeconfig_for("sre")).unwrap();
+    rig.act_as("sre");
     rig.api.allow_only("sre", rights);
     rig
 }
@@ -47,13 +46,23 @@ fn whoever_may_use_kubectl_drain_can_plan_drain_and_see_the_status() {
     let (plan, took) = timed(&rig, &["plan", "worker-1", "--ignore-daemonsets"]);
     assert_eq!(plan.code, Some(0), "{plan:#?}");
     assert!(plan.stdout.contains("shop/web"), "{plan:#?}");
+    let unread = "Disruption budgets could not be read.";
+    assert!(plan.stdout.contains(unread), "{plan:#?}");
     assert!(
         took < Duration::from_secs(9),
         "a person waits: {took:?} {plan:#?}"
     );
+    let json = rig.run(&["plan", "worker-1", "--ignore-daemonsets", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["budgets"], Value::Null, "{json:#}");
     let (status, took) = timed(&rig, &["status", "worker-1", "-o", "wide"]);
     assert_eq!(status.code, Some(0), "{status:#?}");
     assert!(status.stdout.contains("shop/web"), "{status:#?}");
+    let json = rig.run(&["status", "worker-1", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let unread = json["notRead"].as_array().unwrap();
+    let names_budgets = |it: &Value| it.as_str().unwrap().contains("poddisruptionbudgets");
+    assert!(unread.iter().any(names_budgets), "{json:#}");
     assert!(
         took < Duration::from_secs(9),
         "a person waits: {took:?} {status:#?}"

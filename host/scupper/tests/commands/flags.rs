@@ -78,6 +78,14 @@ fn invalid_flags_are_reported_before_any_request() {
             3,
             "--selector a b: must be a label selector",
         ),
+        // As of a variable that is not set: it would be all nodes.
+        (&["--selector", ""], 3, "--selector: is empty"),
+        (&["-l", " "], 3, "--selector: is empty"),
+        (
+            &["--selector="],
+            3,
+            "to choose all nodes, write --selector kubernetes.io/os",
+        ),
         (&["worker-1", "--selector", "a"], 2, "cannot be used with"),
         (&[], 2, "NODE"),
         // As of a variable that is not set: the API server would list all nodes.
@@ -99,6 +107,18 @@ fn invalid_flags_are_reported_before_any_request() {
         let run = rig.run(&[&["drain"], flags].concat());
         assert_eq!(run.code, Some(code), "{run:#?}");
         assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    assert!(rig.api.requests_since(mark).is_empty());
+}
+
+#[test]
+fn an_empty_selector_is_invalid_for_every_command() {
+    let rig = Rig::new();
+    let mark = rig.api.mark();
+    for command in ["uncordon", "cancel", "plan", "forecast", "status"] {
+        let run = rig.run(&[command, "-l", ""]);
+        assert_eq!(run.code, Some(3), "{run:#?}");
+        assert!(run.stderr.contains("--selector: is empty"), "{run:#?}");
     }
     assert!(rig.api.requests_since(mark).is_empty());
 }

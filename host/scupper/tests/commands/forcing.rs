@@ -26,6 +26,15 @@ fn and_a_database(rig: &Rig) {
     rig.apply(objects::budget("db", "keep-db", &[("app", "db")], 1));
 }
 
+/// The pod's ReplicaSet wants just this pod, so what its budget refuses is certain. To be applied after the pod.
+fn settle(rig: &Rig, namespace: &str, set: &str) {
+    rig.apply(
+        objects::replica_set(namespace, set, 1)
+            .with("/status/replicas", 1)
+            .with("/status/observedGeneration", 1),
+    );
+}
+
 fn config(rig: &Rig, drain: &str) -> PathBuf {
     let file = rig.dir.path().join("scupper.yaml");
     let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\npolicies: []\n";
@@ -120,16 +129,55 @@ fn a_pod_that_the_operator_did_not_name_stays_and_the_drain_says_so() {
     );
 }
 
+/// What the budgets hold for certain goes at the deadline, so the drain can end.
+#[test]
+fn a_drain_is_refused_only_for_pods_that_remain_after_the_deadline() {
+    let settings = format!("{IN_SHOP}  pre-flight: refuse\n");
+    let rig = rig();
+    settle(&rig, "shop", "web");
+    let run = drain(&rig, &settings);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let found = "allows no eviction even when all its pods are healthy, so the pod remains until 12s before the \
+                 deadline: shop/web";
+    assert!(run.stdout.contains(found), "{}", run.stdout);
+    assert!(!run.stdout.contains("will not leave"), "{}", run.stdout);
+    assert_eq!(deletions(&rig), ["/api/v1/namespaces/shop/pods/web"]);
+
+    let rig = self::rig();
+    settle(&rig, "shop", "web");
+    and_a_database(&rig);
+    settle(&rig, "db", "db");
+    let run = drain(&rig, &settings);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let refused = "pods cannot be evicted; nothing has changed: db/db-0: budget db/keep-db";
+    assert!(run.stdout.contains(refused), "{}", run.stdout);
+    assert!(deletions(&rig).is_empty());
+
+    // With the driver's own deadline, which is none of a command.
+    let file = config(&rig, &format!("{settings}  sla: 5m\n"));
+    let run = rig.run(&["doctor", "--node", "worker-1", "--config", file.to_str().unwrap()]);
+    for found in [
+        "certain: budget db/keep-db",
+        "likely: budget shop/keep-web",
+        "so the pod remains until 12s before the deadline: shop/web",
+    ] {
+        assert!(run.stdout.contains(found), "{found}: {}", run.stdout);
+    }
+}
+
 #[test]
 fn the_plan_says_before_it_happens_what_would_be_deleted() {
     let rig = rig();
+    settle(&rig, "shop", "web");
     and_a_database(&rig);
     let file = config(
         &rig,
         "  at-deadline: {delete: {namespaces: [shop], priority-below: 1000}, within: 1m}\n",
     );
-    let args = ["plan", "worker-1", "--config", file.to_str().unwrap()];
+    let without = ["plan", "worker-1", "--config", file.to_str().unwrap()];
+    let args = [&without[..], &["--timeout", "5m"]].concat();
     let run = rig.run(&args);
+    assert_eq!(run.code, Some(0), "{run:#?}");
     let lines = "1m00s before the deadline: deletes any remaining of 1 pod in shop with a priority below 1000, \
                  without asking disruption budgets, with a grace period of at most 30s\n  shop/web\n";
     assert!(run.stdout.contains(lines), "{}", run.stdout);
@@ -138,6 +186,17 @@ fn the_plan_says_before_it_happens_what_would_be_deleted() {
     let force = json!({"withinSeconds": 60.0, "gracePeriodSeconds": 30, "namespaces": ["shop"], "priorityBelow": 1000,
         "awaitCompletion": false, "pods": ["shop/web"]});
     assert_eq!(plan["atDeadline"], force);
+
+    // Without a deadline there is no moment before it.
+    let run = rig.run(&without);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(run.stdout.contains("could not end"), "{}", run.stdout);
+    let line =
+        "drain.at-deadline deletes nothing, because the drain has no deadline; give it one with --timeout";
+    assert!(run.stdout.contains(line), "{}", run.stdout);
+    let run = rig.run(&[&without[..], &["--output", "json"]].concat());
+    let plan: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(plan["atDeadline"], Value::Null);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn a_volume_that_other_nodes_do_not_reach_holds_its_pod() {
 fn without_the_right_to_read_it_there_is_a_forecast_without_room() {
     let rig = with_cpus("huge", 9000);
     let rights = [("get", "nodes"), ("get", "pods"), ("list", "pods")];
-    std::fs::write(rig.dir.path().join("kubeconfig"), rig.api.kubeconfig_for("sre")).unwrap();
+    rig.act_as("sre");
     rig.api.allow_only(
         "sre",
         &[&rights[..], &[("watch", "nodes"), ("watch", "pods")]].concat(),
@@ -264,6 +264,13 @@ fn without_the_right_to_read_it_there_is_a_forecast_without_room() {
         "{forecast:#?}"
     );
     assert!(!forecast.stdout.contains("nowhere"), "{forecast:#?}");
+    says(
+        &forecast.stdout,
+        "  assumed  no disruption budgets: they could not be read",
+    );
+    let json = rig.run(&["forecast", "worker-1", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["budgetsUnread"], true, "{json:#}");
 }
 
 #[test]
@@ -392,6 +399,29 @@ fn a_cluster_in_a_file_is_forecast_without_a_server() {
     let unknown = rig.dir.path().join("list.json");
     let unknown = rig.run(&["forecast", "worker-9", "--from", unknown.to_str().unwrap()]);
     assert_eq!(unknown.code, Some(4), "{unknown:#?}");
+}
+
+/// Pods that were terminating when the file was saved are not overdue because it is read later.
+#[test]
+fn a_file_is_played_from_the_moment_it_was_saved() {
+    let rig = Rig::new();
+    let at = |seconds: i64| (jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds)).to_string();
+    let mut node = with_version(rig.node("worker-1"));
+    node["metadata"]["creationTimestamp"] = json!(at(9000));
+    let ready = json!({"type": "Ready", "status": "True", "lastHeartbeatTime": at(3610)});
+    node["status"]["conditions"] = json!([ready]);
+    let mut pod = with_version(rig.pod("web", "worker-1").into());
+    let metadata = json!({"creationTimestamp": at(8000), "deletionTimestamp": at(3600),
+        "deletionGracePeriodSeconds": 30});
+    let fields = pod["metadata"].as_object_mut().unwrap();
+    fields.extend(metadata.as_object().unwrap().clone());
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [node, pod]});
+    let file = rig.dir.path().join("list.json");
+    std::fs::write(&file, list.to_string()).unwrap();
+    let forecast = rig.run(&["forecast", "worker-1", "--from", file.to_str().unwrap()]);
+    assert_eq!(forecast.code, Some(0), "{forecast:#?}");
+    assert!(forecast.stdout.contains("  end      p50 "), "{forecast:#?}");
+    assert!(!forecast.stdout.contains("  stays "), "{forecast:#?}");
 }
 
 /// Lists of an API server have it once, for all items.

@@ -1,16 +1,15 @@
-//! If a driver runs on the node, the command delegates the drain, follows it, and can cancel it.
+//! If a driver runs on the node, the command delegates the drain to it.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, DRIVER, EVENTS, asks, until};
 use crate::rig::{Rig, Run};
 
-fn lines(run: &Run) -> Vec<Value> {
+pub(crate) fn lines(run: &Run) -> Vec<Value> {
     let lines = run.stdout.lines();
     lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -187,39 +186,6 @@ fn a_flag_that_only_a_local_drain_obeys_is_named() {
     assert_eq!(rig.mark("worker-1").unwrap()["by"], "command");
 }
 
-/// The same lines as a drain in the terminal: the plan, the wave, the blockers; each of them once.
-#[test]
-fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
-    let rig = Rig::new();
-    let _agent = Agent::start(&rig, false);
-    rig.apply(rig.pod("db", "worker-1"));
-    rig.budget("keep-db", "db");
-    rig.apply(rig.pod("other", "worker-1"));
-    let mut drain = rig.start(&asks("drain", &["--pod-selector", "app!=other"]));
-    let lines = [
-        "plan     1 pod to evict in 1 wave, 1 to keep",
-        "         wave 1 all: shop/db",
-        "         stays: shop/other (",
-        "wave     1 of 1, all: 1 pod to evict",
-        "waits    shop/db: disruption budget keep-db does not allow it",
-    ];
-    for line in lines {
-        drain.prints(line);
-    }
-    let store = rig.api.store();
-    store
-        .delete("poddisruptionbudgets.policy", "shop", "keep-db")
-        .unwrap();
-    let run = drain.ended();
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    for line in lines {
-        assert_eq!(run.stdout.matches(line).count(), 1, "{line}: {run:#?}");
-    }
-    let node = rig.node("worker-1");
-    let left = &node["metadata"]["annotations"]["scupper.dev/drain-status"];
-    assert!(left.is_null(), "a drain that is done leaves no word: {node}");
-}
-
 #[test]
 fn the_given_timeout_is_the_drains_own() {
     for slm in [true, false] {
@@ -301,140 +267,6 @@ fn invalid_flags_fail_the_event_and_change_nothing() {
         assert_eq!(rig.pods(), ["web"]);
         assert!(!rig.is_cordoned("worker-1"));
     }
-}
-
-#[test]
-fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
-    for slm in [true, false] {
-        let rig = Rig::new();
-        let _agent = Agent::start(&rig, slm);
-        rig.apply(rig.pod("stuck", "worker-1").stuck());
-        let mut drain = rig.start(&asks("drain", &[]));
-        drain.prints("Claimed");
-        until("the node is cordoned", || rig.is_cordoned("worker-1"));
-        drain.signal(Signal::INT);
-        let run = drain.ended();
-        assert_eq!(run.code, Some(9), "{run:#?}");
-        assert!(run.stdout.contains("scupper cancel worker-1"), "{run:#?}");
-        assert_eq!(rig.objects(EVENTS).len(), 1);
-        assert!(rig.is_cordoned("worker-1"));
-        // A second drain does not start beside it: it follows the first, and tells what has happened so far.
-        let mut joined = rig.start(&asks("drain", &[]));
-        joined.prints("is under way, with the flags that it began with");
-        for words in ["event    Claimed", "1 pod to evict in 1 wave", "wave     1 of 1"] {
-            joined.prints(words);
-        }
-        joined.signal(Signal::INT);
-        let run = joined.ended();
-        assert_eq!(run.code, Some(9), "{run:#?}");
-        assert_eq!(rig.objects(EVENTS).len(), 1);
-        let run = rig.run(&asks("cancel", &[]));
-        assert_eq!(run.code, Some(0), "{run:#?}");
-        assert!(
-            run.stdout.contains("cancelled: LifecycleEvent drain-worker-1-"),
-            "{run:#?}"
-        );
-        until("the driver has put its cordon back", || {
-            !rig.is_cordoned("worker-1")
-        });
-        assert!(rig.objects(EVENTS).is_empty());
-        assert_eq!(rig.mark("worker-1"), None);
-        let run = rig.run(&asks("cancel", &[]));
-        assert!(run.stdout.contains("no drain is under way"), "{run:#?}");
-    }
-}
-
-#[test]
-fn a_followed_drain_reports_a_cancel_by_another_user() {
-    let rig = Rig::new();
-    let _agent = Agent::start(&rig, false);
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut drain = rig.start(&asks("drain", &[]));
-    drain.prints("Claimed");
-    until("the node is cordoned", || rig.is_cordoned("worker-1"));
-    let run = rig.run(&asks("cancel", &[]));
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    let run = drain.ended();
-    assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
-}
-
-/// The remaining cordon does not start it again.
-#[test]
-fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
-    let rig = Rig::new();
-    let _agent = Agent::start(&rig, false);
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let edit =
-        |change: &dyn Fn(&mut Value)| rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", change));
-    edit(&|node| {
-        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-        node["spec"]["unschedulable"] = json!(true);
-    })
-    .unwrap();
-    let evicts = || {
-        let requests = rig.api.requests().into_iter();
-        requests.filter(|it| it.subresource == "eviction").count()
-    };
-    until("the pod is asked to leave", || evicts() == 1);
-    let run = rig.run(&asks("cancel", &[]));
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(
-        run.stdout.contains("cancelled: cordon cordon-worker-1"),
-        "{run:#?}"
-    );
-    assert!(rig.is_cordoned("worker-1"), "it is not ours to lift");
-    rig.apply(rig.pod("web", "worker-1"));
-    let run = rig.run(&asks(
-        "drain",
-        &["--timeout", "100s", "--pod-selector", "app=none"],
-    ));
-    assert_eq!(run.code, Some(0), "the next request is carried out: {run:#?}");
-    assert_eq!(
-        (evicts(), rig.pods()),
-        (1, vec!["stuck".to_owned(), "web".to_owned()])
-    );
-}
-
-#[test]
-fn a_drain_from_a_terminal_is_cancelled_from_another() {
-    let rig = Rig::new();
-    let drain = rig.drain_of_stuck_pod();
-    let run = rig.run(&["cancel", "worker-1"]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(
-        run.stdout.contains("cancelled: command drain-worker-1"),
-        "{run:#?}"
-    );
-    let run = drain.ended();
-    assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stdout.contains("cancelled by scupper cancel"), "{run:#?}");
-    let node = rig.node("worker-1");
-    assert!(!rig.is_cordoned("worker-1"));
-    assert!(
-        node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),
-        "{node}"
-    );
-}
-
-#[test]
-fn cancel_of_a_killed_drain_rolls_it_back() {
-    let rig = Rig::new();
-    let drain = rig.drain_of_stuck_pod();
-    drain.kill();
-    let run = rig.run(&["cancel", "worker-1"]);
-    assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(run.stderr.contains("has rolled the drain back"), "{run:#?}");
-    assert!(!rig.is_cordoned("worker-1"));
-    assert_eq!(
-        (rig.mark("worker-1"), rig.pods()),
-        (None, vec!["stuck".to_owned()])
-    );
-    let node = rig.node("worker-1");
-    assert!(
-        node["metadata"]["annotations"]["scupper.dev/cancel"].is_null(),
-        "{node}"
-    );
 }
 
 /// The claimant queues the second drain; it names the one before it, and reports nothing of the first one.

@@ -152,6 +152,31 @@ fn a_cancel_requested_before_the_lease_was_lost_counts_once_it_is_held_again() {
     assert_eq!(rig.pods(), ["stuck"]);
 }
 
+/// As an API server that has just started may do: it knows some roles before others.
+#[test]
+fn a_refusal_while_the_lease_is_held_again_does_not_end_the_drain() {
+    let rig = Rig::new();
+    let drain = rig.drain_of_stuck_pod();
+    rig.leased_to("somebody", 30);
+    until("it knows", || {
+        drain
+            .stderr()
+            .contains("could not be renewed: nothing is evicted until it is")
+    });
+    let node = Fault::new(Action::Status(403, None)).path("/api/v1/nodes/worker-1");
+    rig.api.faults([node.method("GET").count(2)]);
+    rig.api.store().delete(LEASES, "scupper", "worker-1").unwrap();
+    until("it was refused", || {
+        drain
+            .stderr()
+            .contains("the node could not be read; trying again")
+    });
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(rig.is_cordoned("worker-1"));
+}
+
 /// A stopped process looks alive: only time shows the difference. It wakes up, and evicts nothing more.
 #[test]
 fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {

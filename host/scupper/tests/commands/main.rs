@@ -7,6 +7,7 @@
 )]
 
 mod big_nodes;
+mod cancelling;
 mod checking;
 mod cleaning_up;
 #[path = "../support/clock_steps.rs"]
@@ -24,6 +25,7 @@ mod draining;
 mod events;
 mod few_rights;
 mod flags;
+mod following;
 mod forcing;
 mod forecasting;
 mod foreign_objects;

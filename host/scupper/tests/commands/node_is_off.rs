@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, until};
 use crate::rig::Rig;
+use crate::undoing::config;
 
 const TAINT: &str = "node.kubernetes.io/out-of-service";
 const MARK: &str = "/metadata/annotations/scupper.dev~1out-of-service";
@@ -216,6 +217,28 @@ fn a_silent_node_is_tainted_its_pods_are_deleted_and_an_uncordon_takes_the_taint
 }
 
 #[test]
+fn an_uncordon_that_is_refused_leaves_the_taint() {
+    let rig = rig("Unknown", 0.1);
+    let mut node = rig.node("worker-1");
+    node["spec"]["unschedulable"] = json!(true);
+    rig.apply(node);
+    let run = rig.run(&DRAIN);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    for args in [
+        &["uncordon", "worker-1"][..],
+        &["uncordon", "worker-1", "--local"],
+    ] {
+        let run = rig.run(args);
+        assert_ne!(run.code, Some(0), "{run:#?}");
+        assert!(run.stderr.contains("nothing has changed"), "{run:#?}");
+        assert_eq!((taints(&rig).len(), is_marked(&rig)), (1, true));
+    }
+    let run = rig.run(&["uncordon", "worker-1", "--force"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+}
+
+#[test]
 fn the_driver_reports_a_taint_that_is_left_on_a_node_that_is_ready_again() {
     let rig = rig("Unknown", 0.1);
     let run = rig.run(&DRAIN);
@@ -264,6 +287,23 @@ fn a_node_that_comes_back_ends_the_drain_and_loses_the_taint() {
     assert_eq!(events(&rig, "Cancelled"), ["Warning"]);
     assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
     assert!(!rig.is_cordoned("worker-1"));
+}
+
+/// A policy may take all the time that the end of a drain has for its hooks.
+#[test]
+fn a_policy_that_does_not_end_its_hook_does_not_keep_the_taint() {
+    let rig = rig("Unknown", 300.0);
+    let file = config(&rig, &[("on-cancel", "pending|slurmctld is down|slurm-worker-3")]);
+    let mut drain = rig.start(&[&DRAIN[..], &["--config", &file]].concat());
+    drain.prints("delete   shop/web");
+    assert_eq!(taints(&rig).len(), 1);
+    set_ready(&rig, "True");
+    let run = drain.ended();
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert!(run.stdout.contains("slurmctld is down"), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
+    assert_eq!(events(&rig, "BackInService"), ["Normal"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kubelet_node::until;
 use crate::rig::{Rig, Run};
+use crate::undoing;
 
 /// Two pods of the Deployment web, and one without a controller.
 fn cluster() -> Rig {
@@ -19,13 +20,19 @@ fn cluster() -> Rig {
     }
     rig.apply(objects::replica_set("shop", "web-5d", 2).owner_deployment("web"));
     rig.apply(objects::pod("shop", "alone", "worker-1"));
+    // Nobody has to be told of these.
+    rig.apply(objects::pod("shop", "ended", "worker-1").job("night").finished(0));
     rig
 }
 
 /// A pod of a StatefulSet that the cordon does not keep from the node.
 fn db() -> Value {
+    pod_of("db")
+}
+
+fn pod_of(set: &str) -> Value {
     let toleration = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
-    let pod = objects::pod("shop", "db-0", "worker-1").owner_statefulset("db");
+    let pod = objects::pod("shop", &format!("{set}-0"), "worker-1").owner_statefulset(set);
     pod.with("/spec/tolerations", toleration).build()
 }
 
@@ -94,6 +101,28 @@ fn a_workload_whose_first_pod_comes_later_has_the_same_time() {
 }
 
 #[test]
+fn workloads_that_keep_coming_hold_the_others_no_longer_than_twice() {
+    let rig = cluster();
+    let begun = Instant::now();
+    let mut drain = rig.start(&[&DRAIN[..], &["--notify-before", "3s"]].concat());
+    drain.prints("2 workloads were told");
+    let first = ["alone", "web-a", "web-b"].map(str::to_owned);
+    let mut came = 0;
+    while rig.pods().iter().any(|pod| first.contains(pod)) {
+        let waited = begun.elapsed();
+        assert!(waited < Duration::from_secs(15), "{}", drain.stdout());
+        // A drain that sees one each second plans them every five seconds only.
+        if waited > Duration::from_millis(1_500) * (came + 1) {
+            rig.apply(pod_of(&format!("set-{came}")));
+            came += 1;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(begun.elapsed() > Duration::from_secs(3), "nobody had the time");
+    is_drained(&drain.ended());
+}
+
+#[test]
 fn a_process_that_takes_over_tells_nobody_again() {
     let rig = cluster();
     // Creations are rounded to seconds: a younger pod could have come after the first process had told its workloads.
@@ -119,6 +148,34 @@ fn a_process_that_takes_over_tells_nobody_again() {
 }
 
 #[test]
+fn it_does_not_tell_the_owner_of_a_newcomer_again_either() {
+    let rig = cluster();
+    let drain = rig.start(&[&DRAIN[..], &["--notify-before", "3s"]].concat());
+    until("the first are told", || names(&rig).len() == 2);
+    rig.apply(db());
+    until("the newcomer's owner is told", || names(&rig).len() == 3);
+    drain.kill();
+    let run = rig.run(&[&DRAIN[..], &["--notify-before", "3s", "--take-over"]].concat());
+    is_drained(&run);
+    assert_eq!(names(&rig), ["Deployment web", "Pod alone", "StatefulSet db"]);
+}
+
+#[test]
+fn it_is_refused_also_on_a_node_that_is_cordoned_already() {
+    let rig = cluster();
+    rig.apply(objects::node("worker-1").cordoned());
+    let file = undoing::config(&rig, &[("before-drain", "failed|it was called")]);
+    let options = ["--notify-before", "1h", "--timeout", "30m", "--config", &file];
+    let run = rig.run(&[&DRAIN[..], &options].concat());
+    let why = "no pod may leave for 1h00m (drain.notify-before), and the drain's deadline is in";
+    assert!(run.stdout.contains(why), "{run:#?}");
+    assert_eq!(run.code, Some(7), "{run:#?}");
+    assert!(!run.stdout.contains("it was called"), "{run:#?}");
+    assert!(told(&rig).is_empty());
+    assert_eq!(rig.pods().len(), 4);
+}
+
+#[test]
 fn a_drain_that_would_end_before_is_refused_while_nothing_has_changed() {
     let rig = cluster();
     let run = rig.run(&[&DRAIN[..], &["--notify-before", "1h", "--timeout", "30m"]].concat());
@@ -129,7 +186,7 @@ fn a_drain_that_would_end_before_is_refused_while_nothing_has_changed() {
         "{run:#?}"
     );
     assert!(!rig.is_cordoned("worker-1") && told(&rig).is_empty());
-    assert_eq!(rig.pods().len(), 3);
+    assert_eq!(rig.pods().len(), 4);
 }
 
 #[test]

@@ -171,7 +171,13 @@ fn the_status_output_matches_its_schema() {
     }));
     let planning = json(&rig, &["status", "worker-2"]);
     assert_eq!(planning[0]["planning"], drain);
-    is_as_published(STATUS, &[before, during, after, planning], &["status-json"]);
+    let mut watch = rig.start(&["status", "worker-3", "--watch", "-o", "json"]);
+    watch.prints(r#""node":"worker-3""#);
+    rig.inside(|| rig.api.store().delete("nodes", "", "worker-3"));
+    watch.prints(r#"{"gone":true,"node":"worker-3"}"#);
+    let watched = objects(&watch.stdout());
+    let printed = [before, during, after, planning, watched];
+    is_as_published(STATUS, &printed, &["status-json"]);
 }
 
 #[test]

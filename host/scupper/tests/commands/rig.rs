@@ -62,6 +62,11 @@ impl Rig {
         does()
     }
 
+    /// What is started from now on acts as this user.
+    pub(crate) fn act_as(&self, user: &str) {
+        fs::write(self.dir.path().join("kubeconfig"), self.api.kubeconfig_for(user)).unwrap();
+    }
+
     /// A pod of a ReplicaSet.
     pub(crate) fn pod(&self, name: &str, node: &str) -> objects::Object {
         objects::pod("shop", name, node)

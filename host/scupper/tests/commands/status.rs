@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use scupper_simulator::api::{Action, Fault, objects};
 use serde_json::{Value, json};
 
+use crate::kubelet_node::until;
 use crate::rig::{LIMIT, Rig};
 
 fn status(rig: &Rig) -> Value {
@@ -176,6 +178,14 @@ fn status_watch_prints_changes_as_they_happen() {
     assert_eq!(rig.run(&["drain", "worker-1"]).code, Some(0));
     watch.prints("node worker-1: cordoned by Scupper");
     watch.prints("drain      finished for command drain-worker-1");
+    rig.inside(|| rig.api.store().delete("nodes", "", "worker-1"));
+    watch.prints("node worker-1 is gone");
+    rig.apply(objects::node("worker-1"));
+    until("the new one is shown", || {
+        let said = watch.stdout();
+        let since = said.split_once("node worker-1 is gone");
+        since.is_some_and(|(_, said)| said.contains("node worker-1: takes pods"))
+    });
     watch.signal(rustix::process::Signal::INT);
     assert_eq!(watch.ended().code, Some(0));
 }
@@ -186,4 +196,23 @@ fn an_unknown_node() {
     let run = rig.run(&["status", "nowhere"]);
     assert_eq!(run.code, Some(4), "{run:#?}");
     assert!(run.stderr.contains("nowhere"), "{run:#?}");
+}
+
+/// Between the question whether it exists and its status.
+#[test]
+fn a_node_that_goes_at_the_wrong_moment() {
+    let rig = Rig::new();
+    let slow = Fault::new(Action::Delay(Duration::from_secs(2)));
+    rig.api.faults([slow.method("GET").path("/api/v1/nodes")]);
+    let status = rig.start(&["status", "worker-1"]);
+    until("it asks for the node", || {
+        let requests = rig.api.requests().into_iter();
+        requests
+            .filter(|it| it.path == "/api/v1/nodes/worker-1")
+            .any(|it| it.status.is_some())
+    });
+    rig.inside(|| rig.api.store().delete("nodes", "", "worker-1"));
+    let run = status.ended();
+    assert_eq!(run.code, Some(4), "{run:#?}");
+    assert!(run.stderr.contains("there is no node worker-1"), "{run:#?}");
 }

@@ -133,6 +133,59 @@ fn a_driver_gives_back_a_node_that_a_command_has_abandoned() {
     );
 }
 
+/// As if its uncordon had been killed.
+fn killed_uncordon() -> Rig {
+    let rig = killed();
+    let mut mark = rig.mark("worker-1").unwrap();
+    mark["phase"] = json!("uncordoning");
+    mark["intent"] = json!("uncordon");
+    let edit = |node: &mut serde_json::Value| {
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    };
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+    rig
+}
+
+#[test]
+fn a_killed_uncordon_is_continued_by_the_same_command() {
+    let rig = killed_uncordon();
+    let next = "next: scupper uncordon worker-1    # continues it";
+    let status = rig.run(&["status", "worker-1"]);
+    assert!(status.stdout.contains(next), "{status:#?}");
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert!(run.stderr.contains("is gone; continuing it"), "{run:#?}");
+    assert_eq!((rig.is_cordoned("worker-1"), rig.mark("worker-1")), (false, None));
+}
+
+#[test]
+fn a_drain_replaces_a_killed_uncordon() {
+    for asks_driver in [false, true] {
+        let rig = killed_uncordon();
+        let _agent = asks_driver.then(|| Agent::start(&rig, true));
+        let drain = asks("drain", &[]);
+        let args = if asks_driver {
+            &drain[..]
+        } else {
+            &["drain", "worker-1"]
+        };
+        let mut drain = rig.start(args);
+        drain.prints("wave     1 of 1");
+        let said = drain.stderr();
+        assert!(said.contains("the node instead"), "{said}");
+        rig.api.store().delete("pods", "shop", "stuck").unwrap();
+        let run = drain.ended();
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        let mark = rig.mark("worker-1").unwrap();
+        assert_eq!(
+            (&mark["own_cordon"], &mark["phase"]),
+            (&json!(true), &json!("finished"))
+        );
+        assert!(rig.is_cordoned("worker-1"));
+    }
+}
+
 /// It ran on another machine: its Lease tells.
 #[test]
 fn a_drain_of_another_machine_is_continued_once_its_lease_has_expired() {

@@ -148,6 +148,22 @@ fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
     assert_eq!((&mark["id"], &mark["own_cordon"]), (&before["id"], &json!(true)));
 }
 
+/// It may be of some pods only: a command would evict the others as well.
+#[test]
+fn a_drain_for_a_request_is_not_continued_by_a_command() {
+    let rig = abandoned("DrainRequest");
+    rig.apply(rig.pod("training", "worker-1"));
+    held_elsewhere(&rig, 1);
+    let before = (rig.mark("worker-1"), evictions(&rig));
+    let run = rig.run(&["drain", "worker-1", "--take-over"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(
+        run.stderr.contains("a driver alone can continue that"),
+        "{run:#?}"
+    );
+    assert_eq!((rig.mark("worker-1"), evictions(&rig)), before);
+}
+
 #[test]
 fn a_cancel_rolls_a_drain_back_whose_driver_is_gone() {
     for trigger in ["LifecycleEvent", "DrainRequest", "cordon"] {
@@ -202,7 +218,7 @@ fn a_cancel_does_not_roll_back_what_only_a_policy_that_is_not_loaded_can_undo() 
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
         run.stderr
-            .contains("policies that took part are not loaded here: slurm")
+            .contains("policies that took part are not active here: slurm")
             && run.stderr.contains("scupper cancel worker-1 --config"),
         "{run:#?}"
     );

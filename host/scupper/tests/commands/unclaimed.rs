@@ -1,5 +1,7 @@
 //! Requests that no driver claims.
 
+use rustix::process::Signal;
+use scupper_simulator::api::{Action, Fault};
 use serde_json::json;
 
 use crate::kubelet_node::{Agent, EVENTS, asks, until};
@@ -56,4 +58,28 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));
     assert!(!rig.is_cordoned("worker-1"));
     assert_eq!(rig.pods(), ["web"]);
+}
+
+/// Otherwise a driver that starts hours later would drain the node.
+#[test]
+fn what_no_driver_claimed_is_withdrawn_also_where_the_api_server_fails_at_first() {
+    for (code, is_interrupted) in [(503, false), (403, false), (503, true)] {
+        let rig = Rig::new();
+        let agent = Agent::start(&rig, false);
+        let _kubelet = agent.without_driver();
+        let refused = Fault::new(Action::Status(code, None))
+            .method("DELETE")
+            .path("*/lifecycleevents/*");
+        rig.api.faults([refused.count(2)]);
+        let within = if is_interrupted { "10m" } else { "1s" };
+        let mut drain = rig.start(&asks("drain", &["--claim-timeout", within]));
+        drain.prints("handed over to the driver");
+        if is_interrupted {
+            drain.signal(Signal::INT);
+        }
+        let run = drain.ended();
+        assert_eq!(json!(rig.objects(EVENTS)), json!([]), "{code}: {run:#?}");
+        assert_eq!(run.code, Some(5), "{code}: {run:#?}");
+        assert!(run.stdout.contains("nothing was begun"), "{code}: {run:#?}");
+    }
 }

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use rustix::process::Signal;
-use scupper_simulator::api::objects;
+use scupper_simulator::api::{Forbidden, objects};
 use serde_json::{Value, json};
 
 use crate::guests::guest;
@@ -18,7 +18,7 @@ const STILL: &str = "policy slurm must still undo its part of the drain";
 const NEXT: &str = "next: scupper uncordon worker-1 --config scupper.yaml";
 
 /// A configuration with the policy `slurm`; `keys`: of its `config`.
-fn config(rig: &Rig, keys: &[(&str, &str)]) -> String {
+pub(crate) fn config(rig: &Rig, keys: &[(&str, &str)]) -> String {
     let file = rig.dir.path().join("scupper.yaml");
     let keys: Vec<_> = keys
         .iter()
@@ -61,8 +61,11 @@ fn drained() -> (Rig, String) {
 }
 
 fn kubectl_uncordon(rig: &Rig) {
-    let edit = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
-    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+    edit_node(rig, |node| node["spec"]["unschedulable"] = json!(false));
+}
+
+fn edit_node(rig: &Rig, change: impl Fn(&mut Value)) {
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", |node| change(node)))
         .unwrap();
 }
 
@@ -182,7 +185,7 @@ fn an_uncordon_without_the_policy_changes_nothing_and_names_it() {
     let (rig, _) = drained();
     let run = rig.run(&["uncordon", "worker-1", "--local"]);
     assert_eq!(run.code, Some(7), "{run:#?}");
-    let refused = "PolicyFailed in 0s: policy slurm: it must undo its part of a drain of this node and is not loaded here";
+    let refused = "PolicyFailed in 0s: policy slurm: it must undo its part of a drain of this node and is not active here";
     assert!(run.stdout.contains(refused), "{run:#?}");
     assert!(run.stdout.contains(NEXT), "{run:#?}");
     assert!(rig.is_cordoned("worker-1"));
@@ -246,6 +249,25 @@ fn a_node_that_is_deleted_and_made_anew_is_known_by_its_lease() {
     assert_eq!(run.code, Some(7), "{run:#?}");
     status_names(&rig, words);
     an_uncordon_clears(&rig);
+}
+
+/// Of nodes that are named, one Lease each is read.
+#[test]
+fn whoever_may_not_list_leases_sees_what_the_lease_of_a_named_node_says() {
+    let (rig, _) = drained();
+    delete_node(&rig);
+    rig.apply(objects::node("worker-1"));
+    rig.act_as("sre");
+    rig.api.set_forbidden(Forbidden {
+        user: "sre".to_owned(),
+        verb: "list".to_owned(),
+        resource: LEASES.to_owned(),
+        ..Forbidden::default()
+    });
+    status_names(
+        &rig,
+        "the Node was deleted or made anew, or the process that drained it was killed",
+    );
 }
 
 #[test]
@@ -312,6 +334,34 @@ fn a_driver_reports_it_once_and_shows_it_in_a_metric() {
     assert_eq!(rig.mark("worker-1"), None);
     until("the metric shows it", || !metrics(&agent).contains(shown));
     assert_eq!(notes(&rig, "PolicyMustUndo"), [note], "once");
+}
+
+/// The node would be returned to service while it is cordoned, and the new cordon would drain nothing.
+#[test]
+fn a_cordon_while_the_hooks_of_an_uncordon_run_drains_the_node_again() {
+    let rig = Rig::new();
+    let file = config(&rig, &[("after-uncordon", "pending|jobs run|job 21")]);
+    let mut agent = Agent::with(&rig, false, &["--config", &file]);
+    let cordon = || edit_node(&rig, |node| node["spec"]["unschedulable"] = json!(true));
+    let drained = || notes(&rig, "Drained").len();
+    edit_node(&rig, |node| {
+        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+    });
+    cordon();
+    until("the cordon has drained the node", || drained() == 1);
+    kubectl_uncordon(&rig);
+    agent.driver.prints("after-uncordon, running: jobs run");
+    rig.apply(rig.pod("web", "worker-1").takes(0.1));
+    cordon();
+    until("the next cordon has drained it as well", || {
+        drained() == 2 && rig.pods().is_empty()
+    });
+    let withdrawn = notes(&rig, "Cancelled");
+    assert!(
+        withdrawn.len() == 1 && withdrawn[0].contains("cordoned again"),
+        "{withdrawn:?}"
+    );
+    assert!(rig.is_cordoned("worker-1"), "it is not ours to lift");
 }
 
 /// What the driver serves at its metrics address.
@@ -438,7 +488,7 @@ fn a_driver_reports_what_a_killed_terminal_on_its_machine_has_left() {
 }
 
 #[test]
-fn what_finishes_a_killed_uncordon_is_named_to_who_drains() {
+fn a_drain_replaces_a_killed_uncordon_and_what_that_must_undo_stays_known() {
     let (rig, _) = drained();
     let file = config(
         &rig,
@@ -454,8 +504,15 @@ fn what_finishes_a_killed_uncordon_is_named_to_who_drains() {
             .is_some_and(|mark| mark["phase"] == "uncordoning")
     });
     running.kill();
-    let refused = rig.run(&["drain", "worker-1", "--local", "--config", &file]);
-    assert_eq!(refused.code, Some(5), "{refused:#?}");
-    let remedy = "finish its uncordon: scupper uncordon worker-1 --take-over";
-    assert!(refused.stderr.contains(remedy), "{refused:#?}");
+    let left = rig.mark("worker-1").unwrap()["to_undo"].clone();
+    assert!(!left.is_null());
+    let run = rig.run(&["drain", "worker-1", "--local", "--config", &file]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let said = "is gone; draining the node instead";
+    assert!(run.stderr.contains(said), "{run:#?}");
+    let mark = rig.mark("worker-1").unwrap();
+    assert_eq!(
+        (&mark["intent"], &mark["to_undo"], rig.is_cordoned("worker-1")),
+        (&json!("drain"), &left, true)
+    );
 }

@@ -87,6 +87,26 @@ fn an_uncordon_undoes_it_first() {
     is_undone(&rig, &run);
 }
 
+/// Its cordon was there before: an uncordon that may not lift it undoes nothing either.
+#[test]
+fn under_a_foreign_cordon_an_uncordon_changes_nothing_and_says_so() {
+    let rig = Rig::new();
+    rig.api.store().delete("namespaces", "", "scupper").unwrap();
+    let cordon = |node: &mut Value| node["spec"]["unschedulable"] = json!(true);
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", cordon))
+        .unwrap();
+    rig.drain_of_stuck_pod().kill();
+    let mark = rig.mark("worker-1");
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    for words in ["is gone; scupper cancel undoes it", "nothing has changed"] {
+        assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!((rig.mark("worker-1"), mark.is_some()), (mark, true));
+    let run = rig.run(&["uncordon", "worker-1", "--force"]);
+    is_undone(&rig, &run);
+}
+
 #[test]
 fn a_cancel_rolls_it_back_at_once() {
     let rig = killed();

@@ -107,7 +107,7 @@ fn a_value_that_cannot_be() {
             "8:10: drain.force: must be true or false, not `yes`",
             "9:15: drain.on-failure: must be keep or rollback, not `keeps`; did you mean keep?",
             "10:21: drain.allow-overrides[0]: must be force, delete-emptydir-data, ignore-daemonsets, local-data, \
-             grace-period, notify-before, timeout or at-deadline, not `forces`; did you mean force?",
+             grace-period, notify-before, returning-pod-evictions, timeout or at-deadline, not `forces`; did you mean force?",
         ],
     );
     check_policy(

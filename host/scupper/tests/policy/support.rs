@@ -218,18 +218,18 @@ pub(crate) async fn failed_plan(policies: &Policies) -> String {
 
 /// Takes a step of `p` in a phase, with this state.
 pub(crate) async fn step(policies: &Policies, phase: HookPhase, state: &[u8]) -> StepOutcome {
-    step_of("p", policies, phase, state).await
+    step_on(&node(), "p", policies, (phase, state)).await
 }
 
-/// Takes a step of a policy in a phase, with this state.
-pub(crate) async fn step_of(
+/// Takes a step of a policy on a node, in a phase, with this state.
+pub(crate) async fn step_on(
+    node: &Node,
     policy: &str,
     policies: &Policies,
-    phase: HookPhase,
-    state: &[u8],
+    (phase, state): (HookPhase, &[u8]),
 ) -> StepOutcome {
     let pods = [pod(1), pod(2)];
-    let (node, pods) = (node(), pods.iter().collect::<Vec<_>>());
+    let pods = pods.iter().collect::<Vec<_>>();
     let step = HookStep {
         policy: policy.to_owned(),
         phase,
@@ -245,7 +245,7 @@ pub(crate) async fn step_of(
         .step(StepCall {
             step: &step,
             drain,
-            node: &node,
+            node,
             pods: &pods,
         })
         .await

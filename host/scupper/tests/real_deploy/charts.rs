@@ -113,13 +113,36 @@ fn a_driver_restarts_deployments_or_raises_them() {
     let both = kubectl().arg("kustomize").arg(folder.path()).output().unwrap();
     let said = String::from_utf8_lossy(&both.stderr);
     assert!(!both.status.success() && said.contains("scupper-surge"), "{said}");
-    for other in ["true", "scal"] {
+}
+
+/// A value that the chart does not know would leave a limit or a right out, silently.
+#[test]
+fn the_chart_refuses_values_that_it_does_not_know() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    for (value, words) in [
+        ("surge=true", "surge: true is none of restart, scale"),
+        ("surge=scal", "surge: scal is none of restart, scale"),
+        (
+            "evictions=evict-as-node",
+            "evictions: evict-as-node is none of node, own-pods",
+        ),
+        ("evictions=Node", "evictions: Node is none of node, own-pods"),
+        (
+            "facts={namespace}",
+            "facts: namespace is none of cluster, request",
+        ),
+        ("pods={deletes}", "pods: deletes is none of delete, patch"),
+    ] {
         let mut command = Command::new(tool("helm"));
-        command.args(["template", "scupper", &format!("--set=surge={other}")]);
+        command.args(["template", "scupper", &format!("--set={value}")]);
         let refused = command.arg(deploy().join("helm/scupper")).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr);
-        let words = format!("surge: {other} is none of restart, scale");
-        assert!(!refused.status.success() && said.contains(&words), "{said}");
+        assert!(
+            !refused.status.success() && said.contains(words),
+            "{value}: {said}"
+        );
     }
 }
 

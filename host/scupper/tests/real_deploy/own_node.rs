@@ -59,20 +59,18 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
     }
     let own = installed.kubeconfig_on("node-0").await;
     let driver = client(&own).await;
-    for (user, pod, code, words) in [
-        (None, "node-0-0", 403, "cannot create resource"),
-        (
-            Some("system:node:node-0"),
-            "node-1-0",
-            403,
-            "spec.nodeName set to itself",
-        ),
-        (Some("system:node:node-1"), "node-1-0", 403, "cannot impersonate"),
-        (Some("system:node:node-0"), "node-0-0", 201, ""),
+    let (own_node, other_node) = (Some("system:node:node-0"), Some("system:node:node-1"));
+    for (user, pod, grace, code, words) in [
+        (None, "node-0-0", None, 403, "cannot create resource"),
+        (own_node, "node-1-0", None, 403, "spec.nodeName set to itself"),
+        (other_node, "node-1-0", None, 403, "cannot impersonate"),
+        (own_node, "node-0-0", Some(0), 403, "with a grace period of 0"),
+        (own_node, "node-0-0", Some(1), 201, ""),
     ] {
         let path = format!("/api/v1/namespaces/shop/pods/{pod}/eviction");
         let eviction = json!({
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": "shop"},
+            "deleteOptions": {"gracePeriodSeconds": grace},
         });
         let (answer, said) = ask_as(&driver, user, Method::POST, &path, &eviction).await;
         let message = said["message"].as_str().unwrap_or_default();

@@ -27,10 +27,11 @@ pub(crate) async fn seventy(bed: &Testbed) {
         })
         .await;
     let asked = proxy.paths("GET");
-    let of_servers: Vec<&String> = asked
-        .iter()
-        .filter(|path| path.contains("/servers/") && !path.ends_with("/detail"))
-        .collect();
+    // The check in advance asks for a server that does not exist.
+    let is_of_server = |path: &&String| {
+        path.contains("/servers/") && !path.ends_with("/detail") && !path.contains("/servers/00000000-")
+    };
+    let of_servers: Vec<&String> = asked.iter().filter(is_of_server).collect();
     let distinct: BTreeSet<&String> = of_servers.iter().copied().collect();
     assert_eq!(
         through,

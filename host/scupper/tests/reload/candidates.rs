@@ -157,3 +157,38 @@ async fn a_chain_is_accepted_as_a_whole_or_not_at_all() {
     rig.rescan().await;
     assert_eq!(names(&rig), ["q", "r"], "names are unique");
 }
+
+#[tokio::test]
+async fn a_bad_candidate_that_comes_a_second_time_is_reported_a_second_time() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    rig.until_active("1").await;
+    let mut reasons = Vec::new();
+    for _ in 0..2 {
+        replace(&rig.file(), b"nothing");
+        rig.rescan().await;
+        assert!(rig.slot().problem.is_some(), "it is ignored without a word");
+        reasons.push(rejection(&mut rig).await);
+        rig.put("revision_1");
+        rig.rescan().await;
+        assert_eq!(rig.slot().problem, None);
+    }
+    assert_eq!(reasons[0], reasons[1]);
+}
+
+#[tokio::test]
+async fn a_rolled_back_revision_that_comes_a_second_time_is_still_rolled_back() {
+    let rig = Rig::of("revision_1", still()).await;
+    rig.put("revision_2");
+    rig.rescan().await;
+    rig.catalogue.roll_back("p").await.unwrap();
+    let before = rig.slot();
+    rig.put("revision_1");
+    rig.rescan().await;
+    assert_eq!(rig.slot().state, SlotState::Active);
+    rig.put("revision_2");
+    rig.rescan().await;
+    let slot = rig.slot();
+    assert_eq!((slot.version.as_str(), slot.state), ("1", SlotState::RolledBack));
+    let (problem, before) = (slot.problem.unwrap(), before.problem.unwrap());
+    assert_eq!((problem.digest, problem.reason), (before.digest, before.reason));
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use scupper_common::clock::Clock;
 use scupper_policy_reload::{
-    Catalogue, ConfigText, DesiredPolicies, PolicySource, ReloadNotice, ReloadOptions, StartError,
+    Catalogue, ConfigText, DesiredPolicies, PolicySource, ReloadNotice, ReloadOptions, SlotState, StartError,
     has_saved_configuration,
 };
 use tokio::sync::mpsc;
@@ -194,10 +194,78 @@ async fn only_a_completely_good_configuration_is_saved() {
     let driver = folder.start().await.unwrap();
     folder.write_config("refuse yes\n");
     driver.rescan().await;
-    assert_eq!(driver.answers().await, "1 one");
+    assert_eq!(
+        (driver.answers().await, driver.config_text()),
+        ("1 one".to_owned(), "note one\n".to_owned()),
+        "new drains use what the refused file says besides"
+    );
     drop(driver);
     folder.write_config("note ?\n");
     assert_eq!(folder.start().await.unwrap().answers().await, "1 one");
+}
+
+#[tokio::test]
+async fn a_rolled_back_policy_does_not_hold_up_the_rest_of_the_file() {
+    let folder = Folder::new("note one\n");
+    let driver = folder.start().await.unwrap();
+    folder.write_config("note two\n");
+    driver.rescan().await;
+    driver.catalogue.roll_back("p").await.unwrap();
+    folder.write_config("note two\nmore\n");
+    driver.rescan().await;
+    assert_eq!(
+        (driver.answers().await, driver.config_text()),
+        ("1 one".to_owned(), "note two\nmore\n".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_revision_returns_with_the_settings_that_it_had_after_a_restart() {
+    let folder = Folder::new("note one\n");
+    let driver = folder.start().await.unwrap();
+    folder.write_config("note two\n");
+    driver.rescan().await;
+    assert_eq!(driver.answers().await, "1 two");
+    drop(driver);
+    let driver = folder.start().await.unwrap();
+    driver.catalogue.roll_back("p").await.unwrap();
+    assert_eq!(driver.answers().await, "1 one");
+    driver.rescan().await;
+    drop(driver);
+    let driver = folder.start().await.unwrap();
+    assert_eq!(driver.answers().await, "1 one", "the rollback is forgotten");
+    assert_eq!(driver.catalogue.slots()[0].state, SlotState::RolledBack);
+}
+
+/// A driver before this one kept only the hash of the settings.
+#[tokio::test]
+async fn a_rollback_whose_settings_are_not_known_does_not_prevent_the_start() {
+    let folder = Folder::new("note one\n");
+    let driver = folder.start().await.unwrap();
+    folder.write_config("note two\n");
+    driver.rescan().await;
+    driver.catalogue.roll_back("p").await.unwrap();
+    driver.rescan().await;
+    drop(driver);
+    let index = folder.state().join("last-good.json");
+    let mut saved: serde_json::Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+    assert!(saved.as_object_mut().unwrap().remove("texts").is_some());
+    fs::write(&index, saved.to_string()).unwrap();
+    for start in ["the first", "the second"] {
+        let mut driver = folder.start().await.unwrap();
+        assert_eq!(driver.answers().await, "1 two", "{start}");
+        let slot = driver.catalogue.slots()[0].clone();
+        assert_eq!(slot.state, SlotState::Degraded, "{start}");
+        let reason = slot.problem.unwrap().reason;
+        assert!(reason.contains("settings"), "{reason}");
+        let reported = driver.reported();
+        let degraded = |notice: &&ReloadNotice| matches!(notice, ReloadNotice::Degraded { .. });
+        assert_eq!(reported.iter().filter(degraded).count(), 1, "{reported:?}");
+    }
+    for module in folder.kept("wasm") {
+        fs::remove_file(module).unwrap();
+    }
+    assert!(matches!(folder.start().await, Err(StartError::RolledBack(_))));
 }
 
 #[tokio::test]
@@ -207,14 +275,23 @@ async fn the_saved_configuration_is_private_and_not_used_if_modified() {
     folder.write_config("note two\n");
     driver.rescan().await;
     drop(driver);
-    let [kept] = &folder.kept("yaml")[..] else {
-        panic!("one is kept: {:?}", folder.kept("yaml"))
-    };
-    assert_eq!(fs::read_to_string(kept).unwrap(), "note two\n");
-    assert_eq!(fs::metadata(kept).unwrap().permissions().mode() & 0o7777, 0o400);
+    let kept = folder.kept("yaml");
+    let mut texts: Vec<_> = kept
+        .iter()
+        .map(|kept| fs::read_to_string(kept).unwrap())
+        .collect();
+    texts.sort();
+    assert_eq!(
+        texts,
+        ["note one\n", "note two\n"],
+        "of the revision before, and of this one"
+    );
     folder.write_config("note ?\n");
-    fs::remove_file(kept).unwrap();
-    fs::write(kept, "note three\n").unwrap();
+    for kept in &kept {
+        assert_eq!(fs::metadata(kept).unwrap().permissions().mode() & 0o7777, 0o400);
+        fs::remove_file(kept).unwrap();
+        fs::write(kept, "note three\n").unwrap();
+    }
     assert!(!has_saved_configuration(&folder.state()));
     assert!(matches!(folder.start().await, Err(StartError::Configuration(_))));
 }
@@ -231,4 +308,13 @@ async fn without_a_saved_configuration_the_driver_reports_the_problems() {
         reason.contains("one problem") && reason.contains("another"),
         "{reason}"
     );
+}
+
+#[tokio::test]
+async fn a_start_whose_scan_panics_says_so() {
+    let source = PolicySource::of(Vec::new(), || panic!("ordered by the test"));
+    let Err(error) = start(source, still(), Clock::System).await else {
+        panic!("it started")
+    };
+    assert!(error.to_string().contains("panicked"), "{error}");
 }

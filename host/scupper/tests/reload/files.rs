@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use scupper_common::clock::Clock;
 use scupper_policy_reload::{Catalogue, PolicySource, ReloadNotice, ReloadOptions};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::rig::{LIMIT, Rig, bytes, named, polling, replace, start, step, watching};
+use crate::rig::{LIMIT, Rig, bytes, named, polling, replace, start, step, still, watching};
 
 #[tokio::test]
 async fn replaced_by_a_rename() {
@@ -187,4 +187,30 @@ async fn a_volume_that_is_swapped_all_the_time_is_never_mixed() {
         tokio::task::yield_now().await;
     }
     asker.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_driver_that_starts_while_a_volume_is_swapped_waits_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let modules = [bytes("revision_1"), bytes("revision_2")];
+    let first: [(&str, &[u8]); 2] = [("note", b"1"), ("p.wasm", &modules[0])];
+    let volume = Mutex::new(Volume::new(dir.path(), &first));
+    let quiet = source(dir.path());
+    let swapping = move || {
+        let wanted = (quiet.read)()?;
+        let mut volume = volume.lock().unwrap();
+        // Between its two files, and more often than one scan tries.
+        if volume.number < 8 {
+            let [note, module] = match volume.number % 2 {
+                0 => [b"1".as_slice(), &modules[0]],
+                _ => [b"2".as_slice(), &modules[1]],
+            };
+            volume.update(&[("note", note), ("p.wasm", module)]);
+        }
+        Ok(wanted.policies)
+    };
+    let swapping = PolicySource::of(vec![dir.path().join("note")], swapping);
+    let (catalogue, ..) = start(swapping, still(), Clock::System).await.unwrap();
+    let answer = step(&catalogue.session()).await;
+    assert!(answer == "1 1" || answer == "2 2", "mixed: {answer}");
 }

@@ -3,11 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
+use scupper_policy::sha256;
 use scupper_policy_reload::{ReloadNotice, ReloadOptions, SlotState, StartError};
 use tempfile::TempDir;
+use tracing::level_filters::LevelFilter;
 
-use crate::rig::{Rig, bytes, replace, step, still};
+use crate::rig::{Rig, bytes, named, replace, step, still};
 
 fn keeping(state: &Path) -> ReloadOptions {
     ReloadOptions {
@@ -30,6 +33,13 @@ async fn restarted(dir: TempDir, state: &Path) -> Rig {
     // Earlier revisions are loaded after the start.
     rig.rescan().await;
     rig
+}
+
+/// Where the state directory has this guest.
+fn component(state: &Path, guest: &str) -> PathBuf {
+    state
+        .join("state")
+        .join(format!("{}.wasm", sha256(&bytes(guest))))
 }
 
 fn modules(state: &Path) -> Vec<PathBuf> {
@@ -140,10 +150,11 @@ async fn a_modified_revision_is_refused() {
         panic!("it was loaded")
     };
     assert_eq!(error.policy, "p");
-    let [left] = &modules(state.path())[..] else {
-        panic!("what was tampered with is deleted: {:?}", modules(state.path()))
-    };
-    assert!(left.exists(), "the one before was never looked at");
+    assert_eq!(
+        modules(state.path()),
+        Vec::<PathBuf>::new(),
+        "what was tampered with is deleted"
+    );
 }
 
 #[tokio::test]
@@ -175,4 +186,94 @@ async fn without_a_good_revision_the_driver_reports_the_problem() {
         "{}",
         error.fault
     );
+}
+
+#[tokio::test]
+async fn what_could_not_be_saved_is_reported_once_and_saved_later() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = Rig::in_dir(killed(state.path()).await, &[], keeping(state.path()));
+    let rig = rig.await.unwrap();
+    rig.rescan().await;
+    let index = state.path().join("state/last-good.json");
+    fs::remove_file(&index).unwrap();
+    fs::create_dir(&index).unwrap();
+    let log = state.path().join("log");
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
+        .with_writer(Mutex::new(fs::File::create(&log).unwrap()))
+        .finish();
+    let listening = tracing::subscriber::set_default(subscriber);
+    rig.catalogue.roll_back("p").await.unwrap();
+    for _ in 0..3 {
+        rig.rescan().await;
+    }
+    drop(listening);
+    let log = fs::read_to_string(&log).unwrap();
+    assert_eq!(log.matches("a restart will not find").count(), 1, "{log}");
+    fs::remove_dir(&index).unwrap();
+    // A disk with room again.
+    rig.rescan().await;
+    let rig = restarted(rig.end(), state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("1", SlotState::RolledBack)
+    );
+}
+
+#[tokio::test]
+async fn a_component_that_could_not_be_saved_is_saved_later() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = Rig::of("revision_1", keeping(state.path())).await;
+    rig.rescan().await;
+    let component = component(state.path(), "revision_2");
+    fs::create_dir(&component).unwrap();
+    rig.put("revision_2");
+    rig.rescan().await;
+    fs::remove_dir(&component).unwrap();
+    // A disk with room again.
+    rig.rescan().await;
+    fs::remove_file(rig.file()).unwrap();
+    let rig = restarted(rig.end(), state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("2", SlotState::Degraded)
+    );
+}
+
+#[tokio::test]
+async fn the_revision_before_replaces_one_that_could_not_be_saved() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = killed(state.path()).await;
+    fs::remove_file(component(state.path(), "revision_2")).unwrap();
+    fs::remove_file(dir.path().join("p.wasm")).unwrap();
+    let rig = restarted(dir, state.path()).await;
+    assert_eq!(
+        (rig.version().as_str(), rig.slot().state),
+        ("1", SlotState::Degraded)
+    );
+}
+
+#[tokio::test]
+async fn a_policy_that_waits_for_the_rest_of_its_configuration_is_kept() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = Rig::of("revision_1", keeping(state.path())).await;
+    let path = |name: &str| rig.dir.path().join(name);
+    replace(&path("q.wasm"), &bytes("revision_2"));
+    replace(&path("r.wasm"), b"nothing");
+    let specs = vec![
+        named("p", &rig.file(), &[]),
+        named("q", &path("q.wasm"), &[]),
+        named("r", &path("r.wasm"), &[]),
+    ];
+    rig.set_specs(Ok(specs.clone()));
+    rig.rescan().await;
+    rig.put("revision_3");
+    rig.rescan().await;
+    assert_eq!((rig.version().as_str(), rig.catalogue.slots().len()), ("3", 3));
+    replace(&path("r.wasm"), &bytes("revision_1"));
+    rig.rescan().await;
+    fs::remove_file(path("q.wasm")).unwrap();
+    let rig = Rig::with_specs(rig.end(), specs, keeping(state.path())).await;
+    let rig = rig.expect("the last good revision of q is not there");
+    assert_eq!(rig.catalogue.session().infos().len(), 3);
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use scupper_engine::Plan;
 use scupper_policy_reload::{ReloadNotice, ReloadOptions, ReloadRules, SlotState};
 use scupper_policy_spec::{Limits, PolicySpec};
 
@@ -202,4 +203,22 @@ async fn an_unresponsive_server_does_not_count_against_the_revision() {
         (rig.slot().generation, rig.slot().state),
         (good.generation, SlotState::Active)
     );
+}
+
+#[tokio::test]
+async fn plans_that_do_not_hold_count_as_failures() {
+    let mut rig = Rig::of("revision_1", still()).await;
+    rig.put("revision_2");
+    rig.rescan().await;
+    rig.reported();
+    let session = rig.catalogue.session();
+    for _ in 0..3 {
+        session.unsound("p", "its plan does not hold".to_owned(), &Plan::default());
+    }
+    let reported = settled(&mut rig).await;
+    let Some(ReloadNotice::RolledBack { reason, .. }) = rolled_back(&reported) else {
+        panic!("{reported:?}")
+    };
+    assert!(reason.contains("its plan does not hold"), "{reason}");
+    assert_eq!(rig.version(), "1");
 }

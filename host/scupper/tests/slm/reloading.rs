@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::driver::Driver;
-use crate::objects::unmanaged;
+use crate::objects::{closed_budget, unmanaged};
 use crate::policies;
-use crate::rig::{DRIVER, LIMIT, Rig, UNCORDON};
+use crate::rig::{DRIVER, LIMIT, NODE, Rig, UNCORDON};
 use crate::scrape::scrape;
 
 const HEAD: &str = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\n";
@@ -319,6 +319,30 @@ async fn a_driver_starts_on_the_last_good_configuration_while_the_file_is_broken
     mounted.write_config(&loads(&["first", "second"]));
     until_named(&rig, &["first", "second"]).await;
     assert_eq!(notes(&rig, "PolicyDegraded").len(), 1);
+}
+
+#[tokio::test]
+async fn a_cordon_has_the_time_limit_of_the_last_good_configuration_while_the_file_is_broken() {
+    let rig = Rig::start().await;
+    let limited = format!("{}drain: {{sla: 1h}}\n", loads(&["first"]));
+    let mut mounted = Mounted::new(Place::File, &limited);
+    let mut driver = mounted.driver(&rig).await;
+    rig.until("it is kept", || mounted.path("state/last-good.json").exists())
+        .await;
+    driver.kill();
+    mounted.write_config(BROKEN);
+    let _driver = mounted.driver(&rig).await;
+    rig.pods(&["held"]);
+    rig.apply(closed_budget());
+    let cordon = |node: &mut Value| {
+        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+        node["spec"] = json!({"unschedulable": true});
+    };
+    rig.api.store().edit("nodes", "", NODE, cordon).unwrap();
+    let mark = || rig.node()["metadata"]["annotations"]["scupper.dev/drain"].clone();
+    rig.until("the drain is on the node", || mark().is_string()).await;
+    let mark: Value = serde_json::from_str(mark().as_str().unwrap()).unwrap();
+    assert!(mark["deadline"].is_u64(), "no deadline: {mark}");
 }
 
 #[tokio::test]

@@ -15,6 +15,11 @@ pub const LABEL: &str = "scupper.dev/drain-on-cordon";
 pub const UNCORDON_LABEL: &str = "scupper.dev/undo-on-uncordon";
 /// The trigger's name in reports and checkpoints.
 pub const TRIGGER: &str = scupper_engine::Trigger::Cordon.name();
+/// Why the trigger withdraws a drain.
+pub(super) const UNCORDONED: &str = "the node was uncordoned";
+pub(super) const UNLABELLED: &str = "the label that asked for it was taken away";
+/// Why an uncordon is withdrawn.
+const CORDONED_AGAIN: &str = "the node was cordoned again";
 
 /// The facts about the node that this trigger needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub struct NodeFacts {
     pub own_cordon: bool,
     /// The node's condition `Drained` is True.
     pub drained: bool,
+    /// Its conditions say that an earlier drain by its cordon has ended without success.
+    pub tried: bool,
     /// A drain of some of its pods has ended well, and policies have something to undo at the uncordon.
     pub to_undo: bool,
     /// An unfinished request of this trigger, from the checkpoint on the node.
@@ -67,13 +74,6 @@ struct ActiveRequest {
     withdrawn: bool,
 }
 
-impl ActiveRequest {
-    /// A drain that was not withdrawn.
-    fn was_attempted(&self) -> bool {
-        self.intent == Intent::Drain && !self.withdrawn
-    }
-}
-
 /// The trigger's state.
 #[derive(Debug)]
 pub(super) struct CordonState {
@@ -85,8 +85,10 @@ pub(super) struct CordonState {
     resume_checked: bool,
     /// This cordon is handled: it requests nothing more.
     cordon_handled: bool,
-    /// A drain of this node has succeeded since its last uncordon.
+    /// A drain of this node has succeeded since its last uncordon, well or badly as that ended.
     drained: bool,
+    /// A drain of this node has succeeded, and no uncordon has reversed all of it.
+    to_reverse: bool,
     /// This uncordon is handled.
     uncordon_handled: bool,
     commands: VecDeque<DrainCommand>,
@@ -102,6 +104,7 @@ impl CordonState {
             resume_checked: false,
             cordon_handled: false,
             drained: false,
+            to_reverse: false,
             uncordon_handled: false,
             commands: VecDeque::new(),
         }
@@ -140,13 +143,26 @@ impl CordonState {
         let DrainReport::Ended { id, outcome, partial } = report else {
             return;
         };
-        // Of the node's other pods, a partial drain says nothing.
-        if let Some(outcome) = outcome.as_ref().filter(|_| !partial) {
+        let own = self.active.take_if(|active| active.id == id);
+        let is_own_uncordon = own.as_ref().is_some_and(|own| own.intent == Intent::Uncordon);
+        // Of the node's other pods, a partial drain says nothing. A cordon that an uncordon of this trigger kept is newer.
+        if let Some(outcome) = outcome.as_ref().filter(|_| !partial && !is_own_uncordon) {
             self.ended(outcome);
         }
-        let own = self.active.take_if(|active| active.id == id);
-        if own.is_some_and(|own| own.was_attempted()) && outcome != Some(Outcome::Drained) {
-            self.cordon_handled = true;
+        if let Some(own) = own {
+            self.own_ended(&own, outcome.as_ref());
+        }
+    }
+
+    /// A request of this trigger is over. However an uncordon ended, the node has taken pods since it was drained. What it did
+    /// not reverse, the next one does.
+    fn own_ended(&mut self, own: &ActiveRequest, outcome: Option<&Outcome>) {
+        match own.intent {
+            Intent::Uncordon => {
+                self.drained = false;
+                self.to_reverse &= !matches!(outcome, Some(Outcome::Uncordoned { .. }));
+            }
+            Intent::Drain => self.cordon_handled |= !own.withdrawn && outcome != Some(&Outcome::Drained),
         }
     }
 
@@ -156,10 +172,12 @@ impl CordonState {
         match outcome {
             Outcome::Drained => {
                 self.drained = true;
+                self.to_reverse = true;
                 self.uncordon_handled = false;
             }
             Outcome::Uncordoned { cordon_kept } => {
                 self.drained = false;
+                self.to_reverse = false;
                 self.uncordon_handled = true;
                 // The uncordon kept a cordon made elsewhere: that cordon requests no second drain.
                 self.cordon_handled = *cordon_kept;
@@ -170,9 +188,8 @@ impl CordonState {
 
     /// Forgets a request that the driver dropped without a report, such as one that was lost while it waited.
     fn forget_active(&mut self, gone: impl FnOnce(&ActiveRequest) -> bool) {
-        let lost = self.active.take_if(|active| gone(active));
-        if lost.is_some_and(|lost| lost.was_attempted()) {
-            self.cordon_handled = true;
+        if let Some(lost) = self.active.take_if(|active| gone(active)) {
+            self.own_ended(&lost, None);
         }
     }
 
@@ -187,9 +204,10 @@ impl CordonState {
             return;
         };
         let reason = match active.intent {
-            Intent::Drain if !node.cordoned => "the node was uncordoned",
-            Intent::Drain if !node.drains_on_cordon => "the label that asked for it was taken away",
-            _ => return,
+            Intent::Drain if !node.cordoned => UNCORDONED,
+            Intent::Drain if !node.drains_on_cordon => UNLABELLED,
+            Intent::Uncordon if node.cordoned => CORDONED_AGAIN,
+            Intent::Drain | Intent::Uncordon => return,
         };
         active.withdrawn = true;
         self.commands.push_back(DrainCommand::Cancel {
@@ -213,7 +231,7 @@ impl CordonState {
             Some(Intent::Drain)
         } else if node.reverses_drains()
             && !node.cordoned
-            && (drained || node.to_undo)
+            && (drained || self.to_reverse || node.to_undo)
             && !self.uncordon_handled
         {
             Some(Intent::Uncordon)
@@ -225,6 +243,8 @@ impl CordonState {
     /// Starts the request that the node calls for. The caller has read the node since the driver last reported.
     pub(super) fn begin(&mut self, node: &NodeFacts, now: Time) {
         let resume_checked = std::mem::replace(&mut self.resume_checked, true);
+        // Only of the cordon that a starting driver finds: a later one is a new request.
+        self.cordon_handled |= !resume_checked && node.cordoned && node.tried;
         if let Some(resume_point) = node.resume_point.clone().filter(|_| !resume_checked) {
             self.restart(resume_point, node);
             return;
@@ -274,7 +294,7 @@ impl CordonState {
         }
         let reason = match intent {
             Intent::Drain => "the node does not ask for it any more",
-            Intent::Uncordon => "the node was cordoned again",
+            Intent::Uncordon => CORDONED_AGAIN,
         };
         self.commands.push_back(DrainCommand::Lost {
             id,

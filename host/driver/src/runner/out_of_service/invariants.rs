@@ -6,7 +6,8 @@
 //! 3. It is never set on a node whose kubelet is alive: `Ready` is not `Unknown`, or its Lease was renewed.
 //! 4. A taint that another client has set or replaced is never removed.
 //! 5. A drain that is cancelled leaves no taint of its own.
-//! 6. A process removes its taint soon from a node whose kubelet is alive again.
+//! 6. A process removes its taint soon from a node whose kubelet is alive again, whatever the hooks of policies do, and
+//!    if the API server does not answer, soon after it does again.
 //!
 //! The engine knows nothing of the taint, so its simulation cannot check this. Each mutation below must be found.
 
@@ -39,7 +40,10 @@ enum Mutation {
     TrustsAnOldState,
     /// The hook takes part in every drain.
     NeedsNoWord,
-    NoCancelHook,
+    /// A cancel does not remove the taint.
+    RemovesNothing,
+    /// The removal begins only after the policies' cancel hooks.
+    WaitsForItsTurn,
     /// `Ready=False` counts as silence, and the kubelet's Lease for expired.
     TakesFalseForSilence,
     /// The kubelet's Lease is always taken for expired.
@@ -181,7 +185,14 @@ async fn disturb(world: Shared, orders: mpsc::UnboundedSender<Event>) {
                 let reason = "an operator cancels it".to_owned();
                 // It may have ended.
                 orders.send(Event::Cancel { reason }).unwrap_or_default();
+                if world.below(2) == 0 {
+                    world.begin_outage();
+                }
                 continue;
+            }
+            10 => {
+                world.begin_outage();
+                WorldEvent::Touch
             }
             _ => WorldEvent::Touch,
         };
@@ -256,7 +267,12 @@ fn each_mutation_is_found() {
             Mutation::NeedsNoWord,
             "the taint was set without the operator's word",
         ),
-        (Mutation::NoCancelHook, "a cancelled drain left its taint"),
+        (Mutation::RemovesNothing, "a cancelled drain left its taint"),
+        (Mutation::WaitsForItsTurn, "a cancelled drain left its taint"),
+        (
+            Mutation::WaitsForItsTurn,
+            "a node whose kubelet reports again kept the taint",
+        ),
         (
             Mutation::IgnoresReady,
             "a node whose kubelet reports again kept the taint",

@@ -48,7 +48,7 @@ pub(super) fn of(planned: &Planned) -> Value {
         add("budgets", budgets);
         let volumes = plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
         add("waitForVolumes", volumes);
-        let force = plan_force_to_json(plan, &planned.pods, planned.settings.at_deadline.as_ref());
+        let force = plan_force_to_json(plan, &planned.pods, planned.force());
         add("atDeadline", force);
         let notify_before = planned.settings.notify_before;
         add("notifyBeforeSeconds", notify_before.as_secs_f64().into());

@@ -109,6 +109,7 @@ fn planned(result: Result<Plan, Outcome>) -> Planned {
         node: "worker-1".to_owned(),
         asked_by: PlannedTrigger::default(),
         at: scupper_engine::Time::from_millis(0),
+        deadline: None,
         pods: pods(),
         result,
         settings: Settings::default(),
@@ -200,6 +201,7 @@ fn with_everything() -> Planned {
         ..Settings::default()
     };
     Planned {
+        deadline: Some(scupper_engine::Time::from_millis(1_800_000)),
         settings,
         continues: Some("LifecycleEvent gpu-3 (evicting)".to_owned()),
         budgets: Some(vec![budget]),
@@ -299,6 +301,33 @@ fn pods_of_a_workload_share_a_line_unless_each_is_asked_for() {
 }
 
 #[test]
+fn a_plan_without_a_deadline_names_the_setting_that_gives_one() {
+    let of = |trigger, is_as_driver| {
+        let planned = Planned {
+            deadline: None,
+            asked_by: PlannedTrigger {
+                trigger,
+                is_as_driver,
+                ..PlannedTrigger::default()
+            },
+            ..with_everything()
+        };
+        assert_eq!(planned.force(), None);
+        no_deadline_line(&planned).unwrap()
+    };
+    for (trigger, is_as_driver, setting) in [
+        (Trigger::Command, false, " with --timeout"),
+        (Trigger::Command, true, " with drain.sla"),
+        (Trigger::DrainRequest, false, " with drain-requests.timeout"),
+    ] {
+        let line = of(trigger, is_as_driver);
+        assert!(line.ends_with(setting), "{line}");
+    }
+    assert_eq!(no_deadline_line(&with_everything()), None);
+    assert_eq!(no_deadline_line(&planned(Ok(plan()))), None);
+}
+
+#[test]
 fn plans_and_their_substitutes() {
     let ended = outcomes().into_iter().map(|outcome| Planned {
         not_ready: Some("NotReady for 5m00s (KubeletNotReady)".to_owned()),
@@ -308,7 +337,7 @@ fn plans_and_their_substitutes() {
     raising.surge.method = SurgeMethod::Scale;
     let for_requests = |requests: &[&str], result| Planned {
         asked_by: PlannedTrigger {
-            trigger: scupper_engine::Trigger::DrainRequest,
+            trigger: Trigger::DrainRequest,
             requests: requests.iter().map(|&name| name.to_owned()).collect(),
             ..PlannedTrigger::default()
         },

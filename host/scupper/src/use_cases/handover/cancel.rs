@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::join_all;
 use scupper_api::LifecycleEvent;
 use scupper_engine::{Checkpoint, Intent, Node, Outcome};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at};
 
 use super::create::{offered, offered_for};
 use super::{CancelOptions, HandOverError};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions};
 use scupper_driver::{
-    DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack, resolve_nodes,
-    run_locally,
+    CordonsAhead, DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack,
+    resolve_nodes, run_locally,
 };
 use scupper_recording::RecordingTarget;
 use scupper_report::{Format, LeasedDrain, NodeStatus};
@@ -24,6 +26,9 @@ use scupper_report::{Format, LeasedDrain, NodeStatus};
 const LOOK: Duration = Duration::from_secs(1);
 /// Why a drain ends whose process is gone.
 const REASON: &str = "cancelled by scupper cancel, because the process that drained is gone";
+
+/// What was cancelled at each node.
+pub(crate) type CancelResults = Vec<(String, Result<Cancelled, CommandError>)>;
 
 /// What was cancelled at a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,41 +54,42 @@ pub(crate) enum CancelEnd {
     Pending,
 }
 
-/// Cancels every drain of the nodes that has not ended, and waits for its end.
-pub(crate) async fn cancel(options: &CancelOptions) -> Result<Vec<Cancelled>, CommandError> {
+/// Cancels every drain of the nodes that has not ended, and waits for their ends: one that takes its time, or fails, keeps no
+/// other from its own.
+pub(crate) async fn cancel(options: &CancelOptions) -> Result<CancelResults, CommandError> {
     let connect = ConnectOptions {
         connection: options.connection.clone(),
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
-    let names = resolve_nodes(&cluster, &options.nodes).await?;
-    let namespace = options.lease_namespace.clone();
-    let mut leases = LeaseReader::new(cluster.clone(), namespace, options.clock);
     let mut asked = Vec::new();
     // All of them are asked before any is waited for.
-    for node in names {
-        let request = ask(&cluster, options, &leases, &node).await?;
-        asked.push((node, request));
+    for node in resolve_nodes(&cluster, &options.nodes).await? {
+        let namespace = options.lease_namespace.clone();
+        let leases = LeaseReader::new(cluster.clone(), namespace, options.clock);
+        let request = ask(&cluster, options, &leases, &node).await;
+        asked.push((node, request, leases));
     }
-    let until = Instant::now() + options.wait_timeout;
-    let mut cancelled = Vec::new();
-    for (node, asked) in asked {
-        let end = match asked.is_nothing() {
-            true => Ok(CancelEnd::Ended),
-            false => asked.wait(&cluster, options, &mut leases, &node, until).await,
+    let waits = Waits {
+        until: Instant::now() + options.wait_timeout,
+        rolls_back: &Semaphore::new(1),
+    };
+    let ends = asked.into_iter().map(async |(node, request, leases)| {
+        let cancelled = match request {
+            Ok(request) => request.end(&cluster, options, leases, &node, waits).await,
+            Err(error) => Err(error),
         };
-        if asked.annotated.is_some() {
-            let removed = cluster.remove_node_annotation(&node, CANCEL_ANNOTATION).await;
-            removed.map_err(HandOverError::TakeBack)?;
-        }
-        cancelled.push(Cancelled {
-            drains: asked.names(),
-            by: asked.trigger(),
-            node,
-            end: end?,
-        });
-    }
-    Ok(cancelled)
+        (node, cancelled)
+    });
+    Ok(join_all(ends).await)
+}
+
+/// What the waits for all nodes share.
+#[derive(Clone, Copy)]
+struct Waits<'a> {
+    until: Instant,
+    /// One node after another: each roll-back compiles the policies, which takes much memory.
+    rolls_back: &'a Semaphore,
 }
 
 /// What was asked to stop.
@@ -93,6 +99,8 @@ struct CancelRequest {
     annotated: Option<LeasedDrain>,
     /// What a drain has left on the node: it must be undone, if necessary by this process.
     mark: Option<Checkpoint>,
+    /// The cordon that a command has made ahead of a drain which had not begun when its LifecycleEvent was deleted.
+    ahead: Option<CordonsAhead>,
 }
 
 async fn ask(
@@ -125,11 +133,13 @@ async fn ask(
             .await;
         set.map_err(HandOverError::TakeBack)?;
     }
-    let mark = found.and_then(|node| node.checkpoint).filter(is_drain);
+    let mark = found.and_then(|node| node.checkpoint);
+    let ahead = mark.as_ref().filter(|_| !events.is_empty());
     Ok(CancelRequest {
+        ahead: ahead.and_then(|mark| CordonsAhead::found(cluster, mark)),
         events,
         annotated,
-        mark,
+        mark: mark.filter(is_drain),
     })
 }
 
@@ -179,6 +189,35 @@ impl CancelRequest {
         trigger.cloned().unwrap_or_default()
     }
 
+    /// Waits for the end, and takes back what asked for it.
+    async fn end(
+        &self,
+        cluster: &Cluster,
+        options: &CancelOptions,
+        mut leases: LeaseReader,
+        node: &str,
+        waits: Waits<'_>,
+    ) -> Result<Cancelled, CommandError> {
+        let end = match self.is_nothing() {
+            true => Ok(CancelEnd::Ended),
+            false => self.wait(cluster, options, &mut leases, node, waits).await,
+        };
+        if self.annotated.is_some() {
+            let removed = cluster.remove_node_annotation(node, CANCEL_ANNOTATION).await;
+            removed.map_err(HandOverError::TakeBack)?;
+        }
+        let end = end?;
+        if let Some(ahead) = self.ahead.as_ref().filter(|_| end == CancelEnd::Ended) {
+            ahead.lift(node).await;
+        }
+        Ok(Cancelled {
+            drains: self.names(),
+            by: self.trigger(),
+            node: node.to_owned(),
+            end,
+        })
+    }
+
     /// Waits until it has ended. If its process is gone, undoes what that has left on the node.
     async fn wait(
         &self,
@@ -186,7 +225,7 @@ impl CancelRequest {
         options: &CancelOptions,
         leases: &mut LeaseReader,
         node: &str,
-        until: Instant,
+        waits: Waits<'_>,
     ) -> Result<CancelEnd, CommandError> {
         let mut statuses = status::follow(cluster, node).await?.boxed();
         let mut look = interval(LOOK);
@@ -194,12 +233,15 @@ impl CancelRequest {
         let mut last = None;
         loop {
             tokio::select! {
-                () = sleep_until(until) => return Ok(CancelEnd::Pending),
+                () = sleep_until(waits.until) => return Ok(CancelEnd::Pending),
                 status = statuses.next() => last = status.or(last),
                 _ = look.tick() => {
                     if self.mark.is_some() && leases.is_abandoned(node).await {
-                        let lease = leases.observed(node);
-                        return roll_back(options, node, lease).await;
+                        let turn = timeout_at(waits.until, waits.rolls_back.acquire()).await;
+                        // Its process may have come back meanwhile.
+                        if turn.is_ok() && leases.is_abandoned(node).await {
+                            return roll_back(options, node, leases.observed(node)).await;
+                        }
                     }
                 }
             }

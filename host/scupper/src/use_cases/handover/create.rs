@@ -12,8 +12,8 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides,
-    draining_process, resolve_nodes,
+    CANCEL_UNDOES, CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy,
+    OccupancyOverrides, draining_process, has_foreign_cordon, resolve_nodes,
 };
 use scupper_report::FollowEvent;
 
@@ -237,14 +237,15 @@ impl HandOver<'_> {
         if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
             let namespace = self.options.lease_namespace.clone();
             let mut leases = LeaseReader::new(self.cluster.clone(), namespace, self.options.clock);
+            let keeps_cordon = intent == Intent::Uncordon && found.as_ref().is_some_and(has_foreign_cordon);
             let does = match intent {
+                Intent::Drain if mark.intent == Intent::Uncordon => "its driver drains the node instead",
                 Intent::Drain => "its driver takes over",
+                Intent::Uncordon if keeps_cordon => CANCEL_UNDOES,
                 Intent::Uncordon => "its driver gives the node back",
             };
             if draining_process(&mut leases, node, mark, does).await == DrainingProcess::Gone {
-                let keeps_cordon = intent == Intent::Uncordon && !mark.own_cordon;
-                let is_cordoned = found.as_ref().is_some_and(|node| node.unschedulable);
-                if keeps_cordon && is_cordoned {
+                if keeps_cordon {
                     let node = node.to_owned();
                     return Err(DriverError::from(LocalError::ForeignCordon { node }).into());
                 }

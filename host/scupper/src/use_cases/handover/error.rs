@@ -34,7 +34,20 @@ pub enum HandOverError {
         #[source]
         source: ReadError,
     },
-    /// The LifecycleEvent could not be deleted.
+    /// The LifecycleEvent that the command has created could not be deleted.
+    #[error(
+        "could not withdraw LifecycleEvent {event}, which a driver may still carry out; to withdraw it: scupper cancel {node}"
+    )]
+    Withdraw {
+        /// The LifecycleEvent.
+        event: String,
+        /// Its node.
+        node: String,
+        /// Why not.
+        #[source]
+        source: WriteError,
+    },
+    /// What is to be cancelled could not be withdrawn.
     #[error("could not withdraw the LifecycleEvent")]
     TakeBack(#[source] WriteError),
 }

@@ -12,11 +12,11 @@ pub(super) struct EventPresence {
 /// What is shown of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Presence<'a> {
-    /// Nothing so far. The node's own watch may be ahead of that of LifecycleEvents.
+    /// Nothing so far, or nothing since it was gone. The node's own watch may be ahead of that of LifecycleEvents.
     NotYet,
     /// It is there.
     Here(&'a LifecycleEvent),
-    /// It was seen, and then deleted.
+    /// It was there, and now it is not: it was deleted, or the API server shows it no longer. Said once.
     Gone,
 }
 
@@ -27,7 +27,7 @@ impl EventPresence {
                 self.was_there = true;
                 Presence::Here(known)
             }
-            None if self.was_there => Presence::Gone,
+            None if std::mem::take(&mut self.was_there) => Presence::Gone,
             None => Presence::NotYet,
         }
     }
@@ -65,8 +65,7 @@ mod tests {
             presence.observe("ours", &both),
             Presence::Here(&both.lifecycle_events[1])
         );
-        for after in [&[][..], &["another"]] {
-            assert_eq!(presence.observe("ours", &status(after)), Presence::Gone);
-        }
+        assert_eq!(presence.observe("ours", &status(&["another"])), Presence::Gone);
+        assert_eq!(presence.observe("ours", &status(&[])), Presence::NotYet);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition};
-use scupper_engine::{Intent, Pod, Uid};
+use scupper_engine::{Checkpoint, Intent, Pod, Uid};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::create::HandOver;
@@ -13,20 +13,24 @@ use super::event_presence::{EventPresence, Presence};
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
-use scupper_cluster::ObservedEvent;
+use scupper_cluster::{ObservedEvent, ReadError};
 use scupper_driver::POLICY_ACTION;
-use scupper_report::{CordonLeft, FollowEvent, NodeStatus, PolicyMessage, node_left_text};
+use scupper_driver::pre_flight::RefusedSince;
+use scupper_report::{CordonLeft, FollowEvent, NodeStatus, PolicyMessage, is_done, node_left_text};
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
-/// How often to check grace periods: a pod may outlive its own without any change that a watch shows.
+/// How often to check grace periods, because a pod may outlive its own without any change that a watch shows; and how often
+/// to try again what the API server does not do.
 const TICK: Duration = Duration::from_secs(1);
 /// After so long without a claim the command says whom it waits for.
 const SILENCE: Duration = Duration::from_secs(2);
 /// The label of the driver's pods in every installation.
 const DRIVER_LABEL: (&str, &str) = ("app.kubernetes.io/name", "scupper");
-/// How long a driver may take to let go of what was taken back.
+/// How long a driver may take to let go of what was taken back, and the API server to delete it.
 const FAREWELL: Duration = Duration::from_secs(60);
+/// An API server that restarts refuses for a while what it granted before.
+const REFUSED: Duration = Duration::from_secs(60);
 /// How long after the drain's own deadline the driver may say so.
 const LATE: Duration = Duration::from_secs(60);
 /// What is still on its way at the end comes within this, and without a longer pause than the second.
@@ -64,6 +68,10 @@ pub(super) struct Follower<'a> {
     limit: DeadlineLimit<'a>,
     stage: ClaimStage,
     presence: EventPresence,
+    /// When to read the LifecycleEvent itself.
+    look: Instant,
+    /// Since when the API server refuses that.
+    refused: RefusedSince,
     timer: Option<Instant>,
     /// When to say that no driver has claimed it; `None`: it was said.
     silence: Option<Instant>,
@@ -112,6 +120,8 @@ impl<'a> Follower<'a> {
                 ClaimStage::Requested
             },
             presence: EventPresence::default(),
+            look: Instant::now() + LOOK,
+            refused: RefusedSince::default(),
             timer: (!is_joined).then(|| Instant::now() + hand_over.options.claim_timeout),
             silence: (!is_joined).then(|| Instant::now() + SILENCE),
             last: first,
@@ -123,14 +133,13 @@ impl<'a> Follower<'a> {
         mut self,
         mut statuses: impl Stream<Item = NodeStatus> + Unpin,
     ) -> Result<HandOverEnd, HandOverError> {
-        let mut look = Instant::now() + LOOK;
         if let Some(there) = self.last.take_if(|_| self.is_joined)
             && let Some(last) = self.observe(&there)
         {
             return Ok(self.ended(last).await);
         }
         loop {
-            let timer = self.timer;
+            let (look, timer) = (self.look, self.timer);
             tokio::select! {
                 Some(status) = statuses.next() => if let Some(last) = self.observe(&status) {
                     self.observe_last_changes(&mut statuses).await;
@@ -144,8 +153,9 @@ impl<'a> Follower<'a> {
                     self.take_back(HandOverEnd::Cancelled, "the driver has not claimed it yet").await?;
                 }
                 () = sleep_until(look) => {
-                    look = Instant::now() + LOOK;
+                    self.look = Instant::now() + LOOK;
                     if let Some(last) = self.read_event().await? {
+                        self.observe_last_changes(&mut statuses).await;
                         return Ok(self.ended(last).await);
                     }
                 }
@@ -241,24 +251,31 @@ impl<'a> Follower<'a> {
                 self.is(&claim)
             }
             Presence::NotYet => None,
-            Presence::Gone => Some(None),
+            // Only the event itself says so: a list that the API server refuses is empty.
+            Presence::Gone => {
+                self.look = Instant::now();
+                None
+            }
         }
     }
 
     async fn read_event(&mut self) -> Result<Option<Option<String>>, HandOverError> {
-        let found = self.hand_over.cluster.stored_event(&self.event.name).await;
-        match found {
-            Ok(Some(found)) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim)),
-            Ok(_) => Ok(Some(None)),
+        let found = match self.hand_over.cluster.stored_event(&self.event.name).await {
+            Ok(found) => found,
             // A server that does not answer may answer another time.
-            Err(error @ scupper_cluster::ReadError::Unavailable { .. }) => {
+            Err(error) if self.refused.may_pass(&error, REFUSED) => {
                 tracing::debug!(%error, "the LifecycleEvent could not be looked at");
-                Ok(None)
+                return Ok(None);
             }
-            Err(source) => Err(HandOverError::Follow {
-                event: self.event.name.clone(),
-                source,
-            }),
+            Err(source) => {
+                let event = self.event.name.clone();
+                return Err(HandOverError::Follow { event, source });
+            }
+        };
+        self.refused.end();
+        match found {
+            Some(found) if found.event.uid == self.event.uid => Ok(self.is(&found.event.claim)),
+            _ => Ok(Some(None)),
         }
     }
 
@@ -314,12 +331,27 @@ impl<'a> Follower<'a> {
         Ok(None)
     }
 
+    /// What stays is claimed by a driver that starts hours later, so an API server that fails is asked again.
     async fn take_back(&mut self, end: HandOverEnd, why: &str) -> Result<(), HandOverError> {
-        self.report(&FollowEvent::Withdrawn { why: why.to_owned() });
-        let deleted = self.hand_over.cluster.delete_event(&self.event).await;
-        deleted.map_err(HandOverError::TakeBack)?;
         let was_taken = self.stage == ClaimStage::Taken;
         self.stage = ClaimStage::TakenBack { end, was_taken };
+        let until = Instant::now() + FAREWELL;
+        let mut is_reported = false;
+        while let Err(source) = self.hand_over.cluster.delete_event(&self.event).await {
+            let may_pass = source.is_temporary() || source.is_forbidden();
+            if !may_pass || Instant::now() >= until {
+                return Err(HandOverError::Withdraw {
+                    event: self.event.name.clone(),
+                    node: self.node.to_owned(),
+                    source,
+                });
+            }
+            if !std::mem::replace(&mut is_reported, true) {
+                tracing::warn!(error = %source, "{why}: the LifecycleEvent could not be withdrawn; trying for a minute");
+            }
+            sleep(TICK).await;
+        }
+        self.report(&FollowEvent::Withdrawn { why: why.to_owned() });
         self.timer = Some(Instant::now() + FAREWELL);
         Ok(())
     }
@@ -381,11 +413,23 @@ impl<'a> Follower<'a> {
         Some(node_left_text(is_done, cordon, self.node, &back))
     }
 
+    /// The driver deletes what has succeeded, maybe before any watch has shown that. The node keeps it.
+    async fn is_done_on_node(&self) -> bool {
+        let node = self.hand_over.cluster.node(self.node).await.ok().flatten();
+        let has_ended_well = |mark: &Checkpoint| mark.id == self.event.uid && mark.ended_well;
+        node.is_some_and(|node| {
+            node.checkpoint.as_ref().is_some_and(has_ended_well) || is_done(&node, &self.event.name)
+        })
+    }
+
     /// The driver's Event may come a little later than the end.
     async fn result_and_events(&self, last: Option<&str>) -> (EventResult, Vec<ObservedEvent>) {
-        let bare = EventResult::of_state(last);
+        let mut bare = EventResult::of_state(last);
         let mut heard = Vec::new();
         for _ in 0..TRIES {
+            if last.is_none() && self.is_done_on_node().await {
+                bare = EventResult::of_state(Some("Succeeded"));
+            }
             match self.hand_over.cluster.events_about_node(self.node).await {
                 Ok(notes) => {
                     let reported = bare.clone().with(&self.event.name, &notes);
@@ -394,7 +438,7 @@ impl<'a> Follower<'a> {
                     }
                     heard = notes;
                 }
-                Err(error @ scupper_cluster::ReadError::Unavailable { .. }) => {
+                Err(error @ ReadError::Unavailable { .. }) => {
                     tracing::debug!(%error, "the Events that say more of the end cannot be read yet");
                 }
                 Err(error) => {

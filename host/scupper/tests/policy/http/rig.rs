@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use scupper_common::clock::Clock;
-use scupper_engine::{HookPhase, StepOutcome};
+use scupper_engine::{HookPhase, Node, StepOutcome};
 use scupper_policy::{Endpoint, LoadError, Network, Policies, Resolve, Runtime, RuntimeOptions, Secrets};
 use scupper_policy_spec::{HttpGrant, Networks, PolicySpec, SecretGrant, SecretSource};
 
-use crate::support::{FakeCluster, grant, scratch, spec, step_of};
+use crate::support::{FakeCluster, grant, node, scratch, spec, step_on};
 
 /// Only loopback, as all test servers are there.
 pub(crate) const LOOPBACK: Networks = Networks {
@@ -160,8 +160,22 @@ impl Loaded {
 
     /// The same for a policy with another name.
     pub(crate) async fn step_as(&self, policy: &str, lines: &[&str]) -> String {
+        self.answer(&node(), policy, lines).await
+    }
+
+    /// The same on another node.
+    pub(crate) async fn step_on(&self, name: &str, lines: &[&str]) -> String {
+        let node = Node {
+            name: name.to_owned(),
+            ..node()
+        };
+        self.answer(&node, "p", lines).await
+    }
+
+    async fn answer(&self, node: &Node, policy: &str, lines: &[&str]) -> String {
         let lines = lines.join("\n");
-        match step_of(policy, &self.policies, HookPhase::BeforeDrain, lines.as_bytes()).await {
+        let state = (HookPhase::BeforeDrain, lines.as_bytes());
+        match step_on(node, policy, &self.policies, state).await {
             StepOutcome::Failed { message, .. } => message,
             other => panic!("{other:?}"),
         }

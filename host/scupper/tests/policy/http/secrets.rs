@@ -255,6 +255,52 @@ async fn a_kubernetes_secret_is_read_from_the_cluster() {
 }
 
 #[tokio::test]
+async fn each_node_has_its_own_captured_token() {
+    let server = Server::start(|request| {
+        let user = request.rsplit("\r\n").next().unwrap_or_default();
+        if request.starts_with("POST") {
+            response(&format!("201 Created\r\nX-Subject-Token: token-of-{user}"), "{}")
+        } else {
+            ok(request)
+        }
+    })
+    .await;
+    let origin = format!("http://keystone.test:{}", server.port);
+    let loaded = Rig::new()
+        .origin(&origin)
+        .secret("token", captured(&origin), &[&origin])
+        .load()
+        .await;
+    let post = format!("POST {origin}/v3/auth/tokens");
+    for node in ["node-a", "node-b"] {
+        let capture = "capture X-Subject-Token token";
+        let reported = loaded
+            .step_on(node, &[&post, &format!("body {node}"), capture, "send"])
+            .await;
+        assert_eq!(reported, "201 [] [token] {}");
+    }
+    let delete = format!("DELETE {origin}/v3/auth/tokens");
+    let reported = loaded
+        .step_on("node-a", &[&delete, "secret-header X-Auth-Token token", "send"])
+        .await;
+    // The answer is the request: no token is shown, neither its own nor another node's.
+    assert!(reported.contains("[secret token]"), "{reported}");
+    let sent = server.requests().pop().unwrap();
+    assert!(
+        sent.contains("token-of-node-a"),
+        "it revokes the token of another node: {sent}"
+    );
+    let put = format!("PUT {origin}/");
+    let other = [put.as_str(), "body token-of-node-b", "send"];
+    let reported = loaded.step_on("node-a", &other).await;
+    assert!(reported.contains("[secret token]"), "{reported}");
+    let error = loaded
+        .step_on("node-c", &[&format!("GET {origin}/"), "bearer token", "send"])
+        .await;
+    assert_eq!(error, "no secret: `token`: it was not captured yet");
+}
+
+#[tokio::test]
 async fn a_captured_token_outlives_the_policy_that_captured_it() {
     let server = Server::start(keystone).await;
     let origin = format!("http://keystone.test:{}", server.port);

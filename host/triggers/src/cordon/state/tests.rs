@@ -20,6 +20,7 @@ fn node() -> NodeFacts {
         cordoned: false,
         own_cordon: false,
         drained: false,
+        tried: false,
         to_undo: false,
         resume_point: None,
     }
@@ -113,6 +114,56 @@ fn a_cordon_drains_and_an_uncordon_reverses_it() {
     begins(&mut state, &cordoned(), Intent::Drain);
 }
 
+/// The node has taken pods since it was drained.
+#[test]
+fn a_cordon_after_an_uncordon_that_failed_drains_again() {
+    let failed = Outcome::PolicyFailed {
+        policy: "slurm".to_owned(),
+        message: String::new(),
+    };
+    for outcome in [failed, expired()] {
+        let mut state = state();
+        let drain = begins(&mut state, &cordoned(), Intent::Drain);
+        ends(&mut state, &drain, Outcome::Drained);
+        let back = begins(&mut state, &node(), Intent::Uncordon);
+        ends(&mut state, &back, outcome);
+        // It is tried once.
+        quiet(&mut state, &node());
+        begins(&mut state, &cordoned(), Intent::Drain);
+    }
+}
+
+/// On a node that no cordon drains, nothing else would undo what policies did.
+#[test]
+fn what_an_uncordon_has_not_reversed_the_next_one_reverses() {
+    let labelled = |cordoned: bool| NodeFacts {
+        drains_on_cordon: false,
+        undoes_on_uncordon: true,
+        cordoned,
+        ..node()
+    };
+    let mut state = state();
+    quiet(&mut state, &labelled(true));
+    state.handle_report(DrainReport::Ended {
+        id: "of-an-event".to_owned(),
+        outcome: Some(Outcome::Drained),
+        partial: false,
+    });
+    let back = begins(&mut state, &labelled(false), Intent::Uncordon);
+    let withdrawn = commands(&mut state, &labelled(true));
+    assert!(
+        matches!(&withdrawn[..], [DrainCommand::Cancel { .. }]),
+        "{withdrawn:?}"
+    );
+    let reason = String::new();
+    ends(&mut state, &back, Outcome::Cancelled { reason });
+    quiet(&mut state, &labelled(true));
+    let back = begins(&mut state, &labelled(false), Intent::Uncordon);
+    ends(&mut state, &back, Outcome::Uncordoned { cordon_kept: false });
+    quiet(&mut state, &labelled(true));
+    quiet(&mut state, &labelled(false));
+}
+
 #[test]
 fn drain_requests_have_a_deadline_and_a_name() {
     let mut state = state();
@@ -170,6 +221,31 @@ fn an_uncordon_in_mid_drain_withdraws_the_request() {
     }
 }
 
+/// The hooks of the uncordon may take long: they must not return a node to service that is cordoned anew.
+#[test]
+fn a_cordon_in_mid_uncordon_withdraws_it_and_drains() {
+    let reason = String::new();
+    for outcome in [
+        Outcome::Cancelled { reason },
+        // It was over by then.
+        Outcome::Uncordoned { cordon_kept: true },
+        Outcome::Uncordoned { cordon_kept: false },
+    ] {
+        let mut state = state();
+        let drain = begins(&mut state, &cordoned(), Intent::Drain);
+        ends(&mut state, &drain, Outcome::Drained);
+        let back = begins(&mut state, &node(), Intent::Uncordon);
+        let commands = commands(&mut state, &cordoned());
+        assert!(
+            matches!(&commands[..], [DrainCommand::Cancel { id, .. }] if *id == back),
+            "{commands:?}"
+        );
+        quiet(&mut state, &cordoned());
+        ends(&mut state, &back, outcome);
+        begins(&mut state, &cordoned(), Intent::Drain);
+    }
+}
+
 #[test]
 fn a_queued_request_that_was_withdrawn_is_forgotten() {
     let mut state = state();
@@ -192,6 +268,23 @@ fn a_cordon_is_tried_once() {
     quiet(&mut state, &cordoned());
     quiet(&mut state, &node());
     begins(&mut state, &cordoned(), Intent::Drain);
+}
+
+#[test]
+fn a_cordon_that_an_earlier_process_tried_is_not_tried_again() {
+    let tried = |cordoned| NodeFacts {
+        tried: true,
+        cordoned,
+        ..node()
+    };
+    let mut found = state();
+    quiet(&mut found, &tried(true));
+    quiet(&mut found, &node());
+    begins(&mut found, &cordoned(), Intent::Drain);
+    // The condition may be older than a cordon that this process has seen.
+    let mut seen = state();
+    quiet(&mut seen, &tried(false));
+    begins(&mut seen, &tried(true), Intent::Drain);
 }
 
 #[test]

@@ -16,18 +16,34 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Mutation;
 use super::world::{NODE, Shared, cluster};
-use crate::runner::out_of_service::{KubeletLooks, POLICY, Step, order, plan, planned, sign_of_life};
+use crate::reporter::policy_messages::PolicyMessages;
+use crate::runner::out_of_service::{
+    KubeletLooks, POLICY, Step, TaintRemoval, again, order, plan, planned, removes, sign_of_life,
+};
 use scupper_cluster::Cluster;
 
-/// A policy whose hook takes a while between the cordon and the taint.
+/// A policy whose hook takes a while between the cordon and the taint, and whose cancel hook may take longer than the end of
+/// a drain waits for it.
 const SLOW: &str = "slow";
+
+const SLOW_CANCEL: Duration = Duration::from_secs(25);
+
+/// How its cancel hook ends.
+#[derive(Clone, Copy)]
+enum Cancels {
+    Soon,
+    Slowly,
+    Never,
+}
 
 /// See the module.
 pub(super) struct Process {
     world: Shared,
     mutation: Option<Mutation>,
+    cancels: Cancels,
     cluster: Cluster,
     looks: KubeletLooks,
+    removal: TaintRemoval,
     clock: Clock,
     drain: Drain,
     running: JoinSet<(CommandId, Answer)>,
@@ -47,23 +63,22 @@ impl Process {
     ) -> Self {
         request.policies = vec![PolicyInfo {
             name: SLOW.to_owned(),
-            phases: vec![HookPhase::BeforeDrain],
+            phases: vec![HookPhase::BeforeDrain, HookPhase::OnCancel],
             ..PolicyInfo::default()
         }];
         let mut request = planned(request, node);
-        match mutation {
-            Some(Mutation::NoCancelHook) => {
-                for policy in &mut request.policies {
-                    policy.phases.retain(|phase| *phase != HookPhase::OnCancel);
-                }
-            }
-            Some(Mutation::NeedsNoWord) => request.policies.push(PolicyInfo {
+        if mutation == Some(Mutation::NeedsNoWord) {
+            request.policies.push(PolicyInfo {
                 name: POLICY.to_owned(),
                 phases: vec![HookPhase::BeforeDrain, HookPhase::OnCancel],
                 ..PolicyInfo::default()
-            }),
-            _ => {}
+            });
         }
+        let cancels = match world.lock().unwrap().below(3) {
+            0 => Cancels::Slowly,
+            1 => Cancels::Never,
+            _ => Cancels::Soon,
+        };
         world.lock().unwrap().word |= request.settings.machine_is_off;
         let now = clock.now();
         let drain = match resume {
@@ -86,8 +101,10 @@ impl Process {
         Self {
             world: Arc::clone(world),
             mutation,
+            cancels,
             cluster,
             looks,
+            removal: TaintRemoval::default(),
             clock,
             drain,
             running: JoinSet::new(),
@@ -107,6 +124,12 @@ impl Process {
         let never = Instant::now() + Duration::from_secs(3600);
         let mut ended = None;
         loop {
+            if !matches!(
+                self.mutation,
+                Some(Mutation::RemovesNothing | Mutation::WaitsForItsTurn)
+            ) {
+                self.remove_taint();
+            }
             while let Some(command) = self.drain.poll_command() {
                 self.carry_out(command);
             }
@@ -115,7 +138,11 @@ impl Process {
                     ended = Some(outcome);
                 }
             }
-            if ended.is_some() && self.running.is_empty() {
+            if self.drain.outcome() == Some(&Outcome::Drained) {
+                // It keeps its taint, however long its last write takes.
+                self.world.lock().unwrap().alive_since = None;
+            }
+            if ended.is_some() && self.running.is_empty() && !self.removal.is_under_way() {
                 return ended;
             }
             let timer = self.drain.poll_timeout().map(|at| at.since(self.clock.now()));
@@ -127,10 +154,17 @@ impl Process {
                     let (id, answer) = answer.unwrap();
                     self.handle(Event::Answer(id, answer));
                 }
+                () = self.removal.end() => {}
                 Some(event) = self.events.recv() => self.handle(event),
                 () = sleep(timer) => self.drain.handle_timeout(self.clock.now()),
             }
         }
+    }
+
+    fn remove_taint(&mut self) {
+        let messages = PolicyMessages::default();
+        self.removal
+            .follow(&self.drain, self.clock.now(), &self.cluster, &messages);
     }
 
     fn handle(&mut self, event: Event) {
@@ -157,24 +191,39 @@ impl Process {
                 });
                 return;
             }
+            Task::Step { step, .. } if removes(&step) => {
+                if self.mutation == Some(Mutation::WaitsForItsTurn) {
+                    self.remove_taint();
+                }
+                let removing = self.removal.outcome();
+                self.running.spawn(async move { (id, stepped(removing.await)) });
+                return;
+            }
             Task::Step { step, .. } if step.policy == POLICY => {
                 let step = Step {
                     cluster: self.cluster.clone(),
                     node: self.drain.node().cloned(),
                     looks: self.looks.clone(),
                     drain: self.drain.request().id.clone(),
-                    phase: step.phase,
-                    held: self.drain.held(),
+                    setting: self.removal.setting(),
                 };
                 self.running
                     .spawn(async move { (id, stepped(step.take().await.0)) });
                 return;
             }
-            Task::Step { .. } => {
-                let pause = self.world.lock().unwrap().millis(6_000);
+            Task::Step { step, .. } => {
+                let mut world = self.world.lock().unwrap();
+                let is_cancel = step.phase == HookPhase::OnCancel;
+                let (pause, outcome) = match self.cancels {
+                    Cancels::Slowly if is_cancel => (SLOW_CANCEL, StepOutcome::Done),
+                    Cancels::Never if is_cancel => {
+                        (Duration::ZERO, again("it is not reverted yet".to_owned()))
+                    }
+                    _ => (world.millis(6_000), StepOutcome::Done),
+                };
                 self.running.spawn(async move {
                     sleep(pause).await;
-                    (id, stepped(StepOutcome::Done))
+                    (id, stepped(outcome))
                 });
                 return;
             }

@@ -51,6 +51,8 @@ pub(super) struct World {
     clock: Clock,
     /// Since when a process has been there.
     pub(super) alive_since: Option<Instant>,
+    /// Until when the server answers nothing; there is one outage.
+    outage_ends: Option<Instant>,
     /// The pods, and when each that was deleted is gone.
     pub(super) pods: BTreeMap<Uid, Option<Instant>>,
     pub(super) faults: Vec<String>,
@@ -97,6 +99,7 @@ impl World {
             renewals: Vec::new(),
             clock,
             alive_since: None,
+            outage_ends: None,
             pods: BTreeMap::new(),
             faults: Vec::new(),
         }
@@ -147,6 +150,16 @@ impl World {
             WorldEvent::Touch => {}
         }
         self.bump();
+    }
+
+    /// Longer than the hooks of a cancel may take.
+    pub(super) fn begin_outage(&mut self) {
+        let takes = Duration::from_secs(15) + self.millis(4_000);
+        self.outage_ends.get_or_insert_with(|| Instant::now() + takes);
+    }
+
+    fn is_away(&self) -> bool {
+        self.outage_ends.is_some_and(|ends| Instant::now() < ends)
     }
 
     /// A kubelet that is alive renews its Lease.
@@ -284,7 +297,9 @@ impl World {
     pub(super) fn check_alive(&mut self, within: Duration, by_lease: Duration) {
         let is_late = |since: Option<Instant>, within| {
             let since = since.zip(self.alive_since);
-            self.is_tainted && since.is_some_and(|(kubelet, process)| kubelet.max(process).elapsed() > within)
+            let since =
+                since.map(|(kubelet, process)| kubelet.max(process).max(self.outage_ends.unwrap_or(process)));
+            self.is_tainted && since.is_some_and(|since| since.elapsed() > within)
         };
         let (reports, renews) = (
             is_late(self.reports_since, within),
@@ -354,7 +369,9 @@ async fn serve(
 ) {
     let (there, back, fate) = {
         let mut world = world.lock().unwrap();
-        (world.millis(300), world.millis(300), world.below(12))
+        let fate = world.below(12);
+        let fate = if world.is_away() { 0 } else { fate };
+        (world.millis(300), world.millis(300), fate)
     };
     sleep(there).await;
     let answered = match fate {
