@@ -17,10 +17,13 @@ while sleep "${EVERY:-5}"; do
     kubectl get machines.cluster.x-k8s.io --all-namespaces -o jsonpath="$machines" |
         while read -r namespace machine held node; do
             [ "$held" != held: ] && [ -n "$node" ] || continue
-            state='exists {.status.conditions[?(@.type=="Drained")].status}'
+            state='exists {.status.conditions[?(@.type=="Ready")].status}'
+            state="$state {range .status.conditions[?(@.type==\"Drained\")]}{.status} {.message}{end}"
             state=$(workload get node "$node" --ignore-not-found -o jsonpath="$state") || continue
             case $state in
-            "" | "exists True") # Nothing is left to drain.
+            # Drained for this event: an earlier drain may have been of some pods only. Where the kubelet is silent, no driver
+            # drains it any more.
+            "" | "exists True True drain machine-$node:"* | "exists False True "* | "exists Unknown True "*)
                 kubectl annotate machines.cluster.x-k8s.io --namespace "$namespace" "$machine" "$hook-" || continue
                 ;;
             *) # Changes nothing while that drain runs. One that has failed begins again.

@@ -8,10 +8,11 @@ driver=${DRIVER:-drain.slm.k8s.io}
 
 while sleep "${EVERY:-5}"; do
     for node in $(kubectl get nodes -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'); do
-        state='exists {.status.conditions[?(@.type=="Drained")].status}'
+        state='exists {range .status.conditions[?(@.type=="Drained")]}{.status} {.message}{end}'
         state=$(kubectl get node "$node" --ignore-not-found -o jsonpath="$state") || continue
         case $state in
-        "" | "exists True") continue ;; # Nothing is left to drain.
+        # Drained for this event: an earlier drain may have been of some pods only.
+        "" | "exists True drain karpenter-$node:"*) continue ;;
         esac
         # Changes nothing while that drain runs. One that has failed begins again.
         kubectl apply -f - <<EOF || continue

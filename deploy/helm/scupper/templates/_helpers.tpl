@@ -4,7 +4,7 @@ policies are granted. */}}
 {{- define "scupper.file" -}}
 {{- $config := .context.Values.config | default (.context.Files.Get "files/scupper.yaml") | fromYaml -}}
 {{- $limit := dig "drain" "sla" "0" $config | toString -}}
-{{- if eq $limit "0" }}{{ $limit = "" }}{{ end -}}
+{{- if regexMatch "^0[a-z]*$" $limit }}{{ $limit = "" }}{{ end -}}
 {{- $prefixes := list "scupper.dev/" -}}
 {{- $ofPods := list -}}
 {{- range $config.policies -}}
