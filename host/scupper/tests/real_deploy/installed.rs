@@ -41,7 +41,7 @@ impl Installed {
 
     /// The API server enforces a ValidatingAdmissionPolicy some time after its creation, and those that are older not later:
     /// so this creates one, and waits until it is enforced.
-    async fn enforces_policies(&self) {
+    pub(crate) async fn enforces_policies(&self) {
         let name = "enforced";
         let api = "admissionregistration.k8s.io/v1";
         let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
