@@ -339,7 +339,7 @@ pub struct PluginArgs {
     /// Root directory of the kubelet
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,
-    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, 0.0.0.0:9090 for all [default: none]
+    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, [::]:9090 for all [default: none]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::address::listen)]
     pub metrics_address: Option<SocketAddr>,
     /// OpenTelemetry collector for traces over OTLP, such as http://127.0.0.1:4318; variables of OpenTelemetry

@@ -300,7 +300,7 @@ fn here(arg: &str) -> String {
         "--config=/etc/scupper/config/scupper.yaml" => {
             format!("--config={}", deploy().join("base/scupper.yaml").display())
         }
-        "--metrics-address=0.0.0.0:9090" => "--metrics-address=127.0.0.1:0".to_owned(),
+        "--metrics-address=[::]:9090" => "--metrics-address=127.0.0.1:0".to_owned(),
         "--claim=auto" => "--claim=self".to_owned(),
         other => other.to_owned(),
     }
