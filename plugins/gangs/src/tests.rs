@@ -236,7 +236,7 @@ fn all_who_hold_one_of_its_pods_hold_the_gang() {
         plan.waves(),
         [
             "all: shop/cart",
-            "other-after-10m+one-after-20m: ml/train-0 ml/train-1"
+            "other-after-10m+one-after-20m: ml/train-1 ml/train-0"
         ]
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Description, Draft, Drain, Hooks, Node, Outcome, Phase, Planner, Pod, Policy, Subject, description,
+    Description, Draft, Drain, Node, Outcome, Phase, Planner, Pod, Policy, Subject, description,
     testing::{Host, pod},
 };
 
