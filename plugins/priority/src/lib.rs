@@ -47,6 +47,8 @@ impl Planner for Priority {
                 wave.timeout(budget).max_grace_period_seconds(budget.as_secs());
             }
         }
+        // A pod that an earlier policy lets end by itself, without a time, would hold up all groups behind its own.
+        draft.await_last(draft.leaving());
         Ok(())
     }
 }

@@ -177,3 +177,41 @@ fn a_pod_that_an_earlier_policy_holds_stays_in_its_wave() {
         ["batch-after-10m: batch/report", "priority-0: shop/cart"]
     );
 }
+
+/// Awaits the end of the pods of `batch`.
+struct Awaits;
+
+impl Policy for Awaits {
+    fn describe() -> Description {
+        description!("Lets batch pods end by themselves")
+    }
+}
+
+impl Planner for Awaits {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods().iter().filter(|pod| pod.namespace == "batch") {
+            draft.await_completion(pod, "it ends by itself");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_that_ends_by_itself_holds_up_no_group() {
+    let host = Host::new();
+    host.pods([
+        pod("batch/report"),
+        pod("shop/cart"),
+        pod("shop/db").with_priority(1500),
+    ]);
+    let draft = host.plan::<Awaits>().unwrap();
+    let plan = host.plan_after::<Priority>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "priority-0: shop/cart",
+            "priority-1000: shop/db",
+            "completion: batch/report"
+        ]
+    );
+}

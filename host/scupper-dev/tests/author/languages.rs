@@ -6,7 +6,8 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::program::{repository, run, scratch};
+use crate::program::{policy, repository, run, scratch};
+use crate::scenarios::component;
 use crate::skip;
 
 #[test]
@@ -19,14 +20,45 @@ fn a_policy_in_python_plans_a_drain() {
     });
 }
 
+/// Behind a policy that holds pods.
+const CHAIN: &str = r#"
+about: A pod that an earlier policy holds stays in its wave
+policies:
+  - {name: namespace-modes, module: "MODES", config: {rules: batch AllowCompletion 1h}}
+  - {name: by-priority}
+pods:
+  - {name: batch/train, priority: -10}
+  - {name: shop/db, priority: 1000}
+  - shop/cart
+plan:
+  waves:
+    - {name: all priority 0, pods: [shop/cart], timeout: 30m}
+    - {name: all priority 1000, pods: [shop/db], timeout: 30m}
+    - {name: namespaces-after-1h, pods: [batch/train]}
+steps:
+  - pass: 10m
+  - expect: {gone: [shop/cart, shop/db], here: [batch/train]}
+ends: {outcome: Drained, within: 61m}
+"#;
+
 #[test]
-fn a_policy_in_javascript_plans_a_drain() {
-    plans_a_drain(&Example {
+fn a_policy_in_javascript_plans_a_drain_and_frees_no_pod_that_an_earlier_one_holds() {
+    let example = Example {
         name: "by-priority-javascript",
         tools: "javascript/node_modules",
         component: "by-priority.wasm",
         sources: &["policy.js", "package-lock.json"],
-    });
+    };
+    let Some(folder) = plans_a_drain(&example) else {
+        return;
+    };
+    let chain = CHAIN.replace("MODES", &component("plugins/namespace-modes"));
+    std::fs::write(folder.join("chain.yaml"), chain).unwrap();
+    let reported = policy(&folder, &["test", "chain.yaml", "--policy", example.component]);
+    assert!(
+        reported.stdout.ends_with("1 scenario: 1 ok, 0 failed\n"),
+        "{reported:#?}"
+    );
 }
 
 struct Example {
@@ -40,12 +72,12 @@ struct Example {
 
 /// Runs the readme's commands in a copy of the example: the compiler's (or takes its earlier component of the same
 /// sources), and the scenarios, which state the whole plan. Loads it only once: a load takes a dozen seconds of CPU
-/// time.
+/// time. Returns the folder with the component; `None`: it is left out.
 #[expect(clippy::print_stderr, reason = "says what is left out")]
-fn plans_a_drain(example: &Example) {
+fn plans_a_drain(example: &Example) -> Option<PathBuf> {
     if skip::left_out("languages") {
         eprintln!("left out, as SCUPPER_SKIP says: languages");
-        return;
+        return None;
     }
     let root = scratch(example.name);
     copy(&repository().join("wit"), &root.join("wit"));
@@ -64,6 +96,7 @@ fn plans_a_drain(example: &Example) {
     let (_, tested) = readme.split_once(&format!("$ {test}\n")).unwrap();
     let (tested, _) = tested.split_once("```").unwrap();
     assert_eq!(run(&folder, shell(example, test)).good(), tested);
+    Some(folder)
 }
 
 /// The component, from `$SCUPPER_CACHE` if it holds one of the same command, sources, WIT and compiler.
