@@ -106,7 +106,7 @@ pub struct SavedHook {
 
 impl Counts {
     /// The pod had been decided on when this was saved.
-    pub(crate) fn knew(&self, pod: &Pod) -> bool {
+    pub fn knew(&self, pod: &Pod) -> bool {
         pod.created <= self.newest
     }
 }

@@ -36,6 +36,7 @@ mod phases;
 mod plan_state;
 mod planning;
 mod raising;
+mod refused;
 mod replies;
 mod restore;
 mod returning;
@@ -89,6 +90,7 @@ pub struct Drain {
     /// How many chains of planners have begun.
     chains_begun: u64,
     newcomers: newcomers::Newcomers,
+    refused: refused::RefusedPods,
     plan_state: plan_state::PlanState,
     hooks: hook_state::Hooks,
     waits: measure::Waits,
@@ -257,6 +259,7 @@ impl Drain {
             chain: None,
             chains_begun: 0,
             newcomers: newcomers::Newcomers::default(),
+            refused: refused::RefusedPods::default(),
             plan_state: plan_state::PlanState::default(),
             hooks: hook_state::Hooks::default(),
             waits: measure::Waits::default(),

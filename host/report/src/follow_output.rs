@@ -355,6 +355,10 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
                 "waves": plan.waves.iter().map(group).collect::<Vec<_>>(),
                 "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
             });
+            if !plan.refused.is_empty() {
+                let refused: Vec<_> = plan.refused.iter().map(group).collect();
+                planned = joined(planned, json!({ "mayNotLeave": refused }));
+            }
             if let Some(force) = force {
                 planned = joined(planned, json!({ "force": force.to_json() }));
             }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use scupper_engine::{
-    Checkpoint, Counts, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave,
-    whole_millis,
+    Checkpoint, Counts, Decision, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict,
+    Wave, whole_millis,
 };
 
 use crate::hookbook::HookBook;
@@ -127,6 +127,15 @@ impl Plans {
                     self.verdicts.insert(decision.pod.clone(), Verdict::Keep);
                     self.stay.insert(decision.pod.clone());
                 }
+                Some(Verdict::Refuse) if self.was_decided_again(decision, planners) => {
+                    if let Some(pod) = pod.filter(|_| !planners) {
+                        kubectl_would(pod, decision.verdict, settings)?;
+                    }
+                    self.verdicts.insert(decision.pod.clone(), decision.verdict);
+                    let answered = self.answered.as_ref().filter(|_| planners);
+                    let waves = answered.unwrap_or(plan).waves.clone().into();
+                    self.waves.insert(decision.pod.clone(), waves);
+                }
                 Some(verdict) if *verdict != decision.verdict => {
                     let said = (decision.verdict, verdict);
                     return broken(
@@ -161,6 +170,16 @@ impl Plans {
             });
         }
         Ok(())
+    }
+
+    /// A pod that might not leave has changed, and the planners have decided on it again.
+    fn was_decided_again(&self, decision: &Decision, planners: bool) -> bool {
+        let answered = self
+            .answered
+            .as_ref()
+            .and_then(|plan| plan.decision(&decision.pod));
+        let is_right = !planners || answered.is_some_and(|answered| answered.verdict == decision.verdict);
+        decision.verdict != Verdict::Refuse && is_right
     }
 
     /// Invariant 7: a step gets exactly the pods of its wave, or of the plan, that are still to leave.

@@ -19,6 +19,7 @@ mod named_pods;
 mod newcomers;
 mod plans;
 mod raising;
+mod refused;
 mod resume;
 mod selector;
 mod skipping;

@@ -205,7 +205,6 @@ fn foresee(
         });
     let nodes = nodes.collect();
     let begins = situations.iter().flatten();
-    let begins = begins.filter(|situation| situation.notice_refusal().is_none());
     (nodes, All::of(&begins.collect::<Vec<_>>(), learned, plays))
 }
 
@@ -309,13 +308,7 @@ fn forecast(
             why: outcome.to_string(),
             exit: Exit::of(outcome),
         }),
-        (Ok(_), Some(situation)) => match situation.notice_refusal() {
-            Some(why) => Err(Refused {
-                why,
-                exit: Exit::Policy,
-            }),
-            None => Ok(Forecast::of(situation, learned, plays)),
-        },
+        (Ok(_), Some(situation)) => Ok(Forecast::of(situation, learned, plays)),
         (Ok(_), None) => Err(Refused {
             why: "the node was not seen".to_owned(),
             exit: Exit::Done,

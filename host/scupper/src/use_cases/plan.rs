@@ -19,11 +19,12 @@ use planner::plans;
 use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
-use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
 use scupper_driver::shadows::{PlanInputs, plan_shadows};
 use scupper_driver::{DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions};
+use scupper_driver::{notify, out_of_service};
+use scupper_forecast::NOTICE;
 use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts};
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
@@ -218,10 +219,8 @@ async fn dry_run(
     asked_by: &PlannedTrigger,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
-    let mut drain = Drain::new(
-        clock.now(),
-        pre_flight::planned(out_of_service::planned(request, None)),
-    );
+    let request = notify::planned(pre_flight::planned(out_of_service::planned(request, None)));
+    let mut drain = Drain::new(clock.now(), request);
     let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
@@ -282,6 +281,10 @@ async fn dry_run(
                 }
                 Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
                     let answer = out_of_service::plan_at_once(cluster, &node, draft.clone()).await;
+                    Event::Answer(command.id, Answer::Plan(answer))
+                }
+                Task::Plan { policy, draft } if policy == NOTICE => {
+                    let answer = notify::plan(&drain, clock.now(), draft.clone());
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 Task::Plan { policy, draft } => {
