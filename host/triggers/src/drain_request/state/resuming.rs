@@ -126,7 +126,7 @@ impl RequestState {
             let tracked = self.requests.get(uid);
             tracked.is_some_and(|tracked| self.names.draining_since(&tracked.observed).is_some())
         };
-        let began_with = |uid: &String| left.id.split('.').next() == Some(uid);
+        let began_with = |uid: &String| left.id.split('.').next() == Some(uid.as_str());
         let mut served: Vec<_> = open.keys().filter(|uid| is_served(uid)).collect();
         if served.is_empty() {
             served = open.keys().filter(|uid| began_with(uid)).collect();
