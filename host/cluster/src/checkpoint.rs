@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use scupper_common::packed_uids;
 use scupper_engine::{
     Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, ToUndo,
     Totals, Uid, whole_millis,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use super::packed_uids;
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
