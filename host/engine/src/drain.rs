@@ -12,6 +12,7 @@
 
 mod answers;
 mod backoff;
+mod begun;
 mod budget_tracker;
 mod checkpoint_state;
 mod choosing;
@@ -60,8 +61,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
-    Budget, Checkpoint, Command, Counts, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason,
-    Request, Time,
+    Begun, Budget, Checkpoint, Command, Counts, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef,
+    Reason, Request, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -75,6 +76,8 @@ pub struct Drain {
     resumed: Option<Phase>,
     /// What an earlier process last counted, until the plan is agreed.
     restored_counts: Option<Counts>,
+    /// What an earlier process had begun, until the plan is agreed.
+    restored_begun: Option<Begun>,
     outcome: Option<Outcome>,
     ending: ending::Ending,
     paused: bool,
@@ -246,6 +249,7 @@ impl Drain {
             phase: Phase::Planning,
             resumed: None,
             restored_counts: None,
+            restored_begun: None,
             outcome: None,
             ending: ending::Ending::new(now),
             paused: false,

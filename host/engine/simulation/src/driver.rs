@@ -158,6 +158,7 @@ impl World {
         self.invariants.surges.ends = outcome.is_some();
         self.invariants.process_now = self.process_now();
         self.invariants.now = self.now;
+        self.invariants.sees_cordon();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    reports {notice:?}"));
             self.invariants.notice(&notice, &self.request)?;

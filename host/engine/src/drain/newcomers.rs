@@ -77,9 +77,19 @@ impl Newcomers {
         self.retry_at
     }
 
-    /// Notes since when the node has been cordoned.
+    /// The node is seen.
     pub(super) fn note_cordon(&mut self, is_cordoned: bool, now: Time) {
         self.cordoned.note(is_cordoned, now);
+    }
+
+    /// Since when the node has been cordoned.
+    pub(super) const fn cordoned_since(&self) -> Option<Time> {
+        self.cordoned.since()
+    }
+
+    /// Since when an earlier process had seen the node cordoned.
+    pub(super) const fn restore_cordon(&mut self, since: Option<Time>) {
+        self.cordoned = Cordoned::restored(since);
     }
 
     /// The planners answered.

@@ -225,6 +225,7 @@ impl Drain {
         self.surges = Surges::new(&plan.surge);
         self.extend_raises(&plan.surge.surges);
         self.plan_state.set_plan(plan);
+        self.resume_waves();
         self.forget_hooks_of_others();
         blockers
     }

@@ -1,5 +1,6 @@
 //! The engine's behaviour, event by event: its commands and its notices.
 
+mod begun;
 mod budgets;
 mod cancel_annotation;
 mod cordon;
