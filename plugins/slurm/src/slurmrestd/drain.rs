@@ -81,7 +81,8 @@ fn try_step(
         return Ok(outcome);
     }
     log_foreign_drains(call, &nodes, &owner);
-    let was_drained = hook_state.drained && !has_new;
+    let has_rebooted = end_reboot(hook_state, &nodes, &owner);
+    let was_drained = hook_state.drained && !has_new && !has_rebooted;
     hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
     let reboots = call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
     if aim == Aim::Draining && !reboots {
@@ -124,6 +125,13 @@ fn note_reboots(call: &Call, hook_state: &mut HookState, nodes: &[SlurmNode]) {
         hook_state.drained = false;
     }
     hook_state.rebooted |= call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
+}
+
+/// Slurm resumes a node once after its reboot. Once our drain follows, only an operator resumes it again. Returns whether that
+/// begins now.
+fn end_reboot(hook_state: &mut HookState, nodes: &[SlurmNode], owner: &Owner) -> bool {
+    let is_over = |node: &SlurmNode| owner.node_has_drained(node) && !node.is_rebooting();
+    nodes.iter().all(is_over) && std::mem::take(&mut hook_state.rebooted)
 }
 
 /// Notes when the nodes were first seen draining, and slurmctld's start until it has certainly saved that.

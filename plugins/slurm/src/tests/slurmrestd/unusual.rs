@@ -1,4 +1,4 @@
-//! Machines that are off or reboot, a slurmctld that restarts, and servers that are not slurmrestd.
+//! Machines that are off, a slurmctld that restarts, and servers that are not slurmrestd.
 
 use std::time::Duration;
 
@@ -22,38 +22,6 @@ fn a_machine_that_is_declared_off_and_that_slurm_has_given_up_is_free() {
     assert_eq!(fake.run_until_stable(), Outcome::Done);
     fake.job(1, &["RUNNING"], NODE);
     assert_eq!(fake.waits().waiting_for[0].what, "job 1");
-}
-
-#[test]
-fn a_drain_waits_for_a_requested_reboot_and_drains_the_node_behind_it() {
-    for flags in [
-        &["MIXED", "DRAIN", "REBOOT_REQUESTED"],
-        &["DOWN", "DRAIN", "REBOOT_ISSUED"],
-    ] {
-        let fake = Fake::new();
-        fake.node(NODE, flags, "new kernel");
-        assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
-        fake.host.cordon(true);
-        let waits = fake.waits();
-        assert_eq!(
-            waits.waiting_for[0].detail,
-            "reboots by `scontrol reboot`: new kernel"
-        );
-        let events = fake.host.events();
-        assert!(
-            events.iter().any(|event| event.contains("SlurmNodeReboots"))
-                && events.iter().all(|event| !event.contains("FoundDrained")),
-            "{events:?}"
-        );
-        assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-        // `nextstate=RESUME`
-        fake.node(NODE, &["IDLE"], "");
-        assert_eq!(fake.run_until_stable(), Outcome::Done);
-        assert_eq!(
-            (fake.state(NODE), fake.reason(NODE).as_str()),
-            (vec!["IDLE".to_owned(), "DRAIN".to_owned()], OURS)
-        );
-    }
 }
 
 #[test]
