@@ -80,6 +80,8 @@ fn try_step(
     if let Some(outcome) = take_out_of_service(call, settings, hook_state, server, &nodes, &owner)? {
         return Ok(outcome);
     }
+    // From now on another resume is news.
+    hook_state.reported = false;
     log_foreign_drains(call, &nodes, &owner);
     let has_rebooted = end_reboot(hook_state, &nodes, &owner);
     let was_drained = hook_state.drained && !has_new && !has_rebooted;
@@ -139,7 +141,6 @@ fn note_drained(call: &Call, hook_state: &mut HookState, server: &Server<'_>, wa
     if hook_state.drained && !was_drained {
         hook_state.controller = server.started();
         hook_state.since = call.drain.now;
-        hook_state.reported = false;
     } else if call.drain.now.saturating_sub(hook_state.since) >= SAVED {
         hook_state.controller = None;
     }
