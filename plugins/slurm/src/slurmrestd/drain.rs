@@ -9,7 +9,7 @@ use super::climb::{self, Climb};
 use super::hook_state::HookState;
 use super::node::{Load, SlurmNode};
 use super::reason::Owner;
-use super::refusal::{is_first, refusal};
+use super::refusal::{Beginning, is_first, refusal};
 use super::search::{self, Found};
 use super::server::Server;
 use super::slurm_error::SlurmError;
@@ -70,12 +70,13 @@ fn try_step(
     hook_state.version = server.version;
     let owner = Owner::of(call, settings)?;
     let has_new = hook_state.drained && nodes.iter().any(|node| is_new(call, settings, hook_state, node));
-    if has_new || nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
+    if has_new || nodes.iter().any(SlurmNode::may_get_jobs) {
         hook_state.forget_jobs();
     }
-    if let Some(refused) = refusal(call, settings, hook_state, server, &nodes, &owner)? {
-        return Ok(Outcome::failed(refused).into());
-    }
+    let known = match refusal(call, settings, hook_state, server, &nodes, &owner)? {
+        Beginning::Refused(why) => return Ok(Outcome::failed(why).into()),
+        Beginning::Free(known) => known,
+    };
     note_reboots(call, hook_state, &nodes);
     if let Some(outcome) = take_out_of_service(call, settings, hook_state, server, &nodes, &owner)? {
         return Ok(outcome);
@@ -94,7 +95,7 @@ fn try_step(
         }
         return Ok(Outcome::Done);
     }
-    let found = search::jobs(server, hook_state, &nodes)?;
+    let found = known.map_or_else(|| search::jobs(server, hook_state, &nodes), Ok)?;
     let free = nodes.iter().all(|node| is_free(call, aim, node));
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
