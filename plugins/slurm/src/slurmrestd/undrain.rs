@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Call, Outcome, Phase, Pod, log};
+use scupper_sdk::{Call, Failure, Outcome, Phase, Pod, log};
 
 use super::hook_state::HookState;
 use super::node::SlurmNode;
@@ -10,7 +10,7 @@ use super::reason::{self, Owner};
 use super::server::Server;
 use super::slurm_error::SlurmError;
 use super::taking::SOON;
-use super::{node_events, out_of_service, token};
+use super::{names, node_events, out_of_service, token};
 use crate::settings::Settings;
 
 /// Which drains to undo.
@@ -34,10 +34,26 @@ impl Whose {
 
 /// Undrains the nodes. They are found by their reasons, because after a drain there may be no pods to name them.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
-    try_step(call, settings, workers, whose).unwrap_or_else(|error| match error {
-        error if error.is_of_token() => token::outcome(&error, call, settings, HookState::read(&call.state)),
-        error => error.outcome(whose.poll(settings), true),
+    try_step(call, settings, workers, whose).unwrap_or_else(|error| {
+        let outcome = if error.is_of_token() {
+            token::outcome(&error, call, settings, HookState::read(&call.state))
+        } else {
+            error.outcome(whose.poll(settings), true)
+        };
+        name_nodes(outcome, &names(call, settings, workers).unwrap_or_default())
     })
+}
+
+/// A failure may be all that people read of a node that stays drained in Slurm.
+fn name_nodes(outcome: Outcome, names: &[String]) -> Outcome {
+    match outcome {
+        Outcome::Failed(failure) if !names.is_empty() => {
+            let names = names.join(", ");
+            let message = format!("{names} may still be drained in Slurm: {}", failure.message);
+            Outcome::Failed(Failure { message, ..failure })
+        }
+        outcome => outcome,
+    }
 }
 
 fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, SlurmError> {
