@@ -162,8 +162,7 @@ pub static SETTINGS: &[Setting] = &[
         driver_flag: Some(Flag::main(
             "on-failure",
             "keep|rollback",
-            "Scupper's cordon after a drain that failed, passed its deadline or was lost: keep or rollback \
-             [default: keep]",
+            "Scupper's cordon after a failed, late or lost drain: keep or rollback [default: keep]",
         )),
         set: |drain, value| drain.engine.uncordon_on_failure = value.text() == Some("rollback"),
         ..PLAIN

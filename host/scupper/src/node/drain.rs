@@ -207,7 +207,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
         Some(Err(error)) => driver_failed(&error),
         None => {
             complain(
-                "ended at once; what was changed on the nodes stays, and --take-over goes on from there",
+                "ended at once; what was changed on the nodes stays, and the same command again continues from there",
             );
             Exit::DrainFailed.into()
         }

@@ -10,7 +10,7 @@ use super::shown::is_live;
 use crate::Exit;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{failed, print, print_lines, wrong_options};
+use crate::output::{failed, inform, print, print_lines, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusNews, StatusOptions};
 use scupper_common::clock::Clock;
@@ -19,6 +19,9 @@ use scupper_report::{
 };
 use scupper_screen::Screen;
 use serde_json::json;
+
+/// As all commands with a selector say it.
+const NO_NODE: &str = "no node has these labels";
 
 /// What is known of each node.
 type StatusByNode = BTreeMap<String, NodeStatus>;
@@ -86,6 +89,10 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
                 });
                 return;
             }
+            StatusNews::NoneSelected => {
+                inform(NO_NODE);
+                return;
+            }
         };
         let known = status.without_heartbeats();
         if reported.get(&status.node.name) == Some(&known) {
@@ -111,6 +118,10 @@ async fn in_place(options: StatusOptions, list: PodList, screen: &Arc<Screen>) -
         match news {
             StatusNews::Status(status) => known.insert(status.node.name.clone(), status.clone()),
             StatusNews::Gone(node) => known.remove(node),
+            StatusNews::NoneSelected => {
+                inform(NO_NODE);
+                None
+            }
         };
     };
     let shown = Arc::clone(&known);

@@ -44,15 +44,20 @@ pub enum StatusNews<'a> {
     Status(&'a NodeStatus),
     /// The node of this name does not exist any more.
     Gone(&'a str),
+    /// No node has the labels of the selector.
+    NoneSelected,
 }
 
-/// Reports the status of each node, once or at every change; in that case it never ends.
+/// Reports the status of each node, once or at every change; in that case it ends only if there is no node.
 pub async fn status(
     options: StatusOptions,
     mut report: impl FnMut(StatusNews<'_>),
 ) -> Result<(), CommandError> {
     let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
+    if names.is_empty() {
+        report(StatusNews::NoneSelected);
+    }
     let mut followed = Vec::new();
     for name in &names {
         let name = name.clone();

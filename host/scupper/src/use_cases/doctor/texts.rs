@@ -172,6 +172,23 @@ fn nodes_that_a_quarantine_drains_whole_are_named() {
     assert_eq!(found.remedy.as_deref(), Some(remedy));
 }
 
+const ACCOUNT: &str = "system:serviceaccount:scupper:scupper";
+
+#[test]
+fn a_driver_has_an_account_of_its_namespace_or_name() {
+    for (user, is_driver) in [
+        (ACCOUNT, true),
+        ("system:serviceaccount:scupper:other", true),
+        ("system:serviceaccount:drains:scupper", true),
+        ("system:serviceaccount:ops:robot", false),
+        ("scupper", false),
+        ("kubernetes-admin", false),
+        ("the caller", false),
+    ] {
+        assert_eq!(is_account_of_drivers(user, "scupper"), is_driver, "{user}");
+    }
+}
+
 #[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
@@ -208,7 +225,8 @@ fn every_finding() {
             .filter_map(|more| unserved(&kind, more))
             .collect(),
         rights("ops@example.com", all.len(), Vec::new(), "scupper"),
-        rights("ops@example.com", all.len(), all, "scupper"),
+        rights("ops@example.com", all.len(), all[..1].to_vec(), "scupper"),
+        rights(ACCOUNT, all.len(), all, "scupper"),
         off.to_vec(),
         vec![
             transitions_found("drain.slm.k8s.io", &[]),
