@@ -202,17 +202,20 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
         Trigger::Command => "that process is gone",
         _ => "its driver is gone for good",
     };
+    let see = format!("to see it: scupper status {node} --watch");
     match intent {
         Intent::Drain if Trigger::of(trigger) == Trigger::DrainRequest => {
-            format!("to stop it: scupper cancel {node}")
+            format!("{see}; to stop it: scupper cancel {node}")
         }
         Intent::Drain => {
-            format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
+            format!(
+                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over"
+            )
         }
         // The node takes pods once it has ended; a cancel is for drains.
         Intent::Uncordon => format!(
-            "if {process}, finish its uncordon with scupper uncordon {node} --take-over, or drain the node with scupper drain \
-             {node} --take-over"
+            "{see}; if {process}, finish its uncordon with scupper uncordon {node} --take-over, or drain the node with \
+             scupper drain {node} --take-over"
         ),
     }
 }

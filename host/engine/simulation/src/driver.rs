@@ -7,6 +7,7 @@ use crate::ending::Circumstances;
 use crate::invariants::Invariants;
 use crate::scenario::{Mood, Second};
 use crate::timers::Timer;
+use crate::undoing::Outside;
 use crate::violation::{Checked, broken};
 use crate::volumes::VolumeRecord;
 use crate::world::World;
@@ -164,6 +165,7 @@ impl World {
             self.invariants.notice(&notice, &self.request)?;
             if let Some(drain) = &self.drain {
                 VolumeRecord::names_no_used_volume(&notice, drain)?;
+                Outside::is_named_at_the_end(&notice, drain)?;
             }
             self.coverage.count_volumes(&notice);
             self.coverage.count_forced(&notice);

@@ -84,6 +84,7 @@ impl Drain {
             volume_wait: self.volumes.held_for(self.now),
             volumes_left: self.volumes.left().cloned(),
             to_undo: self.not_undone(),
+            kept_by: self.kept_by(),
             forced: self.forcing.pods().to_vec(),
         }
     }

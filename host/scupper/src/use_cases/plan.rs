@@ -48,6 +48,8 @@ pub(crate) struct PlanOptions {
     pub target: PlanTarget,
     /// The settings of the drains.
     pub settings: DrainSettings,
+    /// What a drain by command hands over where a driver offers to do it; `None`: no driver is asked.
+    pub handed_over: Option<HandedOver>,
     /// They are the driver's.
     pub as_driver: bool,
     /// What to load.
@@ -64,6 +66,15 @@ pub(crate) struct PlanOptions {
     pub recorder: Option<Recorder>,
     /// The program that compiles policies; `None`: this one.
     pub compiler: Option<PathBuf>,
+}
+
+/// A drain that a command would hand over.
+#[derive(Clone, Debug)]
+pub(crate) struct HandedOver {
+    /// To this driver.
+    pub driver: String,
+    /// The settings that it would have there. Those that no request carries are the driver's defaults.
+    pub settings: Settings,
 }
 
 /// A plan, or why there is none, with the pods that it is about.

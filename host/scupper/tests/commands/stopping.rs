@@ -94,6 +94,9 @@ fn a_drain_whose_process_is_alive_is_not_continued() {
             run.stderr.contains(busy) && run.stderr.contains("--take-over"),
             "{run:#?}"
         );
+        // First how to see what it does.
+        let next = "; to see it: scupper status worker-1 --watch; to stop it: scupper cancel worker-1; ";
+        assert!(run.stderr.contains(next), "{run:#?}");
         assert!(!run.stderr.contains("abandoned"), "{run:#?}");
     }
     drain.kill();

@@ -553,6 +553,13 @@ pub(crate) const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         invariant: 9,
+        breaks: "does not name at the end who keeps the node out of service",
+        file: "drain/undoing.rs",
+        find: "let kept = left.filter(|(_, words)| words.is_empty());",
+        replace: "let kept = left.filter(|(_, words)| words.is_empty() && !BROKEN);",
+    },
+    Mutation {
+        invariant: 9,
         breaks: "forgets a policy whose uncordon hook has failed",
         file: "drain/undoing.rs",
         find: "phases.all(|phase| self.has_finished(&policy.name, *phase))",
