@@ -20,8 +20,6 @@ use scupper_report::{
 use scupper_screen::Screen;
 use serde_json::json;
 
-/// As all commands with a selector say it.
-
 /// What is known of each node.
 type StatusByNode = BTreeMap<String, NodeStatus>;
 
