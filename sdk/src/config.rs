@@ -130,6 +130,9 @@ pub fn name(key: &str) -> Result<Option<String>, Problem> {
 /// assert_eq!(missing.message, "missing: set a URL such as https://jobs.example.com/v1");
 /// host.config("url", "https://jobs.example.net/");
 /// assert_eq!(config::url("url", example).as_deref(), Ok("https://jobs.example.net"));
+/// // The host sends a request only to a URL in its canonical form.
+/// host.config("url", "HTTPS://Jobs.Example.net/V1");
+/// assert_eq!(config::url("url", example).as_deref(), Ok("https://jobs.example.net/V1"));
 /// host.config("url", "jobs.example.net");
 /// let problem = config::url("url", example).unwrap_err();
 /// assert_eq!(problem.message, "`jobs.example.net`: must be a URL such as https://jobs.example.com/v1");
@@ -140,6 +143,14 @@ pub fn url(key: &str, example: &str) -> Result<String, Problem> {
     if url.is_empty() {
         return Err(Problem::new(key, format!("missing: set a URL such as {example}")));
     }
+    // Scheme and host mean the same in capitals.
+    let path = url
+        .find("://")
+        .and_then(|at| Some(at + 3 + url.get(at + 3..)?.find('/')?));
+    let (origin, path) = url
+        .split_at_checked(path.unwrap_or(url.len()))
+        .unwrap_or((url, ""));
+    let url = format!("{}{path}", origin.to_ascii_lowercase());
     let rest = url
         .strip_prefix("https://")
         .or_else(|| url.strip_prefix("http://"));

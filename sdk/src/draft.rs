@@ -3,14 +3,14 @@
 //!
 //! Edits tighten: what an earlier policy of the chain decided stays, unless [`Draft::overrule`] replaces it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+mod holds;
+
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    Decision, Drain, Plan, Pod, Verdict, Wave,
-    hold::{Hold, whole_seconds},
+    Decision, Plan, Pod, Verdict, Wave,
+    held::Held,
+    hold::Hold,
     invisible::is_invisible,
     outcome::milliseconds,
     protection::{Protection, Wish},
@@ -132,10 +132,11 @@ impl<'a> Draft<'a> {
 
     /// Gives the pod a verdict, and time until the end of a hold, as far as this protects it more than an earlier policy
     /// does. Verdicts protect in this order: `Delete`, `Evict`, `AwaitCompletion`, `Keep`, `Refuse`. So an earlier `Keep`
-    /// stays where a later policy evicts, and of two holds the longer one counts. The host's own draft protects nothing.
+    /// stays where a later policy evicts, and a pod that two policies hold leaves when both let it. The host's own draft
+    /// protects nothing.
     ///
-    /// Returns whether the verdict or the hold counts now. If so, pass the hold to [`hold`](Self::hold) as well, which
-    /// makes its wave.
+    /// Returns whether the verdict or the hold counts now, beside those of earlier policies. If so, pass the hold to
+    /// [`hold`](Self::hold) as well, which makes its wave.
     ///
     /// ```
     /// # use scupper_sdk::{*, testing::{Host, pod}};
@@ -158,7 +159,7 @@ impl<'a> Draft<'a> {
         hold: Option<Hold>,
         reason: impl AsRef<str>,
     ) -> bool {
-        let Some(earlier) = self.decision(pod) else {
+        let Some(earlier) = self.decision(pod).cloned() else {
             return false;
         };
         let reason = reason.as_ref();
@@ -167,11 +168,14 @@ impl<'a> Draft<'a> {
             hold,
             reason,
         };
-        let Some((verdict, reason)) = self.protection(pod).joined(&wish, &earlier.reason) else {
-            return false;
-        };
-        self.set(pod, verdict, &reason);
-        true
+        match self.protection(pod).joined(&wish, &earlier.reason) {
+            Some((verdict, reason)) => {
+                self.set(pod, verdict, &reason);
+                true
+            }
+            // An earlier hold lasts longer, but may end earlier than this policy lets the pod leave.
+            None => hold.is_some() && earlier.verdict.removes(),
+        }
     }
 
     /// Gives the pod a verdict with a reason even if an earlier policy protects the pod more, and frees it from that
@@ -209,16 +213,22 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts a pod at the end of a wave. This does not change whether the pod leaves. A new name adds a wave after all
-    /// others. A pod that an earlier policy holds stays in its wave, unless this one holds it for as long. A name that ends
-    /// like `-after-10m` is that of a [hold](Self::hold).
+    /// others, except those at the end whose pods the drain [only awaits](Self::await_last). A pod that an earlier policy holds stays in its wave, unless this one holds it for as long: then both hold
+    /// it. A name that ends like `-after-10m` is that of a [hold](Self::hold).
     pub fn move_to_wave(&mut self, pod: &Pod, wave: &str) {
-        let is_removed = self.decision(pod).is_some_and(|it| it.verdict.removes());
-        let own = Hold::of_wave(wave).map(|(_, hold)| hold);
-        if is_removed && self.protection(pod).outlasts(own) {
-            return;
+        let earlier = self.protection(pod).held().filter(|_| self.removes(pod));
+        let joint = match (earlier, Held::of_wave(wave)) {
+            (None, _) => None,
+            (Some(_), own) if self.protection(pod).outlasts(own.as_ref().map(Held::hold)) => return,
+            (Some(earlier), own) => own.map(|own| own.with(earlier)),
+        };
+        match joint {
+            Some(held) => self.place_in_hold(pod, &held),
+            None => {
+                let wave = self.wave_position(wave);
+                self.place(&pod.uid, wave);
+            }
         }
-        let wave = self.wave_position(wave);
-        self.place(&pod.uid, wave);
     }
 
     /// Lets these waves leave one after the other, in this order, from the place of the first of them on. New names add
@@ -234,6 +244,10 @@ impl<'a> Draft<'a> {
     /// ```
     pub fn order_waves<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         let names = names.into_iter().filter(|name| Hold::of_wave(name).is_none());
+        let names: Vec<&str> = names.collect();
+        for name in &names {
+            self.wave_position(name);
+        }
         let mut wanted: Vec<usize> = Vec::new();
         for name in names {
             let at = self.wave_position(name);
@@ -259,28 +273,6 @@ impl<'a> Draft<'a> {
         let at = self.wave_position(name);
         #[expect(clippy::indexing_slicing, reason = "the position of a wave that exists")]
         WaveLimits(&mut self.waves[at])
-    }
-
-    /// Gives pods time to end by themselves: each leaves in the wave of its hold, after all others. This does not change
-    /// whether the pod leaves. The hook that holds these waves is [`hold::step`](crate::hold::step). A pod that an earlier
-    /// policy holds for longer stays in its wave, and a pod whose end the drain awaits needs no hold.
-    ///
-    /// The time of a pod counts from the start of the drain, or from its arrival if it came later.
-    ///
-    /// So that a stuck pod delays no hold, the other waves share the time until the first one is over, and each hold's wave
-    /// lasts until the next one is over.
-    ///
-    /// `whose` begins the names of these waves: a word that no other policy uses.
-    pub fn hold<'p>(&mut self, whose: &str, drain: &Drain, pods: impl IntoIterator<Item = (&'p Pod, Hold)>) {
-        for (pod, hold) in pods {
-            let awaited = |decision: &Decision| decision.verdict == Verdict::AwaitCompletion;
-            let hold = self.protection(pod).longest(hold.of_pod(pod, drain));
-            if let Some(hold) = hold.filter(|_| !self.decision(pod).is_some_and(awaited)) {
-                self.add_hold(whose, hold);
-                self.move_to_wave(pod, &hold.wave(whose));
-            }
-        }
-        self.set_wave_timeouts(drain);
     }
 
     /// All pods on the node, in the order of the host.
@@ -316,6 +308,12 @@ impl<'a> Draft<'a> {
     pub fn leaves(&self, pod: &Pod) -> bool {
         self.decision(pod)
             .is_some_and(|decision| decision.verdict.leaves())
+    }
+
+    /// Whether the drain itself removes the pod: it evicts or deletes it, and does not only await its end.
+    pub fn removes(&self, pod: &Pod) -> bool {
+        self.decision(pod)
+            .is_some_and(|decision| decision.verdict.removes())
     }
 
     /// The name of the wave in which the pod leaves.
@@ -369,10 +367,10 @@ impl<'a> Draft<'a> {
         self.positions.get(uid).copied()
     }
 
-    fn protection(&self, pod: &Pod) -> Protection {
+    fn protection(&self, pod: &Pod) -> &Protection {
         let at = self.position(&pod.uid);
         let known = at.and_then(|at| self.protections.get(at));
-        known.copied().unwrap_or_default()
+        known.unwrap_or(&Protection::NONE)
     }
 
     fn place_of(&self, pod: &Pod) -> Option<Place> {
@@ -387,56 +385,16 @@ impl<'a> Draft<'a> {
     }
 
     fn wave_position(&mut self, name: &str) -> usize {
-        self.waves
-            .iter()
-            .position(|wave| wave.name == name)
-            .unwrap_or_else(|| {
-                self.waves.push(Wave::new(name, Vec::new()));
-                self.waves.len() - 1
-            })
+        let known = self.waves.iter().position(|wave| wave.name == name);
+        known.unwrap_or_else(|| self.insert_wave(self.first_awaiting(), Wave::new(name, Vec::new())))
     }
 
-    /// Adds the wave of a hold: after all waves of shorter ones, also those of other policies.
-    fn add_hold(&mut self, whose: &str, hold: Hold) {
-        let name = hold.wave(whose);
-        if self.waves.iter().any(|wave| wave.name == name) {
-            return;
-        }
-        let is_later = |wave: &Wave| Hold::of_wave(&wave.name).is_some_and(|(_, other)| other > hold);
-        let at = self.waves.iter().position(is_later).unwrap_or(self.waves.len());
-        let mut wave = Wave::new(name, Vec::new());
-        wave.max_grace_period_seconds = hold.grace().map(|grace| grace.as_secs());
+    fn insert_wave(&mut self, at: usize, wave: Wave) -> usize {
         self.waves.insert(at, wave);
         for (place, _) in self.places.iter_mut().flatten().filter(|(place, _)| *place >= at) {
             *place += 1;
         }
-    }
-
-    /// Sets timeouts so that no wave delays that of the next hold.
-    fn set_wave_timeouts(&mut self, drain: &Drain) {
-        let others = self.leaving().into_iter().filter(|pod| !pod.driver);
-        let places = others.filter_map(|pod| self.place_of(pod));
-        let used: BTreeSet<usize> = places.map(|(wave, _)| wave).collect();
-        let is_hold = |wave: &Wave| Hold::of_wave(&wave.name).is_some();
-        let holds = self.waves.iter().filter_map(|wave| Hold::of_wave(&wave.name));
-        let lefts: Vec<Duration> = holds.map(|(_, hold)| hold.left(drain)).collect();
-        let Some(first) = lefts.first() else {
-            return;
-        };
-        let timeout = |time: Duration| milliseconds(whole_seconds(time));
-        let ordinary = self.waves.iter().enumerate();
-        let ordinary = ordinary.filter(|(at, wave)| used.contains(at) && !is_hold(wave));
-        let ordinary = u32::try_from(ordinary.count()).unwrap_or(u32::MAX);
-        let share = timeout(*first / ordinary.max(1));
-        let pairs = lefts.iter().zip(lefts.iter().skip(1));
-        let mut spans = pairs.map(|(one, next)| timeout(next.saturating_sub(*one)));
-        for (at, wave) in self.waves.iter_mut().enumerate() {
-            if is_hold(wave) {
-                wave.timeout = spans.next();
-            } else if used.contains(&at) {
-                wave.timeout = Some(wave.timeout.map_or(share, |own| own.min(share)));
-            }
-        }
+        at
     }
 
     /// The last wave apart from the driver's: the default for leaving pods.

@@ -277,12 +277,18 @@ impl Job {
     /// Whether an eviction of this pod makes the Job, or the pod's index of it, fail for good: its limit of failures is
     /// reached, or its failure policy says so.
     pub fn fails_with(&self, pod: &Pod) -> bool {
+        self.fails_after(pod, 0)
+    }
+
+    /// The same if so many other pods of the Job are evicted as well: each of them may be a failure of the Job.
+    pub fn fails_after(&self, pod: &Pod, evicted: u32) -> bool {
         match self.on_disruption {
             DisruptionAction::Ignore => false,
             DisruptionAction::FailIndex | DisruptionAction::FailJob => true,
             DisruptionAction::Count => match self.backoff_limit_per_index {
+                // Another pod is of another index.
                 Some(limit) => index_failures(pod) >= limit,
-                None => self.failed >= self.backoff_limit,
+                None => self.failed.saturating_add(evicted) >= self.backoff_limit,
             },
         }
     }

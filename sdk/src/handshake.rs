@@ -59,6 +59,10 @@ const SUPPORTED: &str = "supported";
 const REQUESTED: &str = "requested";
 /// Set by the pod, or by the program that saves its work.
 const DONE: &str = "done";
+/// The errors after which a step tries no further pod.
+const ERRORS: usize = 2;
+/// The time between two steps, in milliseconds.
+const STEP: u64 = 5_000;
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,13 +75,16 @@ impl Handshake {
     /// Reads the prefix, such as `checkpoint.example.com/`, from this key of the configuration; `None` if the key is
     /// not set. No pod gets more time than `cap`.
     pub fn read(key: &str, cap: Duration) -> Result<Option<Self>, Problem> {
-        let Some(prefix) = config::get(key).filter(|prefix| !prefix.is_empty()) else {
+        let text = config::get(key).unwrap_or_default();
+        let prefix = text.trim();
+        if prefix.is_empty() {
             return Ok(None);
-        };
-        if !prefix.ends_with('/') {
+        }
+        if !prefix.ends_with('/') || prefix.contains(char::is_whitespace) {
             let what = "must be a domain and a slash, such as checkpoint.example.com/";
             return Err(Problem::new(key, format!("`{prefix}`: {what}")));
         }
+        let prefix = prefix.to_owned();
         Ok(Some(Self { prefix, cap }))
     }
 
@@ -98,21 +105,38 @@ impl Handshake {
         pod.annotation(&self.key(DONE)) == Some(&drain.id)
     }
 
-    /// The handshake's part of a hook's step: asks the pods that leave and were not asked in this drain; in `OnCancel`
-    /// withdraws its requests.
+    /// The handshake's part of a hook's step: [asks](Self::ask), or in `OnCancel` [withdraws](Self::withdraw). The error is
+    /// that of a pod that could not be changed; a step that is retried goes on with the others.
     pub fn step(&self, call: &Call) -> Result<(), cluster::Error> {
-        let key = self.key(REQUESTED);
         if call.phase == Phase::OnCancel {
-            let asked = call.pods.iter().filter(|pod| pod.annotation(&key).is_some());
-            return on_each(asked, |pod| cluster::remove_pod_annotation(pod, &key));
+            return self.withdraw(call);
         }
+        let mut unasked = self.ask(call).into_iter();
+        unasked.next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Asks the pods that leave and were not asked in this drain. Returns those that could not be asked: an admission
+    /// webhook, for example, may deny the change of one pod for ever. A step with errors may leave out some of the others;
+    /// the next step goes on with these.
+    pub fn ask<'c>(&self, call: &'c Call) -> Vec<(&'c Pod, cluster::Error)> {
+        let key = self.key(REQUESTED);
         let is_to_ask = |pod: &&Pod| {
             let runs = !pod.is_finished() && pod.deletion_timestamp.is_none();
             runs && self.time(pod).is_some() && pod.annotation(&key) != Some(&call.drain.id)
         };
-        on_each(call.leaving().into_iter().filter(is_to_ask), |pod| {
-            cluster::annotate_pod(pod, &key, &call.drain.id)
-        })
+        let pods = call.leaving().into_iter().filter(is_to_ask).collect();
+        on_each(call, pods, |pod| cluster::annotate_pod(pod, &key, &call.drain.id))
+    }
+
+    /// Withdraws the requests, for `OnCancel`. The error is that of a pod whose request could not be withdrawn; a step that is
+    /// retried goes on with the others.
+    pub fn withdraw(&self, call: &Call) -> Result<(), cluster::Error> {
+        let key = self.key(REQUESTED);
+        let asked = call.pods.iter().filter(|pod| pod.annotation(&key).is_some());
+        let kept = on_each(call, asked.collect(), |pod| {
+            cluster::remove_pod_annotation(pod, &key)
+        });
+        kept.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     fn key(&self, name: &str) -> String {
@@ -120,13 +144,27 @@ impl Handshake {
     }
 }
 
-/// Skips pods that are gone meanwhile.
+/// Returns the pods that could not be changed; those that are gone meanwhile do not count.
+///
+/// A webhook that hangs takes ten seconds for each pod, and a step has thirty. So a step ends after two errors, and each
+/// step begins with another pod: none is left out because of others.
 fn on_each<'p>(
-    mut pods: impl Iterator<Item = &'p Pod>,
+    call: &Call,
+    mut pods: Vec<&'p Pod>,
     write: impl Fn(&Pod) -> Result<(), cluster::Error>,
-) -> Result<(), cluster::Error> {
-    pods.try_for_each(|pod| match write(pod) {
-        Err(cluster::Error::NotFound(_)) => Ok(()),
-        result => result,
-    })
+) -> Vec<(&'p Pod, cluster::Error)> {
+    let turn = usize::try_from(call.drain.now / STEP).unwrap_or_default();
+    let first = turn.checked_rem(pods.len()).unwrap_or_default();
+    pods.rotate_left(first);
+    let mut errors = Vec::new();
+    for pod in pods {
+        match write(pod) {
+            Ok(()) | Err(cluster::Error::NotFound(_)) => {}
+            Err(error) => errors.push((pod, error)),
+        }
+        if errors.len() == ERRORS {
+            break;
+        }
+    }
+    errors
 }

@@ -4,7 +4,8 @@
 //!
 //! A planner puts the pods into waves with [`Draft::hold`](crate::Draft::hold), one wave for each hold. The hook
 //! `before-wave` calls [`step`], which holds such a wave until its pods have ended or its time is over. Both take the word
-//! that begins the names of these waves, so that a policy holds no wave of another.
+//! that begins the names of these waves, so that a policy holds no wave of another. A pod that several policies hold is in
+//! a wave with the words of all of them, and leaves when each of their hooks lets it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -50,7 +51,8 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use crate::{
-    Call, Drain, Outcome, Pod, Subject, Timestamp, WaitingOn, config, count, log, outcome::milliseconds,
+    Call, Drain, Outcome, Pod, Subject, Timestamp, WaitingOn, config, count, held::Held, log,
+    outcome::milliseconds,
 };
 
 /// The delay between two steps: how long a pod that has ended may wait for the wave.
@@ -97,18 +99,9 @@ impl Hold {
         )
     }
 
-    /// The hold of the wave with this name, and the word for whose it is.
-    pub fn of_wave(name: &str) -> Option<(&str, Self)> {
-        let (whose, text) = name.rsplit_once("-after-")?;
-        let (at_most, grace) = match text.split_once("-grace-") {
-            Some((at_most, grace)) => (at_most, Some(config::duration(grace)?)),
-            None => (text, None),
-        };
-        let hold = Self {
-            at_most: config::duration(at_most)?,
-            max_grace: grace,
-        };
-        Some((whose, hold))
+    /// The hold of the wave with this name, by whichever policies: the longest of theirs.
+    pub fn of_wave(name: &str) -> Option<Self> {
+        Held::of_wave(name).map(|held| held.hold())
     }
 
     /// The hold that gives a pod at least the time and the grace of both.
@@ -166,6 +159,10 @@ impl Hold {
         drain.started.saturating_add(milliseconds(self.at_most))
     }
 
+    pub(crate) const fn time(&self) -> Duration {
+        self.at_most
+    }
+
     pub(crate) const fn grace(&self) -> Option<Duration> {
         self.max_grace
     }
@@ -198,7 +195,7 @@ impl fmt::Display for Hold {
 }
 
 /// Takes a step of the hook `before-wave`. It is done if the wave is not of a hold with this word, if each of its pods has
-/// ended, is terminating or is no longer awaited, or if the hold is over.
+/// ended, is terminating or is no longer awaited, or if the hold of this word is over.
 ///
 /// `awaits` says what a pod still has to do; `None`: it may leave.
 pub fn step(whose: &str, call: &Call, awaits: impl Fn(&Pod) -> Option<String>) -> Outcome {
@@ -217,11 +214,11 @@ fn step_after(
     call: &Call,
     awaits: impl Fn(&Pod) -> Option<String>,
 ) -> Outcome {
-    let wave = match &call.subject {
-        Subject::Wave(name) => Hold::of_wave(name),
+    let held = match &call.subject {
+        Subject::Wave(name) => Held::of_wave(name),
         Subject::Node | Subject::Pod(_) => None,
     };
-    let Some((_, hold)) = wave.filter(|(word, _)| *word == whose) else {
+    let Some(hold) = held.and_then(|held| held.hold_of(whose)) else {
         return Outcome::Done;
     };
     let left = hold.left(&call.drain);
@@ -276,7 +273,7 @@ fn arrival(pod: &Pod) -> Timestamp {
 }
 
 /// `90s`, `5m` or `2h`, as [`config::duration`] reads it.
-fn short(time: Duration) -> String {
+pub(crate) fn short(time: Duration) -> String {
     match time.as_secs() {
         hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
         minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),

@@ -12,7 +12,8 @@ use crate::config;
 /// let batch: LabelPattern = "tier=batch*".parse().unwrap();
 /// assert_eq!(batch.key(), "tier");
 /// assert!(batch.matches(Some("batch-low")) && !batch.matches(Some("web")) && !batch.matches(None));
-/// assert!("tier".parse::<LabelPattern>().is_err());
+/// assert_eq!("tier = batch*".parse(), Ok(batch));
+/// assert!("tier".parse::<LabelPattern>().is_err() && "the tier=batch".parse::<LabelPattern>().is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPattern {
@@ -36,8 +37,14 @@ impl FromStr for LabelPattern {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some((key, value)) if !key.is_empty() && !key.contains(['*', '?']) => Ok(Self {
+        let pair = text
+            .split_once('=')
+            .map(|(key, value)| (key.trim(), value.trim()));
+        // No label has such a key or value: the pattern would match nothing.
+        let odd = |c: char| c.is_whitespace();
+        let is_key = |key: &str| !key.is_empty() && !key.contains(['*', '?']) && !key.contains(odd);
+        match pair {
+            Some((key, value)) if is_key(key) && !value.contains(odd) => Ok(Self {
                 key: key.to_owned(),
                 value: value.to_owned(),
             }),

@@ -50,6 +50,7 @@ pub mod events;
 mod export;
 pub mod facts;
 pub mod handshake;
+mod held;
 pub mod hold;
 pub mod http;
 mod invisible;

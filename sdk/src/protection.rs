@@ -1,16 +1,17 @@
 //! How earlier policies of the chain protect a pod: what a later policy may add to, but not take away.
 
-use crate::{Decision, Hold, Verdict, Wave};
+use crate::{Decision, Hold, Verdict, Wave, held::Held};
 
 /// The author of the host's own draft, which no policy has decided.
 const HOST: &str = "kubectl";
 
 /// What earlier policies decided for a pod.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     /// `None`: it is the host's.
     verdict: Option<Verdict>,
-    hold: Option<Hold>,
+    /// By the policies that hold the pod.
+    held: Option<Held>,
 }
 
 /// What a policy wants for a pod.
@@ -21,25 +22,35 @@ pub(crate) struct Wish<'w> {
 }
 
 impl Protection {
+    /// None at all.
+    pub(crate) const NONE: Self = Self {
+        verdict: None,
+        held: None,
+    };
+
     /// Of a pod with this decision, in this wave.
     pub(crate) fn of(decision: &Decision, wave: Option<&Wave>) -> Self {
         let is_policys = !decision.policy.is_empty() && decision.policy != HOST;
-        let hold = wave.and_then(|wave| Hold::of_wave(&wave.name));
+        let held = wave.filter(|_| decision.verdict.removes());
         Self {
             verdict: is_policys.then_some(decision.verdict),
-            hold: hold.map(|(_, hold)| hold).filter(|_| decision.verdict.removes()),
+            held: held.and_then(|wave| Held::of_wave(&wave.name)),
         }
+    }
+
+    /// The policies that hold the pod, if any does.
+    pub(crate) const fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// How long they hold it.
+    fn hold(&self) -> Option<Hold> {
+        self.held().map(Held::hold)
     }
 
     /// Whether it holds the pod for longer than a hold, or than none.
     pub(crate) fn outlasts(&self, other: Option<Hold>) -> bool {
-        self.hold.is_some_and(|own| Some(own.longest(other)) != other)
-    }
-
-    /// The hold that counts beside this one; `None`: the pod is held like this already.
-    pub(crate) fn longest(&self, hold: Hold) -> Option<Hold> {
-        let longest = hold.longest(self.hold);
-        (longest == hold || Some(longest) != self.hold).then_some(longest)
+        self.hold().is_some_and(|own| Some(own.longest(other)) != other)
     }
 
     /// The verdict and the reason if this is wanted as well; `None`: it protects the pod no more than this does. `why`: the
@@ -53,10 +64,11 @@ impl Protection {
             return Some((verdict, wish.reason.to_owned()));
         }
         let is_stricter = earlier.is_looser_than(verdict);
-        let is_longer = |hold: Hold| Some(hold.longest(self.hold)) != self.hold;
+        let own = self.hold();
+        let is_longer = |hold: Hold| Some(hold.longest(own)) != own;
         let is_longer = verdict.removes() && wish.hold.is_some_and(is_longer);
         (is_stricter || is_longer).then(|| {
-            let hold = wish.hold.map_or(self.hold, |hold| Some(hold.longest(self.hold)));
+            let hold = wish.hold.map_or(own, |hold| Some(hold.longest(own)));
             let how = if verdict == Verdict::Delete {
                 "deleted"
             } else {

@@ -123,7 +123,11 @@ fn the_name_of_a_wave_says_its_hold() {
         assert_eq!(text.parse(), Ok(hold));
         let wave = hold.wave("jobs");
         assert_eq!(wave, format!("jobs-{}", name.replace(',', "").replace(' ', "-")));
-        assert_eq!(Hold::of_wave(&wave), Some(("jobs", hold)));
+        assert_eq!(Hold::of_wave(&wave), Some(hold));
+    }
+    // Several policies hold these: as long as the last of them.
+    for name in ["gangs-after-90s+jobs-after-5m", "a+b-after-90s+jobs-after-5m"] {
+        assert_eq!(Hold::of_wave(name), Some(minutes(5)), "{name}");
     }
     for name in [
         "all",
@@ -134,6 +138,7 @@ fn the_name_of_a_wave_says_its_hold() {
         "jobs-before-5m",
         "after-5m",
         "jobs-after-5m-then",
+        "jobs-after-5m+others",
     ] {
         assert_eq!(Hold::of_wave(name), None, "{name}");
     }
@@ -323,4 +328,148 @@ fn a_policy_holds_no_wave_of_another() {
     for wave in ["others-after-5m", "after-5m", "all"] {
         assert!(awaited(&host, wave).is_empty(), "{wave}");
     }
+}
+
+/// Holds all pods for an hour, and lets them leave after one step.
+struct Hasty;
+
+impl Policy for Hasty {
+    fn describe() -> Description {
+        description!("Holds everything")
+    }
+}
+
+impl Planner for Hasty {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let pods = draft.leaving();
+        draft.hold("hasty", drain, pods.into_iter().map(|pod| (pod, minutes(60))));
+        Ok(())
+    }
+}
+
+impl Hooks for Hasty {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeWave]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        hold::step("hasty", call, |_| None)
+    }
+}
+
+#[test]
+fn a_pod_that_two_policies_hold_leaves_when_both_let_it_in_either_order() {
+    let wave = "pods-after-20m+hasty-after-1h";
+    for is_first in [true, false] {
+        let host = Host::new();
+        host.pods(["a/20", "a/x"].map(pod));
+        let plan = if is_first {
+            let held = host.plan::<Hasty>().unwrap();
+            host.plan_after::<Holding>(&held).unwrap()
+        } else {
+            let held = host.plan::<Holding>().unwrap();
+            host.plan_after::<Hasty>(&held).unwrap()
+        };
+        assert_eq!(plan.waves(), ["hasty-after-1h: a/x", &format!("{wave}: a/20")]);
+        let subject = Subject::Wave(wave.to_owned());
+        assert_eq!(
+            host.step::<Hasty>(Phase::BeforeWave, subject.clone()),
+            Outcome::Done
+        );
+        assert_eq!(awaited(&host, wave), ["a/20"]);
+        // No longer than each of them wants.
+        let run = host.run_hook::<Holding>(Phase::BeforeWave, subject, 1_000);
+        assert_eq!(run.took, Duration::from_secs(1_200));
+    }
+}
+
+/// The host cuts longer names off.
+#[test]
+fn the_name_of_a_wave_that_many_hold_keeps_the_longest_holds() {
+    let host = Host::new();
+    let pods = [pod("a/x")];
+    host.pods(pods.clone());
+    let mut plan = host.draft().plan().clone();
+    let drain = host.call(Phase::BeforeDrain, Subject::Node).drain;
+    for count in 1..=9 {
+        let mut draft = Draft::new(&pods, plan);
+        draft.hold(
+            &format!("policy-number-{count}"),
+            &drain,
+            [(&pods[0], minutes(count))],
+        );
+        plan = draft.finish();
+    }
+    let name = &plan.waves[0].name;
+    assert!(
+        name.len() <= 128 && name.ends_with("+policy-number-9-after-9m"),
+        "{name}"
+    );
+    assert_eq!(Hold::of_wave(name), Some(minutes(9)));
+}
+
+/// Awaits the end of the pods of the namespace `b`.
+struct Awaiting;
+
+impl Policy for Awaiting {
+    fn describe() -> Description {
+        description!("Awaits b")
+    }
+}
+
+impl Planner for Awaiting {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        let awaited: Vec<&Pod> = draft
+            .leaving()
+            .into_iter()
+            .filter(|pod| pod.namespace == "b")
+            .collect();
+        for pod in &awaited {
+            draft.await_completion(pod, "by its namespace");
+        }
+        draft.await_last(awaited);
+        Ok(())
+    }
+}
+
+#[test]
+fn pods_that_are_only_awaited_hold_up_no_hold_of_a_later_policy() {
+    let host = Host::new();
+    let mut driver = pod("scupper/driver");
+    driver.driver = true;
+    host.pods([pod("b/y"), pod("a/x"), pod("a/20"), driver]);
+    let awaited = host.plan::<Awaiting>().unwrap();
+    let plan = host.plan_after::<Holding>(&awaited).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: a/x",
+            "pods-after-20m: a/20",
+            "completion: b/y",
+            "driver: scupper/driver"
+        ]
+    );
+    assert_eq!(
+        timeouts(&plan)[..3],
+        named(&[
+            ("all", Some(1200)),
+            ("pods-after-20m", None),
+            ("completion", None)
+        ])
+    );
+}
+
+#[test]
+fn pods_that_are_only_awaited_are_behind_all_that_are_evicted() {
+    let host = Host::new();
+    let pods = ["a/x", "b/y"].map(pod);
+    host.pods(pods.clone());
+    let mut draft = Draft::new(&pods, host.draft().plan().clone());
+    draft.await_completion(&pods[1], "it ends by itself");
+    draft.move_to_wave(&pods[0], "completion");
+    draft.await_last(&pods);
+    let waves = draft.finish().waves;
+    let names: Vec<_> = waves.iter().map(|wave| wave.name.as_str()).collect();
+    assert_eq!(names, ["completion", "completion-last"]);
+    assert_eq!(waves[1].pods, [pods[1].uid.clone()]);
 }

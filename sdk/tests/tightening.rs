@@ -74,18 +74,23 @@ fn of_two_verdicts_the_stricter_one_counts_in_either_order() {
 }
 
 #[test]
-fn of_two_holds_the_longer_one_counts_in_either_order() {
+fn of_two_holds_both_count_in_either_order() {
     let evict = |minutes| (Verdict::Evict, Some(minutes));
-    for (first, second, wave) in [
-        (evict(10), evict(240), "second-after-4h"),
-        (evict(240), evict(10), "first-after-4h"),
-        (evict(240), (Verdict::Evict, None), "first-after-4h"),
-        ((Verdict::Delete, Some(2)), evict(240), "second-after-4h"),
+    for (first, second, wave, policy) in [
+        (evict(10), evict(240), "first-after-10m+second-after-4h", "second"),
+        (evict(240), evict(10), "second-after-10m+first-after-4h", "first"),
+        (evict(10), evict(10), "first-after-10m+second-after-10m", "second"),
+        (evict(240), (Verdict::Evict, None), "first-after-4h", "first"),
+        (
+            (Verdict::Delete, Some(2)),
+            evict(240),
+            "first-after-2m+second-after-4h",
+            "second",
+        ),
     ] {
         let (decision, of) = chained(first, second);
         assert_eq!(of.as_deref(), Some(wave), "{decision:?}");
         assert_eq!(decision.verdict, Verdict::Evict);
-        let policy = wave.split('-').next().unwrap();
         assert_eq!(decision.reason, format!("as {policy} says"));
     }
 }
@@ -93,7 +98,7 @@ fn of_two_holds_the_longer_one_counts_in_either_order() {
 #[test]
 fn a_longer_hold_and_a_stricter_verdict_join() {
     let (decision, wave) = chained((Verdict::Evict, Some(240)), (Verdict::Delete, Some(480)));
-    assert_eq!(wave.as_deref(), Some("second-after-8h"));
+    assert_eq!(wave.as_deref(), Some("first-after-4h+second-after-8h"));
     assert_eq!(
         (decision.verdict, decision.reason.as_str()),
         (Verdict::Evict, "evicted after 8h: as first says; as second says")
@@ -120,10 +125,10 @@ fn the_longer_grace_counts() {
         move |draft: &mut Draft<'_>| draft.hold(name, &drain(), [(report, hold)])
     };
     for (first, second, wave) in [
-        (after(10), grace(5), "first-after-10m"),
-        (grace(5), after(10), "second-after-10m"),
-        (grace(30), grace(5), "first-after-10m-grace-30s"),
-        (after(5), grace(5), "second-after-10m"),
+        (after(10), grace(5), "first-after-10m+second-after-10m"),
+        (grace(5), after(10), "first-after-10m+second-after-10m"),
+        (grace(30), grace(5), "first-after-10m+second-after-10m-grace-30s"),
+        (after(5), grace(5), "first-after-5m+second-after-10m"),
     ] {
         let before = plan(&pods, None, "first", held(first, "first"));
         let after = plan(&pods, Some(before), "second", held(second, "second"));
@@ -139,7 +144,8 @@ fn a_held_pod_is_moved_only_to_a_hold_of_the_same_length() {
     for (wave, wanted) in [
         ("important", "first-after-10m"),
         ("third-after-5m", "first-after-10m"),
-        ("third-after-10m", "third-after-10m"),
+        ("third-after-10m", "first-after-10m+third-after-10m"),
+        ("first-after-20m", "first-after-20m"),
     ] {
         let moved = plan(&pods, Some(held.clone()), "second", |draft| {
             for pod in &pods {

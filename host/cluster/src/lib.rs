@@ -53,7 +53,6 @@ mod node;
 mod optional_reads;
 mod out_of_service;
 mod owners;
-mod packed_uids;
 mod pages;
 mod peers;
 mod pod;

@@ -121,7 +121,7 @@ fn claims(named: Vec<SpecClaim>, status: Status) -> Vec<PodClaim> {
         })
     };
     let extended = status.extended_resource_claim_status.map(|extended| PodClaim {
-        name: extended.resource_claim_name.clone(),
+        name: String::new(),
         claim: Some(extended.resource_claim_name),
     });
     named.into_iter().filter_map(claim).chain(extended).collect()
@@ -210,14 +210,13 @@ mod tests {
             .iter()
             .map(|claim| (claim.name.as_str(), claim.claim.as_deref()))
             .collect();
-        let extended = "worker-extended-resources-1";
         assert_eq!(
             claims,
             [
                 ("shared", Some("gpus")),
                 ("own", Some("worker-own-x7")),
                 ("late", None),
-                (extended, Some(extended))
+                ("", Some("worker-extended-resources-1"))
             ]
         );
     }

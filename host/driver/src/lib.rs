@@ -30,8 +30,8 @@ pub use error::DriverError;
 pub use lease::{HOLDER_ANNOTATION, LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes, resolve_or_recall};
 pub use local::{
-    CANCEL_UNDOES, CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
-    draining_process, run as run_locally,
+    CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
+    draining_process, keeping_cordon, remove_taint, run as run_locally,
 };
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides, has_foreign_cordon};
 pub use options::{KubeletPluginOptions, PoliciesOptions};
@@ -43,6 +43,6 @@ pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;
 pub use runner::node_snapshot::NodeSnapshot;
-pub use runner::{out_of_service, policy_calls, pre_flight, shadows};
+pub use runner::{notify, out_of_service, policy_calls, pre_flight, shadows};
 pub use scupper_cluster::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT};
 pub use scupper_common::error::chain;

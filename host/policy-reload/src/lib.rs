@@ -44,6 +44,7 @@ pub use catalogue::{Catalogue, Straggler};
 pub use control::{Control, ControlError, ask_list, ask_rollback};
 pub use notice::ReloadNotice;
 pub use reloader::{ReloadOptions, Reloader};
+pub use revision::settings_digest;
 pub use rules::ReloadRules;
 pub use saved_config::has_saved_configuration;
 pub use scan::{ConfigText, DesiredPolicies, ParseSaved, PolicySource, ReadDesired};

@@ -18,13 +18,14 @@ impl Revision {
     pub(super) fn of(spec: &PolicySpec, digest: &str) -> Self {
         Self {
             digest: digest.to_owned(),
-            settings: settings(spec),
+            settings: settings_digest(spec),
         }
     }
 }
 
-/// The component's path does not count: the folders of a ConfigMap volume get new names with every change.
-fn settings(spec: &PolicySpec) -> String {
+/// The SHA-256 of a policy's settings, in hex, as recordings name it. The component's path does not count: the folders of a
+/// ConfigMap volume get new names with every change.
+pub fn settings_digest(spec: &PolicySpec) -> String {
     let spec = PolicySpec {
         file: PathBuf::new(),
         ..spec.clone()

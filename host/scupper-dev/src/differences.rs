@@ -161,6 +161,9 @@ fn remarks(played: &[&Compared]) -> Vec<String> {
         match unknown {
             Unknown::Fact(_) => lines.push(line("so the policy was told that there is none", &what)),
             Unknown::Plan(_) => lines.push(line("so it is taken to change nothing", &what)),
+            Unknown::Settings(_) => {
+                lines.push(line("so it had none; a file for --config can list them", &what))
+            }
             Unknown::Time(_) => times.push(what),
         }
     }

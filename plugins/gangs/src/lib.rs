@@ -9,8 +9,8 @@ use std::{
 };
 
 use scupper_sdk::{
-    Call, Description, Draft, Drain, Grant, Hold, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase,
-    Policy, Problem, config, count, description,
+    Call, Description, Draft, Drain, Grant, Hooks, Node, Outcome, Phase, Planner, Pod, PodPhase, Policy,
+    Problem, config, count, description,
     facts::{self, Peer, PeerGroup},
     hold,
 };
@@ -51,23 +51,20 @@ struct Gang<'a> {
 impl Planner for Gangs {
     fn plan(drain: &Drain, node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read()?;
+        let gangs = gangs(&settings, node, draft)?;
         let mut held = Vec::new();
-        for gang in gangs(&settings, node, draft)? {
-            let Some(wave) = wave_of(&gang, draft) else {
-                continue;
-            };
+        for gang in &gangs {
             for pod in &gang.here {
                 draft.explain(pod, gang.text());
-                draft.move_to_wave(pod, &wave);
             }
-            let hold = settings.hold.filter(|_| !gang.elsewhere.is_empty());
-            // Another policy's hold that lasts longer stays.
-            let own = Hold::of_wave(&wave).map(|(_, hold)| hold);
-            if let Some(hold) = hold.filter(|hold| own.is_none_or(|own| own < *hold)) {
+            if let Some(hold) = settings.hold.filter(|_| !gang.elsewhere.is_empty()) {
                 held.extend(gang.here.iter().map(|pod| (*pod, hold)));
             }
         }
         draft.hold(WHOSE, drain, held);
+        for gang in gangs {
+            draft.gather(drain, gang.here);
+        }
         Ok(())
     }
 }
@@ -101,19 +98,6 @@ impl Hooks for Gangs {
             }
         })
     }
-}
-
-/// The wave in which the gang leaves: that of the longest hold of one of its pods, else that of its last pod.
-fn wave_of(gang: &Gang<'_>, draft: &Draft<'_>) -> Option<String> {
-    let mut waves = gang.here.iter().filter_map(|pod| draft.wave_of(pod));
-    let held = waves
-        .clone()
-        .filter_map(|wave| Some((wave, Hold::of_wave(wave)?.1)));
-    let longest = held.reduce(|one, other| if other.1.outlasts(&one.1) { other } else { one });
-    longest
-        .map(|(wave, _)| wave)
-        .or_else(|| waves.next_back())
-        .map(str::to_owned)
 }
 
 /// The gangs of the pods that leave.

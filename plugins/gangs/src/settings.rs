@@ -36,8 +36,13 @@ impl Settings {
 }
 
 fn mark(text: &str) -> Result<(String, String), &'static str> {
-    match text.split_once('=') {
-        Some((key, pattern)) if !key.is_empty() => Ok((key.to_owned(), pattern.to_owned())),
+    let pair = text
+        .split_once('=')
+        .map(|(key, value)| (key.trim(), value.trim()));
+    match pair {
+        Some((key, pattern)) if !key.is_empty() && !key.contains(char::is_whitespace) => {
+            Ok((key.to_owned(), pattern.to_owned()))
+        }
         _ => Err("must be KEY=VALUE; KEY=* matches every value"),
     }
 }

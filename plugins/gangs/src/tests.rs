@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use scupper_sdk::{
-    Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Policy, Subject, Verdict,
-    description,
+    Call, Description, Draft, Drain, Hold, Hooks, Node, Outcome, Phase, Planner, Policy, Subject, Verdict,
+    description, hold,
     testing::{Host, peer, pod},
 };
 
@@ -44,7 +44,7 @@ fn groups_count_unless_they_are_switched_off_and_controllers_only_with_a_mark() 
     host.pods([replica()]);
     host.controller_peers("serve", &["ml/serve-0"], [peer("serve-1", "node-9")]);
     assert_eq!(host.plan::<Gangs>().unwrap().plan(), host.draft().plan());
-    host.config("controllers", "example.com/gang=y*");
+    host.config("controllers", "example.com/gang = y*");
     let plan = host.plan::<Gangs>().unwrap();
     let reason = plan.reason("ml/serve-0").unwrap();
     assert!(
@@ -101,6 +101,7 @@ fn wrong_values_are_problems() {
     for (key, value, words) in [
         ("scheduling-groups", "yes", "must be true or false"),
         ("controllers", "gang", "must be KEY=VALUE"),
+        ("controllers", "the gang=true", "must be KEY=VALUE"),
         ("spanning", "hold", "must be evict, or hold and a time"),
         ("spanning", "hold 0s", "not zero"),
         ("groups", "a", "no such key"),
@@ -156,10 +157,88 @@ fn a_gang_leaves_no_earlier_than_an_earlier_policy_lets_any_of_its_pods() {
     let plan = host.plan_after::<Gangs>(&draft).unwrap();
     assert_eq!(
         plan.waves(),
-        ["all: shop/cart", "earlier-after-4h: ml/train-0 ml/train-1"]
+        [
+            "all: shop/cart",
+            "gangs-after-10m+earlier-after-4h: ml/train-0 ml/train-1"
+        ]
     );
     assert_eq!(plan.verdict("ml/train-0"), Some(Verdict::Evict));
     assert_eq!(plan.verdict("ml/train-1"), Some(Verdict::AwaitCompletion));
+}
+
+impl Hooks for Earlier {
+    fn phases() -> Vec<Phase> {
+        vec![Phase::BeforeWave]
+    }
+
+    fn step(call: &Call) -> Outcome {
+        hold::step("earlier", call, |_| Some("still runs".to_owned()))
+    }
+}
+
+#[test]
+fn a_gang_that_waits_for_longer_still_leaves_no_earlier_than_an_earlier_policy_lets_it() {
+    let host = host(&[("a", "n2")]);
+    host.config("spanning", "hold 8h");
+    let draft = host.plan::<Earlier>().unwrap();
+    let plan = host.plan_after::<Gangs>(&draft).unwrap();
+    let waves = &plan.plan().waves;
+    let wave = waves
+        .iter()
+        .find(|wave| wave.pods.contains(&pod("ml/train-0").uid))
+        .unwrap();
+    assert!(
+        matches!(step(&host, &wave.name), Outcome::Pending(_)),
+        "{}",
+        wave.name
+    );
+    // The pod on the other node ends soon.
+    host.group_peers("bert", &["ml/train-0", "ml/train-1"], []);
+    assert_eq!(step(&host, &wave.name), Outcome::Done);
+    let wave = Subject::Wave(wave.name.clone());
+    let run = host.run_hook::<Earlier>(Phase::BeforeWave, wave, 10_000);
+    assert_eq!(
+        (run.outcome(), run.took),
+        (Some(&Outcome::Done), Duration::from_secs(4 * 3600))
+    );
+}
+
+/// Two policies, each of which holds another pod of the gang.
+struct Two;
+
+impl Policy for Two {
+    fn describe() -> Description {
+        description!("Holds the pods of a gang")
+    }
+}
+
+impl Planner for Two {
+    fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.running() {
+            let (whose, minutes) = match pod.name.as_str() {
+                "train-0" => ("one", 20),
+                "train-1" => ("other", 10),
+                _ => continue,
+            };
+            let hold = Hold::at_most(Duration::from_secs(60 * minutes));
+            draft.hold(whose, drain, [(pod, hold)]);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn all_who_hold_one_of_its_pods_hold_the_gang() {
+    let host = host(&[]);
+    let draft = host.plan::<Two>().unwrap();
+    let plan = host.plan_after::<Gangs>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "all: shop/cart",
+            "other-after-10m+one-after-20m: ml/train-1 ml/train-0"
+        ]
+    );
 }
 
 /// A plain Deployment may have thousands of pods elsewhere.

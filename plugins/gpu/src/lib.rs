@@ -4,7 +4,8 @@ mod holding;
 mod settings;
 
 use scupper_sdk::{
-    Description, Draft, Drain, Grant, Node, Planner, Policy, Problem, Verdict, config, description, facts,
+    Description, Draft, Drain, Grant, Node, Planner, Pod, Policy, Problem, Verdict, config, description,
+    facts::{self, DrainRequest},
     log,
 };
 
@@ -31,7 +32,8 @@ impl Policy for Gpu {
 impl Planner for Gpu {
     fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read()?;
-        let named = named(&settings)?;
+        let requests = facts::drain_requests()?;
+        let named = named(&settings, &requests);
         if named.is_empty() {
             return Ok(());
         }
@@ -57,6 +59,8 @@ impl Planner for Gpu {
                     draft.explain(pod, format!("{why}, so the whole node is drained"));
                 }
                 (Holding::None, _) if is_widened => {}
+                // It has no GPU any more, but the request waits until it is gone.
+                (Holding::None, _) if pod.is_finished() && is_named(&requests, pod) => {}
                 (Holding::None, _) => draft.keep(pod, format!("holds none of the GPUs to drain: {names}")),
                 (Holding::Unknown(why), Unmapped::Keep) => {
                     draft.keep(pod, format!("{why}; it stays although it may hold {names}"));
@@ -71,19 +75,24 @@ impl Planner for Gpu {
 }
 
 /// The GPUs that the requests name; none: at least one request is for the whole node.
-fn named(settings: &Settings) -> Result<Vec<String>, facts::Error> {
-    let requests = facts::drain_requests()?;
+fn named(settings: &Settings, requests: &[DrainRequest]) -> Vec<String> {
     let all: Vec<_> = requests
         .iter()
         .map(|request| settings.named_by(request))
         .collect();
     if all.iter().any(Vec::is_empty) {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let mut all = all.concat();
     all.sort();
     all.dedup();
-    Ok(all)
+    all
+}
+
+/// Whether a request names the pod itself.
+fn is_named(requests: &[DrainRequest], pod: &Pod) -> bool {
+    let mut named = requests.iter().flat_map(|request| &request.pods_to_drain);
+    named.any(|named| named.namespace == pod.namespace && named.name == pod.name)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Settings {
     /// Whether the owner of a pod cannot write where a device is named.
     pub(crate) fn trusts(&self, source: &DeviceSource) -> bool {
         match source {
-            DeviceSource::ResourceClaim(_) => true,
+            DeviceSource::ResourceClaim(_) | DeviceSource::ExtendedResourceClaim(_) => true,
             DeviceSource::Annotation(key) => config::matches_any(&self.trusted_annotations, key),
         }
     }

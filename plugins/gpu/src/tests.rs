@@ -2,7 +2,7 @@
 
 use scupper_sdk::{
     Pod, PodPhase, Policy, Verdict,
-    facts::{DrainRequest, Resources},
+    facts::{DeviceSource, DrainRequest, PodName, Resources},
     testing::{Host, Planned, drain_request, pod, resources},
 };
 
@@ -257,8 +257,60 @@ fn a_pod_that_has_it_leaves_even_if_its_other_gpus_are_unknown_and_a_finished_on
         ..pod("ml/a")
     };
     let host = host([reset(&["GPU-1"])], &[("ml/a", with(&["GPU-1"]))]);
-    host.pods([finished]);
+    host.pods([finished.clone()]);
     assert_eq!(plan(&host).verdict("ml/a"), KEEP);
+    // A request that names the pod itself is done only when it is gone.
+    let mut naming = reset(&["GPU-1"]);
+    naming.pods_to_drain = ["a", "b"]
+        .map(|name| PodName {
+            namespace: "ml".to_owned(),
+            name: name.to_owned(),
+        })
+        .into();
+    host.drain_requests([naming]);
+    host.pods([finished, pod("ml/b")]);
+    let plan = plan(&host);
+    assert_eq!([plan.verdict("ml/a"), plan.verdict("ml/b")], [EVICT, KEEP]);
+}
+
+/// The claim says nothing of the GPU that a device plugin gave.
+#[test]
+fn what_a_claim_or_a_second_annotation_names_pays_for_no_other_requested_gpu() {
+    let other = |it: Resources| it.with_claimed("gpu", "gpu.nvidia.com", "gpu-5", &[("uuid", "GPU-2")]);
+    let requests = |count| resources().with_request("nvidia.com/gpu", count);
+    let twice = |it: Resources| {
+        let mut it = it
+            .with_device("nvidia.com/gpu", "GPU-2")
+            .with_device("nvidia.com/gpu", "GPU-2");
+        it.devices[1].source = DeviceSource::Annotation("example.com/others".to_owned());
+        it
+    };
+    let of_two_containers = requests(2)
+        .with_device("nvidia.com/gpu", "GPU-2")
+        .with_device("nvidia.com/gpu", "GPU-2");
+    let extended = |it: Resources| it.with_extended_claim("gpu.nvidia.com", "gpu-5", &[("uuid", "GPU-2")]);
+    for (has, expected) in [
+        (other(requests(1)), REFUSE),
+        (other(with(&["GPU-3"])), KEEP),
+        // The annotation names what the claim is for.
+        (other(with(&["GPU-2"])), REFUSE),
+        (extended(requests(1)), KEEP),
+        (extended(requests(2)), REFUSE),
+        (twice(requests(1)), KEEP),
+        (twice(requests(2)), REFUSE),
+        (of_two_containers, KEEP),
+    ] {
+        let host = host([reset(&["GPU-1"])], &[("ml/a", has.clone())]);
+        host.config("trusted-annotations", "example.com/*");
+        assert_eq!(plan(&host).verdict("ml/a"), expected, "{has:?}");
+    }
+    let plan = plan(&host([reset(&["GPU-1"])], &[("ml/a", other(requests(1)))]));
+    assert_eq!(
+        plan.reason("ml/a"),
+        Some(
+            "requests 1 GPU beside its ResourceClaims, but its trusted annotations name 0; it may hold GPU-1"
+        )
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Lets jobs end before their pods are evicted, and asks those that can for a checkpoint.
 
+mod checkpoints;
+mod evictions;
 mod settings;
 
 use scupper_sdk::{
@@ -7,7 +9,7 @@ use scupper_sdk::{
     Verdict, config, description, facts, hold,
 };
 
-use crate::settings::Settings;
+use crate::{checkpoints::Unasked, evictions::Evictions, settings::Settings};
 
 /// How the names of waves that wait begin.
 const WAVES: &str = "jobs";
@@ -40,23 +42,29 @@ impl Policy for Jobs {
 impl Planner for Jobs {
     fn plan(drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
         let settings = Settings::read()?;
-        let mut held = Vec::new();
+        let (mut held, mut awaited) = (Vec::new(), Vec::new());
+        let mut evictions = Evictions::default();
         for pod in draft.running() {
-            if let Some((hold, why)) = hold_of(&settings, pod)? {
-                if settings.keeps_jobs
-                    && let Some(job) = facts::job(pod)?.filter(|job| job.fails_with(pod))
-                {
-                    let reason = format!("its eviction would fail Job {} for good", job.name);
-                    draft.tighten(pod, Verdict::AwaitCompletion, None, reason);
-                    continue;
-                }
-                let reason = format!("{why}, evicted {}", hold.when(pod, drain));
-                if draft.tighten(pod, Verdict::Evict, Some(hold.of_pod(pod, drain)), reason) {
-                    held.push((pod, hold));
-                }
+            let Some((hold, why)) = hold_of(&settings, pod)? else {
+                continue;
+            };
+            if settings.keeps_jobs
+                && draft.removes(pod)
+                && let Some(job) = evictions.job_that_fails(pod)?
+            {
+                let reason = format!("its eviction would fail Job {} for good", job.name);
+                draft.tighten(pod, Verdict::AwaitCompletion, None, reason);
+                awaited.push(pod);
+                continue;
+            }
+            let reason = format!("{why}, evicted {}", hold.when(pod, drain));
+            if draft.tighten(pod, Verdict::Evict, Some(hold.of_pod(pod, drain)), reason) {
+                held.push((pod, hold));
             }
         }
         draft.hold(WAVES, drain, held);
+        // Such a pod may run for days, and must not delay the others.
+        draft.await_last(awaited);
         Ok(())
     }
 }
@@ -76,13 +84,21 @@ impl Hooks for Jobs {
             Ok(settings) => settings,
             Err(problem) => return problem.into(),
         };
-        // Before the drain, so that all pods save at the same time; before a wave for those that came later.
-        if let Some(checkpoints) = &settings.checkpoints
-            && let Err(error) = checkpoints.step(call)
-        {
-            return error.into();
-        }
-        hold::step(WAVES, call, |pod| awaited(&settings, pod, &call.drain))
+        let unasked = match &settings.checkpoints {
+            // All pods save at the same time.
+            Some(checkpoints) if call.phase == Phase::BeforeDrain => {
+                return checkpoints::ask_all(checkpoints, call);
+            }
+            Some(checkpoints) if call.phase == Phase::OnCancel => {
+                return checkpoints
+                    .withdraw(call)
+                    .map_or_else(Outcome::from, |()| Outcome::Done);
+            }
+            // Those that came later, and those that could not be asked yet.
+            Some(checkpoints) => Unasked::of(checkpoints, call),
+            None => Unasked::default(),
+        };
+        hold::step(WAVES, call, |pod| awaited(&settings, pod, call, &unasked))
     }
 }
 
@@ -99,14 +115,21 @@ fn hold_of(settings: &Settings, pod: &Pod) -> Result<Option<(Hold, String)>, fac
         Some(label) => Some(format!("label {label}")),
         None => facts::owner_of_kind(pod, &settings.kinds)?,
     };
-    Ok(what.map(|what| (Hold::at_most(settings.cap_of(pod)), what)))
+    Ok(what.map(|what| {
+        let (cap, odd) = settings.cap_of(pod);
+        let why = match odd {
+            Some(odd) => format!("{what}, {odd}"),
+            None => what,
+        };
+        (Hold::at_most(cap), why)
+    }))
 }
 
 /// What a pod still has to do before it may leave.
-fn awaited(settings: &Settings, pod: &Pod, drain: &Drain) -> Option<String> {
+fn awaited(settings: &Settings, pod: &Pod, call: &Call, unasked: &Unasked<'_>) -> Option<String> {
     match &settings.checkpoints {
-        Some(checkpoints) if checkpoints.is_done(pod, drain) => None,
-        _ if settings.checkpoint_time(pod).is_some() => Some("was asked for a checkpoint".to_owned()),
+        Some(checkpoints) if checkpoints.is_done(pod, &call.drain) => None,
+        _ if settings.checkpoint_time(pod).is_some() => Some(unasked.why(pod)),
         _ => Some("still runs".to_owned()),
     }
 }

@@ -18,6 +18,8 @@ const KINDS: &str = "Job, JobSet, Workflow, RayJob, PyTorchJob, MPIJob, TFJob, T
 const LABELS: &str = "ray.io/originated-from-crd=RayJob";
 const CAP: Duration = Duration::from_secs(4 * 3600);
 const CHECKPOINT_CAP: Duration = Duration::from_secs(600);
+/// The characters of a pod's annotation that a reason shows.
+const SHOWN: usize = 20;
 
 /// See `config.schema.json`.
 pub(crate) struct Settings {
@@ -36,7 +38,7 @@ impl Settings {
             kinds: config::list("kinds", KINDS),
             labels: config::parsed_list("labels", LABELS, str::parse)?,
             cap: config::time("cap", CAP)?,
-            cap_annotation: config::get("cap-annotation"),
+            cap_annotation: annotation("cap-annotation")?,
             checkpoints: Handshake::read("checkpoints", config::time("checkpoint-cap", CHECKPOINT_CAP)?)?,
             keeps_jobs: config::choice("fails-job", false, &[("evict", false), ("wait", true)])?,
         })
@@ -47,10 +49,33 @@ impl Settings {
         self.checkpoints.as_ref()?.time(pod)
     }
 
-    /// How long a pod may run. Its owner can shorten that, and not lengthen the drain.
-    pub(crate) fn cap_of(&self, pod: &Pod) -> Duration {
-        let own = self.cap_annotation.as_deref().and_then(|key| pod.annotation(key));
-        let own = own.and_then(config::duration);
-        own.map_or(self.cap, |own| own.min(self.cap))
+    /// How long a pod may run. Its owner can shorten that, and not lengthen the drain. If what the owner wrote is no time,
+    /// the second text says so.
+    pub(crate) fn cap_of(&self, pod: &Pod) -> (Duration, Option<String>) {
+        let Some(key) = &self.cap_annotation else {
+            return (self.cap, None);
+        };
+        let Some(text) = pod.annotation(key) else {
+            return (self.cap, None);
+        };
+        match config::duration(text.trim()) {
+            Some(own) => (own.min(self.cap), None),
+            None => {
+                let shown: String = text.chars().take(SHOWN).collect();
+                let odd = format!("its {key} `{shown}` is not a time such as 90s, 5m or 1h");
+                (self.cap, Some(odd))
+            }
+        }
     }
+}
+
+/// The key of an annotation.
+fn annotation(key: &str) -> Result<Option<String>, Problem> {
+    let text = config::get(key).unwrap_or_default();
+    let name = text.trim();
+    if name.contains(char::is_whitespace) {
+        let what = "must be the key of an annotation, such as example.com/cap";
+        return Err(Problem::new(key, format!("`{text}`: {what}")));
+    }
+    Ok((!name.is_empty()).then(|| name.to_owned()))
 }

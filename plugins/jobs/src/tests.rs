@@ -11,7 +11,7 @@ use scupper_sdk::{
 
 use super::Jobs;
 
-const REQUESTED: &str = "checkpoint.example.com/requested";
+mod checkpoints;
 
 fn of_kind(kind: &str, full_name: &str) -> Pod {
     let mut pod = pod(full_name);
@@ -19,18 +19,6 @@ fn of_kind(kind: &str, full_name: &str) -> Pod {
         kind.clone_into(&mut controller.kind);
     }
     pod
-}
-
-fn saves(time: &str, full_name: &str) -> Pod {
-    pod(full_name).with_annotation("checkpoint.example.com/supported", time)
-}
-
-/// A host with handshakes.
-fn asking(pods: impl IntoIterator<Item = Pod>) -> Host {
-    let host = Host::new();
-    host.config("checkpoints", "checkpoint.example.com/");
-    host.pods(pods);
-    host
 }
 
 /// The step of a wave of the plan as it is now.
@@ -139,6 +127,80 @@ fn a_pod_whose_eviction_fails_its_job_is_awaited_if_that_is_wanted() {
     assert_eq!(Jobs::check_config()[0].key, "fails-job");
 }
 
+/// A pod of a Job of several.
+fn of_job(job: &str, full_name: &str) -> Pod {
+    let mut pod = of_kind("Job", full_name);
+    if let Some(controller) = &mut pod.controller {
+        (controller.name, controller.uid) = (job.to_owned(), format!("uid-of-{job}"));
+    }
+    pod
+}
+
+#[test]
+fn the_evictions_of_a_plan_count_as_failures_of_their_job() {
+    let host = Host::new();
+    host.config("fails-job", "wait");
+    let names = ["a/many-0", "a/many-1", "a/many-2", "a/many-3"];
+    let mut pods = names.map(|name| of_job("many", name));
+    host.pods(pods.clone());
+    for name in names {
+        host.job(name, job("many", 2));
+    }
+    let plan = host.plan::<Jobs>().unwrap();
+    let waves = [
+        "jobs-after-4h: a/many-0 a/many-1",
+        "completion: a/many-2 a/many-3",
+    ];
+    assert_eq!(plan.waves(), waves);
+    // One that leaves anyway has failed already, and one that has ended does not fail.
+    pods[0].deletion_timestamp = Some(1);
+    pods[1].phase = PodPhase::Succeeded;
+    host.pods(pods);
+    let plan = host.plan::<Jobs>().unwrap();
+    let awaits = |name: &&str| plan.verdict(name) == Some(Verdict::AwaitCompletion);
+    assert_eq!(names.into_iter().filter(awaits).count(), 0);
+}
+
+/// Sorts pods into a wave for each namespace.
+struct Sorting;
+
+impl Policy for Sorting {
+    fn describe() -> Description {
+        description!("Sorts pods by namespace")
+    }
+}
+
+impl Planner for Sorting {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.leaving() {
+            draft.move_to_wave(pod, &pod.namespace);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_that_is_only_awaited_holds_up_no_wave() {
+    let host = Host::new();
+    host.config("fails-job", "wait");
+    host.pods([
+        of_kind("Job", "batch/last"),
+        pod("shop/db"),
+        of_kind("Job", "shop/report"),
+    ]);
+    host.job("batch/last", job("last", 0));
+    let sorted = host.plan::<Sorting>().unwrap();
+    let plan = host.plan_after::<Jobs>(&sorted).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "shop: shop/db",
+            "jobs-after-4h: shop/report",
+            "completion: batch/last"
+        ]
+    );
+}
+
 #[test]
 fn a_pod_may_ask_for_less_time_and_not_for_more() {
     let host = Host::new();
@@ -155,6 +217,34 @@ fn a_pod_may_ask_for_less_time_and_not_for_more() {
         host.plan::<Jobs>().unwrap().waves(),
         ["jobs-after-5m: a/less", "jobs-after-1h: a/more a/wrong a/none"]
     );
+}
+
+#[test]
+fn the_reason_says_that_a_pod_asks_for_something_that_is_no_time() {
+    let host = Host::new();
+    host.config("cap", "1h");
+    host.config("cap-annotation", " example.com/cap ");
+    let asks = |name, time| of_kind("Job", name).with_annotation("example.com/cap", time);
+    host.pods([
+        asks("a/less", " 5m"),
+        asks("a/odd", "1h30m, or as long as it takes"),
+    ]);
+    let plan = host.plan::<Jobs>().unwrap();
+    assert_eq!(plan.waves(), ["jobs-after-5m: a/less", "jobs-after-1h: a/odd"]);
+    assert_eq!(
+        plan.reason("a/odd"),
+        Some(
+            "Job odd, its example.com/cap `1h30m, or as long as` is not a time such as 90s, 5m or 1h, evicted after 1h"
+        )
+    );
+}
+
+#[test]
+fn spaces_beside_the_equals_sign_of_a_label_do_not_count() {
+    let host = Host::new();
+    host.config("labels", "app = trainer");
+    host.pods([pod("ml/fit").with_label("app", "trainer")]);
+    assert_eq!(host.plan::<Jobs>().unwrap().waves(), ["jobs-after-4h: ml/fit"]);
 }
 
 #[test]
@@ -189,120 +279,6 @@ fn a_wave_waits_for_its_jobs_until_their_cap() {
 }
 
 #[test]
-fn a_pod_that_can_is_asked_for_a_checkpoint_and_leaves_when_it_answers() {
-    let host = asking([pod("shop/cart"), saves("2m", "ml/train"), saves("9h", "ml/long")]);
-    let plan = host.plan::<Jobs>().unwrap();
-    assert_eq!(
-        plan.waves(),
-        [
-            "all: shop/cart",
-            "jobs-after-2m: ml/train",
-            "jobs-after-10m: ml/long"
-        ]
-    );
-    assert_eq!(
-        plan.reason("ml/train"),
-        Some("saves a checkpoint, evicted after 2m")
-    );
-
-    assert_eq!(
-        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
-        Outcome::Done
-    );
-    let asked = |name: &str| host.pod(name).unwrap().annotation(REQUESTED).map(str::to_owned);
-    let id = host.call(Phase::BeforeDrain, Subject::Node).drain.id;
-    assert_eq!(
-        ["ml/train", "ml/long", "shop/cart"].map(asked),
-        [Some(id.clone()), Some(id.clone()), None]
-    );
-
-    assert_eq!(
-        awaited(&step(&host, "jobs-after-2m")),
-        ["ml/train: was asked for a checkpoint"]
-    );
-    let answers = |id: &str| {
-        let train = host.pod("ml/train").unwrap();
-        host.pods([train.with_annotation("checkpoint.example.com/done", id)]);
-    };
-    answers("an earlier drain");
-    assert_eq!(awaited(&step(&host, "jobs-after-2m")).len(), 1);
-    answers(&id);
-    assert_eq!(step(&host, "jobs-after-2m"), Outcome::Done);
-}
-
-#[test]
-fn a_pod_that_does_not_answer_is_evicted_at_its_cap() {
-    let host = asking([saves("2m", "ml/train")]);
-    host.plan::<Jobs>().unwrap();
-    let wave = Subject::Wave("jobs-after-2m".to_owned());
-    let run = host.run_hook::<Jobs>(Phase::BeforeWave, wave, 1_000);
-    assert_eq!(
-        (run.outcome(), run.took),
-        (Some(&Outcome::Done), Duration::from_secs(120))
-    );
-    let (_, line) = host.log().pop().unwrap();
-    assert_eq!(
-        line,
-        "2m after the start of the drain these pods must leave: ml/train"
-    );
-    // It came after the others had been asked.
-    assert!(host.pod("ml/train").unwrap().annotation(REQUESTED).is_some());
-}
-
-#[test]
-fn a_cancelled_drain_withdraws_its_requests() {
-    let host = asking([saves("2m", "ml/train")]);
-    assert_eq!(
-        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
-        Outcome::Done
-    );
-    assert_eq!(host.step::<Jobs>(Phase::OnCancel, Subject::Node), Outcome::Done);
-    assert_eq!(host.pod("ml/train").unwrap().annotation(REQUESTED), None);
-}
-
-/// Another policy, which keeps the pods with this name.
-struct Keeps;
-
-impl Policy for Keeps {
-    fn describe() -> Description {
-        description!("Keeps pods named kept")
-    }
-}
-
-impl Planner for Keeps {
-    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
-        for pod in draft.pods().iter().filter(|pod| pod.name == "kept") {
-            draft.keep(pod, "by its name");
-        }
-        Ok(())
-    }
-}
-
-#[test]
-fn a_pod_that_stays_is_neither_awaited_nor_asked_for_a_checkpoint() {
-    let host = asking([saves("2m", "ml/train"), saves("2m", "ml/kept")]);
-    let draft = host.plan::<Keeps>().unwrap();
-    host.plan_after::<Jobs>(&draft).unwrap();
-    assert_eq!(
-        host.step::<Jobs>(Phase::BeforeDrain, Subject::Node),
-        Outcome::Done
-    );
-    let asked = |name: &str| host.pod(name).unwrap().annotation(REQUESTED).is_some();
-    assert_eq!(["ml/train", "ml/kept"].map(asked), [true, false]);
-    let wave = Subject::Wave("jobs-after-2m".to_owned());
-    let outcome = host.step::<Jobs>(Phase::BeforeWave, wave);
-    assert_eq!(awaited(&outcome), ["ml/train: was asked for a checkpoint"]);
-}
-
-#[test]
-fn an_outage_is_retried() {
-    let host = asking([saves("2m", "ml/train")]);
-    host.outage(Some("the API server restarts"));
-    let outcome = host.step::<Jobs>(Phase::BeforeDrain, Subject::Node);
-    assert!(matches!(outcome, Outcome::Failed(failure) if failure.retry_after.is_some()));
-}
-
-#[test]
 fn wrong_values_are_problems() {
     for (key, value, words) in [
         ("cap", "4", "`4`: must be a time such as"),
@@ -310,6 +286,18 @@ fn wrong_values_are_problems() {
         ("labels", "batch", "must be LABEL=VALUE"),
         ("checkpoints", "checkpoint.example.com", "a domain and a slash"),
         ("kind", "Job", "no such key; there are kinds"),
+        ("labels", "the app=trainer", "must be LABEL=VALUE"),
+        ("labels", "app=the trainer", "must be LABEL=VALUE"),
+        (
+            "cap-annotation",
+            "example.com/the cap",
+            "must be the key of an annotation",
+        ),
+        (
+            "checkpoints",
+            "the checkpoint.example.com/",
+            "a domain and a slash",
+        ),
     ] {
         let host = Host::new();
         host.config(key, value);
@@ -368,8 +356,9 @@ fn what_an_earlier_policy_protects_is_not_evicted_earlier() {
         plan.waves(),
         [
             "all: awaited/report",
-            "jobs-after-4h: deleted/report shorter/report",
-            "earlier-after-8h: longer/report"
+            "jobs-after-4h: deleted/report",
+            "earlier-after-1h+jobs-after-4h: shorter/report",
+            "jobs-after-4h+earlier-after-8h: longer/report"
         ]
     );
 }

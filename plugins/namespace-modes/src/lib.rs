@@ -10,9 +10,6 @@ use scupper_sdk::{
 
 use crate::rules::{Rule, rules};
 
-/// The last wave: pods that leave only when they have ended.
-const COMPLETION: &str = "completion";
-
 /// How the names of waves that wait begin.
 const WAVES: &str = "namespaces";
 
@@ -54,11 +51,9 @@ impl Planner for NamespaceModes {
                 awaited.push(pod);
             }
         }
-        // In this order: what waits without a limit must not delay what has one.
         draft.hold(WAVES, drain, held);
-        for pod in awaited {
-            draft.move_to_wave(pod, COMPLETION);
-        }
+        // What waits without a limit must not delay what has one.
+        draft.await_last(awaited);
         Ok(())
     }
 }

@@ -348,8 +348,9 @@ fn no_mode_loosens_what_an_earlier_policy_decided() {
         plan.waves(),
         [
             "all: batch/e",
-            "earlier-after-1h: now/a soon/b",
-            "namespaces-after-2h: late/c",
+            "earlier-after-1h: now/a",
+            "namespaces-after-2m+earlier-after-1h: soon/b",
+            "earlier-after-1h+namespaces-after-2h: late/c",
             "completion: mild/d"
         ]
     );

@@ -47,6 +47,8 @@ impl Planner for Priority {
                 wave.timeout(budget).max_grace_period_seconds(budget.as_secs());
             }
         }
+        // A pod that an earlier policy lets end by itself, without a time, would hold up all groups behind its own.
+        draft.await_last(draft.leaving());
         Ok(())
     }
 }
@@ -89,12 +91,17 @@ fn group(text: &str) -> Result<Group, Problem> {
         config::duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time))
     });
     let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
-    let wave = format!("priority-{priority}");
     Ok(Group {
         priority,
         budget: budget.transpose()?,
-        wave,
+        wave: wave_name(priority),
     })
+}
+
+/// A minus sign would read as a second dash.
+fn wave_name(priority: i32) -> String {
+    let minus = if priority < 0 { "minus-" } else { "" };
+    format!("priority-{minus}{}", priority.unsigned_abs())
 }
 
 fn problem(what: impl Display, text: &str) -> Problem {

@@ -81,6 +81,25 @@ fn pods_below_the_lowest_group_belong_to_it() {
 }
 
 #[test]
+fn a_negative_priority_reads_as_one_in_the_name_of_its_wave() {
+    let host = Host::new();
+    host.config("groups", "-2147483648,-10,0");
+    host.pods([
+        pod("batch/last").with_priority(-11),
+        pod("batch/preemptible").with_priority(-10),
+        pod("shop/cart"),
+    ]);
+    assert_eq!(
+        host.plan::<Priority>().unwrap().waves(),
+        [
+            "priority-minus-2147483648: batch/last",
+            "priority-minus-10: batch/preemptible",
+            "priority-0: shop/cart",
+        ]
+    );
+}
+
+#[test]
 fn it_does_not_change_which_pods_are_evicted() {
     let host = Host::new();
     host.pods([
@@ -175,5 +194,43 @@ fn a_pod_that_an_earlier_policy_holds_stays_in_its_wave() {
     assert_eq!(
         plan.waves(),
         ["batch-after-10m: batch/report", "priority-0: shop/cart"]
+    );
+}
+
+/// Awaits the end of the pods of `batch`.
+struct Awaits;
+
+impl Policy for Awaits {
+    fn describe() -> Description {
+        description!("Lets batch pods end by themselves")
+    }
+}
+
+impl Planner for Awaits {
+    fn plan(_drain: &Drain, _node: &Node, draft: &mut Draft<'_>) -> Result<(), String> {
+        for pod in draft.pods().iter().filter(|pod| pod.namespace == "batch") {
+            draft.await_completion(pod, "it ends by itself");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_that_ends_by_itself_holds_up_no_group() {
+    let host = Host::new();
+    host.pods([
+        pod("batch/report"),
+        pod("shop/cart"),
+        pod("shop/db").with_priority(1500),
+    ]);
+    let draft = host.plan::<Awaits>().unwrap();
+    let plan = host.plan_after::<Priority>(&draft).unwrap();
+    assert_eq!(
+        plan.waves(),
+        [
+            "priority-0: shop/cart",
+            "priority-1000: shop/db",
+            "completion: batch/report"
+        ]
     );
 }

@@ -139,6 +139,17 @@ impl Resources {
         }
         self
     }
+
+    /// Adds a device of the ResourceClaim that the scheduler made for requests of the pod, with its attributes.
+    #[must_use]
+    pub fn with_extended_claim(mut self, driver: &str, name: &str, attributes: &[(&str, &str)]) -> Self {
+        let claim = "extended-resources";
+        self = self.with_claimed(claim, driver, name, attributes);
+        if let Some(device) = self.devices.last_mut() {
+            device.source = DeviceSource::ExtendedResourceClaim(claim.to_owned());
+        }
+        self
+    }
 }
 
 impl DrainRequest {

@@ -142,6 +142,23 @@ impl Host {
         state::with(|state| state.outage = message.map(str::to_owned));
     }
 
+    /// Makes every change of a pod (`namespace/name`) fail with this message, as an admission webhook does that denies it;
+    /// `None` ends that.
+    ///
+    /// # Panics
+    /// If `pod` is not `namespace/name`.
+    pub fn deny_changes(&self, pod: &str, message: Option<&str>) {
+        let uid = super::pod(pod).uid;
+        state::with(|state| match message {
+            Some(message) => {
+                state.denied.insert(uid, message.to_owned());
+            }
+            None => {
+                state.denied.remove(&uid);
+            }
+        });
+    }
+
     /// Answers requests. A request arrives as the policy built it, with names instead of secrets, and only if the policy
     /// wants the grants that it needs.
     ///

@@ -68,6 +68,9 @@ pub(crate) mod cluster {
     }
 
     fn annotations<'a>(state: &'a mut State, uid: &str) -> Result<&'a mut Vec<Entry>, Error> {
+        if let Some(message) = state.denied.get(uid) {
+            return Err(Error::Unavailable(message.clone()));
+        }
         let pod = state.pods.iter_mut().find(|pod| pod.uid == uid);
         pod.map(|pod| &mut pod.annotations)
             .ok_or_else(|| Error::NotFound(format!("pod {uid}")))

@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) checks: bool,
     /// The error of every call to the API server.
     pub(super) outage: Option<String>,
+    /// Why the API server refuses changes of a pod, by its UID.
+    pub(super) denied: BTreeMap<String, String>,
     pub(super) server: Option<Server>,
     /// The Events that the policy emitted.
     pub(super) events: Vec<String>,
@@ -106,6 +108,7 @@ impl Default for State {
             request_annotations: Vec::new(),
             checks: false,
             outage: None,
+            denied: BTreeMap::new(),
             server: None,
             events: Vec::new(),
             plan: None,

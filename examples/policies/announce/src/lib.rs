@@ -25,6 +25,8 @@ impl Hooks for Announce {
         // A step may be repeated after a crash, and both changes are safe to repeat.
         let done = match call.phase {
             Phase::BeforeDrain => cluster::annotate_node(ANNOTATION, &call.drain.name),
+            // The node stays out of service: the drain failed and its cordon is kept, or an earlier drain has emptied it.
+            Phase::OnCancel if call.drain.held || call.drain.found_drained => Ok(()),
             _ => cluster::remove_node_annotation(ANNOTATION),
         };
         match done {
@@ -55,6 +57,18 @@ mod tests {
             assert_eq!(host.node_annotation(ANNOTATION).as_deref(), Some("maintenance"));
             assert_eq!(host.step::<Announce>(end, Subject::Node), Outcome::Done);
             assert_eq!(host.node_annotation(ANNOTATION), None);
+        }
+    }
+
+    #[test]
+    fn the_mark_stays_on_a_node_that_stays_out_of_service() {
+        for out_of_service in [Host::held, Host::found_drained] {
+            let host = Host::new();
+            out_of_service(&host);
+            for phase in [Phase::BeforeDrain, Phase::OnCancel] {
+                assert_eq!(host.step::<Announce>(phase, Subject::Node), Outcome::Done);
+            }
+            assert_eq!(host.node_annotation(ANNOTATION).as_deref(), Some("maintenance"));
         }
     }
 

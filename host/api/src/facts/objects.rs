@@ -103,7 +103,7 @@ pub struct PodSpec {
 /// A ResourceClaim of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodClaim {
-    /// Its name in the pod.
+    /// Its name in the pod; empty: the scheduler made it for extended resources that the pod requests.
     pub name: String,
     /// The name of the ResourceClaim; `None`: it has not been made from its template yet.
     pub claim: Option<String>,

@@ -77,7 +77,7 @@ fn of_requests() -> impl Iterator<Item = (&'static Setting, &'static Flag)> {
 }
 
 impl Setting {
-    fn default_to_send(&self) -> Option<&'static str> {
+    pub(super) fn default_to_send(&self) -> Option<&'static str> {
         self.kubectl_default.filter(|_| self.sends_default)
     }
 }

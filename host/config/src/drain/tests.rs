@@ -186,6 +186,15 @@ fn a_request_carries_what_was_typed_and_the_commands_own_defaults() {
     assert_eq!(drain.time_limit, own.time_limit, "the driver's own");
 }
 
+/// What is planned for a drain that is handed over must be what the driver makes of the request.
+#[test]
+fn the_defaults_of_requests_are_those_that_a_driver_obeys() {
+    let planned = DrainSettings::default().with(&GivenSettings::of_requests());
+    let drained = DrainSettings::default().with_request(&request(&[]));
+    assert_eq!(planned.engine, drained.engine);
+    assert!(planned.engine.filters.ignore_daemonsets && !planned.engine.filters.delete_emptydir_data);
+}
+
 #[test]
 fn flags_that_only_a_terminal_obeys_are_in_no_request() {
     for (flag, text) in [

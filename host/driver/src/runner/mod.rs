@@ -8,7 +8,7 @@ pub(crate) mod last_known;
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
-mod notify;
+pub mod notify;
 pub(crate) mod orders;
 pub mod out_of_service;
 mod peer_watch;
@@ -416,6 +416,7 @@ impl EngineRunner {
                     node: self.drain.node().cloned(),
                     looks: self.kubelet_looks.clone(),
                     drain: self.drain.request().id.clone(),
+                    takes_over: self.drain.owns_cordon(),
                     setting: self.taint_removal.setting(),
                 };
                 self.take_own_step(id, taking.take());

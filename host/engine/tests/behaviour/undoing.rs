@@ -122,9 +122,23 @@ fn a_cancel_that_a_policy_cannot_follow_lifts_the_cordon_and_leaves_the_record()
         let mark = host.last_checkpoint();
         assert_eq!(mark.to_undo, record(&[("slurm", words)]));
         assert!(!mark.own_cordon && !mark.is_under_way(), "{mark:?}");
-        assert_eq!(host.summary().to_undo, mark.to_undo);
+        let summary = host.summary();
+        assert_eq!(summary.to_undo, mark.to_undo);
+        assert_eq!(summary.kept_by, [""; 0]);
         assert_eq!(host.drain.to_undo(), mark.to_undo);
     }
+}
+
+#[test]
+fn the_end_of_a_drain_names_the_policies_that_keep_the_node_out_of_service() {
+    let mut host = under_way(vec![slurm()]);
+    host.wait(5_000).stepped("step slurm", StepOutcome::Done);
+    host.written("save").accepted("evict a").gone(&["a"]);
+    host.listed(&[]);
+    host.written("save finished");
+    let summary = host.summary();
+    assert_eq!(summary.kept_by, ["slurm"]);
+    assert_eq!(summary.to_undo, ToUndo::new(), "nothing of it is late");
 }
 
 #[test]

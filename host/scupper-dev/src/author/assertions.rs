@@ -195,12 +195,7 @@ impl Assertions {
         let hook = format!("{} of {}", answer.phase, answer.policy);
         let actual = describe(&answer.outcome);
         match &answer.outcome {
-            StepOutcome::Done if form.pending.is_some() || form.failed.is_some() => {
-                self.differ(hook, expected_answer(form), actual);
-            }
-            StepOutcome::Pending { .. } | StepOutcome::Failed { .. } if form.done => {
-                self.differ(hook, expected_answer(form), actual);
-            }
+            outcome if is_another_kind(form, outcome) => self.differ(hook, expected_answer(form), actual),
             StepOutcome::Done => {}
             StepOutcome::Pending {
                 again_after,
@@ -208,8 +203,7 @@ impl Assertions {
                 waiting_for,
                 ..
             } => {
-                if form.failed.is_some() || form.pending.as_ref().is_some_and(|text| !matches(text, progress))
-                {
+                if form.pending.as_ref().is_some_and(|text| !matches(text, progress)) {
                     self.differ(hook, expected_answer(form), actual);
                 }
                 if let Some(span) = form.again_after {
@@ -227,8 +221,7 @@ impl Assertions {
                 }
             }
             StepOutcome::Failed { message, retry_after } => {
-                if form.pending.is_some() || form.failed.as_ref().is_some_and(|text| !matches(text, message))
-                {
+                if form.failed.as_ref().is_some_and(|text| !matches(text, message)) {
                     self.differ(hook, expected_answer(form), actual);
                 }
                 if let Some(span) = form.retry_after {
@@ -282,8 +275,11 @@ impl Assertions {
             }
         }
         for name in &form.gone {
+            let was_here = || cluster.model.gone().any(|gone| gone.to_string() == *name);
             if cluster.model.pod(name).is_some() {
                 self.differ(name, "gone", "here");
+            } else if !was_here() {
+                self.differ(name, "gone", "it was never here");
             }
         }
         for (name, expected) in &form.pods {
@@ -384,6 +380,17 @@ pub(super) fn describe(outcome: &StepOutcome) -> String {
     }
 }
 
+/// An answer of which something is expected that this kind has not.
+const fn is_another_kind(form: &ExpectForm, outcome: &StepOutcome) -> bool {
+    let pending = form.pending.is_some() || form.waiting_for.is_some() || form.again_after.is_some();
+    let failed = form.failed.is_some() || form.retry_after.is_some();
+    match outcome {
+        StepOutcome::Done => pending || failed,
+        StepOutcome::Pending { .. } => form.done || failed,
+        StepOutcome::Failed { .. } => form.done || pending,
+    }
+}
+
 fn expected_answer(form: &ExpectForm) -> String {
     match form {
         ExpectForm {
@@ -392,6 +399,8 @@ fn expected_answer(form: &ExpectForm) -> String {
         ExpectForm {
             failed: Some(text), ..
         } => format!("failed: {text}"),
+        _ if form.waiting_for.is_some() || form.again_after.is_some() => "pending".to_owned(),
+        _ if form.retry_after.is_some() => "failed".to_owned(),
         _ => "done".to_owned(),
     }
 }

@@ -91,7 +91,7 @@ impl Changes {
             let active = config.policies.iter();
             let active = active.filter(|spec| spec.mode == PolicyMode::Active);
             edition.specs = active.cloned().collect();
-            if !edition.specs.is_empty() {
+            if !config.policies.is_empty() {
                 let names: Vec<_> = edition.specs.iter().map(|spec| spec.name.clone()).collect();
                 // The host's own planners and hooks stand behind all policies.
                 edition
@@ -109,11 +109,18 @@ impl Changes {
             }
             match edition.specs.iter_mut().find(|spec| spec.name == *name) {
                 Some(spec) => spec.file.clone_from(component),
-                None => edition.specs.push(PolicySpec {
-                    name: name.clone(),
-                    file: component.clone(),
-                    ..PolicySpec::default()
-                }),
+                None => {
+                    let spec = PolicySpec {
+                        name: name.clone(),
+                        file: component.clone(),
+                        ..PolicySpec::default()
+                    };
+                    let had_settings = recorded.had_other_settings(&spec);
+                    edition
+                        .without_settings
+                        .extend(had_settings.then(|| name.clone()));
+                    edition.specs.push(spec);
+                }
             }
         }
         Ok(edition)

@@ -8,7 +8,7 @@ use scupper_engine::{HumanDuration, Outcome, Plan, Pod, PolicyInfo, Settings, St
 use scupper_policy_spec::PolicySpec;
 use scupper_recording::differences as plan_differences;
 
-use super::dry_run::{DryRun, PlayedDrain};
+use super::dry_run::{Asker, DryRun, PlayedDrain};
 use super::offline::{OfflineRuntime, PolicyLoadError};
 use super::recorded::RecordedCluster;
 
@@ -18,6 +18,8 @@ const NAMED: usize = 3;
 /// How a recorded drain is played.
 #[derive(Clone, Debug)]
 pub(crate) struct Edition {
+    /// What asked for it.
+    pub asker: Asker,
     pub settings: Settings,
     /// How much time it has; `None`: as much as it needs.
     pub limit: Option<Duration>,
@@ -25,6 +27,8 @@ pub(crate) struct Edition {
     pub chain: Vec<PolicyInfo>,
     /// The policies that are loaded. The others answer as is recorded.
     pub specs: Vec<PolicySpec>,
+    /// The loaded policies that had settings, which no recording has.
+    pub without_settings: Vec<String>,
 }
 
 /// What is different.
@@ -47,6 +51,8 @@ pub(crate) enum Unknown {
     Time(String),
     /// What this policy makes of another draft. In the play it changed nothing.
     Plan(String),
+    /// The settings of this policy. In the play it had none.
+    Settings(String),
 }
 
 impl fmt::Display for Unknown {
@@ -57,6 +63,7 @@ impl fmt::Display for Unknown {
                 out,
                 "what policy {policy} makes of another plan than the recorded one"
             ),
+            Self::Settings(policy) => write!(out, "the settings of policy {policy}"),
         }
     }
 }
@@ -134,6 +141,7 @@ async fn play(
     edition: &Edition,
 ) -> Result<Played, PolicyLoadError> {
     let drain = PlayedDrain {
+        asker: Some(edition.asker.clone()),
         settings: edition.settings.clone(),
         limit: edition.limit,
         chain: edition.chain.clone(),
@@ -160,6 +168,7 @@ async fn play(
     }
     let mut unknown: BTreeSet<_> = run.asked_in_vain().into_iter().map(Unknown::Fact).collect();
     unknown.extend(run.unknown_answers().iter().cloned());
+    unknown.extend(edition.without_settings.iter().cloned().map(Unknown::Settings));
     let plan = run.planned().cloned();
     let times = recorded.unknown_times(&run.asked_to_leave(), &edition.settings, plan.as_ref());
     unknown.extend(times.into_iter().map(Unknown::Time));

@@ -34,9 +34,19 @@ pub(crate) struct DryRun {
     start: Time,
 }
 
+/// What asks for a drain.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) trigger: String,
+}
+
 /// The drain to play.
 #[derive(Debug, Default)]
 pub(super) struct PlayedDrain {
+    /// `None`: a command, or the DrainRequests of the cluster.
+    pub(super) asker: Option<Asker>,
     pub(super) settings: Settings,
     /// How much time it has; `None`: as much as it needs.
     pub(super) limit: Option<Duration>,
@@ -100,7 +110,12 @@ impl DryRun {
         drain: PlayedDrain,
     ) -> Result<Self, PolicyLoadError> {
         let start = cluster.model.now;
-        let (node, trigger) = (cluster.model.node.name.clone(), cluster.trigger_or("command"));
+        let node = cluster.model.node.name.clone();
+        let asker = drain.asker.unwrap_or_else(|| Asker {
+            id: "uid-of-maintenance".to_owned(),
+            name: "maintenance".to_owned(),
+            trigger: cluster.trigger_or("command"),
+        });
         let cluster = SharedCluster::new(cluster);
         let policies = load_granted(workbench, &mut specs, &cluster).await?;
         let mut chain = drain.chain;
@@ -111,9 +126,9 @@ impl DryRun {
             }
         }
         let request = Request {
-            id: "uid-of-maintenance".to_owned(),
-            name: "maintenance".to_owned(),
-            trigger,
+            id: asker.id,
+            name: asker.name,
+            trigger: asker.trigger,
             intent: Intent::Drain,
             node,
             deadline: drain.limit.map(|limit| start + limit),

@@ -155,6 +155,16 @@ pub(super) struct ExpectForm {
     pub(super) pods: BTreeMap<String, PodExpectation>,
 }
 
+impl ExpectForm {
+    /// It has something that only a hook's answer can have.
+    pub(super) const fn is_of_hook(&self) -> bool {
+        let names = self.policy.is_some() || self.of.is_some() || self.within.is_some();
+        let answers = self.done || self.pending.is_some() || self.failed.is_some();
+        let details = self.waiting_for.is_some() || self.again_after.is_some() || self.retry_after.is_some();
+        names || answers || details || self.sends.is_some() || self.emits.is_some()
+    }
+}
+
 /// An expectation of a pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -81,8 +81,10 @@ impl OfflineRuntime {
             ..Network::closed()
         };
         // Compiled code is kept on disk, so another runtime costs next to nothing.
+        // What one scenario has captured is not known to the next.
         let runtime = Runtime::new(RuntimeOptions {
             network,
+            secrets: Secrets::default(),
             ..self.options.clone()
         })?;
         Ok(Policies::load(&runtime, specs, Arc::new(cluster.clone())).await?)

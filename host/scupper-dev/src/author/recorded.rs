@@ -4,15 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_api::facts::{FactObject, Peer};
+use scupper_api::facts::{FactObject, Metadata, Peer};
 use scupper_cluster_model::{PodTimes, Replaced};
-use scupper_engine::{Budget, Event, HumanDuration, Intent, Plan, Pod, Settings, Time, Uid};
+use scupper_engine::{Budget, Event, HumanDuration, Intent, Plan, Pod, PolicyInfo, Settings, Time, Uid};
+use scupper_forecast::NOTICE;
+use scupper_policy_reload::settings_digest;
 use scupper_policy_spec::PolicySpec;
 use scupper_recording::{Beginning, ObservedTimes, PolicyAnswers, Recording, Turn, waits_for_end};
 use thiserror::Error;
 
 use super::comparison::Edition;
-use super::dry_run::asking_author;
+use super::dry_run::{Asker, asking_author};
 use super::fact_objects::FactObjects;
 use super::memory_cluster::MemoryCluster;
 use super::recorded_policies::RecordedPolicies;
@@ -26,6 +28,8 @@ pub(crate) struct RecordedCluster {
     recorded: Edition,
     /// The names of its policies, without the host's own planners and hooks.
     pub policies: Vec<String>,
+    /// The SHA-256 of their settings, in the same order.
+    settings: Vec<String>,
     answers: PolicyAnswers,
     beginning: Beginning,
     ends_after: BTreeMap<Uid, Known>,
@@ -94,6 +98,8 @@ impl RecordedCluster {
             (pod, known)
         });
         let endings = took.chain(longer);
+        let machine_is_off = header.request.settings.machine_is_off;
+        let machine_is_off = machine_is_off.then(|| "that its machine was off".to_owned());
         let mut replaced_after: BTreeMap<_, _> = medians(times.cut_replacements)
             .map(|(budget, took)| (budget, Known::Longer(took)))
             .collect();
@@ -101,6 +107,11 @@ impl RecordedCluster {
         Ok(Self {
             start: header.at,
             recorded: Edition {
+                asker: Asker {
+                    id: header.request.id.clone(),
+                    name: header.request.name.clone(),
+                    trigger: header.request.trigger.clone(),
+                },
                 // Surges, and looks at a machine that is off, need what no recording has.
                 settings: Settings {
                     surge: None,
@@ -108,17 +119,26 @@ impl RecordedCluster {
                     ..header.request.settings.clone()
                 },
                 limit: header.request.deadline.map(|deadline| deadline.since(header.at)),
-                chain: header.request.policies.clone(),
+                chain: header.request.policies.iter().map(as_played).collect(),
                 specs: Vec::new(),
+                without_settings: Vec::new(),
             },
             policies: header.policies.iter().map(|policy| policy.name.clone()).collect(),
+            settings: header
+                .policies
+                .iter()
+                .map(|policy| policy.settings.clone())
+                .collect(),
             answers: PolicyAnswers::of(recording),
             ends_after: endings.map(|(pod, took)| (pod.id.uid, took)).collect(),
             gone_at: gone_at(recording),
             replaced_after,
             facts,
             peers,
-            not_played: not_played(recording, &beginning),
+            not_played: not_played(recording, &beginning)
+                .into_iter()
+                .chain(machine_is_off)
+                .collect(),
             beginning,
         })
     }
@@ -135,6 +155,13 @@ impl RecordedCluster {
             specs: vec![asking_author(spec.clone())],
             ..self.recorded.clone()
         }
+    }
+
+    /// The policy had other settings than these.
+    pub(super) fn had_other_settings(&self, spec: &PolicySpec) -> bool {
+        let mut policies = self.policies.iter().zip(&self.settings);
+        let recorded = policies.find(|(name, _)| **name == spec.name);
+        recorded.is_some_and(|(_, settings)| *settings != settings_digest(spec))
     }
 
     /// The policies of the drain that are not among these.
@@ -233,8 +260,26 @@ impl RecordedCluster {
             cluster.model.set_budget(budget.clone());
         }
         cluster.facts = self.facts.clone();
+        if let Some(event) = self.facts.iter().find_map(lifecycle_event) {
+            cluster.event = event.clone();
+        }
         cluster.peers = self.peers.clone();
         cluster
+    }
+}
+
+/// A policy of the drain. That the notice of `drain.notify-before` leaves the time for itself is no answer that could differ.
+fn as_played(policy: &PolicyInfo) -> PolicyInfo {
+    PolicyInfo {
+        planner: policy.planner && policy.name != NOTICE,
+        ..policy.clone()
+    }
+}
+
+fn lifecycle_event(object: &FactObject) -> Option<&Metadata> {
+    match object {
+        FactObject::LifecycleEvent(event) => Some(event),
+        _ => None,
     }
 }
 

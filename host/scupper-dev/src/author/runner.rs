@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use scupper_engine::{
     Answer, Command, Drain, Event, HookPhase, HookStep, Intent, Notice, Outcome, Plan, PlanAnswer, Pod,
-    Request, StepOutcome, Subject, Task, Time,
+    Request, StepOutcome, Subject, Task, Time, Trigger,
 };
 
 use super::cluster_access::SharedCluster;
@@ -126,8 +126,12 @@ impl ScenarioRunner {
         let now = self.now();
         self.request.intent = Intent::Uncordon;
         self.request.id = format!("{}-is-over", self.request.id);
+        self.request.name = format!("{}-is-over", self.request.name);
         // A DrainRequest never requests an uncordon.
         self.cluster.lock().forget_drain_requests();
+        if Trigger::of(&self.request.trigger) == Trigger::DrainRequest {
+            self.request.trigger = Trigger::Command.name().to_owned();
+        }
         self.request.deadline = None;
         self.started = now;
         self.outcome = None;

@@ -115,10 +115,23 @@ fn configuration(
         }
         Value::Object(fields)
     };
-    let policies: Vec<Value> = match &form.policies[..] {
-        [] => vec![named(&form.policy)],
-        chain => chain.iter().map(named).collect(),
+    if !form.policies.is_empty() && !form.policy.is_empty() {
+        let message = "`policy` and `policies`: name all policies in `policies`".to_owned();
+        return Err(ScenarioError::Form(message));
+    }
+    let all = match &form.policies[..] {
+        [] => std::slice::from_ref(&form.policy),
+        chain => chain,
     };
+    let is_given = !module.as_os_str().is_empty();
+    if is_given && all.iter().all(|fields| fields.contains_key("module")) {
+        let module = module.display();
+        let message = format!(
+            "{module} would not be tested: each policy has a `module`; leave out that of the policy under test"
+        );
+        return Err(ScenarioError::Form(message));
+    }
+    let policies: Vec<Value> = all.iter().map(named).collect();
     let whole = json!({
         "apiVersion": "scupper.dev/v1alpha1", "kind": "Configuration", "policies": policies, "drain": form.drain,
     });
@@ -290,6 +303,10 @@ impl ScenarioRun {
 
     async fn expect(&mut self, form: &ExpectForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
         let mut assertions = Assertions::new(line);
+        if form.hook.is_none() && form.is_of_hook() {
+            let message = "`expect` says something of a hook, and not of which: add `hook: PHASE`".to_owned();
+            return Err(ScenarioError::Sense { line, message });
+        }
         if let Some(phase) = &form.hook {
             let wanted = |answer: &super::runner::HookAnswer| {
                 answer.phase.to_string() == *phase

@@ -148,11 +148,16 @@ fn names_all_modules(file: &Path) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Chain {
+        policy: Map<String, Value>,
         policies: Vec<Map<String, Value>>,
     }
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let chain: Chain = serde_saphyr::from_str(&text).unwrap_or_default();
-    !chain.policies.is_empty() && chain.policies.iter().all(|policy| policy.contains_key("module"))
+    let all = match &chain.policies[..] {
+        [] => std::slice::from_ref(&chain.policy),
+        chain => chain,
+    };
+    all.iter().all(|policy| policy.contains_key("module"))
 }
 
 fn crate_of(file: &Path) -> Option<PathBuf> {

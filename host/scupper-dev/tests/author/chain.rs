@@ -119,6 +119,61 @@ fn no_order_of_the_policies_loosens_what_one_of_them_decides() {
     }
 }
 
+/// Pods that answer a request for a checkpoint, in a namespace whose rule gives them five minutes, and one that the drain
+/// only awaits.
+const ANSWERED: &str = r#"
+pods:
+  - shop/cart
+  - {name: ml/long, annotations: {checkpoint.example.com/supported: 6m}}
+  - {name: ml/short, annotations: {checkpoint.example.com/supported: 3m}}
+  - {name: ci/build, controller: Job/build}
+  - {name: reports/daily}
+plan:
+  evict: [shop/cart, ml/long, ml/short, ci/build]
+  await-completion: [reports/daily]
+  waves:
+    - {name: all, pods: [shop/cart]}
+    - {name: jobs-after-3m+namespaces-after-5m, pods: [ml/short]}
+    - {name: namespaces-after-5m+jobs-after-6m, pods: [ml/long]}
+    - {name: jobs-after-4h, pods: [ci/build]}
+    - {name: completion, pods: [reports/daily]}
+steps:
+  - pass: 1m
+  - pod: {name: ml/long, annotations: {checkpoint.example.com/done: uid-of-maintenance}}
+  - pod: {name: ml/short, annotations: {checkpoint.example.com/done: uid-of-maintenance}}
+  - pass: 210s
+  - expect: {gone: [shop/cart], here: [ml/long, ml/short, ci/build]}
+  - pass: 40s
+  - expect: {gone: [ml/long, ml/short], here: [ci/build]}
+  - pod: {name: ci/build, phase: Succeeded}
+  - pass: 10s
+  - expect: {gone: [ci/build], here: [reports/daily]}
+  - pod: {name: reports/daily, phase: Succeeded}
+ends: {outcome: Drained, within: 7m}
+"#;
+
+#[test]
+fn a_pod_that_two_policies_hold_leaves_when_both_let_it_and_waits_for_none_that_is_only_awaited() {
+    let [modes, jobs] = ["namespace-modes", "jobs"].map(|name| component(&format!("plugins/{name}")));
+    let modes = format!(
+        "  - {{name: namespace-modes, module: \"{modes}\", config: {{rules: 'ml AllowCompletion 5m, reports AllowCompletion'}}}}\n"
+    );
+    let jobs = format!(
+        "  - {{name: jobs, module: \"{jobs}\", config: {{checkpoints: checkpoint.example.com/}}, \
+         grants: {{facts: [owners], pod-annotations: [checkpoint.example.com/]}}}}\n"
+    );
+    for chain in [format!("{modes}{jobs}"), format!("{jobs}{modes}")] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("about: Both policies hold a pod\npolicies:\n{chain}{ANSWERED}");
+        std::fs::write(folder.path().join("chain.yaml"), text).unwrap();
+        let reported = policy(folder.path(), &["test", "chain.yaml"]);
+        assert!(
+            reported.stdout.ends_with("1 scenario: 1 ok, 0 failed\n"),
+            "{chain}: {reported:#?}"
+        );
+    }
+}
+
 #[test]
 fn a_pod_that_one_policy_keeps_holds_no_wave_of_the_others() {
     let [gpu, modes, jobs] =

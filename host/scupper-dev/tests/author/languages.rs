@@ -6,7 +6,8 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::program::{repository, run, scratch};
+use crate::program::{policy, repository, run, scratch};
+use crate::scenarios::component;
 use crate::skip;
 
 #[test]
@@ -19,14 +20,95 @@ fn a_policy_in_python_plans_a_drain() {
     });
 }
 
+/// Behind a policy that holds pods.
+const CHAIN: &str = r#"
+about: A pod that an earlier policy holds stays in its wave
+policies:
+  - {name: namespace-modes, module: "MODES", config: {rules: batch AllowCompletion 1h}}
+  - {name: by-priority}
+pods:
+  - {name: batch/train, priority: -10}
+  - {name: shop/db, priority: 1000}
+  - shop/cart
+plan:
+  waves:
+    - {name: all priority 0, pods: [shop/cart], timeout: 30m}
+    - {name: all priority 1000, pods: [shop/db], timeout: 30m}
+    - {name: namespaces-after-1h, pods: [batch/train]}
+steps:
+  - pass: 10m
+  - expect: {gone: [shop/cart, shop/db], here: [batch/train]}
+ends: {outcome: Drained, within: 61m}
+"#;
+
 #[test]
-fn a_policy_in_javascript_plans_a_drain() {
-    plans_a_drain(&Example {
+fn a_policy_in_javascript_plans_a_drain_and_frees_no_pod_that_an_earlier_one_holds() {
+    let example = Example {
         name: "by-priority-javascript",
         tools: "javascript/node_modules",
         component: "by-priority.wasm",
         sources: &["policy.js", "package-lock.json"],
-    });
+    };
+    let Some(folder) = plans_a_drain(&example) else {
+        return;
+    };
+    let chain = CHAIN.replace("MODES", &component("plugins/namespace-modes"));
+    std::fs::write(folder.join("chain.yaml"), chain).unwrap();
+    let reported = policy(&folder, &["test", "chain.yaml", "--policy", example.component]);
+    assert!(
+        reported.stdout.ends_with("1 scenario: 1 ok, 0 failed\n"),
+        "{reported:#?}"
+    );
+}
+
+/// `deploy/FIRST-HOUR.md` writes a policy into a copy of the example in Python, and a scenario for it.
+#[test]
+fn the_policy_of_the_first_hour_passes_its_scenario() {
+    if is_left_out() {
+        return;
+    }
+    let example = Example {
+        name: "databases-last",
+        tools: "python/bin",
+        component: "databases-last.wasm",
+        sources: &["policy.py", "requirements.txt"],
+    };
+    let page = std::fs::read_to_string(repository().join("deploy/FIRST-HOUR.md")).unwrap();
+    let block = |begin: &str| {
+        let (_, rest) = page.split_once(begin).unwrap();
+        rest.split("```").next().unwrap()
+    };
+    let root = scratch(example.name);
+    copy(&repository().join("wit"), &root.join("wit"));
+    let folder = root.join("examples/policies").join(example.name);
+    copy(
+        &repository().join("examples/policies/keep-labelled-python"),
+        &folder,
+    );
+    std::fs::remove_file(folder.join("scenarios/marked.yaml")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "scenarios/last.yaml",
+        &format!("about: {}", block("```yaml\nabout: ")),
+    );
+    let copied = std::fs::read_to_string(folder.join("policy.py")).unwrap();
+    let (head, _) = copied.split_once("class Planner(").unwrap();
+    let head = head.replace("keep-labelled-python", example.name);
+    write("policy.py", &(head + block("```python\n")));
+
+    let commands = block("$ ../venv/bin/componentize-py ");
+    let (compile, rest) = commands.split_once("\nComponent built successfully").unwrap();
+    let compile = compile
+        .replace("\\\n    ", "")
+        .replace("../scupper-0.1.0-docs/wit", "../../../wit");
+    let component = build(&example, &root, &folder, &format!("componentize-py {compile}"));
+    std::fs::copy(component, folder.join(example.component)).unwrap();
+    let (_, rest) = rest.rsplit_once("\n$ scupper ").unwrap();
+    let (test, printed) = rest.split_once('\n').unwrap();
+    assert_eq!(
+        run(&folder, shell(&example, &format!("scupper {test}"))).good(),
+        printed
+    );
 }
 
 struct Example {
@@ -38,14 +120,21 @@ struct Example {
     sources: &'static [&'static str],
 }
 
+#[expect(clippy::print_stderr, reason = "says what is left out")]
+fn is_left_out() -> bool {
+    let is_left_out = skip::left_out("languages");
+    if is_left_out {
+        eprintln!("left out, as SCUPPER_SKIP says: languages");
+    }
+    is_left_out
+}
+
 /// Runs the readme's commands in a copy of the example: the compiler's (or takes its earlier component of the same
 /// sources), and the scenarios, which state the whole plan. Loads it only once: a load takes a dozen seconds of CPU
-/// time.
-#[expect(clippy::print_stderr, reason = "says what is left out")]
-fn plans_a_drain(example: &Example) {
-    if skip::left_out("languages") {
-        eprintln!("left out, as SCUPPER_SKIP says: languages");
-        return;
+/// time. Returns the folder with the component; `None`: it is left out.
+fn plans_a_drain(example: &Example) -> Option<PathBuf> {
+    if is_left_out() {
+        return None;
     }
     let root = scratch(example.name);
     copy(&repository().join("wit"), &root.join("wit"));
@@ -64,6 +153,7 @@ fn plans_a_drain(example: &Example) {
     let (_, tested) = readme.split_once(&format!("$ {test}\n")).unwrap();
     let (tested, _) = tested.split_once("```").unwrap();
     assert_eq!(run(&folder, shell(example, test)).good(), tested);
+    Some(folder)
 }
 
 /// The component, from `$SCUPPER_CACHE` if it holds one of the same command, sources, WIT and compiler.

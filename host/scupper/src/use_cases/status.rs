@@ -46,11 +46,12 @@ pub enum StatusNews<'a> {
     Gone(&'a str),
 }
 
-/// Reports the status of each node, once or at every change; in that case it never ends.
+/// Reports the status of each node, once or at every change; in that case it never ends unless there is no node. Returns how
+/// many there are.
 pub async fn status(
     options: StatusOptions,
     mut report: impl FnMut(StatusNews<'_>),
-) -> Result<(), CommandError> {
+) -> Result<usize, CommandError> {
     let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
@@ -70,7 +71,7 @@ pub async fn status(
     };
     if options.watch {
         watch(followed, lookups, report).await;
-        return Ok(());
+        return Ok(names.len());
     }
     let mut gone = None;
     for mut one in followed {
@@ -89,7 +90,7 @@ pub async fn status(
     }
     match gone {
         Some(node) => Err(DriverError::NoSuchNode { node, nearest: None }.into()),
-        None => Ok(()),
+        None => Ok(names.len()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! A drain of a machine that is off, by the operator's word.
 
 use rustix::process::Signal;
-use scupper_simulator::api::Forbidden;
+use scupper_simulator::api::{Action, Fault, Forbidden};
 use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, until};
 use crate::rig::Rig;
+use crate::taking_over::rolls_back;
 use crate::undoing::config;
 
 const TAINT: &str = "node.kubernetes.io/out-of-service";
@@ -203,6 +204,9 @@ fn a_silent_node_is_tainted_its_pods_are_deleted_and_an_uncordon_takes_the_taint
         ] {
             assert!(status.stdout.contains(line), "{line}: {status:#?}");
         }
+        // The kubelet is back, and its node changes.
+        let conflict = Fault::new(Action::Status(409, None)).path("/api/v1/nodes/worker-1");
+        rig.api.faults([conflict.method("PATCH").count(2)]);
         let run = rig.run(&["uncordon", "worker-1", "--local"]);
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert!(
@@ -320,6 +324,38 @@ fn a_cancel_takes_the_taint_back_also_after_a_kill() {
     let run = drain.ended();
     assert_ne!(run.code, Some(0), "{run:#?}");
     assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
+}
+
+/// A drain was cancelled, and its process ended before it had removed the taint.
+#[test]
+fn a_cancel_also_takes_back_the_taint_that_a_cancelled_drain_has_left() {
+    let rig = rig("Unknown", 300.0);
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("delete   shop/web");
+    drain.kill();
+    rolls_back(&rig);
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("has the taint");
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
+}
+
+/// The drain of another process ended well, so its cordon stays, and with it its taint.
+#[test]
+fn the_taint_of_a_drain_that_is_done_outlasts_the_cancel_of_a_later_one() {
+    let rig = rig("Unknown", 0.1);
+    assert_eq!(rig.run(&DRAIN).code, Some(0));
+    rig.apply(rig.pod("db", "worker-1").grace(300).takes(300.0));
+    let mut drain = rig.start(&DRAIN);
+    drain.prints("already had the taint");
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert!(rig.is_cordoned("worker-1"), "{run:#?}");
+    assert_eq!((taints(&rig).len(), is_marked(&rig)), (1, true), "{run:#?}");
 }
 
 #[test]

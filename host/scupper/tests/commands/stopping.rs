@@ -49,7 +49,8 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues() {
     let run = drain.ended();
     rig.api.resume();
     assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stderr.contains("ended at once"), "{run:#?}");
+    let words = "ended at once; what was changed on the nodes stays, and the same command again continues";
+    assert!(run.stderr.contains(words), "{run:#?}");
     is_continued(&rig, &["drain", "worker-1"]);
 }
 
@@ -93,6 +94,9 @@ fn a_drain_whose_process_is_alive_is_not_continued() {
             run.stderr.contains(busy) && run.stderr.contains("--take-over"),
             "{run:#?}"
         );
+        // First how to see what it does.
+        let next = "; to see it: scupper status worker-1 --watch; to stop it: scupper cancel worker-1; ";
+        assert!(run.stderr.contains(next), "{run:#?}");
         assert!(!run.stderr.contains("abandoned"), "{run:#?}");
     }
     drain.kill();
@@ -157,6 +161,39 @@ fn a_killed_uncordon_is_continued_by_the_same_command() {
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(run.stderr.contains("is gone; continuing it"), "{run:#?}");
     assert_eq!((rig.is_cordoned("worker-1"), rig.mark("worker-1")), (false, None));
+}
+
+/// Its own cordon is lifted, and somebody else has cordoned the node since.
+#[test]
+fn a_killed_uncordon_lifts_a_later_cordon_only_if_it_may() {
+    let rig = killed_uncordon();
+    let edit = |node: &mut serde_json::Value| {
+        let mark = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
+        let mut mark: serde_json::Value = serde_json::from_str(mark.unwrap()).unwrap();
+        mark["own_cordon"] = json!(false);
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    };
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_eq!(
+        (run.code, rig.is_cordoned("worker-1")),
+        (Some(5), true),
+        "{run:#?}"
+    );
+    for words in [
+        "is gone; the node has been cordoned since",
+        "scupper uncordon worker-1 --force",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    let run = rig.run(&["uncordon", "worker-1", "--force"]);
+    assert_eq!(
+        (run.code, rig.is_cordoned("worker-1")),
+        (Some(0), false),
+        "{run:#?}"
+    );
+    assert_eq!(rig.mark("worker-1"), None);
 }
 
 #[test]

@@ -17,7 +17,10 @@ fn claiming<const N: usize>(claims: [(usize, &[&str]); N]) -> Arc<FakeCluster> {
         claims: names
             .iter()
             .map(|name| PodClaim {
-                name: format!("own-{name}"),
+                name: match *name {
+                    "gpu-extended" => String::new(),
+                    name => format!("own-{name}"),
+                },
                 claim: Some((*name).to_owned()).filter(|name| name != "unnamed"),
             })
             .collect(),
@@ -32,13 +35,28 @@ fn claiming<const N: usize>(claims: [(usize, &[&str]); N]) -> Arc<FakeCluster> {
 
 fn device(name: &str, uuid: &str) -> String {
     let watches = name.ends_with("-watch");
-    format!(r#"DeviceSource::ResourceClaim("{name}") gpu.example.com "pool" {name} {watches} {uuid}"#)
+    let source = if name == "gpu-extended" {
+        "ExtendedResourceClaim"
+    } else {
+        "ResourceClaim"
+    };
+    format!(r#"DeviceSource::{source}("{name}") gpu.example.com "pool" {name} {watches} {uuid}"#)
 }
 
 #[tokio::test]
 async fn a_planner_learns_of_requests_and_devices() {
     let cluster = claiming([
-        (1, &["gpu-1", "gpu-2-watch", "pending-1", "gone-1", "unnamed"]),
+        (
+            1,
+            &[
+                "gpu-1",
+                "gpu-2-watch",
+                "pending-1",
+                "gone-1",
+                "unnamed",
+                "gpu-extended",
+            ],
+        ),
         (2, &[]),
     ]);
     let policies = load(&[asks("resources\nresources")], &cluster).await.unwrap();
@@ -54,6 +72,7 @@ async fn a_planner_learns_of_requests_and_devices() {
         "nvidia.com/gpu=1".to_owned(),
         device("gpu-1", r#"Some("GPU-1")"#),
         device("gpu-2-watch", "None"),
+        device("gpu-extended", "None"),
         "pending-1?, gone-1?, own-unnamed?".to_owned(),
     ];
     let all = [

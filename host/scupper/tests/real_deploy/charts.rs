@@ -272,16 +272,61 @@ fn every_configuration_in_the_guide_is_valid() {
     let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scupper.yaml");
-    let blocks = guide.split("```yaml\n").skip(1);
-    let blocks: Vec<&str> = blocks
-        .filter_map(|rest| rest.split("```").next())
-        .filter(|block| block.lines().any(|line| line == KIND))
-        .collect();
+    let mut blocks = blocks(&guide);
+    blocks.retain(|block| block.lines().any(|line| line == KIND));
     assert!(!blocks.is_empty(), "{guide}");
     for block in blocks {
         std::fs::write(&file, block).unwrap();
         check(&file);
     }
+}
+
+/// The YAML in a page.
+fn blocks(page: &str) -> Vec<&str> {
+    let blocks = page.split("```yaml\n").skip(1);
+    blocks.filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// The guide has one to write beside a checkout, and lines to add to it.
+#[test]
+fn the_kustomization_in_the_guide_works_and_takes_the_patches_in_it() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
+    let of = |begin: &str| {
+        let mut blocks = blocks(&guide);
+        blocks.retain(|block| block.starts_with(begin));
+        blocks
+    };
+    let [kustomization, patches] = ["apiVersion: kustomize.config.k8s.io/", "patches:\n"].map(of);
+    assert_eq!((kustomization.len(), patches.len()), (1, 1), "{guide}");
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let checkout = deploy().join("..").canonicalize().unwrap();
+    std::os::unix::fs::symlink(checkout, folder.path().join("scupper")).unwrap();
+    let text = [kustomization, patches].concat().concat();
+    std::fs::write(own.join("kustomization.yaml"), text).unwrap();
+    let objects = objects(&out(kubectl().arg("kustomize").arg(&own)));
+    assert!(
+        objects.values().any(|object| object["kind"] == "PodMonitor"),
+        "{objects:?}"
+    );
+    let driver = &objects[r#""DaemonSet" "scupper"/"scupper""#]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(driver["image"], "registry.example.com/scupper:0.1.0");
+    let variable = |name: &str| {
+        let all = driver["env"].as_array().unwrap();
+        all.iter().find(|it| it["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        variable("HOST_IP")["valueFrom"]["fieldRef"]["fieldPath"],
+        "status.hostIP"
+    );
+    assert_eq!(
+        variable("OTEL_EXPORTER_OTLP_ENDPOINT")["value"],
+        "http://$(HOST_IP):4318"
+    );
 }
 
 /// Files of this kind, recognized by their content and not by their names. Links lead to files that are found anyway.

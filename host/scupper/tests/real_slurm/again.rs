@@ -79,6 +79,8 @@ async fn a_failed_drain_whose_cordon_stays_leaves_the_node_drained_and_a_second_
     let job = testbed.submit(300, &[]);
     let waits = format!("waits for job {job}: ");
     assert_ne!(rig.drain("first").await, "Succeeded", "{}", rig.reported());
+    let by_deadline = "the deadline passed while policy slurm reported: 1 job on slurm-worker-0";
+    assert!(rig.reported().contains(by_deadline), "{}", rig.reported());
     let drained = testbed.node();
     assert!(
         drained.starts_with("draining scupper: ") && drained.ends_with(": first") && rig.is_cordoned(),

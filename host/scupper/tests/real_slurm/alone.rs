@@ -6,11 +6,20 @@ use scupper_engine::HookPhase;
 
 use serde_json::json;
 
+use crate::climbing::open_log;
 use crate::driver::{WORKER, node, policies};
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
+const CANCELLED: &str = "1 job cancelled";
 const LADDER: (&str, &str) = ("ladder", "60s signal CONT, 56s cancel");
+
+/// Signals the task's script, and ends it four seconds later.
+const SIGNALS: (&str, &str) = ("ladder", "60s signal USR1, 56s cancel");
+
+/// A task notes on which node its script has heard a signal.
+const TASK: &str = "--wrap=trap 'echo $SLURMD_NODENAME >>/testbed/log/heard' USR1; \
+                    touch /testbed/log/ready-$SLURM_ARRAY_TASK_ID; while :; do sleep 0.1; done";
 
 /// Tasks and parts fill their nodes.
 const WHOLE_NODE: [&str; 5] = [
@@ -44,7 +53,7 @@ async fn running(testbed: &Testbed, jobs: usize) -> Vec<(u64, String)> {
     found
 }
 
-/// Drains this node with a ladder that ends now, until it has no jobs or, if `waits`, until the last rung is missed.
+/// Drains this node with a ladder that ends now, until this is said and, if that is the end of the jobs, it has none.
 async fn climb(testbed: &Testbed, node: &str, more: &[(&str, &str)], until_said: &str) -> Vec<String> {
     let table = format!("worker-1={node}");
     let config = [&[LADDER, ("slurm-node-table", table.as_str())], more].concat();
@@ -57,7 +66,7 @@ async fn climb(testbed: &Testbed, node: &str, more: &[(&str, &str)], until_said:
         said.iter().any(|said| said.contains(until_said))
     })
     .await;
-    if more.is_empty() {
+    if until_said == CANCELLED {
         rig.done(HookPhase::BeforeDrain).await;
     }
     said
@@ -65,8 +74,14 @@ async fn climb(testbed: &Testbed, node: &str, more: &[(&str, &str)], until_said:
 
 /// An array with a task on each of four nodes, and the node of the task that has the array's number: the last to start.
 async fn array(testbed: &Testbed) -> (Vec<(u64, String)>, String) {
-    let array = submit(testbed, &["--array=0-3", "--wrap=sleep 600"]);
+    open_log(testbed);
+    let array = submit(testbed, &["--array=0-3", TASK]);
     let tasks = running(testbed, 4).await;
+    until("the tasks listen", async || {
+        let ready = |task| testbed.folder().join(format!("log/ready-{task}")).exists();
+        (0..4).all(ready)
+    })
+    .await;
     let (_, last) = tasks.iter().find(|(number, _)| *number == array).unwrap();
     let last = last.clone();
     (tasks, last)
@@ -95,8 +110,9 @@ async fn a_task_is_ended_and_its_array_is_not() {
         return;
     };
     let (tasks, last) = array(&testbed).await;
-    climb(&testbed, &last, &[], "1 job cancelled").await;
+    climb(&testbed, &last, &[SIGNALS], CANCELLED).await;
     only_there(&testbed, &tasks, &last, "CANCELLED");
+    assert_eq!(testbed.log("heard"), format!("{last}\n"));
 }
 
 #[tokio::test]
@@ -123,12 +139,13 @@ async fn in_driver_mode_a_task_is_ended_and_its_array_is_not() {
     let table = format!("worker-1={last}");
     let config = [
         ("slurm-node-table", table.as_str()),
-        ("ladder", "25s signal CONT, 20s cancel"),
+        ("ladder", "25s signal USR1, 20s cancel"),
     ];
     let mut driver = node(&testbed, &config, json!({"sla": "35s"}), Vec::new()).await;
     driver.start().await;
     assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
     only_there(&testbed, &tasks, &last, "CANCELLED");
+    assert_eq!(testbed.log("heard"), format!("{last}\n"));
     let said = format!("1 job cancelled ({last})");
     let events = driver.events("SlurmJobsCancelled");
     assert!(events.len() == 1 && events[0].ends_with(&said), "{events:?}");
@@ -220,7 +237,7 @@ async fn a_heterogeneous_job_is_ended_if_configured_and_its_other_nodes_are_name
         &testbed,
         "slurm-worker-0",
         &[("heterogeneous", "ladder")],
-        "1 job cancelled",
+        CANCELLED,
     )
     .await;
     let words = format!(
@@ -237,7 +254,7 @@ async fn a_later_part_of_a_heterogeneous_job_ends_alone() {
     };
     let job = heterogeneous(&testbed).await;
     let choice = [("heterogeneous", "ladder")];
-    let said = climb(&testbed, "slurm-worker-1", &choice, "1 job cancelled").await;
+    let said = climb(&testbed, "slurm-worker-1", &choice, CANCELLED).await;
     let words = format!("which also runs on {NODE}: its other parts are not reached");
     assert!(said.iter().any(|said| said.contains(&words)), "{said:?}");
     let left = running(&testbed, 1).await;

@@ -15,7 +15,7 @@ while :; do sleep 0.1; done
 ";
 
 /// The jobs may write there.
-fn open_log(testbed: &Testbed) {
+pub(crate) fn open_log(testbed: &Testbed) {
     use std::os::unix::fs::PermissionsExt;
     let log = testbed.folder().join("log");
     std::fs::set_permissions(log, std::fs::Permissions::from_mode(0o777)).unwrap();

@@ -24,6 +24,28 @@ async fn status_names(rig: &mut DriverMode, words: &str) {
     );
 }
 
+/// The Node is deleted, and nothing is left of its mark. `scupper status` says what must still be undone.
+async fn delete_node(rig: &mut DriverMode) {
+    rig.api.store().delete("nodes", "", WORKER);
+    let ended = rig.types(&["status", WORKER]).ended().await;
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let gone = format!("there is no node {WORKER}; {STILL}");
+    assert!(ended.stderr.contains(&gone), "{ended:?}");
+}
+
+/// The end of a drain or an uncordon says so in an Event and in a line.
+fn the_end_names(rig: &DriverMode, event: &str, outcome: &str, words: &str) {
+    let notes = rig.events(outcome);
+    let of_event = |note: &&String| note.starts_with(&format!("{event} after "));
+    let note = notes.iter().find(of_event);
+    let note = note.unwrap_or_else(|| panic!("no Event {outcome} of {event}: {notes:?}"));
+    assert!(note.contains(STILL) && note.contains(words), "{note}");
+    let reported = rig.reported();
+    let last = reported.lines().rfind(|line| line.contains("attention: "));
+    let last = last.unwrap_or_else(|| panic!("no line: {reported}"));
+    assert!(last.contains(STILL) && last.contains(words), "{last}");
+}
+
 /// The driver's uncordon gives the node back, whose job still runs.
 async fn an_uncordon_gives_it_back(testbed: &Testbed, rig: &mut DriverMode, event: &str) {
     assert_eq!(rig.uncordon(event).await, "Succeeded", "{}", rig.reported());
@@ -33,38 +55,44 @@ async fn an_uncordon_gives_it_back(testbed: &Testbed, rig: &mut DriverMode, even
 }
 
 #[tokio::test]
-async fn in_driver_mode_a_cancel_that_slurm_does_not_hear_names_the_node_until_an_uncordon() {
+async fn in_driver_mode_an_undo_that_slurm_does_not_hear_names_the_node_until_an_uncordon() {
     let Some(testbed) = Testbed::up("unheard", &[]) else {
         return;
     };
     let token = testbed.folder().join("own-token");
     let give = |user: &str| std::fs::write(&token, testbed.token(user, 600)).unwrap();
     give("slurm");
-    let own = json!([policy(&testbed.url(), &token, &[])]);
-    let mut rig = DriverMode::new(WORKER, Vec::new(), json!({}), own).await;
+    let own = json!([policy(&testbed.url(), &token, &[("token-timeout", "3s")])]);
+    let mut rig = DriverMode::new(WORKER, Vec::new(), json!({"on-failure": "rollback"}), own).await;
     rig.start().await;
     let job = testbed.submit(600, &[]);
     let waits = format!("waits for job {job}: ");
-    for (event, words) in [
-        ("token", "slurm-worker-0"),
-        ("slurmctld", "slurmrestd cannot reach slurmctld"),
-    ] {
+    for event in ["token", "slurmctld", "rollback"] {
         let before = rig.reported().matches(&waits).count();
         rig.begin_drain(event);
         rig.until("it waits", || rig.reported().matches(&waits).count() > before)
             .await;
         match event {
             "token" => give("alice"),
-            _ => testbed.daemon("slurmctld", "stop"),
+            "slurmctld" => testbed.daemon("slurmctld", "stop"),
+            _ => std::fs::write(&token, "no.token.at-all").unwrap(),
         }
-        rig.cancel(event).await;
+        let (outcome, why) = match event {
+            "token" => ("Cancelled", "the token's user may not change nodes"),
+            "slurmctld" => ("Cancelled", "slurmrestd cannot reach slurmctld"),
+            _ => ("PolicyFailed", "Slurm rejects the token"),
+        };
+        match outcome {
+            "Cancelled" => rig.cancel(event).await,
+            _ => assert_ne!(rig.ends(event).await, "Succeeded", "{}", rig.reported()),
+        }
         assert!(!rig.is_cordoned(), "{}", rig.reported());
-        status_names(&mut rig, words).await;
-        let events = rig.events("Cancelled");
-        assert!(events.iter().any(|note| note.contains(STILL)), "{events:?}");
+        let words = format!("slurm-worker-0 may still be drained in Slurm: {why}");
+        status_names(&mut rig, &words).await;
+        the_end_names(&rig, event, outcome, &words);
         match event {
-            "token" => give("slurm"),
-            _ => testbed.daemon("slurmctld", "start"),
+            "slurmctld" => testbed.daemon("slurmctld", "start"),
+            _ => give("slurm"),
         }
         // slurmrestd continues a request after its client has given up. On a busy machine the request may reach the
         // restarted slurmctld: the node is then free, and Scupper has not learned it.
@@ -104,7 +132,7 @@ async fn what_a_terminal_drained_is_named_without_the_policy_and_after_the_node_
     );
     assert_eq!((testbed.node(), rig.is_cordoned()), (drained.clone(), true));
 
-    rig.api.store().delete("nodes", "", WORKER);
+    delete_node(&mut rig).await;
     rig.api.store().apply(objects::node(WORKER).build()).unwrap();
     status_names(&mut rig, "the Node was deleted or made anew").await;
     assert_eq!(testbed.node(), drained);
@@ -141,7 +169,7 @@ async fn in_driver_mode_what_no_uncordon_has_undone_is_named() {
         match case {
             "foreign" => rig.kubectl_uncordon(),
             "anew" => {
-                rig.api.store().delete("nodes", "", WORKER);
+                delete_node(&mut rig).await;
                 rig.api.store().apply(objects::node(WORKER).build()).unwrap();
             }
             _ => {
@@ -153,7 +181,9 @@ async fn in_driver_mode_what_no_uncordon_has_undone_is_named() {
             }
         }
         status_names(&mut rig, words).await;
-        if case != "interrupted" {
+        if case == "interrupted" {
+            the_end_names(&rig, "interrupted-uncordon", "Cancelled", words);
+        } else {
             let named = format!("{STILL}: {words}; to undo it: scupper uncordon {WORKER}");
             rig.until("an Event says so", || {
                 rig.events("PolicyMustUndo").contains(&named)

@@ -59,7 +59,8 @@ async fn in_driver_mode_an_operator_who_resumes_the_node_before_the_wave_of_slur
         .owner_replicaset("slow")
         .takes(4.0);
     let pods = vec![slow.build(), slurm_pod("slurmd-0")];
-    let mut rig = node(&testbed, &[], json!({}), pods).await;
+    // The other pods leave without a look at Slurm.
+    let mut rig = node(&testbed, &[("hold", "slurm-pods")], json!({}), pods).await;
     rig.start().await;
     rig.begin_drain("drain");
     rig.until("the pod is asked to leave", || {

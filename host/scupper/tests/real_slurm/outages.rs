@@ -1,10 +1,9 @@
 //! What Slurm does at an outage after the uncordon, and machines that are off.
 
-use scupper_engine::HookPhase;
 use serde_json::{Value, json};
 
 use crate::driver::{WORKER, is_off, node};
-use crate::rig::Rig;
+use crate::driver_mode::DriverMode;
 use crate::testbed::{NODE, Testbed, until};
 
 /// The node is DOWN because its `slurmd` is silent.
@@ -23,6 +22,16 @@ async fn returns(testbed: &Testbed) {
     until("the node is back", async || testbed.node().starts_with("idle ")).await;
 }
 
+/// After a drain and its uncordon.
+async fn drained_and_given_back(testbed: &Testbed) -> DriverMode {
+    let mut driver = node(testbed, &[], json!({}), Vec::new()).await;
+    driver.start().await;
+    assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
+    let uncordon = driver.uncordon("uncordon").await;
+    assert_eq!(uncordon, "Succeeded", "{}", driver.reported());
+    driver
+}
+
 /// With accounting, or from Slurm 26.05 on, nothing of the drain remains. Both are usual.
 #[tokio::test]
 async fn in_driver_mode_the_node_returns_from_each_outage_after_its_uncordon() {
@@ -34,15 +43,7 @@ async fn in_driver_mode_the_node_returns_from_each_outage_after_its_uncordon() {
         let Some(testbed) = Testbed::up(name, &options) else {
             return;
         };
-        let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
-        driver.start().await;
-        assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
-        assert_eq!(
-            driver.uncordon("uncordon").await,
-            "Succeeded",
-            "{}",
-            driver.reported()
-        );
+        let _driver = drained_and_given_back(&testbed).await;
         until("it is idle", async || testbed.node() == "idle none").await;
         for _ in 0..2 {
             goes_down(&testbed).await;
@@ -52,16 +53,13 @@ async fn in_driver_mode_the_node_returns_from_each_outage_after_its_uncordon() {
 }
 
 #[tokio::test]
-async fn after_an_uncordon_and_a_job_the_node_returns_from_its_next_outage() {
+async fn in_driver_mode_after_an_uncordon_and_a_job_the_node_returns_from_its_next_outage() {
     let Some(testbed) = Testbed::up("next-outage", &["--slurmd-timeout", "4"]) else {
         return;
     };
-    let mut rig = Rig::load(&testbed, &[]).await;
-    rig.done(HookPhase::BeforeCordon).await;
-    rig.done(HookPhase::BeforeDrain).await;
-    rig.another("uncordon-uid");
-    rig.done(HookPhase::AfterUncordon).await;
+    let driver = drained_and_given_back(&testbed).await;
     until("it is idle", async || testbed.node() == "idle Not responding").await;
+    assert!(driver.events("SlurmNodeStaysOut").is_empty());
     // Nothing else removes a reason.
     let job = testbed.submit(300, &[]);
     testbed.client(&["scancel", &job.to_string()]);

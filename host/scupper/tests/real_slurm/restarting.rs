@@ -1,11 +1,14 @@
 //! slurmctld restarts, or seems to, while a node is drained; and what its log alone knows.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use scupper_engine::HookPhase;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::driver::node;
+use crate::driver::{WORKER, node};
+use crate::driver_mode::DriverMode;
 use crate::rig::{OURS, Rig};
 use crate::testbed::{NODE, Testbed, until};
 
@@ -13,38 +16,70 @@ fn resume(testbed: &Testbed) {
     testbed.client(&["scontrol", "update", &format!("NodeName={NODE}"), "State=RESUME"]);
 }
 
+/// Whether the policy has seen that slurmctld has certainly saved the drain: its state no longer says when slurmctld started.
+fn is_saved(driver: &DriverMode) -> bool {
+    let node = driver.api.store().get("nodes", "", WORKER).unwrap();
+    let mark = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
+    let mark: Value = serde_json::from_str(mark.unwrap()).unwrap();
+    let state = mark["hooks"][0]["state"].as_str().unwrap_or_default();
+    let state = STANDARD_NO_PAD.decode(state).unwrap();
+    let state: Value = serde_json::from_slice(&state).unwrap_or_default();
+    state["d"] == true && state["c"].is_null()
+}
+
+/// How often slurmctld was asked for its nodes, since its start or `sdiag --reset`.
+fn asked_for_nodes(testbed: &Testbed) -> u32 {
+    let shown = testbed.client(&["sdiag"]);
+    let line = shown.lines().find(|line| line.contains("REQUEST_NODE_INFO "));
+    let count = line.and_then(|line| line.split_once("count:"));
+    count.map_or(0, |(_, rest)| {
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    })
+}
+
+/// The policy has looked from beginning to end, and has left the operator's node alone.
+async fn leaves_it_resumed(testbed: &Testbed) {
+    let before = asked_for_nodes(testbed);
+    until("the policy has looked", async || {
+        asked_for_nodes(testbed) >= before + 2
+    })
+    .await;
+    assert_eq!(testbed.node(), "mixed none");
+}
+
 #[tokio::test]
-async fn statistics_that_were_reset_and_a_restart_in_order_do_not_override_an_operator() {
+async fn in_driver_mode_reset_statistics_and_a_restart_in_order_override_no_operator_after_30_seconds() {
     let Some(testbed) = Testbed::up("reset", &[]) else {
         return;
     };
-    let rig = Rig::load(&testbed, &[]).await;
-    testbed.submit(300, &[]);
-    rig.done(HookPhase::BeforeCordon).await;
-    // By then slurmctld has saved the drain.
-    let begun = Instant::now();
-    until("the drain is older than that", async || {
-        rig.waits().await;
-        begun.elapsed() > Duration::from_secs(31)
-    })
-    .await;
+    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+    driver.start().await;
+    let job = testbed.submit(300, &[]);
+    driver.begin_drain("drain");
+    let waits = format!("waits for job {job}: ");
+    driver
+        .until("it waits", || driver.reported().contains(&waits))
+        .await;
+    until("slurmctld has saved the drain", async || is_saved(&driver)).await;
     resume(&testbed);
     // A job that starts clears the reason.
     testbed.submit(300, &[]);
     assert_eq!(testbed.node(), "mixed none");
     testbed.client(&["sdiag", "--reset"]);
-    let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("an operator resumed"), "{waits:?}");
-    assert_eq!(testbed.node(), "mixed none");
+    leaves_it_resumed(&testbed).await;
     testbed.daemon("slurmctld", "stop");
     testbed.daemon("slurmctld", "start");
     until("slurmctld knows its nodes again", async || {
         testbed.node() == "mixed none"
     })
     .await;
-    let waits = rig.waits().await;
-    assert!(waits.progress.starts_with("an operator resumed"), "{waits:?}");
-    assert_eq!(testbed.node(), "mixed none");
+    leaves_it_resumed(&testbed).await;
+    let reported = driver.reported();
+    assert!(
+        reported.contains("an operator resumed slurm-worker-0 in Slurm")
+            && !reported.contains("lost the drain"),
+        "{reported}"
+    );
 }
 
 #[tokio::test]

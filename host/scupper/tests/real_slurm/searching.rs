@@ -165,10 +165,26 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
     for words in [
         "no valid token within 5s (`token-timeout`)",
         "anything that this drain changed in Slurm stays until the node is uncordoned",
+        "slurm-worker-0 may still be drained in Slurm: Slurm rejects the token",
     ] {
         assert!(reported.contains(words), "{words}: {reported}");
     }
     assert_eq!(testbed.job(job), "RUNNING");
+    // The uncordon waits for one as well, and then lifts the cordon alone.
+    assert_eq!(
+        node.give_back("uncordon-0").await,
+        "Failed",
+        "{}",
+        node.reported()
+    );
+    assert!(!node.is_cordoned() && testbed.node().starts_with("draining scupper: "));
+    let reported = node.reported();
+    let still = "attention: policy slurm must still undo its part of the drain";
+    assert!(reported.contains(still), "{reported}");
+    until("the metric says so", async || {
+        String::from_utf8_lossy(&node.metrics()).contains("scupper_policy_to_undo{policy=\"slurm\"} 1")
+    })
+    .await;
     // With a good one the uncordon resumes the node.
     std::fs::write(&file, testbed.token("slurm", 600)).unwrap();
     assert_eq!(

@@ -4,6 +4,7 @@ use scupper_engine::HookPhase;
 use serde_json::json;
 
 use crate::driver::{WORKER, node, policies};
+use crate::driver_mode::DriverMode;
 use crate::rig::Rig;
 use crate::testbed::{NODE, Testbed, until};
 
@@ -11,6 +12,13 @@ const OTHER: &str = "slurm-worker-1";
 
 fn state_of(testbed: &Testbed, node: &str) -> String {
     testbed.client(&["sinfo", "-h", "-N", "-n", node, "-o", "%T %E"])
+}
+
+/// The beginning of the reasons of this node's drains: this cluster is known by the UID of its namespace kube-system.
+fn reason_of_node(ours: &DriverMode) -> String {
+    let namespace = ours.api.store().get("namespaces", "", "kube-system").unwrap();
+    let uid = namespace["metadata"]["uid"].as_str().unwrap();
+    format!("scupper: node={WORKER} cluster={uid} drain=")
 }
 
 #[tokio::test]
@@ -27,13 +35,10 @@ async fn an_uncordon_leaves_the_node_of_that_name_in_another_cluster_drained() {
         drained.starts_with("drained scupper: node=worker-1 cluster=elsewhere "),
         "{drained}"
     );
-    // This cluster is known by the UID of its namespace kube-system.
     let mut ours = node(&testbed, &[], json!({}), Vec::new()).await;
     ours.start().await;
     assert_eq!(ours.drain("drain").await, "Succeeded", "{}", ours.reported());
-    let uid = ours.api.store().get("namespaces", "", "kube-system").unwrap();
-    let uid = uid["metadata"]["uid"].as_str().unwrap().to_owned();
-    let reason = format!("drained scupper: node=worker-1 cluster={uid} drain=");
+    let reason = format!("drained {}", reason_of_node(&ours));
     assert!(testbed.node().starts_with(&reason), "{}", testbed.node());
     assert_eq!(
         ours.uncordon("uncordon").await,
@@ -88,6 +93,10 @@ async fn in_driver_mode_a_slurm_node_that_is_drained_for_another_node_refuses_th
     );
     assert!(ours.reported().contains(&why), "{}", ours.reported());
     assert!(!ours.is_cordoned());
+    // A former table named another Slurm node for this one.
+    let former = format!("{}old", reason_of_node(&ours));
+    let (name, reason) = (format!("NodeName={OTHER}"), format!("Reason={former}"));
+    testbed.client(&["scontrol", "update", &name, "State=DRAIN", &reason]);
     assert_eq!(
         ours.uncordon("uncordon").await,
         "Succeeded",
@@ -95,6 +104,10 @@ async fn in_driver_mode_a_slurm_node_that_is_drained_for_another_node_refuses_th
         ours.reported()
     );
     assert_eq!(testbed.node(), drained);
+    assert_eq!(state_of(&testbed, OTHER), format!("drained {former}"));
+    let stays = ours.events("SlurmNodeStaysOut");
+    let unmapped = format!("a drain of {WORKER} drained it, but `slurm-node` no longer names it");
+    assert!(stays.iter().any(|note| note.contains(&unmapped)), "{stays:?}");
     // A table with one Slurm node for two nodes is not even loaded.
     let table = format!("{WORKER}={NODE},worker-2={NODE}");
     ours.configure(

@@ -9,7 +9,7 @@ use super::climb::{self, Climb};
 use super::hook_state::HookState;
 use super::node::{Load, SlurmNode};
 use super::reason::Owner;
-use super::refusal::{is_first, refusal};
+use super::refusal::{Beginning, is_first, refusal};
 use super::search::{self, Found};
 use super::server::Server;
 use super::slurm_error::SlurmError;
@@ -70,18 +70,22 @@ fn try_step(
     hook_state.version = server.version;
     let owner = Owner::of(call, settings)?;
     let has_new = hook_state.drained && nodes.iter().any(|node| is_new(call, settings, hook_state, node));
-    if has_new || nodes.iter().any(|node| !node.is_draining() && !node.is_failing()) {
+    if has_new || nodes.iter().any(SlurmNode::may_get_jobs) {
         hook_state.forget_jobs();
     }
-    if let Some(refused) = refusal(call, settings, hook_state, server, &nodes, &owner)? {
-        return Ok(Outcome::failed(refused).into());
-    }
+    let known = match refusal(call, settings, hook_state, server, &nodes, &owner)? {
+        Beginning::Refused(why) => return Ok(Outcome::failed(why).into()),
+        Beginning::Free(known) => known,
+    };
     note_reboots(call, hook_state, &nodes);
     if let Some(outcome) = take_out_of_service(call, settings, hook_state, server, &nodes, &owner)? {
         return Ok(outcome);
     }
+    // From now on another resume is news.
+    hook_state.reported = false;
     log_foreign_drains(call, &nodes, &owner);
-    let was_drained = hook_state.drained && !has_new;
+    let has_rebooted = end_reboot(hook_state, &nodes, &owner);
+    let was_drained = hook_state.drained && !has_new && !has_rebooted;
     hook_state.drained = nodes.iter().all(SlurmNode::is_draining);
     let reboots = call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
     if aim == Aim::Draining && !reboots {
@@ -91,7 +95,7 @@ fn try_step(
         }
         return Ok(Outcome::Done);
     }
-    let found = search::jobs(server, hook_state, &nodes)?;
+    let found = known.map_or_else(|| search::jobs(server, hook_state, &nodes), Ok)?;
     let free = nodes.iter().all(|node| is_free(call, aim, node));
     if free && found.jobs.is_empty() && found.unseen == 0 {
         return Ok(Outcome::Done);
@@ -126,12 +130,18 @@ fn note_reboots(call: &Call, hook_state: &mut HookState, nodes: &[SlurmNode]) {
     hook_state.rebooted |= call.phase != Phase::BeforeCordon && nodes.iter().any(SlurmNode::is_rebooting);
 }
 
+/// Slurm resumes a node once after its reboot. Once our drain follows, only an operator resumes it again. Returns whether that
+/// begins now.
+fn end_reboot(hook_state: &mut HookState, nodes: &[SlurmNode], owner: &Owner) -> bool {
+    let is_over = |node: &SlurmNode| owner.node_has_drained(node) && !node.is_rebooting();
+    nodes.iter().all(is_over) && std::mem::take(&mut hook_state.rebooted)
+}
+
 /// Notes when the nodes were first seen draining, and slurmctld's start until it has certainly saved that.
 fn note_drained(call: &Call, hook_state: &mut HookState, server: &Server<'_>, was_drained: bool) {
     if hook_state.drained && !was_drained {
         hook_state.controller = server.started();
         hook_state.since = call.drain.now;
-        hook_state.reported = false;
     } else if call.drain.now.saturating_sub(hook_state.since) >= SAVED {
         hook_state.controller = None;
     }

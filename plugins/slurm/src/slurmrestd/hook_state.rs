@@ -17,7 +17,7 @@ pub(crate) struct HookState {
     /// When the nodes were first seen draining, in milliseconds.
     #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
     pub(crate) since: u64,
-    /// A node was seen rebooting on request: Slurm may resume it afterwards.
+    /// A node was seen rebooting on request: until our drain follows, Slurm may resume it.
     #[serde(rename = "b", default, skip_serializing_if = "is_false")]
     pub(crate) rebooted: bool,
     /// An Event has said that an operator resumed a node.

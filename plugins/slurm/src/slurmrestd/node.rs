@@ -82,6 +82,11 @@ impl SlurmNode {
         self.has("FAIL") && !self.has("DOWN") && self.is_out_of_service()
     }
 
+    /// Whether Slurm may give it jobs now or later.
+    pub(crate) fn may_get_jobs(&self) -> bool {
+        !self.is_draining() && !self.is_failing()
+    }
+
     /// Whether it reboots on request of a user (`scontrol reboot`), now or when its jobs have ended. Slurm may resume it then.
     pub(crate) fn is_rebooting(&self) -> bool {
         REBOOT.into_iter().any(|word| self.has(word))

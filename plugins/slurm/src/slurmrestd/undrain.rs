@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use scupper_sdk::{Call, Outcome, Phase, Pod, log};
+use scupper_sdk::{Call, Failure, Outcome, Phase, Pod, log};
 
 use super::hook_state::HookState;
 use super::node::SlurmNode;
 use super::reason::{self, Owner};
 use super::server::Server;
 use super::slurm_error::SlurmError;
-use super::{node_events, out_of_service, token};
+use super::taking::SOON;
+use super::{names, node_events, out_of_service, token};
 use crate::settings::Settings;
 
 /// Which drains to undo.
@@ -33,10 +34,26 @@ impl Whose {
 
 /// Undrains the nodes. They are found by their reasons, because after a drain there may be no pods to name them.
 pub(crate) fn step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Outcome {
-    try_step(call, settings, workers, whose).unwrap_or_else(|error| match error {
-        error if error.is_of_token() => token::outcome(&error, call, settings, HookState::read(&call.state)),
-        error => error.outcome(whose.poll(settings), true),
+    try_step(call, settings, workers, whose).unwrap_or_else(|error| {
+        let outcome = if error.is_of_token() {
+            token::outcome(&error, call, settings, HookState::read(&call.state))
+        } else {
+            error.outcome(whose.poll(settings), true)
+        };
+        name_nodes(outcome, &names(call, settings, workers).unwrap_or_default())
     })
+}
+
+/// A failure may be all that people read of a node that stays drained in Slurm.
+fn name_nodes(outcome: Outcome, names: &[String]) -> Outcome {
+    match outcome {
+        Outcome::Failed(failure) if !names.is_empty() => {
+            let names = names.join(", ");
+            let message = format!("{names} may still be drained in Slurm: {}", failure.message);
+            Outcome::Failed(Failure { message, ..failure })
+        }
+        outcome => outcome,
+    }
 }
 
 fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) -> Result<Outcome, SlurmError> {
@@ -44,10 +61,7 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
     let nodes = server.nodes()?;
     let owner = Owner::of(call, settings)?;
     let mut hook_state = HookState::read(&call.state);
-    let is_lifted = |node: &&SlurmNode| hook_state.undraining.contains(&node.name) && !node.is_draining();
-    for node in nodes.iter().filter(is_lifted) {
-        report(call, node);
-    }
+    let lifted = report_lifted(call, &mut hook_state, &nodes);
     let ours = nodes.iter().filter(|node| match whose {
         Whose::This => owner.has_drained(node),
         Whose::Any => {
@@ -57,6 +71,11 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
     let ours: Vec<&SlurmNode> = ours.collect();
     if whose == Whose::This && !settings.on_failure.undoes(call.drain.held) {
         return Ok(kept(&ours));
+    }
+    if !lifted.is_empty() && !ours.is_empty() {
+        // Saved before anything else may fail, so that it is reported once.
+        let waits = Outcome::pending(format!("Slurm undrained {}", lifted.join(", ")));
+        return Ok(waits.again_after(SOON).state(hook_state.bytes()).into());
     }
     let silent = ours.iter().find(|node| is_about_to_go_down(node));
     if let (Some(node), Whose::Any) = (silent, whose) {
@@ -109,6 +128,21 @@ fn wait_for(silent: &SlurmNode, settings: &Settings, hook_state: &HookState) -> 
     let waits = Outcome::pending(words).again_after(settings.poll);
     let waits = waits.waiting_for(name, "its slurmd to respond", None);
     waits.state(hook_state.bytes()).into()
+}
+
+/// Reports the nodes that Slurm has undrained although the answer was lost, and returns their names.
+fn report_lifted(call: &Call, hook_state: &mut HookState, nodes: &[SlurmNode]) -> Vec<String> {
+    let is_lifted = |name: &mut String| {
+        let Some(node) = nodes
+            .iter()
+            .find(|node| node.name == *name && !node.is_draining())
+        else {
+            return false;
+        };
+        report(call, node);
+        true
+    };
+    hook_state.undraining.extract_if(.., is_lifted).collect()
 }
 
 fn report(call: &Call, node: &SlurmNode) {

@@ -34,6 +34,8 @@ pub(crate) struct DeviceOfPod {
 pub(super) enum DeviceSource {
     /// The ResourceClaim of this name.
     Claim(String),
+    /// That which the scheduler made for requests of the pod.
+    ExtendedClaim(String),
     /// The annotation with this key.
     Annotation(String),
 }
@@ -79,9 +81,14 @@ impl FactReader<'_> {
                 }
                 None => None,
             };
+            let source = match claim.name.is_empty() {
+                true => DeviceSource::ExtendedClaim,
+                false => DeviceSource::Claim,
+            };
             let name = claim.claim.unwrap_or(claim.name);
+            let device = |device| (source(name.clone()), device);
             match made.and_then(|made| made.devices) {
-                Some(devices) => claimed.extend(devices.into_iter().map(|device| (name.clone(), device))),
+                Some(devices) => claimed.extend(devices.into_iter().map(device)),
                 None => found.unallocated.push(name),
             }
         }
@@ -91,8 +98,8 @@ impl FactReader<'_> {
             };
             let slices = self.ask(FactQuery::all(kind), |_| true).await?;
             let published = DeviceSlice::together(slices.iter().filter_map(DeviceSlice::of));
-            let device = |(claim, ClaimedDevice { id, admin_access })| DeviceOfPod {
-                source: DeviceSource::Claim(claim),
+            let device = |(source, ClaimedDevice { id, admin_access })| DeviceOfPod {
+                source,
                 attributes: published
                     .get(&id)
                     .map(|texts| (*texts).clone())
@@ -110,6 +117,7 @@ fn to_wit(device: DeviceOfPod) -> facts::Device {
     facts::Device {
         source: match device.source {
             DeviceSource::Claim(name) => facts::DeviceSource::ResourceClaim(name),
+            DeviceSource::ExtendedClaim(name) => facts::DeviceSource::ExtendedResourceClaim(name),
             DeviceSource::Annotation(key) => facts::DeviceSource::Annotation(key),
         },
         driver: device.id.driver,
@@ -134,7 +142,9 @@ impl ResourcesOfPod {
 
 impl DeviceOfPod {
     fn bytes(&self) -> usize {
-        let (DeviceSource::Claim(source) | DeviceSource::Annotation(source)) = &self.source;
+        let (DeviceSource::Claim(source)
+        | DeviceSource::ExtendedClaim(source)
+        | DeviceSource::Annotation(source)) = &self.source;
         let DeviceId { driver, pool, name } = &self.id;
         let texts = [source, driver, pool, name].into_iter();
         let attributes = self.attributes.iter().flat_map(|(key, value)| [key, value]);

@@ -111,8 +111,15 @@ pub(super) fn found(user: &str, count: usize, missing: Vec<Right>, namespace: &s
     );
     let remedy = format!("to check the driver's rights: --as system:serviceaccount:{namespace}:scupper");
     let whose = Finding::note(SUBJECT, whose, remedy);
+    let is_driver = is_account_of_drivers(user, namespace);
     let findings = missing.into_iter().map(|right| {
         let (place, remedy) = lacking(&right);
+        let remedy = match is_driver {
+            true => remedy,
+            false => {
+                format!("for a person the roles of deploy/people.yaml are enough; for the driver: {remedy}")
+            }
+        };
         let text = format!("no right to {}{place}, needed {}", right.name(), right.purpose);
         if right.required {
             Finding::wrong(SUBJECT, text, remedy)
@@ -121,6 +128,15 @@ pub(super) fn found(user: &str, count: usize, missing: Vec<Right>, namespace: &s
         }
     });
     std::iter::once(whose).chain(findings).collect()
+}
+
+/// Whether a driver may have this account: one in its namespace, or of the name in `deploy/`, which another namespace can
+/// have.
+pub(super) fn is_account_of_drivers(user: &str, namespace: &str) -> bool {
+    let account = user
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|account| account.split_once(':'));
+    account.is_some_and(|(of, name)| of == namespace || name == "scupper")
 }
 
 /// Where a right is missing, as far as that is in one place, and what to do.

@@ -205,6 +205,27 @@ fn transitions() -> Vec<Finding> {
     .concat()
 }
 
+const ACCOUNT: &str = "system:serviceaccount:scupper:scupper";
+
+#[test]
+fn a_driver_has_an_account_of_its_namespace_or_name() {
+    for (user, is_driver) in [
+        (ACCOUNT, true),
+        ("system:serviceaccount:scupper:other", true),
+        ("system:serviceaccount:drains:scupper", true),
+        ("system:serviceaccount:ops:robot", false),
+        ("scupper", false),
+        ("kubernetes-admin", false),
+        ("the caller", false),
+    ] {
+        assert_eq!(
+            rights::is_account_of_drivers(user, "scupper"),
+            is_driver,
+            "{user}"
+        );
+    }
+}
+
 #[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
@@ -244,8 +265,9 @@ fn every_finding() {
             .filter_map(|more| unserved(&kind, more))
             .collect(),
         rights::found("ops@example.com", all.len(), Vec::new(), "scupper"),
-        rights::found("ops@example.com", all.len(), all, "scupper"),
-        rights::found("ops@example.com", 99, if_it_claims, "scupper"),
+        rights::found("ops@example.com", all.len(), all[..1].to_vec(), "scupper"),
+        rights::found(ACCOUNT, all.len(), all, "scupper"),
+        rights::found(ACCOUNT, 99, if_it_claims, "scupper"),
         [&optional[..], &optional[..1], &[]]
             .into_iter()
             .filter_map(|missing| rights::uncertain("ops@example.com", missing))

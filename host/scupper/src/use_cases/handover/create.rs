@@ -12,8 +12,8 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CANCEL_UNDOES, CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy,
-    OccupancyOverrides, draining_process, has_foreign_cordon, resolve_nodes,
+    CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes,
 };
 use scupper_report::FollowEvent;
 
@@ -81,7 +81,7 @@ pub(crate) async fn run(
 
 /// The cluster with the lifecycle objects where they are served, and what the driver offers there of what is wanted.
 /// `None`: nothing.
-pub(super) async fn offered(
+pub(in crate::use_cases) async fn offered(
     cluster: Cluster,
     driver: &str,
     intent: Intent,
@@ -107,7 +107,7 @@ pub(super) async fn offered(
 }
 
 /// The node's own comes before one for all nodes.
-pub(super) fn offered_for<'a>(
+pub(in crate::use_cases) fn offered_for<'a>(
     offered: &'a [LifecycleTransition],
     node: &str,
 ) -> Option<&'a LifecycleTransition> {
@@ -241,7 +241,7 @@ impl HandOver<'_> {
             let does = match intent {
                 Intent::Drain if mark.intent == Intent::Uncordon => "its driver drains the node instead",
                 Intent::Drain => "its driver takes over",
-                Intent::Uncordon if keeps_cordon => CANCEL_UNDOES,
+                Intent::Uncordon if keeps_cordon => keeping_cordon(mark),
                 Intent::Uncordon => "its driver gives the node back",
             };
             if draining_process(&mut leases, node, mark, does).await == DrainingProcess::Gone {

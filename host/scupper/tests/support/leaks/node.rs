@@ -261,7 +261,7 @@ impl Node {
         all
     }
 
-    fn metrics(&self) -> Vec<u8> {
+    pub(crate) fn metrics(&self) -> Vec<u8> {
         let log = std::fs::read_to_string(self.output_file("err")).unwrap();
         let line = log.lines().find(|line| line.contains("metrics are served"));
         let address = line.unwrap().rsplit_once("address=").unwrap().1.trim();

@@ -81,6 +81,23 @@ fn a_node_that_an_operator_resumed_holds_every_later_phase_and_is_not_drained_ag
 }
 
 #[test]
+fn each_resume_within_a_hook_is_reported_once() {
+    let fake = Fake::busy();
+    fake.waits();
+    for resumes in 1..=2 {
+        fake.node(NODE, &["MIXED"], "");
+        for _ in 0..2 {
+            assert!(fake.waits().progress.starts_with("an operator resumed"));
+        }
+        let events = fake.host.events();
+        let resumed = events.iter().filter(|event| event.contains("SlurmNodeResumed"));
+        assert_eq!(resumed.count(), resumes, "{events:?}");
+        fake.node(NODE, &["MIXED", "DRAIN"], "maintenance, ops");
+        assert_eq!(fake.waits().waiting_for[0].what, "job 4711");
+    }
+}
+
+#[test]
 fn a_slurmd_that_was_evicted_does_not_hold_the_end() {
     for state in [
         &["IDLE", "DRAIN", "NOT_RESPONDING"],

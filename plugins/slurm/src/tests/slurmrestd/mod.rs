@@ -9,6 +9,7 @@ mod looking_again;
 mod many;
 mod naive;
 mod node_events;
+mod rebooting;
 mod recorded;
 mod sharing;
 mod tokens;

@@ -111,6 +111,25 @@ fn an_outage_of_slurm_is_retried() {
 }
 
 #[test]
+fn an_undo_that_does_not_reach_slurm_names_the_slurm_node() {
+    for phase in [Phase::OnCancel, Phase::AfterUncordon] {
+        let fake = Fake::new();
+        fake.host.config("slurm-node-table", "node-1=gpu-1");
+        fake.node("gpu-1", &["IDLE", "DRAIN"], OURS);
+        fake.fault("GET nodes/", false, || Ok(error(502, 1800, "away")));
+        let words = "gpu-1 may still be drained in Slurm: slurmrestd cannot reach slurmctld: ";
+        fake.fails(phase, false, words);
+    }
+    let fake = Fake::new();
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    fake.fault("GET nodes/", false, || {
+        Ok(error(511, 1007, "Protocol authentication error"))
+    });
+    let words = "node-1 may still be drained in Slurm: Slurm rejects the token";
+    fake.fails(Phase::OnCancel, true, words);
+}
+
+#[test]
 fn a_cancel_looks_again_at_once_whatever_the_poll_interval() {
     let fake = Fake::new();
     fake.host.config("poll-seconds", "60");

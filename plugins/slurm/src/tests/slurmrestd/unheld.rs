@@ -45,6 +45,40 @@ fn a_job_that_begins_in_that_moment_is_awaited() {
     assert_eq!(fake.waits().waiting_for[0].what, "job 1");
 }
 
+/// The same, without jobs on the node, and with these on other nodes of a cluster with many jobs. Another tool has cordoned it.
+fn unheld_among_many(elsewhere: std::ops::Range<u64>) -> Fake {
+    let fake = unheld();
+    fake.no_jobs();
+    fake.node(NODE, &["IDLE"], "");
+    fake.waiting(1000);
+    for id in elsewhere {
+        fake.job(id, &["RUNNING"], "node-2");
+    }
+    fake.host.cordon(false);
+    fake
+}
+
+#[test]
+fn among_many_jobs_an_older_one_that_begins_in_that_moment_is_awaited() {
+    let fake = unheld_among_many(1000..1001);
+    // The drain is requested; meanwhile a job begins that has waited for long.
+    assert!(matches!(fake.step(Phase::BeforeDrain), Outcome::Pending(_)));
+    fake.job(7, &["SUSPENDED"], NODE);
+    assert_eq!(fake.waits().waiting_for[0].what, "job 7");
+}
+
+#[test]
+fn a_first_step_searches_the_jobs_of_the_cluster_once() {
+    let fake = unheld_among_many(1000..1200);
+    fake.node(NODE, &["IDLE", "DRAIN"], "bad disk");
+    for step in 1..=5 {
+        let outcome = fake.step(Phase::BeforeDrain);
+        // A step has 64.
+        assert!(fake.requests().len() <= 50, "step {step}");
+        assert_eq!(outcome == Outcome::Done, step == 5, "step {step}: {outcome:?}");
+    }
+}
+
 #[test]
 fn the_whole_node_is_held_if_configured() {
     let fake = unheld();

@@ -1,11 +1,11 @@
-//! Machines that are off or reboot, a slurmctld that restarts, and servers that are not slurmrestd.
+//! Machines that are off, a slurmctld that restarts, and servers that are not slurmrestd.
 
 use std::time::Duration;
 
 use scupper_sdk::http::Response;
 use scupper_sdk::{Outcome, Phase, Subject, http};
 
-use super::fake::{Fake, NODE, OURS, URL};
+use super::fake::{Fake, NODE, OURS, URL, error};
 use crate::Slurm;
 use crate::tests::slurmd;
 
@@ -22,38 +22,6 @@ fn a_machine_that_is_declared_off_and_that_slurm_has_given_up_is_free() {
     assert_eq!(fake.run_until_stable(), Outcome::Done);
     fake.job(1, &["RUNNING"], NODE);
     assert_eq!(fake.waits().waiting_for[0].what, "job 1");
-}
-
-#[test]
-fn a_drain_waits_for_a_requested_reboot_and_drains_the_node_behind_it() {
-    for flags in [
-        &["MIXED", "DRAIN", "REBOOT_REQUESTED"],
-        &["DOWN", "DRAIN", "REBOOT_ISSUED"],
-    ] {
-        let fake = Fake::new();
-        fake.node(NODE, flags, "new kernel");
-        assert_eq!(fake.step(Phase::BeforeCordon), Outcome::Done);
-        fake.host.cordon(true);
-        let waits = fake.waits();
-        assert_eq!(
-            waits.waiting_for[0].detail,
-            "reboots by `scontrol reboot`: new kernel"
-        );
-        let events = fake.host.events();
-        assert!(
-            events.iter().any(|event| event.contains("SlurmNodeReboots"))
-                && events.iter().all(|event| !event.contains("FoundDrained")),
-            "{events:?}"
-        );
-        assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-        // `nextstate=RESUME`
-        fake.node(NODE, &["IDLE"], "");
-        assert_eq!(fake.run_until_stable(), Outcome::Done);
-        assert_eq!(
-            (fake.state(NODE), fake.reason(NODE).as_str()),
-            (vec!["IDLE".to_owned(), "DRAIN".to_owned()], OURS)
-        );
-    }
 }
 
 #[test]
@@ -139,6 +107,42 @@ fn an_undrain_with_a_lost_answer_is_reported_when_it_worked() {
     assert_eq!(undrained(), 0);
     assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
     assert_eq!(undrained(), 1);
+}
+
+#[test]
+fn an_undrain_with_a_lost_answer_is_reported_once_while_another_node_holds_the_uncordon() {
+    let undrained = |fake: &Fake| {
+        let events = fake.host.events();
+        let of_first = |event: &&String| event.contains("Slurm gives jobs to worker-0 again");
+        events.iter().filter(of_first).count()
+    };
+    let with_second = |state: &[&str]| {
+        let fake = Fake::new();
+        fake.host.config("slurm-node", "pods");
+        fake.node("worker-0", &["IDLE", "DRAIN"], OURS);
+        fake.node("worker-1", &["IDLE", "DRAIN"], OURS);
+        fake.fault("POST node/worker-0 ", true, || {
+            Err(http::Error::Timeout("20 s".to_owned()))
+        });
+        assert!(matches!(fake.step(Phase::AfterUncordon), Outcome::Pending(_)));
+        fake.node("worker-1", state, OURS);
+        fake
+    };
+    // Its slurmd is silent.
+    let fake = with_second(&["IDLE", "DRAIN", "NOT_RESPONDING"]);
+    for _ in 0..3 {
+        assert!(matches!(fake.step(Phase::AfterUncordon), Outcome::Pending(_)));
+    }
+    assert_eq!(undrained(&fake), 1, "{:#?}", fake.host.events());
+    // Slurm refuses its undrain.
+    let fake = with_second(&["IDLE", "DRAIN"]);
+    for _ in 0..3 {
+        fake.fault("POST node/worker-1 ", false, || {
+            Ok(error(500, 2028, "Invalid node state specified"))
+        });
+        fake.step(Phase::AfterUncordon);
+    }
+    assert_eq!(undrained(&fake), 1, "{:#?}", fake.host.events());
 }
 
 #[test]
