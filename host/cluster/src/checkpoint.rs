@@ -257,7 +257,7 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         stays: uids_from_wire(&wire.stays, wire.stays_others)?.collect(),
         raised: raised?,
         volumes_since: wire.volumes_since.map(Time::from_millis),
-        begun: begun::from_wire(wire.begun.unwrap_or_default())?,
+        begun: Box::new(begun::from_wire(wire.begun.unwrap_or_default())?),
         counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
 }

@@ -56,13 +56,13 @@ struct Spec {
 }
 
 impl Cluster {
-    /// Taints the node with this UID, if its kubelet is silent and it is cordoned. `takes_over`: a taint that an earlier drain
-    /// of Scupper has left becomes this drain's. `before`: the kubelet as it was silent earlier.
+    /// Taints the node with this UID, if its kubelet is silent and it is cordoned. `before`: the kubelet as it was silent
+    /// earlier.
     pub async fn mark_out_of_service(
         &self,
         node: &str,
         uid: &Uid,
-        (drain, takes_over): (&str, bool),
+        drain: &str,
         before: Option<&KubeletSilence>,
     ) -> Result<OutOfService, WriteError> {
         let what = format!("taint node {node} as out of service");
@@ -83,16 +83,16 @@ impl Cluster {
         }
         let mut taints = found.spec.taints;
         if taints.iter().any(is_out_of_service) {
+            // The answer to an earlier write may have been lost.
             let mark = found.metadata.annotations.get(Node::OUT_OF_SERVICE);
-            match mark.filter(|_| taints.iter().any(is_scuppers)) {
-                // The answer to an earlier write may have been lost.
-                Some(mark) if mark == drain => return Ok(OutOfService::Marked),
-                Some(_) if takes_over => {}
-                _ => return Ok(OutOfService::Found),
-            }
-        } else {
-            taints.push(json!({"key": OUT_OF_SERVICE_TAINT, "value": VALUE, "effect": EFFECT}));
+            let is_own = mark.is_some_and(|mark| mark == drain) && taints.iter().any(is_scuppers);
+            return Ok(if is_own {
+                OutOfService::Marked
+            } else {
+                OutOfService::Found
+            });
         }
+        taints.push(json!({"key": OUT_OF_SERVICE_TAINT, "value": VALUE, "effect": EFFECT}));
         self.write_taints(node, &found.metadata, taints, json!(drain), &what)
             .await?;
         Ok(OutOfService::Marked)

@@ -1,6 +1,7 @@
 //! What must survive the process: kept in one annotation of the node, so it stays small. Everything else is
 //! recomputed from the API.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -69,7 +70,7 @@ pub struct Checkpoint {
     /// Since when the drain waits for the node's volumes.
     pub volumes_since: Option<Time>,
     /// What it had begun.
-    pub begun: Begun,
+    pub begun: Box<Begun>,
     /// The counts when it was saved.
     pub counts: Counts,
 }
@@ -156,7 +157,7 @@ impl Checkpoint {
             ended_well: false,
             raised: Vec::new(),
             volumes_since: None,
-            begun: Begun::default(),
+            begun: Box::default(),
             counts: Counts::default(),
         }
     }

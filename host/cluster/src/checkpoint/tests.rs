@@ -137,7 +137,7 @@ impl Numbers {
             ended_well: phase == Phase::Finished || self.below(9) == 0,
             raised: (0..self.below(3)).map(|_| self.raised()).collect(),
             volumes_since: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
-            begun: self.begun(),
+            begun: Box::new(self.begun()),
             counts: self.counts(),
         }
     }
@@ -245,6 +245,7 @@ fn what_has_begun_is_readable_and_small() {
         late: [Uid::new("7a1f3c52-0000-4111-8222-933344445555")].into(),
         ..Begun::default()
     };
+    let begun = Box::new(begun);
     let text = encode(&Checkpoint { begun, ..plain() }).unwrap();
     let end =
         "\"begun\":{\"cordon\":7,\"waves\":{\"all\":null,\"one\":8},\"late\":\"eh88UgAAQRGCIpMzRERVVQ\"}}";

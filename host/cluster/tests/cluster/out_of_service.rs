@@ -61,7 +61,7 @@ async fn a_silent_node_is_tainted_in_a_write_for_what_was_read() {
     for renewed in [LONG_AGO, None] {
         let (cluster, mut server) = cluster();
         let uid = Uid::new("u-1");
-        let marking = cluster.mark_out_of_service("n1", &uid, ("drain-1", false), None);
+        let marking = cluster.mark_out_of_service("n1", &uid, "drain-1", None);
         let (marked, ()) = tokio::join!(marking, async {
             looks(&mut server, node(Some("Unknown"), &[cordoned()], None), renewed).await;
             let call = server.expect("PATCH", NODE).await;
@@ -83,7 +83,7 @@ async fn a_lease_that_is_renewed_or_cannot_be_read_keeps_the_taint_away() {
     let uid = Uid::new("u-1");
     let unknown = || node(Some("Unknown"), &[cordoned()], None);
     let (marked, ()) = tokio::join!(
-        cluster.mark_out_of_service("n1", &uid, ("drain-1", false), None),
+        cluster.mark_out_of_service("n1", &uid, "drain-1", None),
         looks(&mut server, unknown(), Some("2100-01-01T00:00:00.000000Z"))
     );
     let is_renewed = matches!(
@@ -91,16 +91,13 @@ async fn a_lease_that_is_renewed_or_cannot_be_read_keeps_the_taint_away() {
         Ok(OutOfService::Alive(SignOfLife::Renewed(SeenAt::Ahead(_))))
     );
     assert!(is_renewed, "{marked:?}");
-    let (marked, ()) = tokio::join!(
-        cluster.mark_out_of_service("n1", &uid, ("drain-1", false), None),
-        async {
-            reads(&mut server, unknown()).await;
-            server
-                .expect("GET", LEASE)
-                .await
-                .fail(403, "Forbidden", "not yours");
-        }
-    );
+    let (marked, ()) = tokio::join!(cluster.mark_out_of_service("n1", &uid, "drain-1", None), async {
+        reads(&mut server, unknown()).await;
+        server
+            .expect("GET", LEASE)
+            .await
+            .fail(403, "Forbidden", "not yours");
+    });
     assert!(marked.as_ref().is_err_and(WriteError::is_forbidden), "{marked:?}");
     server.finish(cluster).await;
 }
@@ -144,7 +141,7 @@ async fn a_node_that_may_be_alive_or_has_the_taint_or_no_cordon_is_not_written()
         let (cluster, mut server) = cluster();
         let uid = Uid::new("u-1");
         let (marked, ()) = tokio::join!(
-            cluster.mark_out_of_service("n1", &uid, ("drain-1", false), None),
+            cluster.mark_out_of_service("n1", &uid, "drain-1", None),
             looks(&mut server, read, LONG_AGO)
         );
         assert_eq!(marked, Ok(expected));
@@ -153,35 +150,10 @@ async fn a_node_that_may_be_alive_or_has_the_taint_or_no_cordon_is_not_written()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taint_that_an_earlier_drain_has_left_is_taken_over_and_one_of_others_is_not() {
-    let (cluster, mut server) = cluster();
-    let uid = Uid::new("u-1");
-    let mark = || cluster.mark_out_of_service("n1", &uid, ("drain-1", true), None);
-    let (marked, ()) = tokio::join!(mark(), async {
-        let left = node(Some("Unknown"), &[taint()], Some("drain-0"));
-        looks(&mut server, left, LONG_AGO).await;
-        let call = server.expect("PATCH", NODE).await;
-        let patch = json!({
-            "metadata": {"uid": "u-1", "resourceVersion": "7", "annotations": {MARK: "drain-1"}},
-            "spec": {"taints": [taint()]},
-        });
-        assert_eq!(call.body, patch);
-        call.answer(200, json!({}));
-    });
-    assert_eq!(marked, Ok(OutOfService::Marked));
-    for (taint, marked_by) in [(taint(), None), (theirs(), Some("drain-0"))] {
-        let others = node(Some("Unknown"), &[taint], marked_by);
-        let (marked, ()) = tokio::join!(mark(), looks(&mut server, others, LONG_AGO));
-        assert_eq!(marked, Ok(OutOfService::Found));
-    }
-    server.finish(cluster).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_node_that_changes_meanwhile_or_is_another_one_is_a_conflict() {
     let (cluster, mut server) = cluster();
     let uid = Uid::new("u-1");
-    let marking = cluster.mark_out_of_service("n1", &uid, ("drain-1", false), None);
+    let marking = cluster.mark_out_of_service("n1", &uid, "drain-1", None);
     let (marked, ()) = tokio::join!(marking, async {
         looks(&mut server, node(Some("Unknown"), &[], None), LONG_AGO).await;
         let call = server.expect("PATCH", NODE).await;
@@ -190,7 +162,7 @@ async fn a_node_that_changes_meanwhile_or_is_another_one_is_a_conflict() {
     assert!(matches!(marked, Err(WriteError::Conflict { .. })), "{marked:?}");
     let other = Uid::new("u-0");
     let (marked, ()) = tokio::join!(
-        cluster.mark_out_of_service("n1", &other, ("drain-1", false), None),
+        cluster.mark_out_of_service("n1", &other, "drain-1", None),
         reads(&mut server, node(Some("Unknown"), &[], None))
     );
     assert!(matches!(marked, Err(WriteError::Conflict { .. })), "{marked:?}");

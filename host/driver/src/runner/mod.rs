@@ -416,7 +416,6 @@ impl EngineRunner {
                     node: self.drain.node().cloned(),
                     looks: self.kubelet_looks.clone(),
                     drain: self.drain.request().id.clone(),
-                    takes_over: self.drain.owns_cordon(),
                     setting: self.taint_removal.setting(),
                 };
                 self.take_own_step(id, taking.take());

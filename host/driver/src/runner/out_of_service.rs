@@ -249,8 +249,6 @@ pub(super) struct Step {
     pub(super) node: Option<Node>,
     pub(super) looks: KubeletLooks,
     pub(super) drain: String,
-    /// Its cancel lifts the cordon, and so removes also a taint that an earlier drain has left.
-    pub(super) takes_over: bool,
     /// Of [`TaintRemoval::setting`].
     pub(super) setting: Option<OwnedMutexGuard<()>>,
 }
@@ -274,9 +272,8 @@ impl Step {
     async fn mark(&self, node: &Node) -> Result<PolicyMessage, StepOutcome> {
         let before = self.looks.last();
         let mark = || {
-            let drain = (self.drain.as_str(), self.takes_over);
             self.cluster
-                .mark_out_of_service(&node.name, &node.uid, drain, before.as_ref())
+                .mark_out_of_service(&node.name, &node.uid, &self.drain, before.as_ref())
         };
         let marked = match mark().await {
             // Controllers answer the cordon with a taint of their own at this very moment.

@@ -44,7 +44,7 @@ pub(crate) struct Plans {
     /// on.
     saved: Option<Counts>,
     /// What an earlier process had begun.
-    before: Begun,
+    before: Box<Begun>,
 }
 
 impl Plans {

@@ -13,11 +13,6 @@ use super::writes::Write;
 use crate::{Checkpoint, HookPhase, Notice, Phase, Subject, Task};
 
 impl Drain {
-    /// The node's cordon is this drain's alone, so a cancel lifts it.
-    pub fn owns_cordon(&self) -> bool {
-        self.cordon.is_ours() && !self.cordon.is_inherited()
-    }
-
     /// Hooks run before the cordon. The write that cordons also saves that the last of them has finished.
     pub(super) fn prepare(&mut self) {
         let open = self.gate(HookPhase::BeforeCordon, &Subject::Node).is_open();

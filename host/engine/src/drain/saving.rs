@@ -1,11 +1,12 @@
 //! What is saved on the node: the checkpoint from which another process continues.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Drain;
-use crate::{Begun, Checkpoint, Outcome, Phase, Uid, digest_of_pods};
+use crate::{Checkpoint, Outcome, Phase, Uid, digest_of_pods};
 
 impl Drain {
     /// The checkpoint to save now.
@@ -45,7 +46,7 @@ impl Drain {
             ended_well: self.checkpoint_state.ended_well() || self.ends_well(phase),
             raised: self.raises.saved(),
             volumes_since: self.volumes.saved_since().filter(|_| !phase.is_last()),
-            begun: self.begun(own_cordon),
+            begun: Box::new(self.begun(own_cordon)),
             counts: self.counts(),
         }
     }
@@ -94,7 +95,7 @@ impl Drain {
                 done: Vec::new(),
                 returns: BTreeMap::new(),
                 stays: BTreeSet::new(),
-                begun: Begun::default(),
+                begun: Box::default(),
                 ..checkpoint
             },
         }

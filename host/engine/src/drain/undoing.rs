@@ -21,6 +21,7 @@ impl Drain {
     pub fn recall_to_undo(&mut self, left: ToUndo, own: BTreeSet<String>) {
         if self.resumed.is_none() {
             self.checkpoint_state.recall_to_undo(left, own);
+            self.tell_end_again();
         }
     }
 

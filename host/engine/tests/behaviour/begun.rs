@@ -243,10 +243,10 @@ fn pods_are_forced_when_they_would_have_been_by_the_first_process() {
     host.does("delete a grace 20");
     // One that had begun to evict within that minute asks the pods first.
     let saved = Checkpoint {
-        begun: Begun {
+        begun: Box::new(Begun {
             evictions: Some(after(9 * MINUTE + 1)),
-            ..saved.begun
-        },
+            ..*saved.begun
+        }),
         ..saved
     };
     let mut host = Host::resume_at(after(9 * MINUTE + 5), forcing(), saved.clone());
@@ -267,7 +267,7 @@ fn a_checkpoint_keeps_only_waves_that_still_have_pods_and_what_came_late() {
         .written("cordon")
         .written("save");
     assert_eq!(
-        first.last_checkpoint().begun,
+        *first.last_checkpoint().begun,
         Begun {
             cordon: Some(START),
             evictions: Some(START),

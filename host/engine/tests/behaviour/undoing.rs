@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Node, Outcome, PolicyInfo, Request, StepOutcome, ToUndo, WaitingOn,
+    Checkpoint, Event, HookPhase, Node, Outcome, PolicyInfo, Request, StepOutcome, Time, ToUndo, WaitingOn,
 };
 
 const ALL: [HookPhase; 3] = [
@@ -435,4 +435,16 @@ fn a_policy_has_acted_in_the_hooks_of_a_pod_that_is_gone() {
     host.gone(&["a"])
         .stepped("step slurm before-evict pod b", failed("no token"));
     assert_eq!(host.drain.to_undo(), record(&[("slurm", "")]));
+}
+
+/// Its process comes too late, and finds in the Lease what its hooks, or those of an earlier drain, have left.
+#[test]
+fn a_drain_that_is_over_as_it_begins_names_what_is_left() {
+    let mut host = Host::new(Request {
+        deadline: Some(Time::from_millis(1)),
+        ..request()
+    });
+    host.drain
+        .recall_to_undo(record(&[("slurm", "")]), BTreeSet::new());
+    assert_eq!(host.summary().kept_by, ["slurm"]);
 }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, until};
 use crate::rig::Rig;
-use crate::taking_over::rolls_back;
 use crate::undoing::config;
 
 const TAINT: &str = "node.kubernetes.io/out-of-service";
@@ -324,38 +323,6 @@ fn a_cancel_takes_the_taint_back_also_after_a_kill() {
     let run = drain.ended();
     assert_ne!(run.code, Some(0), "{run:#?}");
     assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
-}
-
-/// A drain was cancelled, and its process ended before it had removed the taint.
-#[test]
-fn a_cancel_also_takes_back_the_taint_that_a_cancelled_drain_has_left() {
-    let rig = rig("Unknown", 300.0);
-    let mut drain = rig.start(&DRAIN);
-    drain.prints("delete   shop/web");
-    drain.kill();
-    rolls_back(&rig);
-    let mut drain = rig.start(&DRAIN);
-    drain.prints("has the taint");
-    drain.signal(Signal::INT);
-    let run = drain.ended();
-    assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(!rig.is_cordoned("worker-1"), "{run:#?}");
-    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false), "{run:#?}");
-}
-
-/// The drain of another process ended well, so its cordon stays, and with it its taint.
-#[test]
-fn the_taint_of_a_drain_that_is_done_outlasts_the_cancel_of_a_later_one() {
-    let rig = rig("Unknown", 0.1);
-    assert_eq!(rig.run(&DRAIN).code, Some(0));
-    rig.apply(rig.pod("db", "worker-1").grace(300).takes(300.0));
-    let mut drain = rig.start(&DRAIN);
-    drain.prints("already had the taint");
-    drain.signal(Signal::INT);
-    let run = drain.ended();
-    assert_ne!(run.code, Some(0), "{run:#?}");
-    assert!(rig.is_cordoned("worker-1"), "{run:#?}");
-    assert_eq!((taints(&rig).len(), is_marked(&rig)), (1, true), "{run:#?}");
 }
 
 #[test]

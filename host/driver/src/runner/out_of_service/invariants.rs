@@ -139,7 +139,6 @@ fn begin(world: &Shared, mutation: Option<Mutation>) -> bool {
         }
         2 => world.happens(WorldEvent::Taint),
         3 => world.begin_tainted(),
-        4 => world.begin_left_over(),
         _ => {}
     }
     mutation != Some(Mutation::NeedsNoWord) && world.below(10) > 0

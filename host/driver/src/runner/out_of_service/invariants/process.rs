@@ -205,7 +205,6 @@ impl Process {
                     node: self.drain.node().cloned(),
                     looks: self.looks.clone(),
                     drain: self.drain.request().id.clone(),
-                    takes_over: self.drain.owns_cordon(),
                     setting: self.removal.setting(),
                 };
                 self.running

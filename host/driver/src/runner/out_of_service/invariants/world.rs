@@ -39,8 +39,6 @@ pub(super) struct World {
     pub(super) word: bool,
     /// Its taint stands, and no other client has replaced it.
     pub(super) is_tainted: bool,
-    /// An earlier drain has left its taint.
-    left_over: bool,
     /// How often it was set and removed.
     pub(super) set: u32,
     pub(super) removed: u32,
@@ -94,7 +92,6 @@ impl World {
             changed: watch::Sender::new(1),
             word: false,
             is_tainted: false,
-            left_over: false,
             set: 0,
             removed: 0,
             reports_since: None,
@@ -196,13 +193,6 @@ impl World {
         self.node["spec"]["taints"] = json!([ours()]);
     }
 
-    /// As an earlier drain left it that was cancelled and could not remove its taint.
-    pub(super) fn begin_left_over(&mut self) {
-        self.begin_tainted();
-        self.left_over = true;
-        self.node["metadata"]["annotations"][Node::OUT_OF_SERVICE] = json!("earlier");
-    }
-
     fn taints(&self) -> Vec<Value> {
         let taints = self.node["spec"]["taints"].as_array();
         taints.cloned().unwrap_or_default()
@@ -295,13 +285,8 @@ impl World {
             self.is_tainted = true;
             self.set += 1;
         }
-        // Also one that an earlier drain has left, from now on.
-        if !self.is_tainted && self.is_marked_by(super::ID) && after.contains(&ours()) {
-            self.require(self.word, "a taint was taken over without the operator's word");
-            self.is_tainted = true;
-        }
         for gone in before.iter().filter(|taint| !after.contains(taint)) {
-            let is_own = *gone == ours() && (self.is_tainted || self.left_over);
+            let is_own = *gone == ours() && self.is_tainted;
             self.require(is_own, "a taint of another client was removed");
             self.is_tainted = false;
             self.removed += 1;
