@@ -11,7 +11,6 @@ pub mod health;
 pub mod in_flight;
 pub mod label_selector;
 pub mod markup;
-pub mod packed_uids;
 pub mod quantity;
 #[cfg(feature = "samples")]
 pub mod samples;

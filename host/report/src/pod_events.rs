@@ -176,7 +176,6 @@ const fn is_worth_an_event(reason: &Reason) -> bool {
             | Reason::Forbidden { .. }
             | Reason::TerminatingPastGrace { .. }
             | Reason::NamespaceTerminating
-            | Reason::Refused { .. }
     )
 }
 

@@ -217,11 +217,6 @@ pub fn inform(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
-/// A selector that chooses no node is no error, as for kubectl.
-pub(crate) fn inform_of_no_node() {
-    inform("no node has these labels");
-}
-
 /// Prints lines for people, folded between words where the terminal is narrower, and with colours.
 pub(crate) fn print_lines(text: &str) {
     print(scupper_screen::for_people(text, tone_of).trim_end_matches('\n'));

@@ -6,7 +6,6 @@ mod begin;
 mod cordon_ahead;
 pub(crate) mod nodes;
 mod options;
-mod own_flags;
 mod run;
 
 pub use abandoned::{DrainingProcess, draining_process, keeping_cordon};

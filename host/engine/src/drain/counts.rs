@@ -47,11 +47,10 @@ impl Totals {
 impl Drain {
     /// The counts to save now.
     pub(super) fn counts(&self) -> Counts {
-        // A process that resumes reports the waves that still have pods, and counts them then.
-        let is_resumed = |run: &&WaveRun| run.is_reported() && !run.left().is_empty();
-        let resumed = self.plan_state.waves().iter().filter(is_resumed).count();
+        let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
+        let running = self.plan_state.waves().iter().filter(is_running).count();
         let mut totals = self.totals();
-        totals.waves = totals.waves.saturating_sub(number(resumed));
+        totals.waves = totals.waves.saturating_sub(number(running));
         let pods = self.plan_state.states_of(self.cluster.pods());
         let planned = pods.filter_map(|(pod, pod_state)| pod_state.map(|_| pod.created));
         Counts {
@@ -84,7 +83,6 @@ impl Drain {
             volume_wait: self.volumes.held_for(self.now),
             volumes_left: self.volumes.left().cloned(),
             to_undo: self.not_undone(),
-            kept_by: self.kept_by(),
             forced: self.forcing.pods().to_vec(),
         }
     }

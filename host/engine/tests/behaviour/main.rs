@@ -1,6 +1,5 @@
 //! The engine's behaviour, event by event: its commands and its notices.
 
-mod begun;
 mod budgets;
 mod cancel_annotation;
 mod cordon;
@@ -20,7 +19,6 @@ mod named_pods;
 mod newcomers;
 mod plans;
 mod raising;
-mod refused;
 mod resume;
 mod selector;
 mod skipping;

@@ -22,8 +22,6 @@ pub struct PlanSummary {
     pub waves: Vec<PodGroup>,
     /// The pods that are kept, by reason.
     pub stays: Vec<PodGroup>,
-    /// The pods that may not leave, by reason. The drain waits until they are gone.
-    pub refused: Vec<PodGroup>,
     /// The restarts of Deployments.
     pub surge: SurgeSummary,
 }
@@ -31,7 +29,7 @@ pub struct PlanSummary {
 /// Pods with the same wave or the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodGroup {
-    /// The wave's name, or the reason why the pods are kept or may not leave.
+    /// The wave's name, or the reason why the pods are kept.
     pub what: String,
     /// The policy that decided this.
     pub policy: String,
@@ -47,14 +45,19 @@ impl PlanSummary {
         let leaving = plan.leaving().count();
         let waves = plan.waves.iter();
         let waves = waves.map(|wave| PodGroup::of(&wave.name, &wave.policy, &wave.pods));
-        let kept = plan.decisions.iter();
-        let kept = kept.filter(|decision| decision.verdict == Verdict::Keep);
+        let mut kept: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
+        let keep = |verdict| verdict == Verdict::Keep;
+        for decision in plan.decisions.iter().filter(|decision| keep(decision.verdict)) {
+            let group = kept.entry((&decision.reason, &decision.policy)).or_default();
+            group.push(decision.pod.clone());
+        }
+        let stays = kept.iter();
+        let stays = stays.map(|((reason, policy), pods)| PodGroup::of(reason, policy, pods));
         Self {
             leaving: number(leaving),
-            staying: number(kept.count()),
+            staying: number(plan.decisions.len() - leaving),
             waves: waves.collect(),
-            stays: by_reason(plan, Verdict::Keep),
-            refused: by_reason(plan, Verdict::Refuse),
+            stays: stays.collect(),
             surge: SurgeSummary::of(&plan.surge),
         }
     }
@@ -65,15 +68,10 @@ impl PlanSummary {
             count(self.leaving as usize, "pod"),
             count(self.waves.len(), "wave"),
         );
-        let refused: usize = self.refused.iter().map(PodGroup::len).sum();
-        let refused = match refused {
-            0 => String::new(),
-            refused => format!(", {refused} may not leave"),
-        };
-        format!("{leaving} to evict in {waves}, {} to keep{refused}", self.staying)
+        format!("{leaving} to evict in {waves}, {} to keep", self.staying)
     }
 
-    /// The lines below the summary: one for each wave, and one for each reason to keep pods or not to let them leave.
+    /// The lines below the summary: one for each wave and one for each reason to keep pods.
     pub fn groups(&self, name: impl Fn(&Uid) -> Option<String>) -> Vec<String> {
         let pods = |group: &PodGroup| {
             let names: Vec<_> = group.pods.iter().filter_map(&name).collect();
@@ -93,38 +91,15 @@ impl PlanSummary {
                 pods(wave)
             ));
         }
-        let stays = self.stays.iter().map(|group| ("stays", group));
-        let refused = self.refused.iter().map(|group| ("may not leave", group));
-        for (what, group) in stays.chain(refused) {
+        for group in &self.stays {
             let (reason, policy) = (one_line(&group.what), one_line(&group.policy));
-            lines.push(format!("{what}: {} ({reason}) [{policy}]", pods(group)));
+            lines.push(format!("stays: {} ({reason}) [{policy}]", pods(group)));
         }
         lines
     }
 }
 
-/// The pods with this verdict, by reason.
-fn by_reason(plan: &Plan, verdict: Verdict) -> Vec<PodGroup> {
-    let mut groups: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
-    for decision in plan
-        .decisions
-        .iter()
-        .filter(|decision| decision.verdict == verdict)
-    {
-        let group = groups.entry((&decision.reason, &decision.policy)).or_default();
-        group.push(decision.pod.clone());
-    }
-    let groups = groups.iter();
-    groups
-        .map(|((reason, policy), pods)| PodGroup::of(reason, policy, pods))
-        .collect()
-}
-
 impl PodGroup {
-    fn len(&self) -> usize {
-        self.pods.len() + self.more as usize
-    }
-
     fn of(what: &str, policy: &str, pods: &[Uid]) -> Self {
         Self {
             what: what.to_owned(),

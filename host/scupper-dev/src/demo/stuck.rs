@@ -155,8 +155,7 @@ async fn show_status(demo_cluster: &DemoCluster, output: &DemoOutput) -> Result<
             Format::Json => status_to_json(status, now).to_string(),
         });
     };
-    let shown = scupper::status(options, report).await;
-    shown.map(drop).map_err(DemoError::Status)
+    scupper::status(options, report).await.map_err(DemoError::Status)
 }
 
 /// The engineer's commands, and their results.

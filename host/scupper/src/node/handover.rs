@@ -13,6 +13,7 @@ use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::{OptionsError, duration};
 use crate::output::{complain, exit_of, failed};
+use crate::recordings::RecordArgs;
 use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
@@ -113,10 +114,14 @@ pub(super) fn options_of(
     })
 }
 
-/// A flag that was given and that only a drain from here obeys. `records`: `--record` was.
-pub(super) fn own_flag(flags: &GivenSettings, policies: &PolicyArgs, records: bool) -> Option<String> {
+/// A flag that was given and that only a drain from here obeys.
+pub(super) fn own_flag(
+    flags: &GivenSettings,
+    policies: &PolicyArgs,
+    recorded: &RecordArgs,
+) -> Option<String> {
     let given = [
-        ("--record", records),
+        ("--record", recorded.is_flag()),
         ("--config", policies.config.is_some()),
         ("--policy", !policies.policies.is_empty()),
     ];

@@ -22,7 +22,7 @@ pub(crate) use handover::{
     CancelEnd, CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel,
     run as hand_over,
 };
-pub(crate) use plan::{DrainRequestToPlan, HandedOver, PlanOptions, PlanTarget, plan, plan_with_room};
+pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan, plan_with_room};
 pub use plan::{Planned, PlannedTrigger};
 pub(crate) use progress::{Progress, Stage};
 pub(crate) use status::overview;

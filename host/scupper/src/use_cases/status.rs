@@ -46,12 +46,11 @@ pub enum StatusNews<'a> {
     Gone(&'a str),
 }
 
-/// Reports the status of each node, once or at every change; in that case it never ends unless there is no node. Returns how
-/// many there are.
+/// Reports the status of each node, once or at every change; in that case it never ends.
 pub async fn status(
     options: StatusOptions,
     mut report: impl FnMut(StatusNews<'_>),
-) -> Result<usize, CommandError> {
+) -> Result<(), CommandError> {
     let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
@@ -71,7 +70,7 @@ pub async fn status(
     };
     if options.watch {
         watch(followed, lookups, report).await;
-        return Ok(names.len());
+        return Ok(());
     }
     let mut gone = None;
     for mut one in followed {
@@ -90,7 +89,7 @@ pub async fn status(
     }
     match gone {
         Some(node) => Err(DriverError::NoSuchNode { node, nearest: None }.into()),
-        None => Ok(names.len()),
+        None => Ok(()),
     }
 }
 

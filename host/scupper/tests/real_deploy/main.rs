@@ -23,7 +23,6 @@ mod own_node;
 mod raises;
 mod restarts;
 mod rights;
-mod scripts;
 #[path = "../support/skip.rs"]
 mod skip;
 mod slurm;

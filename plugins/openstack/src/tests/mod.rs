@@ -2,7 +2,6 @@
 //! real Nova.
 
 mod arriving;
-mod cancelling;
 mod configuration;
 mod credentials;
 mod emptying;

@@ -12,7 +12,6 @@ mod status_diff;
 
 pub(crate) use cancel::{CancelEnd, Cancelled, cancel};
 pub(crate) use create::{HandOverResults, run};
-pub(super) use create::{offered, offered_for};
 pub use error::HandOverError;
 pub(crate) use options::{CancelOptions, HandOverOptions};
 pub(crate) use result::HandOverEnd;
