@@ -156,6 +156,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "scupper-config",
             "scupper-driver",
             "scupper-engine",
+            "scupper-forecast",
             "scupper-policy",
             "scupper-policy-reload",
             "scupper-policy-spec",
