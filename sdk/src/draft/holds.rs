@@ -49,8 +49,10 @@ impl Draft<'_> {
         let waves = pods.iter().filter_map(|pod| self.wave_of(pod));
         let held = waves.filter_map(Held::of_wave);
         if let Some(held) = held.reduce(|one, other| one.with(&other)) {
+            let wave = self.hold_position(&held.name(), held.hold());
+            // One after the other, also those that stand there already.
             for pod in pods {
-                self.place_in_hold(pod, &held);
+                self.place(&pod.uid, wave);
             }
             self.set_wave_timeouts(drain);
             return;
