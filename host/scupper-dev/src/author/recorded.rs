@@ -28,8 +28,8 @@ pub(crate) struct RecordedCluster {
     recorded: Edition,
     /// The names of its policies, without the host's own planners and hooks.
     pub policies: Vec<String>,
-    /// The SHA-256 of their settings, in the same order.
-    settings: Vec<String>,
+    /// The SHA-256 of their settings, by name.
+    settings: BTreeMap<String, String>,
     answers: PolicyAnswers,
     beginning: Beginning,
     ends_after: BTreeMap<Uid, Known>,
@@ -127,7 +127,7 @@ impl RecordedCluster {
             settings: header
                 .policies
                 .iter()
-                .map(|policy| policy.settings.clone())
+                .map(|policy| (policy.name.clone(), policy.settings.clone()))
                 .collect(),
             answers: PolicyAnswers::of(recording),
             ends_after: endings.map(|(pod, took)| (pod.id.uid, took)).collect(),
@@ -159,9 +159,8 @@ impl RecordedCluster {
 
     /// The policy had other settings than these.
     pub(super) fn had_other_settings(&self, spec: &PolicySpec) -> bool {
-        let mut policies = self.policies.iter().zip(&self.settings);
-        let recorded = policies.find(|(name, _)| **name == spec.name);
-        recorded.is_some_and(|(_, settings)| *settings != settings_digest(spec))
+        let recorded = self.settings.get(&spec.name);
+        recorded.is_some_and(|settings| *settings != settings_digest(spec))
     }
 
     /// The policies of the drain that are not among these.
