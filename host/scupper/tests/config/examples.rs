@@ -1,14 +1,12 @@
 //! The files that users copy are valid, and the policies in them load.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use scupper_config::read;
 
 use crate::HEAD;
+use crate::limit::LIMIT;
 use crate::support::{policies, scupper};
-
-const LIMIT: Duration = Duration::from_secs(300);
 
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/config");
